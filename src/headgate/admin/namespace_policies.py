@@ -19,7 +19,16 @@ from headgate.admin.backlog_quotas import (
 )
 from headgate.admin.names import existing_namespace
 from headgate.admin.operations import Operation
-from headgate.admin.routing import EMPTY, NO_CONTENT, Call, Handler, Reply, Route, as_json
+from headgate.admin.routing import (
+    EMPTY,
+    NAMESPACE_PATH,
+    NO_CONTENT,
+    Call,
+    Handler,
+    Reply,
+    Route,
+    as_json,
+)
 from headgate.metadata.policies import DispatchRate, PublishRate, Retention
 
 
@@ -81,12 +90,11 @@ async def remove_quota(call: Call) -> Reply:
     return NO_CONTENT
 
 
-_N = "/admin/v2/namespaces/{tenant}/{namespace}"
 _READ, _WRITE = Operation.NAMESPACE_POLICY_READ, Operation.NAMESPACE_POLICY_WRITE
 
 
 def _routes(segment: str, field: str, type_: Any) -> tuple[Route, ...]:
-    path = f"{_N}/{segment}"
+    path = f"{NAMESPACE_PATH}/{segment}"
     what = f"{segment} of a namespace"
     return (
         Route("GET", path, _READ, getter(field), f"Get {what}", reply=type_),
@@ -100,10 +108,10 @@ ROUTES = (
     *_routes("subscriptionDispatchRate", "subscription_dispatch_rate", DispatchRate),
     *_routes("publishRate", "publish_rate", PublishRate),
     *_routes("retention", "retention", Retention),
-    Route("GET", f"{_N}/backlogQuotaMap", _READ, get_quotas,
+    Route("GET", f"{NAMESPACE_PATH}/backlogQuotaMap", _READ, get_quotas,
           "Get backlog quotas of a namespace", reply=BacklogQuotaMap),
-    Route("POST", f"{_N}/backlogQuota", _WRITE, set_quota,
+    Route("POST", f"{NAMESPACE_PATH}/backlogQuota", _WRITE, set_quota,
           "Set backlogQuota of a namespace", body=BacklogQuotaBody, query=(QUOTA_TYPE,)),
-    Route("DELETE", f"{_N}/backlogQuota", _WRITE, remove_quota,
+    Route("DELETE", f"{NAMESPACE_PATH}/backlogQuota", _WRITE, remove_quota,
           "Remove backlogQuota of a namespace", query=(QUOTA_TYPE,)),
 )  # fmt: skip

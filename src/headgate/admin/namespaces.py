@@ -10,7 +10,7 @@ from msgspec import Struct
 from headgate.admin.backlog_quotas import BacklogQuotaMap, decoded_quotas, shown_quotas
 from headgate.admin.names import existing_namespace, namespace_name, tenant_name
 from headgate.admin.operations import Operation
-from headgate.admin.routing import NO_CONTENT, Call, Reply, Route, as_json
+from headgate.admin.routing import NAMESPACE_PATH, NO_CONTENT, Call, Reply, Route, as_json
 from headgate.metadata.bundles import check_boundaries, split_bundles
 from headgate.metadata.errors import RefusalError, not_found
 from headgate.metadata.policies import DispatchRate, NamespacePolicies, PublishRate, Retention
@@ -171,21 +171,23 @@ def _bundles(body: BundlesBody | None) -> Bundles | None:
     return split_bundles(body.num_bundles) if body.num_bundles else None
 
 
-_N = "/admin/v2/namespaces/{tenant}/{namespace}"
 _READ = Operation.NAMESPACE_READ
 
 ROUTES = (
     Route("GET", "/admin/v2/namespaces/{tenant}", Operation.NAMESPACE_LIST, list_namespaces,
           "List a tenant's namespaces", reply=list[str]),
-    Route("GET", _N, _READ, get_policies, "All policies of a namespace", reply=dict[str, Any]),
-    Route("PUT", _N, Operation.NAMESPACE_CREATE, create_namespace,
+    Route("GET", NAMESPACE_PATH, _READ, get_policies,
+          "All policies of a namespace", reply=dict[str, Any]),
+    Route("PUT", NAMESPACE_PATH, Operation.NAMESPACE_CREATE, create_namespace,
           "Create a namespace", body=PoliciesBody),
-    Route("DELETE", _N, Operation.NAMESPACE_DELETE, delete_namespace, "Delete a namespace"),
-    Route("GET", f"{_N}/topics", Operation.NAMESPACE_TOPICS, list_topics,
+    Route("DELETE", NAMESPACE_PATH, Operation.NAMESPACE_DELETE, delete_namespace,
+          "Delete a namespace"),
+    Route("GET", f"{NAMESPACE_PATH}/topics", Operation.NAMESPACE_TOPICS, list_topics,
           "List a namespace's topics", reply=list[str]),
-    Route("GET", f"{_N}/bundles", _READ, get_bundles, "Bundles of a namespace", reply=Bundles),
-    Route("GET", f"{_N}/permissions", _READ, get_permissions,
+    Route("GET", f"{NAMESPACE_PATH}/bundles", _READ, get_bundles,
+          "Bundles of a namespace", reply=Bundles),
+    Route("GET", f"{NAMESPACE_PATH}/permissions", _READ, get_permissions,
           "Permissions on a namespace", reply=dict[str, list[str]]),
-    Route("GET", f"{_N}/properties", _READ, get_properties,
+    Route("GET", f"{NAMESPACE_PATH}/properties", _READ, get_properties,
           "Properties of a namespace", reply=dict[str, str]),
 )  # fmt: skip

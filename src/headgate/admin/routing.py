@@ -25,6 +25,9 @@ from headgate.metadata.errors import RefusalError
 JSON = "application/json"
 BYTES = "application/octet-stream"
 
+NAMESPACE_PATH = "/admin/v2/namespaces/{tenant}/{namespace}"
+TOPIC_PATH = "/admin/v2/persistent/{tenant}/{namespace}/{topic}"
+
 _DIGITS_MAX = 40
 """More are no number: Python itself refuses to read thousands."""
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from headgate.admin.names import existing_parts, single_topic, subscription_name, topic_name
 from headgate.admin.operations import Operation
-from headgate.admin.routing import NO_CONTENT, Call, Reply, Route, as_json
+from headgate.admin.routing import NO_CONTENT, TOPIC_PATH, Call, Reply, Route, as_json
 from headgate.admin.topics import ensure_topic
 from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
@@ -212,14 +212,13 @@ def _at_position(data: ResetCursorData | str) -> AtPosition:
     return AtPosition(position, data.excluded or data.is_excluded, data.batch_index)
 
 
-_T = "/admin/v2/persistent/{tenant}/{namespace}/{topic}"
-_S = f"{_T}/subscription/{{subscription}}"
+_S = f"{TOPIC_PATH}/subscription/{{subscription}}"
 _SKIP, _RESET = Operation.SUBSCRIPTION_SKIP, Operation.SUBSCRIPTION_RESET
 _EXPIRE = Operation.SUBSCRIPTION_EXPIRE
 _PLACE: Any = ResetCursorData | str
 
 ROUTES = (
-    Route("GET", f"{_T}/subscriptions", Operation.SUBSCRIPTION_LIST, list_subscriptions,
+    Route("GET", f"{TOPIC_PATH}/subscriptions", Operation.SUBSCRIPTION_LIST, list_subscriptions,
           "List a topic's subscriptions", reply=list[str]),
     Route("PUT", _S, Operation.SUBSCRIPTION_CREATE, create_subscription,
           "Create a subscription", body=_PLACE),
@@ -234,6 +233,6 @@ ROUTES = (
           "Expire messages by age"),
     Route("POST", f"{_S}/expireMessages", _EXPIRE, expire_to_position,
           "Expire messages up to one", body=_PLACE),
-    Route("POST", f"{_T}/all_subscription/expireMessages/{{seconds}}", _EXPIRE, expire_all,
+    Route("POST", f"{TOPIC_PATH}/all_subscription/expireMessages/{{seconds}}", _EXPIRE, expire_all,
           "Expire messages of all subscriptions by age"),
 )  # fmt: skip

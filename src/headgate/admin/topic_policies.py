@@ -18,7 +18,16 @@ from headgate.admin.backlog_quotas import (
 )
 from headgate.admin.names import missing_topic, subscription_name, topic_name
 from headgate.admin.operations import Operation
-from headgate.admin.routing import EMPTY, NO_CONTENT, Call, Handler, Reply, Route, as_json
+from headgate.admin.routing import (
+    EMPTY,
+    NO_CONTENT,
+    TOPIC_PATH,
+    Call,
+    Handler,
+    Reply,
+    Route,
+    as_json,
+)
 from headgate.base.names import TopicName
 from headgate.metadata.errors import not_allowed
 from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind, Retention
@@ -157,12 +166,11 @@ def _applied(call: Call, topic: TopicName, field: str) -> DispatchRate | Retenti
     return call.facade.effective_retention(topic)
 
 
-_T = "/admin/v2/persistent/{tenant}/{namespace}/{topic}"
 _READ, _WRITE = Operation.TOPIC_POLICY_READ, Operation.TOPIC_POLICY_WRITE
 
 
 def _routes(segment: str, field: str, type_: Any) -> tuple[Route, ...]:
-    path = f"{_T}/{segment}"
+    path = f"{TOPIC_PATH}/{segment}"
     what = f"{segment} of a topic"
     return (
         Route("GET", path, _READ, getter(field), f"Get {what}", reply=type_),
@@ -171,8 +179,8 @@ def _routes(segment: str, field: str, type_: Any) -> tuple[Route, ...]:
     )
 
 
-_P = f"{_T}/publishRate"
-_S = f"{_T}/{{subscription}}/dispatchRate"
+_P = f"{TOPIC_PATH}/publishRate"
+_S = f"{TOPIC_PATH}/{{subscription}}/dispatchRate"
 
 ROUTES = (
     *_routes("dispatchRate", "dispatch_rate", DispatchRate),
@@ -188,10 +196,10 @@ ROUTES = (
           "Set the dispatchRate of one subscription", body=DispatchRate),
     Route("DELETE", _S, _WRITE, remove_subscription_rate,
           "Remove the dispatchRate of one subscription"),
-    Route("GET", f"{_T}/backlogQuotaMap", _READ, get_quotas,
+    Route("GET", f"{TOPIC_PATH}/backlogQuotaMap", _READ, get_quotas,
           "Get backlog quotas of a topic", reply=BacklogQuotaMap),
-    Route("POST", f"{_T}/backlogQuota", _WRITE, set_quota,
+    Route("POST", f"{TOPIC_PATH}/backlogQuota", _WRITE, set_quota,
           "Set backlogQuota of a topic", body=BacklogQuotaBody, query=(QUOTA_TYPE,)),
-    Route("DELETE", f"{_T}/backlogQuota", _WRITE, remove_quota,
+    Route("DELETE", f"{TOPIC_PATH}/backlogQuota", _WRITE, remove_quota,
           "Remove backlogQuota of a topic", query=(QUOTA_TYPE,)),
 )  # fmt: skip

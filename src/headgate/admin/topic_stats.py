@@ -11,7 +11,7 @@ import msgspec
 from headgate.admin.merge import Merging
 from headgate.admin.names import existing_partitioned, existing_topic, partitions_of
 from headgate.admin.operations import Operation
-from headgate.admin.routing import Call, Reply, Route, as_json
+from headgate.admin.routing import TOPIC_PATH, Call, Reply, Route, as_json
 from headgate.base.names import TopicName
 from headgate.metadata.errors import RefusalError
 from headgate.metadata.rows import PartitionedRow
@@ -103,15 +103,14 @@ def _options(call: Call) -> StatsOptions:
     )
 
 
-_T = "/admin/v2/persistent/{tenant}/{namespace}/{topic}"
 _OP = Operation.TOPIC_STATS
 
 ROUTES = (
-    Route("GET", f"{_T}/stats", _OP, stats, "Statistics of a topic", reply=TopicStats),
-    Route("GET", f"{_T}/partitioned-stats", _OP, partitioned_stats,
+    Route("GET", f"{TOPIC_PATH}/stats", _OP, stats, "Statistics of a topic", reply=TopicStats),
+    Route("GET", f"{TOPIC_PATH}/partitioned-stats", _OP, partitioned_stats,
           "Statistics of a partitioned topic", reply=TopicStats),
-    Route("GET", f"{_T}/internalStats", _OP, internal_stats,
+    Route("GET", f"{TOPIC_PATH}/internalStats", _OP, internal_stats,
           "Ledgers and cursors of a topic", reply=InternalStats),
-    Route("GET", f"{_T}/partitioned-internalStats", _OP, partitioned_internal_stats,
+    Route("GET", f"{TOPIC_PATH}/partitioned-internalStats", _OP, partitioned_internal_stats,
           "Ledgers and cursors of a partitioned topic", reply=dict[str, Any]),
 )  # fmt: skip

@@ -20,7 +20,7 @@ from pathlib import Path
 from headgate.base.errors import InputError
 from headgate.base.input_errors import closest_match, did_you_mean
 from headgate.base.names import parse_topic
-from headgate.base.units import MS_PER_S, S_PER_MINUTE
+from headgate.base.units import MS_PER_MINUTE
 from headgate.policy.settings import SETTINGS, SettingError, Settings
 from headgate.policy.settings_rules import check_together
 
@@ -45,7 +45,6 @@ _SEPARATOR = re.compile(r"(?<!\\)(?:\\\\)*(?P<gap>[ \t\f]*[=:][ \t\f]*|[ \t\f]+)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _CLUSTER_NAME = re.compile(r"[-=:.\w]+", re.ASCII)
-_MINUTE_MS = S_PER_MINUTE * MS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +173,10 @@ def check_settings(settings: Settings) -> list[str]:
                 f"headgateTelemetryTopic={settings.headgateTelemetryTopic!r} is not allowed: "
                 "a persistent topic that is no partition is"
             )
-    if _MINUTE_MS % settings.headgateTelemetryIntervalMs:
+    if MS_PER_MINUTE % settings.headgateTelemetryIntervalMs:
         problems.append(
             f"headgateTelemetryIntervalMs={settings.headgateTelemetryIntervalMs} is not allowed: "
-            f"an integer that divides {_MINUTE_MS} is"
+            f"an integer that divides {MS_PER_MINUTE} is"
         )
     ports = (settings.brokerServicePort, settings.webServicePort)
     if ports[0] and ports[0] == ports[1]:

@@ -8,10 +8,17 @@ NS_PER_S = 1_000_000_000
 US_PER_MS = 1_000
 MS_PER_S = 1_000
 S_PER_MINUTE = 60
+S_PER_DAY = 86_400
+MS_PER_MINUTE = S_PER_MINUTE * MS_PER_S
+NS_PER_MINUTE = S_PER_MINUTE * NS_PER_S
+NS_PER_HOUR = 60 * NS_PER_MINUTE
 
 KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
+
+INT32_MAX = (1 << 31) - 1
+"""The largest Java int: many of Pulsar's settings, rates and permits are."""
 
 INT64_MAX = (1 << 63) - 1
 """Pulsar's ids, rates and counters are Java longs; this is the largest."""

@@ -11,14 +11,14 @@ import logging
 from dataclasses import dataclass
 from typing import Final
 
-from headgate.base.units import NS_PER_S, S_PER_MINUTE
+from headgate.base.units import NS_PER_MINUTE
 from headgate.engine.eviction import Eviction
 from headgate.engine.topic import Topic
 from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy
 
 logger = logging.getLogger("headgate.quotas")
 
-QUIET_NS: Final = S_PER_MINUTE * NS_PER_S
+QUIET_NS: Final = NS_PER_MINUTE
 """Between two lines about one topic."""
 
 TOPICS_MAX: Final = 10_000

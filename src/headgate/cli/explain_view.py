@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import click
 
+from headgate.base.units import S_PER_DAY
+
 WIDTH_MIN: Final = 40
 WIDTH_MAX: Final = 120
 """Longer lines are hard to read, whatever the terminal's width."""
@@ -20,7 +22,6 @@ INDENT: Final = "    "
 
 MINUTE_S: Final = 60
 HOUR_S: Final = 3_600
-DAY_S: Final = 86_400
 
 SHARE_SHOWN_MIN: Final = 0.005
 NOTHING_HOLDS: Final = "nothing holds publishing"
@@ -65,7 +66,7 @@ def span(seconds: float) -> str:
     minutes = round(seconds / MINUTE_S)
     if minutes < 2 * MINUTE_S:
         return f"{minutes} min"
-    if whole < 2 * DAY_S:
+    if whole < 2 * S_PER_DAY:
         hours, rest = divmod(minutes, 60)
         return f"{hours} h {rest} min" if rest else f"{hours} h"
     days, rest = divmod(round(seconds / HOUR_S), 24)

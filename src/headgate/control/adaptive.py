@@ -10,6 +10,7 @@ failing (law 5.2): after ten intervals, and half a minute, without a complete cy
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -45,7 +46,6 @@ SLICE_EVALUATIONS: Final = 400
 DECISION_EVALUATIONS: Final = 10
 """A decision takes as long as this many evaluations: it is enforced, recorded and logged."""
 
-INFINITE: Final = float("inf")
 
 INDEX_ENTRY_BYTES: Final = 32
 """Memory that the log's index takes for one entry, about."""
@@ -325,12 +325,12 @@ class AdaptiveThrottle:
         knows of them; 0 if only the topic's subscriptions can tell."""
         quota = topic.quota
         if quota is None:
-            return INFINITE
+            return math.inf
         size, time = stopping_quota(quota.quotas.size), stopping_quota(quota.quotas.time)
         if time is not None or quota.mark < 0:
             return 0.0
         if size is None:
-            return INFINITE
+            return math.inf
         # Acknowledgements since the mark was set make the backlog smaller, never larger.
         backlog_bytes_max = topic.staged_bytes - quota.mark + size.limit
         settings = self._settings

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from typing import Final, NamedTuple
 
-from headgate.base.units import MIB, NS_PER_MS, NS_PER_S, S_PER_MINUTE
+from headgate.base.units import MIB, NS_PER_MINUTE, NS_PER_MS, NS_PER_S
 from headgate.engine.topic import Topic
 from headgate.flow.adaptive.cycle import (
     AdaptiveSettings,
@@ -28,7 +28,7 @@ from headgate.flow.sentences.backlog import limit_text
 
 logger = logging.getLogger("headgate.adaptive")
 
-QUIET_NS: Final = S_PER_MINUTE * NS_PER_S
+QUIET_NS: Final = NS_PER_MINUTE
 LINES_MAX: Final = 100
 """Lines in a minute, about all topics."""
 

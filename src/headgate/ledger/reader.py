@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from headgate.base.errors import CorruptionError, StorageError
 from headgate.fs.api import NO_FILES, File, Fs
 from headgate.ledger.format.records import (
+    CRC_END,
     ENTRY,
     ENTRY_FIXED_BYTES,
     ENTRY_HEAD_BYTES,
@@ -28,7 +29,6 @@ from headgate.ledger.format.records import (
 )
 
 _OPEN_FILES_MAX = 64
-_CRC_END = 4
 
 
 @dataclass(slots=True)
@@ -137,7 +137,7 @@ def entries_of(plan: ReadPlan, data: bytes) -> Iterator[tuple[int, int, bytes]]:
         if version != RECORD_VERSION:
             raise _damaged(plan, ordinal, f"it has version {version}")
         body = data[body_at : body_at + size]
-        if crc != crc32c_extend(crc32c(data[at + _CRC_END : body_at]), body):
+        if crc != crc32c_extend(crc32c(data[at + CRC_END : body_at]), body):
             raise _damaged(plan, ordinal, "its checksum is wrong")
         yield number, ordinal, body
         ordinal += 1
@@ -165,6 +165,6 @@ def _walk(data: bytes, wanted: set[int]) -> Iterator[tuple[int, int, bytes]]:
             break
         if kind == KIND_ENTRY and size >= ENTRY_FIXED_BYTES:
             crc, _, _, _, _, _, number, _, ordinal, _, _ = ENTRY.unpack_from(data, at)
-            if number in wanted and crc == crc32c(data[at + _CRC_END : stop]):
+            if number in wanted and crc == crc32c(data[at + CRC_END : stop]):
                 yield number, ordinal, data[at + ENTRY_HEAD_BYTES : stop]
         at = stop

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headgate.base.errors import InputError
-from headgate.base.units import GIB, KIB, MIB, MS_PER_S, S_PER_MINUTE
+from headgate.base.units import GIB, KIB, MIB, MS_PER_MINUTE
 
 _SEGMENT_BYTES_MIN = 4 * KIB
-_MINUTE_MS = S_PER_MINUTE * MS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +26,9 @@ class LedgerSettings:
     """A topic's ledger with so many entries is full (managedLedgerMaxEntriesPerLedger)."""
     ledger_bytes_max: int = 2 * GIB
     """A ledger of so many bytes is full (managedLedgerMaxSizePerLedgerMbytes)."""
-    ledger_age_ms_min: int = 10 * _MINUTE_MS
+    ledger_age_ms_min: int = 10 * MS_PER_MINUTE
     """A full ledger younger than this is kept (managedLedgerMinLedgerRolloverTimeMinutes)."""
-    ledger_age_ms_max: int = 240 * _MINUTE_MS
+    ledger_age_ms_max: int = 240 * MS_PER_MINUTE
     """A ledger older than this is full (managedLedgerMaxLedgerRolloverTimeMinutes)."""
     hole_bytes_min: int = 64 * KIB
     """Smaller parts of a segment that nobody holds stay: they would cut files into many pieces."""

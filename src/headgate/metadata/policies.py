@@ -12,9 +12,7 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from headgate.base.units import INT64_MAX
-
-INT32_MAX = (1 << 31) - 1
+from headgate.base.units import INT32_MAX, INT64_MAX
 
 JavaInt = Annotated[int, Meta(ge=-INT32_MAX - 1, le=INT32_MAX)]
 """Pulsar's ``int`` fields."""

@@ -12,10 +12,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from headgate.base.errors import InputError
-from headgate.base.units import GIB, INT64_MAX, KIB, MIB
+from headgate.base.units import GIB, INT32_MAX, INT64_MAX, KIB, MIB
 from headgate.metadata.checks import PARTITIONS_MAX
-
-INT32_MAX = (1 << 31) - 1
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 """Nineteen digits are more than any setting may have."""

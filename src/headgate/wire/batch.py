@@ -15,10 +15,9 @@ from collections.abc import Iterable, Iterator
 
 from google.protobuf.message import DecodeError
 
+from headgate.wire.entry import LENGTH
 from headgate.wire.errors import RemoteProtocolError
 from headgate.wire.messages import SingleMessageMetadata
-
-_WORD = struct.Struct(">I")
 
 
 def pack_batch(payloads: Iterable[bytes]) -> bytes:
@@ -26,7 +25,7 @@ def pack_batch(payloads: Iterable[bytes]) -> bytes:
     parts: list[bytes] = []
     for payload in payloads:
         metadata = SingleMessageMetadata(payload_size=len(payload)).SerializeToString()
-        parts += (_WORD.pack(len(metadata)), metadata, payload)
+        parts += (LENGTH.pack(len(metadata)), metadata, payload)
     return b"".join(parts)
 
 
@@ -38,8 +37,8 @@ def unpack_batch(payload: bytes, count: int) -> Iterator[tuple[SingleMessageMeta
     offset = 0
     for index in range(count):
         try:
-            metadata_start = offset + _WORD.size
-            metadata_end = metadata_start + _WORD.unpack_from(payload, offset)[0]
+            metadata_start = offset + LENGTH.size
+            metadata_end = metadata_start + LENGTH.unpack_from(payload, offset)[0]
             metadata = SingleMessageMetadata.FromString(payload[metadata_start:metadata_end])
         except (struct.error, DecodeError) as error:
             raise RemoteProtocolError(f"message {index} of the batch is damaged") from error

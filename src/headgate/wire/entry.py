@@ -34,7 +34,8 @@ _BROKER_ENTRY_MARK = MAGIC_BROKER_ENTRY.to_bytes(2)
 
 _HEAD = struct.Struct(">HII")
 _MAGIC_AND_WORD = struct.Struct(">HI")
-_WORD = struct.Struct(">I")
+LENGTH = struct.Struct(">I")
+"""How the protocol writes the length of a part."""
 _CHECKSUM_BYTES = _MAGIC_AND_WORD.size
 
 _crc32c = cast("Callable[[bytes], int]", google_crc32c.value)
@@ -112,7 +113,7 @@ def checksum_ok(body: bytes) -> bool:
 def locate(body: bytes) -> EntryLayout:
     """Find the parts of an entry. Raises :class:`RemoteProtocolError` if it is too short."""
     checksum_start, covered_start = _find_starts(body)
-    metadata_start = covered_start + _WORD.size
+    metadata_start = covered_start + LENGTH.size
     payload_start = metadata_start + int.from_bytes(body[covered_start:metadata_start])
     if payload_start > len(body):
         raise _too_short(body)
@@ -126,7 +127,7 @@ def _find_starts(body: bytes) -> tuple[int, int]:
         checksum_start = _MAGIC_AND_WORD.size + int.from_bytes(body[2 : _MAGIC_AND_WORD.size])
     has_checksum = body[checksum_start : checksum_start + 2] == _CHECKSUM_MARK
     covered_start = checksum_start + (_CHECKSUM_BYTES if has_checksum else 0)
-    if covered_start + _WORD.size > len(body):
+    if covered_start + LENGTH.size > len(body):
         raise _too_short(body)
     return checksum_start, covered_start
 
@@ -196,7 +197,7 @@ def strip_checksum(body: bytes) -> bytes:
 def build_entry(metadata: MessageMetadata, payload: bytes, *, checksum: bool = True) -> bytes:
     """Make an entry as a producer does. ``metadata`` must be complete."""
     encoded: bytes = metadata.SerializeToString()
-    covered = b"".join((_WORD.pack(len(encoded)), encoded, payload))
+    covered = b"".join((LENGTH.pack(len(encoded)), encoded, payload))
     if not checksum:
         return covered
     return _MAGIC_AND_WORD.pack(MAGIC_CHECKSUM, _crc32c(covered)) + covered

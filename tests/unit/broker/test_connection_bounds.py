@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headgate.base.names import parse_topic
-from headgate.base.units import KIB, MIB
+from headgate.base.units import INT32_MAX, KIB, MIB
 from headgate.broker.connection import Connection
 from headgate.broker.connection_bounds import (
     COMMAND_BYTES_MAX,
@@ -17,7 +17,6 @@ from headgate.broker.connection_bounds import (
     OBJECTS_MAX,
     UNREAD_BYTES_MAX,
 )
-from headgate.policy.settings import INT32_MAX
 from headgate.testing import NetworkProfile, RefusedError, SimClient, World
 from headgate.wire import client as frames
 from headgate.wire.codes import CommandType, ServerError, SubscriptionType

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.policy.settings import INT32_MAX, SETTINGS, SettingError, Settings
+from headgate.base.units import INT32_MAX
+from headgate.policy.settings import SETTINGS, SettingError, Settings
 
 DYNAMIC = {
     "adaptivePublisherThrottlingBacklogHighWatermarkPct",

@@ -9,7 +9,7 @@ from headgate.base.ack_set import AckSet
 from headgate.base.errors import HeadgateError
 from headgate.base.names import check_subscription, parse_topic
 from headgate.base.positions import EARLIEST, Position
-from headgate.base.units import INT64_MAX, MS_PER_S
+from headgate.base.units import INT32_MAX, INT64_MAX, MS_PER_S
 from headgate.broker.commands.acknowledging import is_unchanged
 from headgate.broker.commands.ports import ClientConnection, CommandHost
 from headgate.broker.commands.schemas import TopicSchemas
@@ -28,7 +28,6 @@ from headgate.engine.errors import (
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
-from headgate.policy.settings import INT32_MAX
 from headgate.wire import encode
 from headgate.wire.codes import InitialPosition, ServerError
 from headgate.wire.codes import SubscriptionType as WireType

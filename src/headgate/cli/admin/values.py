@@ -13,18 +13,16 @@ from typing import Final
 import click
 
 from headgate.base.names import InvalidNameError, NamespaceName, TopicName, parse_topic
-from headgate.base.units import INT64_MAX, US_PER_MS
+from headgate.base.units import INT32_MAX, INT64_MAX, S_PER_DAY, US_PER_MS
 from headgate.pipeline.time_span import since_epoch_us
 
-_INT32_MAX: Final = (1 << 31) - 1
 _INTEGER: Final = re.compile(r"[-+]?[0-9]{1,19}\Z")
 _TIME: Final = re.compile(r"(-?[0-9]{1,12})([smhdwySMHDWY]?)\Z")
 _SIZE: Final = re.compile(r"(-?[0-9]{1,18})([kKmMgGtT]?)\Z")
 _MESSAGE_ID: Final = re.compile(r"(-?[0-9]{1,18}):(-?[0-9]{1,18})\Z")
 
-_DAY_S: Final = 86_400
 _UNIT_S: Final = {
-    "": 1, "s": 1, "m": 60, "h": 3600, "d": _DAY_S, "w": 7 * _DAY_S, "y": 365 * _DAY_S,
+    "": 1, "s": 1, "m": 60, "h": 3600, "d": S_PER_DAY, "w": 7 * S_PER_DAY, "y": 365 * S_PER_DAY,
 }  # fmt: skip
 _UNIT_BYTES: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -35,7 +33,7 @@ _MODES: Final = ("PERSISTENT", "NON_PERSISTENT", "ALL")
 
 def int32(text: str) -> int:
     """A whole number that is a Java ``int``."""
-    return _integer(text, _INT32_MAX, "an int")
+    return _integer(text, INT32_MAX, "an int")
 
 
 def int64(text: str) -> int:

@@ -63,7 +63,8 @@ class Cell(IntEnum):
     BROKER_BYTES_BUSY = 21
 
 
-_FIRST_THROTTLED = int(Cell.SUBSCRIPTION_MESSAGES_HUNGRY)
+FIRST_THROTTLED = int(Cell.SUBSCRIPTION_MESSAGES_HUNGRY)
+"""From this cell on, all cells are waits at a limiter."""
 _ALL_CELLS = tuple(Cell)
 CELL_COUNT = len(_ALL_CELLS)
 
@@ -80,12 +81,12 @@ class CellLabels:
 
 
 def _labels(cell: Cell) -> CellLabels:
-    if cell < _FIRST_THROTTLED:
+    if cell < FIRST_THROTTLED:
         return CellLabels(State[cell.name], "", "", None)
-    level = Level((cell - _FIRST_THROTTLED) // 4)
+    level = Level((cell - FIRST_THROTTLED) // 4)
     return CellLabels(
         State[f"THROTTLED_{level.name}"],
-        Dimension((cell - _FIRST_THROTTLED) // 2 % 2).name.lower(),
+        Dimension((cell - FIRST_THROTTLED) // 2 % 2).name.lower(),
         "busy" if cell % 2 else "hungry",
         level,
     )
@@ -97,7 +98,7 @@ LABELS: tuple[CellLabels, ...] = tuple(_labels(cell) for cell in _ALL_CELLS)
 
 def throttled_cell(level: Level, dimension: Dimension, *, hungry: bool) -> Cell:
     """The cell for a wait on that limiter."""
-    return _ALL_CELLS[_FIRST_THROTTLED + 4 * level + 2 * dimension + (not hungry)]
+    return _ALL_CELLS[FIRST_THROTTLED + 4 * level + 2 * dimension + (not hungry)]
 
 
 def is_hungry(permits: int, permits_max: int) -> bool:

@@ -12,10 +12,12 @@ acknowledge in lumps are not taken for consumers that stop.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
-from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
+from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.flow.adaptive.cycle import AdaptiveSettings, Rule, TopicSignals
+from headgate.flow.adaptive.natural_rate import SAMPLE_NS_MIN
 from headgate.flow.quota.backlog_quota import BREACH_S_MAX
 
 DRAIN_RISE: Final = 0.20
@@ -33,10 +35,8 @@ SEEN_KEPT: Final = 0.8
 """What the largest sample counts after another one."""
 STARVED_S: Final = 0.2
 """With less backlog than so many seconds of drain, consumers could have done more."""
-SAMPLE_NS_MIN: Final = 500 * NS_PER_MS
 HORIZON_INTERVALS_MIN: Final = 2
 """With a horizon of less than that a cycle would overshoot the set point."""
-_INFINITE: Final = float("inf")
 CALM_CYCLES: Final = 3
 """So many cycles in a row in which nothing waited for a limit before it begins to end."""
 
@@ -102,18 +102,18 @@ def drain_target(signals: TopicSignals, drain: DrainRate, settings: AdaptiveSett
     as usual, and otherwise when the oldest message is half as old as the set point.
     """
     known, typical = drain.bytes_per_s or 0.0, drain.typical_bytes_per_s
-    limit = _INFINITE if signals.size_limit is None else float(signals.size_limit)
+    limit = math.inf if signals.size_limit is None else float(signals.size_limit)
     age_limit_ms = signals.age_limit_ms
     if age_limit_ms is not None:
         works = typical > 0.0 and 2.0 * known >= typical
         if works or 2 * signals.age_ms >= settings.drain_set_point * age_limit_ms:
             limit = min(limit, typical * age_limit_ms / MS_PER_S)
-    if limit == _INFINITE:
+    if limit == math.inf:
         return limit
     full = settings.drain_set_point * limit
     missing = full - signals.backlog_bytes
     if drain.samples < SETTLED_SAMPLES and 2.0 * missing > full:
-        return _INFINITE
+        return math.inf
     if typical > known and missing > 0.0:
         # While half of the room is left, a pause of consumers is none that matters.
         known += (typical - known) * (2.0 * missing / full if 2.0 * missing < full else 1.0)

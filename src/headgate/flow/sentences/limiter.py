@@ -25,7 +25,7 @@ _NAMES: Final = {
 _UNITS: Final = {"messages": ("message", "messages"), "bytes": ("byte", "bytes")}
 _WAITERS_TOLD_MAX: Final = 3
 
-_SHARE_SHOWN_MIN: Final = 0.005
+SHARE_SHOWN_MIN: Final = 0.005
 """Less reads as 0 %."""
 
 
@@ -65,7 +65,7 @@ def limiter_sentence(facts: LimiterFacts) -> str:
             text += f", {percent(facts.use)} of what it allows"
     else:
         text += " was in force"
-    if not facts.waiting_share or facts.waiting_share < _SHARE_SHOWN_MIN:
+    if not facts.waiting_share or facts.waiting_share < SHARE_SHOWN_MIN:
         return f"{text}; nobody waited"
     text += f"; somebody waited for {percent(facts.waiting_share)} of the time"
     if facts.waiters_max:

@@ -89,6 +89,8 @@ CRC = struct.Struct("<I")
 CRC_BYTES: Final = 4
 PREFIX = struct.Struct("<IIBBHI")
 PREFIX_BYTES: Final = PREFIX.size
+CRC_END: Final = 4
+"""Where the bytes begin that a record's checksum covers: behind the checksum."""
 _PREFIX_REST = struct.Struct("<IBBHI")
 
 ENTRY = struct.Struct("<IIBBHIIIQqI")

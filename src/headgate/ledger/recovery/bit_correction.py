@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from headgate.ledger.format.records import (
     BATCH_MAGIC,
     BATCH_RECORD_BYTES,
+    CRC_END,
     ENTRY_FIXED_BYTES,
     ENTRY_HEAD_BYTES,
     KIND_BATCH,
@@ -29,7 +30,6 @@ from headgate.ledger.format.records import (
 
 _RECORD_BYTES_MAX = 4096
 """Longer records than this are corrected in their heads only."""
-_CRC_END = 4
 
 
 def corrected_header(data: bytes, segment: int) -> bytes | None:
@@ -72,7 +72,7 @@ def corrected_record(data: bytes, at: int, stop: int, owner: int) -> bytes | Non
             continue
         rest = data[at + len(head) : end]
         own = flipped[: end - at]
-        if crc == crc32c_extend(crc32c(own[_CRC_END:]), rest):
+        if crc == crc32c_extend(crc32c(own[CRC_END:]), rest):
             return own + rest
     _, size, kind, _, _, batch = PREFIX.unpack_from(head)
     end = at + PREFIX_BYTES + size
@@ -85,7 +85,7 @@ def corrected_record(data: bytes, at: int, stop: int, owner: int) -> bytes | Non
 
 
 def _is_sound(record: bytes, crc: int) -> bool:
-    return bool(crc == crc32c(record[_CRC_END:]))
+    return bool(crc == crc32c(record[CRC_END:]))
 
 
 def _flipped(data: bytes, start: int = 0) -> Iterator[bytes]:

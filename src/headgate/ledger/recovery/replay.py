@@ -20,6 +20,7 @@ from headgate.ledger.format.records import (
     BATCH,
     BATCH_MAGIC,
     BATCH_RECORD_BYTES,
+    CRC_END,
     ENTRY,
     ENTRY_FIXED_BYTES,
     ENTRY_HEAD_BYTES,
@@ -46,7 +47,6 @@ from headgate.ledger.recovery.bit_correction import (
 from headgate.ledger.recovery.loss_assessment import LossAssessment
 from headgate.ledger.recovery.redo import Redo
 
-_CRC_END = 4
 CORRECTION_TRIES_MAX = 1_000
 """So many records are tried to be corrected in one start: each takes about a millisecond, and where
 more are damaged it is not by single bits."""
@@ -72,7 +72,7 @@ def batch_head(data: bytes, at: int) -> BatchHead | None:
     if at < 0 or end > len(data) or data[at + PREFIX_BYTES : at + PREFIX_BYTES + 8] != BATCH_MAGIC:
         return None
     crc, size, kind, _, _, _ = PREFIX.unpack_from(data, at)
-    if kind != KIND_BATCH or size != BATCH.size or crc32c(data[at + _CRC_END : end]) != crc:
+    if kind != KIND_BATCH or size != BATCH.size or crc32c(data[at + CRC_END : end]) != crc:
         return None
     return BatchHead(*BATCH.unpack_from(data, at + PREFIX_BYTES)[1:])
 
@@ -309,7 +309,7 @@ class Replay:
         while at + PREFIX_BYTES <= stop:
             crc, size, kind, version, _, batch = prefix(data, at)
             end = at + PREFIX_BYTES + size
-            if batch != owner or end > stop or crc32c(data[at + _CRC_END : end]) != crc:
+            if batch != owner or end > stop or crc32c(data[at + CRC_END : end]) != crc:
                 break
             if version != RECORD_VERSION:
                 raise CorruptionError(
@@ -395,7 +395,7 @@ class Replay:
         crc, size, _, _, _, batch = PREFIX.unpack_from(self._data, at)
         end = at + PREFIX_BYTES + size
         return bool(
-            batch == owner and end <= stop and crc32c(self._data[at + _CRC_END : end]) == crc
+            batch == owner and end <= stop and crc32c(self._data[at + CRC_END : end]) == crc
         )
 
     def _lose_entry(self, at: int, end: int) -> bool:
@@ -451,7 +451,7 @@ class Replay:
         topic.append(found.messages, found.size_bytes, found.received_ms, found.lag_ms, at)
         topic.end = topic.staged_end
         (crc,) = PREFIX.unpack_from(self._data, at)[:1]
-        if crc32c(self._data[at + _CRC_END : end]) != crc:
+        if crc32c(self._data[at + CRC_END : end]) != crc:
             self._redo.lost_entry(found.topic, found.ordinal, at)
             self.damaged_places.append(self._redo.place(at, end))
 

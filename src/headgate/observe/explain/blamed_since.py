@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from headgate.base.units import NS_PER_S
+from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
 from headgate.broker.slices import Steps
 from headgate.flow.account.account import CELL_COUNT, difference
 from headgate.flow.account.verdict import THROTTLED, Judgement, Verdict, blame_shares
 from headgate.flow.limits.rate_limit import Level
 from headgate.observe.explain.window import Part
-from headgate.observe.history.grid import HOUR_NS, MINUTE_NS
 from headgate.observe.history.points import Point, changed_levels
 
 STARTED_NS = 10 * NS_PER_S
@@ -38,7 +37,7 @@ class Known(NamedTuple):
     def is_late(self) -> bool:
         """Whether the backlog is older than what is known, and that is less than an hour."""
         # The first point of a whole hour is up to five minutes younger.
-        is_hour = self.now_ns - self.since_ns > HOUR_NS - 5 * MINUTE_NS
+        is_hour = self.now_ns - self.since_ns > NS_PER_HOUR - 5 * NS_PER_MINUTE
         return (
             self.began_ns is not None
             and self.began_ns < self.since_ns - SUB_WINDOW_NS

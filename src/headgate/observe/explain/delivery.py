@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headgate.base.instants import iso_time
-from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_MS, NS_PER_S
 from headgate.broker.damage import damage_of, subscription_damage_sentence
 from headgate.broker.slices import Steps
 from headgate.engine.engine import Engine
@@ -23,7 +23,6 @@ from headgate.observe.explain.reports import (
 )
 from headgate.observe.explain.situation import Situation, situation
 from headgate.observe.explain.window import Part, Window, parts_of, window
-from headgate.observe.history.grid import HOUR_NS, MINUTE_NS
 from headgate.observe.history.tracks import History
 from headgate.observe.states.fields import LimitRef, LimitState
 from headgate.observe.states.limits import broker_limit, held_back, subscription_limit, topic_limit
@@ -72,9 +71,9 @@ class DeliveryReports:
         """The report on one subscription with its account in full; see :meth:`report`."""
         parts = yield from parts_of(self._history, subscriptions)
         fields = yield from self._fields(parts, name, partitions)
-        minute = _window_report(window(parts, MINUTE_NS))
+        minute = _window_report(window(parts, NS_PER_MINUTE))
         yield
-        hour = _window_report(window(parts, HOUR_NS))
+        hour = _window_report(window(parts, NS_PER_HOUR))
         limits = []
         live = [part.subscription for part in parts if not part.subscription.removed]
         for subscription in live:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from headgate.base.units import MS_PER_S, NS_PER_S
+from headgate.base.units import MS_PER_S, NS_PER_MINUTE, NS_PER_S
 from headgate.broker.slices import Steps
 from headgate.engine.subscription import Subscription
 from headgate.flow.account.account import difference
@@ -43,7 +43,6 @@ from headgate.observe.explain.blamed_since import (
     chunks_of,
 )
 from headgate.observe.explain.window import Part, Window, window_over
-from headgate.observe.history.grid import MINUTE_NS
 from headgate.observe.history.points import Point
 from headgate.policy.limits_in_force import NO_LIMIT, DispatchLimitsInForce
 
@@ -80,7 +79,7 @@ def situation(limits_in_force: DispatchLimitsInForce, parts: Sequence[Part]) -> 
     subscriptions = [part.subscription for part in parts]
     troubled = [part for part in parts if not part.phase.is_calm]
     begin_ns = min(part.phase.begin_ns for part in troubled or parts)
-    runs = [part.points(max(begin_ns, now_ns - MINUTE_NS)) for part in parts]
+    runs = [part.points(max(begin_ns, now_ns - NS_PER_MINUTE)) for part in parts]
     seen = window_over(runs)
     batches_count_as_one = subscriptions[0].topic.engine.throttle_counts_entries
     limits = limits_in_force.on(subscriptions[0])

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headgate.base.units import NS_PER_S
+from headgate.base.units import NS_PER_HOUR, NS_PER_S
 from headgate.broker.slices import Steps
 from headgate.engine.subscription import Subscription
 from headgate.flow.account.account import difference
 from headgate.observe.history.backlog_phase import BacklogPhase, calm_phase
-from headgate.observe.history.grid import HOUR_NS
 from headgate.observe.history.points import Point, later, look
 from headgate.observe.history.tracks import History
 
@@ -83,7 +82,7 @@ def part_of(history: History, subscription: Subscription) -> Part:
     track = history.track(subscription)
     if track is None:
         return Part(subscription, [now, now], now, now.at_ns, calm_phase(now))
-    hour = [*track.since(engine.now_ns - HOUR_NS), now]
+    hour = [*track.since(engine.now_ns - NS_PER_HOUR), now]
     last = hour[-2]
     return Part(subscription, hour, last, track.seen_ns, track.phase.after(now))
 

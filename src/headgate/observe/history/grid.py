@@ -6,19 +6,16 @@ hour. All values in a point are cumulative, so a coarser grid loses resolution, 
 
 from __future__ import annotations
 
-from headgate.base.units import NS_PER_S, S_PER_MINUTE
-
-MINUTE_NS = S_PER_MINUTE * NS_PER_S
-HOUR_NS = 60 * MINUTE_NS
+from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
 
 THIN_EVERY_POINTS = 16
 """A track drops the points that are too many for their age whenever it got so many new ones."""
 
 _GRIDS_NS = (
     (10 * NS_PER_S, 1),
-    (MINUTE_NS + 5 * NS_PER_S, 5 * NS_PER_S),
-    (10 * MINUTE_NS, MINUTE_NS),
-    (HOUR_NS + 5 * MINUTE_NS, 5 * MINUTE_NS),
+    (NS_PER_MINUTE + 5 * NS_PER_S, 5 * NS_PER_S),
+    (10 * NS_PER_MINUTE, NS_PER_MINUTE),
+    (NS_PER_HOUR + 5 * NS_PER_MINUTE, 5 * NS_PER_MINUTE),
 )
 """(Age up to which it applies, length of a cell). Each grid divides the next, so that the first
 point of a coarse cell was the first of its finer one and survives."""

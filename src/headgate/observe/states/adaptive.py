@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headgate.base.instants import iso_time
-from headgate.control.adaptive import AdaptiveThrottle
+from headgate.control.adaptive import DECISIONS_MAX, AdaptiveThrottle
 from headgate.engine.topic import Topic
 from headgate.flow.adaptive.cycle import Decision, PublishLimit
 from headgate.flow.sentences.adaptive import decision_sentence, publish_limit_text
 from headgate.observe.states.fields import AdaptiveState, DecisionState
-
-DECISIONS_MAX = 8
-"""Decisions shown for a topic, partitioned or not."""
 
 
 def adaptive_state(

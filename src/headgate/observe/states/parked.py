@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headgate.base.park_cause import ParkCause
-from headgate.base.units import NS_PER_S
+from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
 from headgate.broker.slices import Steps
 from headgate.engine.parked_send import ParkedAt
 from headgate.engine.parking import Parking
@@ -13,7 +13,6 @@ from headgate.engine.topic import Topic
 from headgate.flow.limits.precedence import ADAPTIVE_SOURCE
 from headgate.flow.limits.rate_limit import Dimension
 from headgate.flow.sentences.backlog import limit_text
-from headgate.observe.history.grid import HOUR_NS, MINUTE_NS
 from headgate.observe.history.parked import ParkedHistory
 from headgate.observe.states.fields import LimitRef, ParkedState
 from headgate.policy.limits_in_force import (
@@ -37,8 +36,8 @@ class ParkedStates:
             return []
         history, minutes, hours = self._history, [], []
         for topic, _ in known:
-            minutes.append(history.last(topic, MINUTE_NS))
-            hours.append(history.last(topic, HOUR_NS))
+            minutes.append(history.last(topic, NS_PER_MINUTE))
+            hours.append(history.last(topic, NS_PER_HOUR))
             yield
         now_ns = topics[0].engine.now_ns
         ever = {cause for _, parking in known for cause in parking.causes(now_ns)}

@@ -9,6 +9,7 @@ from typing import Any, Final, TextIO
 
 from headgate.base.units import NS_PER_S
 from headgate.flow.account.verdict import Verdict, blamed_shares, nobody_text
+from headgate.flow.sentences.limiter import SHARE_SHOWN_MIN
 from headgate.pipeline.output.rows import WIDTH_MIN, write_rows
 from headgate.pipeline.output.unused_subscriptions import is_unused
 from headgate.pipeline.tables.attribution import BLAMES
@@ -26,7 +27,6 @@ WIDTH_MAX: Final = 120
 """Longer lines are hard to read, whatever the terminal's width."""
 
 _INDENT: Final = "    "
-_SHARE_SHOWN_MIN: Final = 0.005
 _BOLD, _RED, _GREEN, _YELLOW, _MAGENTA = "1", "31", "32", "33", "35"
 _COLORS: Final = {
     "NONE": _GREEN,
@@ -207,7 +207,7 @@ def _shares(row: Mapping[str, Any]) -> str:
     read = blamed_shares(shares, verdict, second, bystander=bool(row["bystander"]))
     order = sorted(((share, blame.value) for blame, share in read.items()), reverse=True)
     return ", ".join(
-        f"{blame} {100 * share:.0f} %" for share, blame in order if share >= _SHARE_SHOWN_MIN
+        f"{blame} {100 * share:.0f} %" for share, blame in order if share >= SHARE_SHOWN_MIN
     )
 
 

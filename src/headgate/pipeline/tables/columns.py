@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from headgate.base.units import NS_PER_S
+from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
 from headgate.record.fields import FIELDS, FieldType, Kind
 
-MINUTE_NS: Final = 60_000_000_000
-HOUR_NS: Final = 60 * MINUTE_NS
+MINUTE_NS: Final = NS_PER_MINUTE
+HOUR_NS: Final = NS_PER_HOUR
 DAY_HOURS: Final = 24
 
 

@@ -18,7 +18,7 @@ from headgate.engine.eviction import Eviction
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.account.account import LABELS, Cell
+from headgate.flow.account.account import FIRST_THROTTLED, LABELS, Cell
 from headgate.flow.adaptive.cycle import Decision
 from headgate.flow.limits.precedence import ABOVE_PUBLISH_RATE, EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level
@@ -47,7 +47,6 @@ from headgate.telemetry.records.publishing import Turn
 from headgate.telemetry.records.quota_events import QuotaEvents
 from headgate.telemetry.records.quotas import limit_values as quota_limit_values
 from headgate.telemetry.records.subjects import (
-    FIRST_THROTTLED,
     SUBSCRIPTION_COLUMNS,
     TOPIC_COLUMNS,
     Instant,

@@ -14,7 +14,7 @@ from typing import Final
 from headgate.base.units import NS_PER_MS
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.account.account import Account, Cell
+from headgate.flow.account.account import FIRST_THROTTLED, Account, Cell
 from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.flow.quota.backlog_quota import NO_QUOTAS
 from headgate.record.codec import Value
@@ -34,9 +34,6 @@ from headgate.telemetry.records.quotas import (
 )
 
 Row = tuple[Value, ...]
-
-FIRST_THROTTLED: Final = int(Cell.SUBSCRIPTION_MESSAGES_HUNGRY)
-"""Cells from here on are waits at a limiter."""
 
 SPAN_COLUMNS: Final = ("covered_from_ns", "covered_to_ns", "counting_since_ns", "gone")
 

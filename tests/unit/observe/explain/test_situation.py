@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.base.units import NS_PER_MINUTE
 from headgate.engine.subscription import Subscription
 from headgate.flow.account.verdict import Verdict, blame_shares
 from headgate.flow.limits.rate_limit import Level
 from headgate.observe.explain.situation import SETTLED_NS, named_level
-from headgate.observe.history.grid import MINUTE_NS
 from tests.unit.broker.virtual import VirtualBroker
 from tests.unit.observe.explain.asking import FAST, S, judge, restarted, verdict
 
@@ -209,7 +209,7 @@ def test_a_verdict_is_about_at_most_the_last_minute() -> None:
     began_ns = broker.engine.now_ns
     broker.run(70)
     found = judge(broker, subscription)
-    assert found.window.length_ns <= MINUTE_NS
+    assert found.window.length_ns <= NS_PER_MINUTE
     assert found.judgement.verdict is Verdict.CONSUMER
     # The backlog is older than what is to blame for it now.
     assert found.backlog_since_ns is not None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.base.units import NS_PER_MINUTE
 from headgate.broker.slices import at_once
 from headgate.observe.explain.window import part_of, parts_of, window
-from headgate.observe.history.grid import MINUTE_NS
 from tests.unit.broker.virtual import VirtualBroker
 from tests.unit.observe.explain.asking import S
 
@@ -15,7 +15,7 @@ def test_the_window_is_as_long_as_is_known() -> None:
     broker = VirtualBroker()
     subscription = broker.subscription(broker.topic("t", 10))
     broker.run(20)
-    seen = window([part_of(broker.observer.history, subscription)], MINUTE_NS)  # type: ignore[arg-type]
+    seen = window([part_of(broker.observer.history, subscription)], NS_PER_MINUTE)  # type: ignore[arg-type]
     assert 18 * S <= seen.length_ns <= 20 * S
     assert seen.gained("appended") == pytest.approx(10 * seen.length_ns / S, abs=11)
     assert seen.total_start("backlog") + seen.gained("appended") == seen.total_end("backlog")

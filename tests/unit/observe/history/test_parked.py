@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.base.park_cause import ParkCause
-from headgate.base.units import NS_PER_S
-from headgate.observe.history.grid import HOUR_NS, MINUTE_NS
+from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
 from headgate.observe.history.parked import NOTHING, ParkedHistory, ParkedTrack
 from tests.unit.engine.quota_rig import NO_QUOTAS, QuotaRig, size_quota
 
@@ -18,7 +17,7 @@ class Play:
 
     def __init__(self) -> None:
         self.rig = QuotaRig()
-        self.rig.engine.limits.hold_park_ns = 2 * HOUR_NS
+        self.rig.engine.limits.hold_park_ns = 2 * NS_PER_HOUR
         self.rig.subscribe()
         self.history = ParkedHistory()
 
@@ -45,31 +44,31 @@ def test_a_topic_on_which_nothing_waits_costs_nothing() -> None:
     play = Play()
     play.rest(10)
     assert len(play.history) == 0
-    assert play.history.last(play.rig.topic, MINUTE_NS) == NOTHING
+    assert play.history.last(play.rig.topic, NS_PER_MINUTE) == NOTHING
 
 
 def test_the_last_minute_and_the_last_hour() -> None:
     play = Play()
     play.rest(30)
     play.wait(20)
-    assert play.last_s(MINUTE_NS) == play.last_s(HOUR_NS) == 20
+    assert play.last_s(NS_PER_MINUTE) == play.last_s(NS_PER_HOUR) == 20
     play.rest(50)
-    assert play.last_s(MINUTE_NS) == pytest.approx(10, abs=0.1)
+    assert play.last_s(NS_PER_MINUTE) == pytest.approx(10, abs=0.1)
     play.wait(5)
-    assert play.last_s(MINUTE_NS) == pytest.approx(10, abs=0.1)
+    assert play.last_s(NS_PER_MINUTE) == pytest.approx(10, abs=0.1)
     play.rest(1_800)
-    assert play.last_s(MINUTE_NS) == 0
-    assert play.last_s(HOUR_NS) == pytest.approx(25, abs=0.1)
+    assert play.last_s(NS_PER_MINUTE) == 0
+    assert play.last_s(NS_PER_HOUR) == pytest.approx(25, abs=0.1)
     play.rest(1_800)
-    assert play.last_s(HOUR_NS) == pytest.approx(0, abs=6)
+    assert play.last_s(NS_PER_HOUR) == pytest.approx(0, abs=6)
     assert play.rig.topic.parking is not None
 
 
 def test_what_waits_all_the_time_waits_all_of_the_hour() -> None:
     play = Play()
     play.wait(4_000)
-    assert play.last_s(MINUTE_NS) == pytest.approx(60, abs=0.01)
-    assert play.last_s(HOUR_NS) == pytest.approx(3_600, abs=0.01)
+    assert play.last_s(NS_PER_MINUTE) == pytest.approx(60, abs=0.01)
+    assert play.last_s(NS_PER_HOUR) == pytest.approx(3_600, abs=0.01)
     (track,) = play.history._tracks.values()
     assert len(track._points) < 64
 
@@ -79,7 +78,7 @@ def test_before_the_first_look_all_of_it_was_lately() -> None:
     play.rig.set_quotas(size_quota(0))
     play.rig.send(1)
     play.rig.advance(700)
-    assert play.last_s(MINUTE_NS) == 0.7
+    assert play.last_s(NS_PER_MINUTE) == 0.7
     assert play.last_s(NS_PER_S // 2) == 0.5
 
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
+from headgate.base.units import NS_PER_MINUTE
 from headgate.observe.history import tracks as history
-from headgate.observe.history.grid import MINUTE_NS
 from headgate.observe.history.tracks import ROUND_PERIOD_S_MAX, History, Track
 from tests.unit.broker.virtual import VirtualBroker
 from tests.unit.observe.history.points import START, S, point
@@ -72,8 +72,8 @@ def test_nothing_is_kept_while_nothing_happens() -> None:
     assert len(track.since(0)) == kept
     assert track.seen_ns == broker.engine.now_ns
     # The time in which it stood still is made up when somebody asks for it.
-    (made_up,) = track.since(broker.engine.now_ns - MINUTE_NS)
-    assert made_up.at_ns == broker.engine.now_ns - MINUTE_NS
+    (made_up,) = track.since(broker.engine.now_ns - NS_PER_MINUTE)
+    assert made_up.at_ns == broker.engine.now_ns - NS_PER_MINUTE
     assert made_up.backlog == 2
     assert made_up.age_ns == pytest.approx(541 * S, abs=S)
     assert sum(made_up.cells_ns) == made_up.at_ns - subscription.account.opened_ns

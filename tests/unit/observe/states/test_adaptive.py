@@ -8,7 +8,8 @@ import msgspec
 
 from headgate.base.names import parse_topic
 from headgate.cli.explain_view import explain_text
-from headgate.observe.states.adaptive import DECISIONS_MAX, adaptive_state
+from headgate.control.adaptive import DECISIONS_MAX
+from headgate.observe.states.adaptive import adaptive_state
 from headgate.testing import World
 from tests.unit.broker.adaptive_play import ON, Publisher, Reader, live, set_quota
 from tests.unit.broker.playing import TOPIC, played
