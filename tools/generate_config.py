@@ -19,11 +19,11 @@ COLUMNS_MAX = 100
 
 HEAD = (
     "Settings of a Headgate broker: headgate standalone --config conf/broker.conf",
-    "Every setting stands here with its default, commented out: take the # away and change the "
-    "value. Names are Pulsar's where Pulsar has the key, the others begin with headgate; a "
-    "broker.conf of Pulsar's is read as well.",
-    "A dynamic setting may also be changed while the broker runs: headgate admin brokers "
-    "update-dynamic-config --config KEY --value VALUE. It acts at once, is kept, and wins over "
+    "This file has every setting with its default, commented out: remove the # and change the "
+    "value. Keys that begin with headgate are additions; the others are Pulsar's. A broker.conf "
+    "of Pulsar works as well.",
+    "You can change a dynamic setting while the broker runs: headgate admin brokers "
+    "update-dynamic-config --config KEY --value VALUE. It acts at once, is stored, and overrides "
     "this file until delete-dynamic-config.",
     "Written by tools/generate_config.py from src/headgate/policy/settings.py. Change that, then "
     "run the tool.",
@@ -49,10 +49,10 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
 
 QUICK_START_KEY = "adaptivePublisherThrottlingEnabled"
 QUICK_START = """\
-# 1. Watch first, after a restart: log, explain and telemetry say what it would do to whom.
+# 1. Watch first, after a restart: log, explain and telemetry show every decision.
 adaptivePublisherThrottlingEnabled=true
 adaptivePublisherThrottlingObserveOnly=true
-# 2. Go live when they look right, without a restart; with true it is off again at once.
+# 2. Go live if the decisions look right, without a restart; true switches it off at once.
 #    headgate admin brokers update-dynamic-config \\
 #        --config adaptivePublisherThrottlingObserveOnly --value false
 """

@@ -86,7 +86,7 @@ def test_every_verdict_is_right_and_the_repair_helps(start: Start, tmp_path: Pat
     assert re.search(r"^    Adaptive throttling \(law drain\): \d+ s ago slowed .+ B/s", text, re.M)
     assert "The quota was never reached" in text
     assert "unless on (cluster, namespace, topic, subscription)" in text
-    assert re.search(r"^metering(?:.*\n)+?    PIP-406  the subscription limit: not so$", text, re.M)
+    assert re.search(r"^metering(?:.*\n)+?    PIP-406  the subscription limit: wrong$", text, re.M)
     assert "/clicks/dispatchRate" in text
     assert "drained: that limit was the cause" in text
     assert "Traceback" not in text

@@ -122,8 +122,8 @@ class Settings:
     )
     bindAddress: str = _key(
         "127.0.0.1",
-        "Address that the ports are bound to. There is no authentication yet: anything but "
-        "loopback is open to everybody who can reach it.",
+        "Address of the listening ports. There is no authentication yet: with any address but "
+        "loopback, every client that reaches it can do everything.",
     )
     advertisedAddress: str = _key(
         "",
@@ -131,14 +131,14 @@ class Settings:
     )
     headgateWebHostNames: str = _key(
         "",
-        "Further names by which the web port is asked for, with commas between them; *.example.com "
-        "is every name below example.com, * any name. Loopback names, the advertised address, this "
-        "host's name and IP addresses are always allowed; requests to other names are refused, "
-        "because a web page may have sent them.",
+        "Further host names of the web port, with commas between them; *.example.com is every name "
+        "below example.com, * any name. Loopback names, the advertised address, this host's name "
+        "and IP addresses are always allowed. Requests to other names are refused, because a web "
+        "page may have sent them.",
     )
     keepAliveIntervalSeconds: int = _key(
         30,
-        "A connection that is silent this long is pinged, and closed when it stays silent.",
+        "The broker pings a connection that is silent this long, and closes it if it stays silent.",
         minimum=1,
     )
     maxMessageSize: int = _key(
@@ -149,28 +149,28 @@ class Settings:
     )
     headgateMaxCommandBytes: int = _key(
         256 * KIB,
-        "Largest command in bytes, other than what a send carries: a producer's or consumer's "
-        "names, properties and schema, most of all. Acknowledgements and redeliveries, which name "
-        "any number of messages, may be as long as the largest message.",
+        "Largest command in bytes, without the payload of a send: mostly the names, properties and "
+        "schema of a producer or consumer. Acknowledgements and redeliveries may be as long as the "
+        "largest message.",
         minimum=64 * KIB,
         maximum=1 << 30,
     )
     maxPendingPublishRequestsPerConnection: int = _key(
         1_000,
-        "Sends of one connection that are submitted to the log and not yet answered; more wait "
-        "(are parked), and its socket is read on. 0 is no limit.",
+        "Sends of one connection that are submitted to the log and not yet answered. Further sends "
+        "are parked, and the broker still reads the socket. 0 is no limit.",
         dynamic=True,
     )
     maxMessagePublishBufferSizeInMB: int = _key(
         64,
-        "Megabytes of sends not yet durable, of all connections, before reading pauses; also of "
-        "parked ones (they wait for a publish limit or a backlog quota), before the connection "
-        "that has most is read no further where a limit holds them, or the producer that has most "
-        "is disconnected where a quota does.",
+        "Megabytes of sends of all connections that are not yet durable, before reading pauses. "
+        "Also the bound for parked sends: beyond it the broker stops reading the connection that "
+        "parks most if a publish limit holds them, and closes the producer that parks most if a "
+        "backlog quota does.",
     )
     maxConcurrentLookupRequest: int = _key(
         50_000,
-        "Lookups that may wait for a topic to be made; more are refused.",
+        "Lookups that may wait for the creation of a topic; more are refused.",
         minimum=1,
     )
     allowAutoTopicCreation: bool = _key(
@@ -178,7 +178,7 @@ class Settings:
     )
     allowAutoTopicCreationType: str = _key(
         "non-partitioned",
-        "What is created.",
+        "Type of the created topic.",
         dynamic=True,
         choices=("non-partitioned", "partitioned"),
     )
@@ -196,7 +196,7 @@ class Settings:
     )
     brokerDeleteInactiveTopicsFrequencySeconds: int = _key(
         60,
-        "How often inactive topics are looked for, and how long one must have been so.",
+        "Seconds between two searches for inactive topics, and the inactive time that ends one.",
         dynamic=True,
         minimum=1,
     )
@@ -208,7 +208,8 @@ class Settings:
     )
     retentionCheckIntervalInSeconds: int = _key(
         60,
-        "How often old messages are given up. While the disk is full that happens every second.",
+        "Seconds between two removals of messages that no retention covers; one second while the "
+        "disk is full.",
         minimum=1,
     )
     backlogQuotaCheckEnabled: bool = _key(
@@ -218,8 +219,8 @@ class Settings:
     )
     backlogQuotaCheckIntervalInSeconds: int = _key(
         60,
-        "How often all quotas are verified. They are enforced as messages are appended and grow "
-        "old, so this finds nothing, or a defect that is counted.",
+        "Seconds between two verifications of all quotas. Quotas are enforced for every message, "
+        "so a verification finds nothing, or a defect, which it counts.",
         minimum=1,
     )
     backlogQuotaDefaultLimitGB: float = _key(
@@ -230,36 +231,34 @@ class Settings:
     )
     backlogQuotaDefaultLimitBytes: int = _key(
         -1,
-        "Largest backlog of a topic in bytes where no policy says otherwise; -1 is no limit.",
+        "Largest backlog of a topic without a policy, in bytes; -1 is no limit.",
         minimum=-1,
         maximum=INT64_MAX,
     )
     backlogQuotaDefaultLimitSecond: int = _key(
         -1,
-        "Largest age of a topic's oldest unacknowledged message in seconds where no policy says "
-        "otherwise; -1 and 0 are no limit.",
+        "Largest age of the oldest unacknowledged message of a topic without a policy, in seconds; "
+        "-1 and 0 are no limit.",
         minimum=-1,
     )
     backlogQuotaDefaultRetentionPolicy: str = _key(
         "producer_request_hold",
-        "What happens at the two limits above.",
+        "Action at the two limits above.",
         choices=("producer_request_hold", "producer_exception", "consumer_backlog_eviction"),
     )
-    preciseTimeBasedBacklogQuotaCheck: bool = _key(
-        False, "Changes nothing: ages are always precise."
-    )
+    preciseTimeBasedBacklogQuotaCheck: bool = _key(False, "No effect: ages are always precise.")
     headgateHoldParkMs: int = _key(
         20_000,
-        "Milliseconds that a held producer's messages wait in the broker before it is "
-        "disconnected; below its client's send timeout. 0 disconnects at once, as Pulsar does.",
+        "Milliseconds that a held producer's messages wait before the broker closes it; keep this "
+        "below the clients' send timeout. 0 closes producers at once, as Pulsar does.",
         dynamic=True,
     )
     headgateMaxParkedBytesPerConnection: int = _key(
         8 * MIB,
-        "Bytes of parked sends (they wait for a publish limit, a backlog quota or room on the "
-        "disk) that one connection may have in the broker, each with 160 bytes beside its own; "
-        "over that it is read no further where a limit holds them, and the producer that has most "
-        "of them is disconnected where a quota or a full disk does.",
+        "Bytes of parked sends of one connection, plus 160 for each: sends that wait for a publish "
+        "limit, a backlog quota or room on the disk. Beyond that the broker stops reading the "
+        "connection if a limit holds them, and closes the producer that parks most if a quota or a "
+        "full disk does.",
         dynamic=True,
         minimum=1,
     )
@@ -270,7 +269,7 @@ class Settings:
         2_048, "A topic's ledger (a range of message ids) ends at this size.", minimum=1
     )
     managedLedgerMaxLedgerRolloverTimeMinutes: int = _key(
-        240, "A topic's ledger ends at this age, so that retention can give it up.", minimum=1
+        240, "A topic's ledger ends at this age, so that retention can remove it.", minimum=1
     )
     maxUnackedMessagesPerConsumer: int = _key(
         50_000, "Unacknowledged messages at which a shared consumer gets no more; 0 is no limit."
@@ -306,8 +305,7 @@ class Settings:
     )
     dispatchThrottlingRateRelativeToPublishRate: bool = _key(
         False,
-        "The six rates above come on top of what is published (PIP-52). Policies have a flag of "
-        "their own.",
+        "Add the publish rate to the six rates above (PIP-52). Policies have a separate flag.",
         dynamic=True,
     )
     dispatchThrottlingOnBatchMessageEnabled: bool = _key(
@@ -315,26 +313,24 @@ class Settings:
     )
     dispatchThrottlingOnNonBacklogConsumerEnabled: bool = _key(
         True,
-        "Limits hold for everybody; false spares subscriptions that are caught up.",
+        "Apply limits to all subscriptions; false spares those that are caught up.",
         dynamic=True,
     )
     managedLedgerCursorBackloggedThreshold: int = _key(
         1_000,
-        "Entries before a subscription at which it is no longer caught up, where that spares it "
-        "the limits.",
+        "Waiting entries above which a spared subscription is no longer caught up.",
     )
     maxPublishRatePerTopicInMessages: int = _rate(
-        "Messages per second that each topic (each partition by itself) takes from its producers, "
-        "where no policy says otherwise; 0 is no limit."
+        "Messages per second that each topic or partition without a policy accepts; 0 is no limit."
     )
     maxPublishRatePerTopicInBytes: int = _rate(
         "The same in bytes per second; 0 is no limit.", maximum=INT64_MAX
     )
     brokerPublisherThrottlingMaxMessageRate: int = _rate(
-        "Messages per second that the whole broker takes from producers; 0 is no limit."
+        "Messages per second that the whole broker accepts; 0 is no limit."
     )
     brokerPublisherThrottlingMaxByteRate: int = _rate(
-        "Bytes per second that the whole broker takes from producers; 0 is no limit.",
+        "Bytes per second that the whole broker accepts; 0 is no limit.",
         maximum=INT64_MAX,
     )
     adaptivePublisherThrottlingEnabled: bool = _key(
@@ -344,13 +340,13 @@ class Settings:
     )
     adaptivePublisherThrottlingObserveOnly: bool = _key(
         False,
-        "Compute, log and measure every decision, and limit nobody. True releases all topics at "
-        "once: the emergency switch.",
+        "Compute, log and measure every decision, and limit no producer. True releases all topics "
+        "at once: the emergency switch.",
         dynamic=True,
     )
     adaptivePublisherThrottlingIntervalMs: int = _key(
         1_000,
-        "Milliseconds between two looks at memory and backlogs.",
+        "Milliseconds between two cycles of the controller.",
         dynamic=True,
         minimum=10,
         maximum=600_000,
@@ -385,35 +381,35 @@ class Settings:
     )
     adaptivePublisherThrottlingPerTopicMetricsEnabled: bool = _key(
         False,
-        "Metrics of each topic as well: six series each. See how many topics there are first.",
+        "Add six series for each topic to /metrics; check the number of topics first.",
         dynamic=True,
     )
     adaptivePublisherThrottlingLaw: str = _key(
         "pressure",
-        "How a topic's limit is found: from the pressures, or from how fast its backlog drains.",
+        "Law of a topic's limit: by the pressures, or by the drain rate of its backlog.",
         dynamic=True,
         choices=("pressure", "drain"),
     )
     adaptivePublisherThrottlingDrainSetPointPct: float = _share(
         0.70,
-        "Share of a topic's backlog quota at which the law drain holds the backlog.",
+        "Share of a topic's backlog quota at which the law drain keeps the backlog.",
         excluded=(0, 1),
     )
     adaptivePublisherThrottlingDrainHorizonMs: int = _key(
         10_000,
-        "Milliseconds in which the law drain brings the backlog there.",
+        "Milliseconds in which the law drain brings the backlog to that share.",
         dynamic=True,
         minimum=100,
         maximum=600_000,
     )
     headgateMemoryLimitMB: int = _key(
         0,
-        "Megabytes of memory that the broker may use, for the memory watermarks; 0 is what its "
-        "control group allows, or else what the machine has.",
+        "Megabytes of memory that the memory watermarks refer to; 0 is the limit of the control "
+        "group, or else the machine's memory.",
     )
     exposeTopicLevelMetricsInPrometheus: bool = _key(
         True,
-        "Series per topic and subscription on /metrics; false leaves sums for each namespace.",
+        "Series of each topic and subscription on /metrics; false leaves sums for each namespace.",
         dynamic=True,
     )
     exposeSubscriptionBacklogAgeInPrometheus: bool = _key(
@@ -429,8 +425,8 @@ class Settings:
     headgateTelemetryEnabled: bool = _key(True, "Publish the telemetry records.")
     headgateTelemetryTopic: str = _key(
         "persistent://headgate/telemetry/samples",
-        "Topic that the telemetry records are published to; only the broker may produce there, and "
-        "no limit holds it back.",
+        "Topic of the telemetry records. Only the broker may produce to it, and it is exempt from "
+        "limits.",
     )
     headgateTelemetryIntervalMs: int = _key(
         10_000,
@@ -440,14 +436,14 @@ class Settings:
     )
     headgateTelemetryNames: str = _key(
         "plain",
-        "How the records name tenants, namespaces, topics and subscriptions: as they are, or by "
-        "a keyed hash of each.",
+        "Names of tenants, namespaces, topics and subscriptions in the records: plain, or a keyed "
+        "hash of each.",
         choices=("plain", "hash"),
     )
     headgateTelemetryNamesKeyFile: str = _key(
         "",
-        "File with the key of hashed names, at least 16 bytes; empty: one that is made once in "
-        "the data directory.",
+        "File with the key of hashed names, at least 16 bytes; empty for a key that the broker "
+        "makes once in the data directory.",
     )
     headgateTelemetryRetentionMinutes: int = _key(
         4_320, "Minutes that telemetry is kept.", minimum=1
