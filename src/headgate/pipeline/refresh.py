@@ -29,7 +29,7 @@ from headgate.pipeline.kernels.coverage_gaps import (
 from headgate.pipeline.kernels.episodes import Newest
 from headgate.pipeline.progress import nowhere
 from headgate.pipeline.session import batches_by_count
-from headgate.pipeline.steps import attribution, episodes, intervals, publishing
+from headgate.pipeline.steps import attribution, episodes, intervals, limits, publishing, quotas
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
     TableFile,
@@ -224,9 +224,9 @@ def _timeline_rows(
         for file in table_files(ensure_table(root, BRONZE_SAMPLES))
         if file.partition["kind"] == _LIMITER and file.hour in hours
     ]
-    return publishing.throttle_timeline(
-        read_files(spark, root, INTERVALS, files, publishing.LIMITER_MINUTE_COLUMNS),
-        read_files(spark, root, BRONZE_SAMPLES, samples, publishing.LIMITER_SAMPLE_COLUMNS),
+    return limits.throttle_timeline(
+        read_files(spark, root, INTERVALS, files, limits.LIMITER_MINUTE_COLUMNS),
+        read_files(spark, root, BRONZE_SAMPLES, samples, limits.LIMITER_SAMPLE_COLUMNS),
         hours,
     )
 
@@ -327,12 +327,12 @@ _DERIVATIONS: Final = (
     _by_hour(
         QUOTA_USAGE,
         INTERVALS,
-        intervals.quota_usage,
-        columns=intervals.TOPIC_COLUMNS,
+        quotas.quota_usage,
+        columns=quotas.TOPIC_COLUMNS,
         kind=Kind.TOPIC.value,
         look_back_hours=1,
     ),
-    _by_hour(EVICTIONS, BRONZE_EVENTS, intervals.evictions, columns=intervals.EVICTION_COLUMNS),
+    _by_hour(EVICTIONS, BRONZE_EVENTS, quotas.evictions, columns=quotas.EVICTION_COLUMNS),
 )
 
 DERIVED: Final = tuple(derivation.table for derivation in _DERIVATIONS)

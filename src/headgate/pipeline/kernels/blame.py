@@ -10,8 +10,7 @@ over minutes, its shares are read as the verdict does
 Each share weighs as much as its minute's account is long. Where rows were lost the next one has
 their time, too; while the broker was down there was no account, and nobody is blamed for it.
 
-The view :func:`headgate.pipeline.steps.views.namespace_rollup` says the same to Spark, and episodes
-are summed so, pauses that they bridge included.
+The view ``namespace_rollup`` and episodes sum blame so, an episode with the pauses that it bridges.
 """
 
 from __future__ import annotations

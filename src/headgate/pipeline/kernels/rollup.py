@@ -1,8 +1,10 @@
-"""What happened in each namespace and minute, without Spark: rows of minutes in, sums out.
+"""The view ``namespace_rollup``: what happened in each namespace and minute.
 
-The same as :func:`headgate.pipeline.steps.views.namespace_rollup` says to Spark. Everything is a
-sum, a count or a maximum, so rows may come in any pieces: :func:`topic_parts` and its like make of
-each piece what is summed, and :func:`rollup_table` puts the three sums together.
+It is defined here alone: ``show`` sums rows of files, and Spark sums rows of a DataFrame
+(:func:`headgate.pipeline.steps.views.namespace_rollup`). Everything is a sum, a count or a maximum,
+so rows may come in any pieces. :func:`topic_parts`, :func:`subscription_parts` and
+:func:`judged_parts` turn each piece into what is summed; :func:`rollup_rows` makes rows of the
+view from the sums.
 """
 
 from __future__ import annotations
@@ -74,7 +76,14 @@ ROLLUP_COLUMNS: Final = (
 of them all the time."""
 
 
-def topic_parts(rows: pa.RecordBatch) -> pa.Table:
+def part_columns(sums: Sums) -> tuple[TableColumn, ...]:
+    """The columns of parts that are summed so: the key, and each summed column once."""
+    types = {column.name: column for column in ROLLUP_COLUMNS}
+    names = [name for name, _ in sums if name not in ROLLUP_KEY]
+    return tuple(types.get(name, TableColumn(name, LONG, "")) for name in (*ROLLUP_KEY, *names))
+
+
+def topic_parts(rows: pa.RecordBatch | pa.Table) -> pa.Table:
     """The key and what :data:`TOPIC_SUMS` sums, from :data:`TOPIC_INPUT`."""
     evicted = {
         f"evicted_{unit}": _added(rows, [f for f in EVICTION_FIELDS if f.endswith(unit)])
@@ -83,22 +92,23 @@ def topic_parts(rows: pa.RecordBatch) -> pa.Table:
     return _keyed(rows, (*_AMOUNTS, "oldest_age_max_ns", *_PARKED), evicted)
 
 
-def subscription_parts(rows: pa.RecordBatch) -> pa.Table:
+def subscription_parts(rows: pa.RecordBatch | pa.Table) -> pa.Table:
     """The key and what :data:`SUBSCRIPTION_SUMS` sums, from :data:`SUBSCRIPTION_INPUT`."""
     return _keyed(rows, ("backlog_messages",), {})
 
 
-def judged_parts(rows: pa.RecordBatch) -> pa.Table:
+def judged_parts(rows: pa.RecordBatch | pa.Table) -> pa.Table:
     """The key and what :data:`JUDGED_SUMS` sums, from :data:`JUDGED_INPUT`."""
     seconds = blamed_s(rows)
     blamed = {name: seconds[blame] for name, blame in zip(_BLAMED, BLAMES, strict=True)}
     return _keyed(rows, (), blamed)
 
 
-def _keyed(rows: pa.RecordBatch, names: Sequence[str], more: dict[str, pa.Array]) -> pa.Table:
-    found = pc.extract_regex(rows.column("topic"), r"^[^:]+://(?P<namespace>[^/]+/[^/]+)/").field(
-        "namespace"
-    )
+def _keyed(
+    rows: pa.RecordBatch | pa.Table, names: Sequence[str], more: dict[str, pa.Array]
+) -> pa.Table:
+    names_of = pc.extract_regex(rows.column("topic"), r"^[^:]+://(?P<namespace>[^/]+/[^/]+)/")
+    found = pc.struct_field(names_of, "namespace")
     columns = {
         "cluster": rows.column("cluster"),
         "namespace": pc.fill_null(found, ""),
@@ -109,7 +119,7 @@ def _keyed(rows: pa.RecordBatch, names: Sequence[str], more: dict[str, pa.Array]
     return pa.table(columns)
 
 
-def _added(rows: pa.RecordBatch, names: Sequence[str]) -> pa.Array:
+def _added(rows: pa.RecordBatch | pa.Table, names: Sequence[str]) -> pa.Array:
     total = pa.array([0] * rows.num_rows, pa.int64())
     for name in names:
         total = pc.add(total, pc.fill_null(rows.column(name), 0))
@@ -123,15 +133,24 @@ def rollup_table(
 
     A namespace has a row in minutes in which it has a topic.
     """
-    schema = arrow_schema(ROLLUP_COLUMNS)
     if topics is None:
-        return schema.empty_table()
+        return arrow_schema(ROLLUP_COLUMNS).empty_table()
     joined = _plain(topics, TOPIC_SUMS, "topics")
     if subscriptions is not None:
         found = _plain(subscriptions, SUBSCRIPTION_SUMS, "subscriptions")
         joined = joined.join(found, list(ROLLUP_KEY))
     if judged is not None:
         joined = joined.join(_plain(judged, JUDGED_SUMS, ""), list(ROLLUP_KEY))
+    order = [(name, "ascending") for name in ("minute", "cluster", "namespace")]
+    return rollup_rows(joined).sort_by(order)
+
+
+def rollup_rows(joined: pa.Table) -> pa.Table:
+    """Rows of :data:`ROLLUP_COLUMNS` from the joined sums, by the names of what is summed.
+
+    Columns that are absent are null.
+    """
+    schema = arrow_schema(ROLLUP_COLUMNS)
 
     def column(name: str) -> pa.ChunkedArray:
         if name in joined.column_names:
@@ -147,8 +166,7 @@ def rollup_table(
         columns[f"parked_{cause}_s"] = pc.divide(held_ns, float(NS_PER_S))
     columns["throttled_s"] = _total(columns, [f"blame_{name.lower()}_s" for name in LIMITERS])
     columns["parked_s"] = _total(columns, [f"parked_{cause}_s" for cause in PARK_CAUSES])
-    table = pa.table({name: columns[name] for name in schema.names}).cast(schema)
-    return table.sort_by([(name, "ascending") for name in ("minute", "cluster", "namespace")])
+    return pa.table({name: columns[name] for name in schema.names}).cast(schema)
 
 
 def _plain(sums: pa.Table, made: Sums, count: str) -> pa.Table:

@@ -1,36 +1,35 @@
-"""Steps about quota forecasts."""
+"""Steps about quota forecasts: the newest of each topic, and how right earlier ones were."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from headgate.pipeline.kernels.forecast_score import SCORE_COLUMNS, score_table
 from headgate.pipeline.kernels.quota_forecast import FORECAST_COLUMNS
-from headgate.pipeline.tables.arrow_types import whole_subjects
+from headgate.pipeline.steps.subjects import per_subject
 from headgate.pipeline.tables.intervals import TOPIC_KEY, TOPIC_ORDER
 from headgate.pipeline.tables.schemas import spark_schema
 from headgate.record.fields import Kind
 
 _FRESH: Final = "interval 5 minutes"
-"""A topic whose last minute is further behind its cluster's is gone, or is told of no more."""
-
+"""A topic whose last minute is older than this, beside its cluster's newest, was deleted or moved
+away from the brokers that publish telemetry."""
 
 _SCORED: Final = tuple(dict.fromkeys((*FORECAST_COLUMNS, *TOPIC_ORDER)))
 
 SCORED_COLUMNS: Final = ("kind", *_SCORED)
-"""What :func:`forecast_scores` uses of ``intervals``."""
+"""Columns of ``intervals`` that :func:`forecast_scores` reads."""
 
 
 def newest_usage(usage: DataFrame) -> DataFrame:
     """The last row of each topic in ``quota_usage`` that has a quota in force then.
 
-    Of a name that was used again only the last topic counts; of one that is behind the newest
-    minute of its cluster by five minutes nothing is known.
+    If a topic was deleted and created again, only the newer one counts. Topics whose last row is
+    more than five minutes older than the newest of their cluster are left out.
     """
     topic = Window.partitionBy("cluster", "topic", "partition")
     last = topic.orderBy(F.desc("minute"), F.desc("incarnation"))
@@ -38,9 +37,9 @@ def newest_usage(usage: DataFrame) -> DataFrame:
     return (
         usage.withColumn("_newest", newest)
         .where(F.col("minute") > F.col("_newest") - F.expr(_FRESH))
-        .withColumn("_place", F.row_number().over(last))
-        .where((F.col("_place") == 1) & F.col("method").isNotNull())
-        .drop("_newest", "_place")
+        .withColumn("_rank", F.row_number().over(last))
+        .where((F.col("_rank") == 1) & F.col("method").isNotNull())
+        .drop("_newest", "_rank")
     )
 
 
@@ -51,15 +50,6 @@ def forecast_scores(minutes: DataFrame, since_ns: int, until_ns: int) -> DataFra
     ``minutes`` are ``intervals`` of that time, of the hour before it, and of the day after it as
     far as there is telemetry.
     """
-
-    def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in whole_subjects(batches, TOPIC_KEY):
-            yield from score_table(table, since_ns, until_ns).to_batches()
-
-    return (
-        minutes.where(F.col("kind") == Kind.TOPIC.value)
-        .select(*_SCORED)
-        .repartition(*TOPIC_KEY)
-        .sortWithinPartitions(*TOPIC_ORDER)
-        .mapInArrow(kernel, spark_schema(SCORE_COLUMNS))
-    )
+    topics = minutes.where(F.col("kind") == Kind.TOPIC.value).select(*_SCORED)
+    kernel = partial(score_table, since_ns=since_ns, until_ns=until_ns)
+    return per_subject(topics, TOPIC_KEY, TOPIC_ORDER, kernel, spark_schema(SCORE_COLUMNS))

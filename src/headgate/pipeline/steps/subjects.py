@@ -1,0 +1,40 @@
+"""How kernels run in Spark: over all rows of each subject, or over rows in any pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from headgate.pipeline.tables.arrow_types import whole_subjects
+
+Kernel = Callable[[pa.Table], pa.Table]
+"""A pure function over Arrow tables; workers get it pickled."""
+
+
+def per_subject(
+    frame: DataFrame, key: Sequence[str], order: Sequence[str], kernel: Kernel, schema: StructType
+) -> DataFrame:
+    """Rows of ``schema`` that a kernel makes of whole subjects.
+
+    Rows with equal ``key`` are one subject. The kernel gets all rows of one or more subjects at
+    once, sorted by ``order``, which begins with the key.
+    """
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in whole_subjects(batches, key):
+            yield from kernel(table).to_batches()
+
+    return frame.repartition(*key).sortWithinPartitions(*order).mapInArrow(run, schema)
+
+
+def per_batch(frame: DataFrame, kernel: Kernel, schema: StructType) -> DataFrame:
+    """Rows of ``schema`` that a kernel makes of rows in any pieces, where they were read."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from kernel(pa.Table.from_batches([batch])).to_batches()
+
+    return frame.mapInArrow(run, schema)
