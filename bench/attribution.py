@@ -24,11 +24,11 @@ from pyspark.sql import DataFrame, SparkSession
 from bench.interval_rows import FIRST_HOUR, write_intervals
 from bench.processes import check_memory, cpu_s, watched_memory
 from bench.report import Table, median
-from headgate.pipeline.refresh import read_files
 from headgate.pipeline.session import batches_by_count, create_session
 from headgate.pipeline.steps import attribution
 from headgate.pipeline.store.delta_log import ensure_table, table_files
 from headgate.pipeline.store.delta_writer import FORMAT
+from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.intervals import INTERVALS
 from tests.spark.attribution_oracle import SQL

@@ -14,9 +14,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from headgate.pipeline import jobs, session
+from headgate.pipeline.derived.catalogue import DERIVED
 from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.options import SourceOptions
-from headgate.pipeline.refresh import DERIVED
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_writer import BRONZE, HeadgateTables, TablesWriter
 from headgate.pipeline.store.folder import checkpoint_path

@@ -13,8 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.base.errors import InputError
 from headgate.pipeline import jobs
+from headgate.pipeline.derived.catalogue import DERIVED
 from headgate.pipeline.options import SourceOptions, StreamOptions
-from headgate.pipeline.refresh import DERIVED, refresh_all
+from headgate.pipeline.refresh import refresh_all
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.folder import checkpoint_path, folder_lock

@@ -19,8 +19,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from headgate.pipeline import jobs
+from headgate.pipeline.derived.catalogue import DERIVED
 from headgate.pipeline.options import AttributeOptions, SourceOptions
-from headgate.pipeline.refresh import DERIVED
 from headgate.pipeline.store.folder import checkpoint_path
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES

@@ -20,12 +20,13 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.pipeline import jobs
+from headgate.pipeline.derived.catalogue import DERIVED
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.output.views import NamespacesScan
-from headgate.pipeline.refresh import _DERIVATIONS, read_files
 from headgate.pipeline.session import batches_by_count, prepare_session
 from headgate.pipeline.steps import attribution, publishing, views
 from headgate.pipeline.store.delta_log import ensure_table, table_files
+from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.streaming import refresh_pace
 from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY
 from headgate.pipeline.tables.columns import HOUR_NS, Table
@@ -219,12 +220,11 @@ def test_an_hour_alone_gives_the_rows_that_it_has(
     spark: SparkSession, whole: Whole, table: Table
 ) -> None:
     root = str(whole.out)
-    (derivation,) = (each for each in _DERIVATIONS if each.table is table)
-    live = table_files(ensure_table(root, derivation.source))
+    (derived,) = (each for each in DERIVED if each.table is table)
+    live = table_files(ensure_table(root, derived.source))
     stored = whole.rows(table)
     for hour in (HOUR, HOUR + 1, HOUR + 2):
-        inputs = [file for file in live if derivation.is_input(file, {hour})]
-        again = derivation.rows(prepare_session(spark), root, inputs, {hour})
+        again = derived.rows(prepare_session(spark), root, derived.inputs(live, {hour}), {hour})
         assert again is not None
         expected = [row for row in stored.to_pylist() if row["hour"] == hour % 24]
         found = again.toArrow().to_pylist()

@@ -16,13 +16,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.pipeline import jobs
+from headgate.pipeline.derived.derived_table import DerivedTable
+from headgate.pipeline.derived.intervals import Intervals
+from headgate.pipeline.derived.quotas import QuotaUsage
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.refresh import refresh
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.folder import checkpoint_path
 from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_SAMPLES
-from headgate.pipeline.tables.columns import Table
-from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.quotas import QUOTA_USAGE
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
 from tests.service.process import BrokerProcess
@@ -149,9 +150,9 @@ def _stream(out: Path, topic: Topic, batches: int) -> None:
     )
 
 
-@pytest.mark.parametrize("before", [(), (INTERVALS, QUOTA_USAGE)], ids=len)
+@pytest.mark.parametrize("before", [(), (Intervals(), QuotaUsage())], ids=len)
 def test_a_run_killed_between_the_tables_loses_and_doubles_nothing(
-    spark: SparkSession, tmp_path: Path, whole: Whole, before: tuple[Table, ...]
+    spark: SparkSession, tmp_path: Path, whole: Whole, before: tuple[DerivedTable, ...]
 ) -> None:
     topic, out = Topic(tmp_path / "topic"), tmp_path / "tables"
     source = SourceOptions(str(out))

@@ -20,9 +20,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from headgate.base.errors import InputError
 from headgate.pipeline import jobs
 from headgate.pipeline import refresh as refreshing
+from headgate.pipeline.derived import derived_table
+from headgate.pipeline.derived.catalogue import DERIVED
 from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.progress import Progress
-from headgate.pipeline.refresh import DERIVED, read_files, recompute, refresh, refresh_all
+from headgate.pipeline.refresh import recompute, refresh, refresh_all
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
@@ -34,7 +36,7 @@ from headgate.pipeline.store.delta_log import (
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.housekeeping.compact import compact, drop_before
 from headgate.pipeline.store.parquet_files import write_tables
-from headgate.pipeline.store.spark_reader import object_rows
+from headgate.pipeline.store.spark_reader import object_rows, read_files
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
@@ -175,7 +177,7 @@ def test_what_cannot_be_computed_anew_is_told(session: SparkSession, tmp_path: P
     told = recompute(session, str(tmp_path), NEXT_DAY, NEXT_DAY)
     # Two hours of telemetry are left of the day, its first and its last.
     assert told[1] == (
-        "attribution from 2025-11-23 00:00:00 UTC to 2025-11-24 00:00:00 UTC stays as it was: rows "
+        "attribution from 2025-11-23 00:00:00 UTC to 2025-11-24 00:00:00 UTC keeps its rows: they "
         "follow from up to 24 h before them, and intervals is kept from 2025-11-23 00:00:00 UTC on."
     )
     assert [text.split()[0] for text in told] == [
@@ -191,7 +193,7 @@ def test_a_long_history_is_computed_in_passes_and_a_kill_between_them_leaves_all
     append_all(tmp_path / "one")
     append_all(tmp_path / "many")
     refresh_all(session, str(tmp_path / "one"))
-    monkeypatch.setattr(refreshing, "PASS_HOURS", 2)
+    monkeypatch.setattr(derived_table, "PASS_HOURS", 2)
     root, write = str(tmp_path / "many"), refreshing._replace
     committed: list[tuple[int, ...]] = []
 

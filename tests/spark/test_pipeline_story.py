@@ -15,13 +15,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.pipeline import jobs
+from headgate.pipeline.derived.attribution import Attribution
 from headgate.pipeline.kernels.sharing import TOPIC_KEY, WAITERS, waiters
 from headgate.pipeline.refresh import refresh
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_log import commit_append, ensure_table
 from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.tables.attribution import (
-    ATTRIBUTION,
     ATTRIBUTION_KEY,
     BLAMES,
     JUDGEMENT_COLUMNS,
@@ -195,7 +195,7 @@ def test_minutes_that_are_inferred_or_say_nothing_of_it(
     ensure_table(str(tmp_path), INTERVALS)
     files = write_tables(str(tmp_path), "0", [(INTERVALS.name, intervals)])
     commit_append(str(tmp_path), INTERVALS, files, None)
-    hours = refresh(prepare_session(spark), str(tmp_path), ATTRIBUTION)
+    hours = refresh(prepare_session(spark), str(tmp_path), Attribution())
     assert hours == {T0 // HOUR_NS, T0 // HOUR_NS + 1}
     attribution = rows_of(tmp_path, "attribution")
     assert_same(rows_in_order(attribution), attribution_oracle(intervals))

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from headgate.base.errors import HeadgateError
 from headgate.demo.spark import SparkSpec, persistently
+from headgate.pipeline.derived.intervals import Intervals
 from headgate.pipeline.failures import reason_of
 from headgate.pipeline.jobs import judge_range, start_query, telemetry_messages
 from headgate.pipeline.options import SourceOptions
@@ -30,7 +31,6 @@ from headgate.pipeline.store.delta_log import ensure_table, table_files
 from headgate.pipeline.store.folder import checkpoint_path, folder_lock
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
-from headgate.pipeline.tables.intervals import INTERVALS
 
 _LOOK_EVERY_S: Final = 0.1
 
@@ -117,7 +117,7 @@ class Job:
 
     def _judge(self, spark: Any) -> None:
         order = json.loads(self._orders.line)
-        refresh(spark, self._root, INTERVALS)
+        refresh(spark, self._root, Intervals())
         _tell(stage="intervals", rows=self._rows())
         refresh_all(spark, self._root)
         found = judge_range(spark, self._root, order["since_ns"], order["until_ns"])

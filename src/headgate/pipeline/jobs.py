@@ -22,6 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.base.clock import SystemClock
 from headgate.base.units import INT64_MAX
+from headgate.pipeline.derived.catalogue import DERIVED
 from headgate.pipeline.failures import PipelineError, reason_of
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.output.attribution import (
@@ -33,7 +34,7 @@ from headgate.pipeline.output.attribution import (
 from headgate.pipeline.output.producers import write_producers
 from headgate.pipeline.preflight import check_brokers
 from headgate.pipeline.progress import Progress
-from headgate.pipeline.refresh import DERIVED, read_files, recompute, refresh
+from headgate.pipeline.refresh import recompute, refresh
 from headgate.pipeline.scrapes.folder import broker_folders
 from headgate.pipeline.scrapes.ingest import ingest_scrapes
 from headgate.pipeline.scrapes.mixture import refuse_mixture
@@ -58,6 +59,7 @@ from headgate.pipeline.store.housekeeping.compact import table_names
 from headgate.pipeline.store.location import resolved_root
 from headgate.pipeline.store.lock_tokens import writer_options
 from headgate.pipeline.store.scan import TableScan, existing_tables
+from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.streaming.gaps import TelemetryGaps
 from headgate.pipeline.streaming.listener import listening
 from headgate.pipeline.streaming.metrics import StreamMetrics, served_metrics

@@ -41,10 +41,10 @@ from headgate.pipeline.backtest.replays import replay_table
 from headgate.pipeline.backtest.series import HOLE_NS_MAX, SORT_COLUMNS
 from headgate.pipeline.backtest.task_progress import reporting_tasks
 from headgate.pipeline.progress import Progress
-from headgate.pipeline.refresh import read_files
 from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.lock_tokens import writer_options
+from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.tables.arrow_types import whole_subjects
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import MINUTE_NS

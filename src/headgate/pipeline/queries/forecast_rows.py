@@ -22,10 +22,10 @@ from headgate.flow.sentences.quota import consequence
 from headgate.pipeline.kernels.forecast_score import Score
 from headgate.pipeline.output.attribution import topic_text
 from headgate.pipeline.output.breach_times import counted_from_ns, likely_ns
-from headgate.pipeline.refresh import read_files
 from headgate.pipeline.steps.forecasts import SCORED_COLUMNS, forecast_scores, newest_usage
 from headgate.pipeline.store.delta_log import TableFile, opened_table, table_files
 from headgate.pipeline.store.scan import TableScan
+from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.store.table_store import store_of
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, Table

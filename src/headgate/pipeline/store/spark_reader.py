@@ -1,8 +1,8 @@
-"""Rows of tables in an object store as a DataFrame: Python tasks read the files, Java reads none.
+"""Files of a table as a DataFrame.
 
-Spark's own reader would need hadoop-aws, a jar that fits its Hadoop. Here the tasks read with
-pyarrow what they are told to, as they write with it. What that lacks is that a query's columns and
-conditions do not reach the files: the caller names the columns, and all rows are read.
+Spark reads those on a mounted file system by itself. For an object store it would need hadoop-aws,
+a jar that fits its Hadoop, so Python tasks read the files with pyarrow, as they write with it.
+Conditions of a query do not reach such files: the caller names the columns, and all rows are read.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.pipeline.store.delta_log import TableFile
+from headgate.pipeline.store.location import is_object_store
 from headgate.pipeline.store.table_store import store_of
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.columns import Table
-from headgate.pipeline.tables.schemas import part_schema
+from headgate.pipeline.tables.schemas import part_schema, table_schema
 
 BATCH_ROWS: Final = 20_000
 """Rows that go to Java at once."""
@@ -27,6 +28,38 @@ _PACKS_PER_CORE: Final = 2
 
 _OPENING_BYTES: Final = 1 << 18
 """What opening a file costs, as bytes that are read in that time."""
+
+_ARE_PATTERNS: Final = "__globPaths__"
+"""Spark's own option: whether ``[``, ``{``, ``*`` and ``?`` in a path are patterns. The folder's
+name may have them."""
+
+
+def read_files(
+    spark: SparkSession,
+    root: str,
+    table: Table,
+    files: Iterable[TableFile],
+    columns: Collection[str] | None = None,
+) -> DataFrame:
+    """Live files of a table as a DataFrame of its schema; without files it is empty.
+
+    ``columns``: those that are used; None: all. In an object store no others are read.
+    """
+    files = list(files)
+    schema = part_schema(table, columns)
+    if not (paths := [file.path for file in files]):
+        return spark.createDataFrame([], schema)
+    if is_object_store(root):
+        return object_rows(spark, root, table, files, columns)
+    folder = store_of(root).path(table.name)
+    # Without basePath the partition columns would be null.
+    return (
+        spark.read.schema(table_schema(table))
+        .option("basePath", folder)
+        .option(_ARE_PATTERNS, "false")
+        .parquet(*[f"{folder}/{path}" for path in paths])
+        .select(*schema.names)
+    )
 
 
 def object_rows(

@@ -1,0 +1,84 @@
+"""The table ``episodes``, which follows from ``attribution``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.pipeline.derived.derived_table import DerivedTable
+from headgate.pipeline.kernels.episodes import Newest
+from headgate.pipeline.steps import episodes
+from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
+from headgate.pipeline.store.spark_reader import read_files
+from headgate.pipeline.store.table_store import store_of
+from headgate.pipeline.tables.attribution import ATTRIBUTION
+from headgate.pipeline.tables.columns import MINUTE_NS
+from headgate.pipeline.tables.episodes import EPISODES
+from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.record.fields import Kind
+
+
+class Episodes(DerivedTable):
+    """An hour follows from verdicts of the hours around it, and from how far telemetry reaches."""
+
+    table = EPISODES
+    source = ATTRIBUTION
+    look_back_hours = 1
+
+    def touched(
+        self, root: str, new: Collection[TableFile], live: Collection[TableFile]
+    ) -> set[int]:
+        """The changed hours and their neighbours, into which episodes may continue; and the last
+        two before each: an episode that was open there is over if telemetry continues without it.
+        """
+        del root
+        changed = {file.hour for file in new}
+        there = {file.hour for file in live}
+        touched = set(changed)
+        for hour in changed:
+            touched |= there & {hour - 1, hour + 1}
+            last = max((other for other in there if other < hour), default=hour)
+            touched |= there & {last - 1, last}
+        return touched
+
+    def inputs(self, live: Collection[TableFile], hours: Collection[int]) -> list[TableFile]:
+        return [file for file in live if _is_around(file, hours)]
+
+    def rows(
+        self, spark: SparkSession, root: str, files: list[TableFile], hours: Collection[int]
+    ) -> DataFrame | None:
+        if not files:
+            return None
+        # Verdicts follow from intervals, and are up to date with them before episodes are.
+        known = [
+            file
+            for file in table_files(ensure_table(root, INTERVALS))
+            if file.partition["kind"] == Kind.SUBSCRIPTION.value and _is_around(file, hours)
+        ]
+        return episodes.episodes(
+            read_files(spark, root, ATTRIBUTION, files, episodes.VERDICT_COLUMNS),
+            read_files(spark, root, INTERVALS, known, episodes.MINUTE_COLUMNS),
+            hours,
+            _newest_minutes(root, files),
+        )
+
+
+def _is_around(file: TableFile, hours: Collection[int]) -> bool:
+    return any(file.hour + ahead in hours for ahead in (-1, 0, 1))
+
+
+def _newest_minutes(root: str, files: Iterable[TableFile]) -> Newest:
+    """The last minute of ``attribution``, by cluster and hour of these files; and its last hour."""
+    last: dict[tuple[str | None, int], int] = {}
+    files = list(files)
+    paths = [file.path for file in files]
+    read = store_of(root).columns(ATTRIBUTION.name, paths, ["cluster", "to_ns"])
+    for file, rows in zip(files, read, strict=True):
+        for found in rows.group_by("cluster").aggregate([("to_ns", "max")]).to_pylist():
+            newest = (found["to_ns_max"] - 1) // MINUTE_NS
+            for hour in (file.hour - 1, file.hour):
+                key = (found["cluster"], hour)
+                last[key] = max(last.get(key, newest), newest)
+    live = table_files(ensure_table(root, ATTRIBUTION))
+    return Newest(last, max(file.hour for file in live))

@@ -1,0 +1,52 @@
+"""The tables about what limiters did, which follow from ``intervals``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.pipeline.derived.derived_table import HourlyTable
+from headgate.pipeline.steps import limits, publishing
+from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
+from headgate.pipeline.store.spark_reader import read_files
+from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
+from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
+from headgate.record.fields import Kind
+
+
+class PublishAttribution(HourlyTable):
+    """A minute's publish limit is that of its end or that of the minute before."""
+
+    table = PUBLISH_ATTRIBUTION
+    source = INTERVALS
+    look_back_hours = 1
+    columns = publishing.MINUTE_COLUMNS
+    kinds = (Kind.TOPIC.value, Kind.LIMITER.value)
+
+    def step(self, rows: DataFrame, hours: Collection[int]) -> DataFrame:
+        return publishing.publish_attribution(rows, hours)
+
+
+class ThrottleTimeline(HourlyTable):
+    """Its rows also read from bronze which clients waited. ``intervals`` follows from bronze, so
+    whatever changes there changes the source, too."""
+
+    table = THROTTLE_TIMELINE
+    source = INTERVALS
+    look_back_hours = 0
+    columns = limits.LIMITER_MINUTE_COLUMNS
+    kinds = (Kind.LIMITER.value,)
+
+    def rows(
+        self, spark: SparkSession, root: str, files: list[TableFile], hours: Collection[int]
+    ) -> DataFrame | None:
+        if not files:
+            return None
+        samples = self.inputs(table_files(ensure_table(root, BRONZE_SAMPLES)), hours)
+        return limits.throttle_timeline(
+            read_files(spark, root, INTERVALS, files, self.columns),
+            read_files(spark, root, BRONZE_SAMPLES, samples, limits.LIMITER_SAMPLE_COLUMNS),
+            hours,
+        )

@@ -1,0 +1,50 @@
+"""Intervals near an hour's edge and across coverage gaps follow from both sides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headgate.pipeline.derived.intervals import Intervals
+from headgate.pipeline.store.delta_log import TableFile, commit_append, ensure_table, table_files
+from headgate.pipeline.store.parquet_files import write_tables
+from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
+from headgate.pipeline.tables.columns import HOUR_NS
+from tests.unit.pipeline.derived.source_files import HOUR, file, is_input
+from tests.unit.pipeline.play import SITUATIONS, T0, Broker, bronze
+
+
+def test_intervals_near_an_hour_s_edge_follow_from_both_sides(tmp_path: Path) -> None:
+    touched = Intervals().touched(str(tmp_path), [file(HOUR)], [])
+    assert touched == {HOUR - 1, HOUR, HOUR + 1}
+
+
+def appended(root: Path, *messages: bytes) -> list[TableFile]:
+    """Files of some telemetry that was appended to bronze."""
+    before = {found.path for found in table_files(ensure_table(str(root), BRONZE_SAMPLES))}
+    written = write_tables(str(root), "0", [(BRONZE_SAMPLES.name, bronze(list(messages)))])
+    commit_append(str(root), BRONZE_SAMPLES, written, None)
+    after = table_files(ensure_table(str(root), BRONZE_SAMPLES))
+    return [found for found in after if found.path not in before]
+
+
+def test_all_hours_of_a_gap_follow_from_what_arrives_at_its_ends(tmp_path: Path) -> None:
+    player = Broker(SITUATIONS[:1])
+    root, intervals = str(tmp_path), Intervals()
+    start = T0 // HOUR_NS
+    minutes_ = [m for _ in range(5 * 60) for m in player.window(60)]
+
+    def touched(*minutes: int) -> set[int]:
+        new = appended(tmp_path, *(minutes_[at] for at in minutes))
+        live = table_files(ensure_table(root, BRONZE_SAMPLES))
+        return {hour - start for hour in intervals.touched(root, new, live)}
+
+    assert touched(10) == {0}
+    assert touched(280) == {0, 1, 2, 3, 4}
+    assert touched(281, 282) == {4}
+    # Late: each of both parts of the silence is another one now.
+    assert touched(130) == {0, 1, 2, 3, 4}
+    assert touched(11) == {0, 1, 2}
+    assert touched(9) == {0}
+    inputs = table_files(ensure_table(root, BRONZE_SAMPLES))
+    assert all(is_input(intervals, found, {start + 2}) for found in inputs)
+    assert not any(is_input(intervals, found, {start + 29}) for found in inputs)
