@@ -44,12 +44,15 @@ from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.folder import folder_lock
 from headgate.pipeline.store.housekeeping import compact
 from headgate.pipeline.store.housekeeping.job import run_compact
+from headgate.pipeline.store.housekeeping.log_cleanup import clean_log
+from headgate.pipeline.store.housekeeping.retention import drop_before
 from headgate.pipeline.store.lease import FREE, Hold, Keeper, take
 from headgate.pipeline.store.lock_tokens import LockLostError, writer_options
 from headgate.pipeline.store.objects import lock_object
 from headgate.pipeline.store.parquet_files import TableFiles, write_tables
 from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.store.table_store import LOG, store_of
+from headgate.pipeline.streaming.query import ingest_batch
 from headgate.pipeline.tables.arrow_types import conform, table_arrow_schema
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS
@@ -224,18 +227,18 @@ def test_who_has_lost_the_lock_commits_nothing(
     messages = prepare_session(spark).read.parquet(str(topic.folder))
     with folder_lock(root):
         ensure_table(root, BRONZE_SAMPLES)
-        jobs.ingest_batch(messages, 0, root, str(tmp_path / "checkpoint"))
+        ingest_batch(messages, 0, root, str(tmp_path / "checkpoint"))
         before = TableScan(root, BRONZE_SAMPLES.name).row_count
         holder = taken_over(root)
         # The writer commits in a process of its own.
         with pytest.raises(PySparkException) as caught:
-            jobs.ingest_batch(messages, 1, root, str(tmp_path / "checkpoint"))
+            ingest_batch(messages, 1, root, str(tmp_path / "checkpoint"))
         assert f"is now held by {holder}" in reason_of(str(caught.value))
         assert "hush" not in str(caught.value)
         for act in (
             lambda: ensure_table(root, INTERVALS),
             lambda: compact.compact_table(root, BRONZE_SAMPLES.name, files_max=0),
-            lambda: compact.drop_before(root, 2),
+            lambda: drop_before(root, 2),
         ):
             with pytest.raises(LockLostError, match="now held by process 7 on host-a"):
                 act()
@@ -331,7 +334,7 @@ def test_the_log_is_shortened(root: str) -> None:
             commit_append(root, INTERVALS, hour_files(root, 10, value), None)
             if value == 7:
                 store_of(root).delta(INTERVALS.name).create_checkpoint()
-        assert compact.clean_log(root, INTERVALS.name, versions_kept=2) == 8
+        assert clean_log(root, INTERVALS.name, versions_kept=2) == 8
     names = store_of(root).names(INTERVALS.name, LOG)
     assert names[0] == f"{8:020d}.checkpoint.parquet"
     delta = DeltaTable(

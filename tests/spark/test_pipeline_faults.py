@@ -13,15 +13,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from headgate.pipeline import jobs, session
+from headgate.pipeline import session
 from headgate.pipeline.derived.catalogue import DERIVED
 from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_writer import BRONZE, HeadgateTables, TablesWriter
 from headgate.pipeline.store.folder import checkpoint_path
-from headgate.pipeline.store.housekeeping.compact import vacuum
+from headgate.pipeline.store.housekeeping.vacuum import vacuum
 from headgate.pipeline.store.parquet_files import FileAdded
+from headgate.pipeline.streaming.query import start_query
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.intervals import INTERVALS
@@ -133,7 +134,7 @@ def test_a_batch_that_is_cut_off_before_spark_s_own_commit_is_made_up_for_once(
         raise RuntimeError("cut off before Spark's commit")
 
     for _ in range(2):
-        query = jobs.start_query(
+        query = start_query(
             topic.stream(spark),
             str(out),
             checkpoint_path(SourceOptions(str(out))),

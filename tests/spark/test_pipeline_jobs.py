@@ -20,6 +20,7 @@ from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.folder import checkpoint_path, folder_lock
 from headgate.pipeline.streaming import refresh_pace
+from headgate.pipeline.streaming.query import start_query
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
 from headgate.record.fields import Kind
 from tests.spark.interval_oracle import interval_oracle
@@ -139,7 +140,7 @@ def test_a_run_killed_after_bronze_has_every_row_once(
     def die(_session: SparkSession, _batch_id: int) -> None:
         raise RuntimeError("killed before Spark's commit")
 
-    query = jobs.start_query(
+    query = start_query(
         topic.stream(spark), str(out), checkpoint_path(source), trigger_s=None, after=die
     )
     with pytest.raises(PySparkException, match="killed before Spark's commit"):

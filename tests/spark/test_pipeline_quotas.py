@@ -23,6 +23,7 @@ from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOpt
 from headgate.pipeline.refresh import refresh
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.folder import checkpoint_path
+from headgate.pipeline.streaming.query import start_query
 from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_SAMPLES
 from headgate.pipeline.tables.quotas import QUOTA_USAGE
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
@@ -167,7 +168,7 @@ def test_a_run_killed_between_the_tables_loses_and_doubles_nothing(
             refresh(session, str(out), table)
         raise RuntimeError("killed between two tables")
 
-    query = jobs.start_query(
+    query = start_query(
         topic.stream(spark), str(out), checkpoint_path(source), trigger_s=None, after=die
     )
     with pytest.raises(PySparkException, match="killed between two tables"):

@@ -34,7 +34,8 @@ from headgate.pipeline.store.delta_log import (
     table_files,
 )
 from headgate.pipeline.store.delta_writer import FORMAT
-from headgate.pipeline.store.housekeeping.compact import compact, drop_before
+from headgate.pipeline.store.housekeeping.compact import compact
+from headgate.pipeline.store.housekeeping.retention import drop_before
 from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.store.spark_reader import object_rows, read_files
 from headgate.pipeline.tables.attribution import ATTRIBUTION

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.pipeline import jobs
 from headgate.pipeline.derived.attribution import Attribution
 from headgate.pipeline.kernels.sharing import TOPIC_KEY, WAITERS, waiters
+from headgate.pipeline.queries.attribution import judge_range
 from headgate.pipeline.refresh import refresh
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_log import commit_append, ensure_table
@@ -158,7 +158,7 @@ def test_completeness_of_the_minutes_reaches_every_verdict(folder: Path) -> None
 
 def test_a_range_is_judged_as_row_by_row(spark: SparkSession, folder: Path) -> None:
     since_ns, until_ns = T0 + 3_360 * S, T0 + 3_720 * S
-    found = jobs.judge_range(prepare_session(spark), str(folder), since_ns, until_ns)
+    found = judge_range(prepare_session(spark), str(folder), since_ns, until_ns)
     assert len(found) == len(STORY)
     by_subject: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows_of(folder, "intervals").sort_by("from_ns").to_pylist():

@@ -1,9 +1,9 @@
 """The demo's Spark job: ``python -m headgate.demo.spark_job SPEC`` in a process of its own.
 
-It is the pipeline's structured-streaming query over the telemetry topics of all brokers, which
-brings the tables up to date after every batch. When it is told the range to judge (one line of
-JSON), it reads what is left and writes the judgements. Every line that it writes is a JSON object
-with the finished ``stage``. It ends when its input ends.
+It runs the pipeline's structured streaming query over the telemetry topics of all brokers, and
+refreshes the tables after every batch. One line of JSON on its input names the range to attribute:
+then it reads the rest and writes the judgements. Each line of its output is a JSON object with the
+finished ``stage``. It ends when its input ends.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import threading
 import time
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,15 +23,14 @@ from headgate.base.errors import HeadgateError
 from headgate.demo.spark import SparkSpec, persistently
 from headgate.pipeline.derived.intervals import Intervals
 from headgate.pipeline.failures import reason_of
-from headgate.pipeline.jobs import judge_range, start_query, telemetry_messages
+from headgate.pipeline.jobs import bronze_counts, create_tables
 from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.output.attribution import judgement_document
+from headgate.pipeline.queries.attribution import judge_range
 from headgate.pipeline.refresh import refresh, refresh_all
 from headgate.pipeline.session import create_session
-from headgate.pipeline.store.delta_log import ensure_table, table_files
 from headgate.pipeline.store.folder import checkpoint_path, folder_lock
-from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
-from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.streaming.query import run_until, start_query, telemetry_messages
 
 _LOOK_EVERY_S: Final = 0.1
 
@@ -78,8 +78,7 @@ class Job:
         with folder_lock(self._root):
             spark = create_session("headgate demo")
             _tell(stage="started", seconds=time.monotonic() - begin_s)
-            for table in TABLES.values():
-                ensure_table(self._root, table)
+            create_tables(self._root)
             for step in (self._stream, self._read_the_rest, self._judge):
                 persistently(partial(step, spark), self._tell_failure)
 
@@ -101,13 +100,7 @@ class Job:
             trigger_s=self._trigger_s,
             after=after,
         )
-        while not self._orders.given.wait(_LOOK_EVERY_S):
-            if not query.isActive:
-                query.awaitTermination()  # raises what it failed of
-        # A batch that is under way is let through: to break it off costs more than it takes.
-        while query.isActive and query.status["isTriggerActive"]:
-            time.sleep(_LOOK_EVERY_S)
-        query.stop()
+        run_until(query, self._orders.given.is_set, look_s=_LOOK_EVERY_S, last_batch_s=inf)
 
     def _read_the_rest(self, spark: Any) -> None:
         """What is in the topics now. The stream alone would never be done: brokers go on."""
@@ -125,9 +118,8 @@ class Job:
         _tell(stage="judged", rows=self._rows(), found=documents)
 
     def _rows(self) -> int:
-        """Samples in the tables; the brokers' batches themselves do not count."""
-        files = table_files(ensure_table(self._root, BRONZE_SAMPLES))
-        return sum(file.rows for file in files if file.partition["kind"] != BATCH_KIND)
+        """Samples in the tables."""
+        return bronze_counts(self._root).samples
 
 
 def main() -> None:

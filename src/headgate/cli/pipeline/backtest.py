@@ -51,6 +51,6 @@ def backtest_command(
         grid,
         run_id,
     )
-    queries = load("queries.forecast")
+    queries = load("queries.backtest")
     with interruptible():
         queries.run_backtest(options, sys.stdout, sys.stderr)

@@ -1,4 +1,4 @@
-"""Queries over a folder of tables, which Spark answers: one module for each command.
+"""Queries over a folder of tables, which Spark answers.
 
-May import the jobs and all that is below them. No topic is read here.
+May import ``job_session`` and all below it. No topic is read here.
 """

@@ -211,6 +211,12 @@ def store_of(root: str) -> TableStore:
     return TableStore(str(Path(root)), _LOCAL, os.path.abspath(root), None)
 
 
+def table_names(root: str) -> list[str]:
+    """Names of the tables that a folder has, without one that a killed run only began to make."""
+    store = store_of(root)
+    return [name for name in store.tables() if store.is_table(name)]
+
+
 _LOCAL: Final = fs.LocalFileSystem()
 
 

@@ -28,7 +28,7 @@ class TelemetryGaps:
         self._version = opened_table(root, BRONZE_SAMPLES).version()
         self._last_seen: dict[str, LastSeen] = {}
 
-    def news(self) -> list[str]:
+    def new_sentences(self) -> list[str]:
         """Sentences about what is missing before and among the rows that came since the last
         call."""
         bronze = opened_table(self._root, BRONZE_SAMPLES)

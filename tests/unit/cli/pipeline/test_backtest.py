@@ -27,7 +27,7 @@ def test_options(monkeypatch: pytest.MonkeyPatch) -> None:
     ((options, _out, _err),) = found
     folder = FolderOptions("t", "2d", "1d", "json", WIDTH_PIPED)
     assert options == BacktestOptions(folder, "g.toml", "mine")
-    assert asked == ["queries.forecast"]
+    assert asked == ["queries.backtest"]
 
 
 def test_a_grid_is_needed() -> None:

@@ -26,7 +26,7 @@ from headgate.pipeline.store.delta_log import (
 )
 from headgate.pipeline.store.delta_writer import HeadgateTables
 from headgate.pipeline.store.folder import checkpoint_id, folder_lock
-from headgate.pipeline.store.housekeeping.compact import vacuum
+from headgate.pipeline.store.housekeeping.vacuum import vacuum
 from headgate.pipeline.store.parquet_files import FileAdded, write_tables
 from headgate.pipeline.tables.arrow_types import conform, table_arrow_schema
 from headgate.pipeline.tables.intervals import INTERVALS

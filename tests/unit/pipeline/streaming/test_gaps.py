@@ -44,14 +44,14 @@ def test_a_trimmed_start_is_told_by_its_times(tables: Tables) -> None:
     broker = Broker()
     tables.append(windows(broker, 4))
     watch = TelemetryGaps(tables.root)
-    assert watch.news() == []
+    assert watch.new_sentences() == []
     windows(broker, 3)
     tables.append(windows(broker, 2))
-    assert watch.news() == [
+    assert watch.new_sentences() == [
         "Telemetry of b1 from 2025-11-21 10:00:40 UTC to 2025-11-21 10:01:10 UTC is missing: the "
         "topic did not have 3 messages of it when it was read."
     ]
-    assert watch.news() == []
+    assert watch.new_sentences() == []
 
 
 def test_a_stream_says_it_once_and_goes_on_from_what_it_has_heard(tables: Tables) -> None:
@@ -59,18 +59,18 @@ def test_a_stream_says_it_once_and_goes_on_from_what_it_has_heard(tables: Tables
     watch = TelemetryGaps(tables.root)
     for _ in range(3):
         tables.append(windows(broker, 2))
-        assert watch.news() == []
+        assert watch.new_sentences() == []
         compact_table(tables.root, BRONZE_SAMPLES.name)
     windows(broker, 1)
     tables.append(windows(broker, 2))
-    assert len(watch.news()) == 1
+    assert len(watch.new_sentences()) == 1
 
 
 def test_a_broker_that_was_down_is_told_otherwise(tables: Tables) -> None:
     tables.append(windows(Broker(), 2))
     watch = TelemetryGaps(tables.root)
     tables.append(windows(Broker(start_ns=T0 + 600 * S, boot="boot-2"), 2))
-    assert watch.news() == [
+    assert watch.new_sentences() == [
         "There is no telemetry of b1 from 2025-11-21 10:00:20 UTC to 2025-11-21 10:10:00 UTC: its "
         "broker was down, or the topic had lost it when it was read."
     ]
@@ -90,7 +90,7 @@ def test_sources_are_looked_for_as_far_back_as_they_are(
     windows(gone, 2)
     windows(later, 1)
     tables.append([*windows(gone, 1), *windows(later, 1)])
-    said = watch.news()
+    said = watch.new_sentences()
     assert [text.split(" is missing")[0] for text in said] == [
         "Telemetry of b1 from 2025-11-21 13:00:10 UTC to 2025-11-21 13:00:20 UTC",
         "Telemetry of b2 from 2025-11-21 10:00:10 UTC to 2025-11-21 10:00:30 UTC",
@@ -102,7 +102,7 @@ def test_a_first_read_is_told_only_of_what_must_have_been_there(tables: Tables) 
     late = Broker(source="b2")
     windows(late, 5)
     tables.append([*windows(Broker(), 1), *windows(late, 1)])
-    assert watch.news() == [
+    assert watch.new_sentences() == [
         "Telemetry of b2 from the start of its broker to 2025-11-21 10:00:50 UTC is missing: the "
         "topic did not have 5 messages of it when it was read."
     ]

@@ -11,10 +11,15 @@ from deltalake.exceptions import DeltaError
 from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.options import CompactOptions
 from headgate.pipeline.progress import Progress
+from headgate.pipeline.store.delta_log import check_layout
 from headgate.pipeline.store.folder import folder_lock
-from headgate.pipeline.store.housekeeping.compact import check_layouts, compact, drop_before, vacuum
+from headgate.pipeline.store.housekeeping.compact import compact
+from headgate.pipeline.store.housekeeping.retention import drop_before
+from headgate.pipeline.store.housekeeping.vacuum import vacuum
 from headgate.pipeline.store.location import resolved_root
 from headgate.pipeline.store.scan import existing_tables
+from headgate.pipeline.store.table_store import store_of, table_names
+from headgate.pipeline.tables.catalogue import TABLES
 
 
 def run_compact(options: CompactOptions, err: TextIO) -> None:
@@ -36,6 +41,18 @@ def run_compact(options: CompactOptions, err: TextIO) -> None:
         _tidy_up(root, tables, options, progress)
     if options.is_dry_run:
         progress.say("Nothing was changed.")
+
+
+def check_layouts(root: str) -> None:
+    """See that this version reads every table of a folder, before one is changed.
+
+    Raises:
+        InputError: one has another layout version.
+    """
+    store = store_of(root)
+    for name in table_names(root):
+        if name in TABLES:
+            check_layout(store.delta(name), store.uri(name))
 
 
 def _tidy_up(root: str, tables: Sequence[str], options: CompactOptions, progress: Progress) -> None:

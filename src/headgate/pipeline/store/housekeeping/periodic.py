@@ -13,13 +13,10 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from headgate.pipeline.store.housekeeping.compact import (
-    clean_log,
-    compact_table,
-    table_names,
-    vacuum,
-)
-from headgate.pipeline.store.table_store import store_of
+from headgate.pipeline.store.housekeeping.compact import compact_table
+from headgate.pipeline.store.housekeeping.log_cleanup import clean_log
+from headgate.pipeline.store.housekeeping.vacuum import vacuum
+from headgate.pipeline.store.table_store import store_of, table_names
 from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_QUARANTINE, BRONZE_SAMPLES
 
 FILES_MAX: Final = 32

@@ -16,7 +16,7 @@ from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.intervals import INTERVALS
 from tests.unit.pipeline.play import Broker, bronze
-from tests.unit.pipeline.store.housekeeping.test_compact import old_file
+from tests.unit.pipeline.store.housekeeping.test_vacuum import old_file
 from tests.unit.pipeline.store.test_delta_log import files
 
 

@@ -1,0 +1,105 @@
+"""The session of a job: brokers are checked, then the folder is locked, then Spark starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from deltalake.exceptions import DeltaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from headgate.pipeline.failures import PipelineError, reason_of
+from headgate.pipeline.options import SourceOptions
+from headgate.pipeline.preflight import check_brokers
+from headgate.pipeline.progress import Progress
+from headgate.pipeline.scrapes.mixture import refuse_mixture
+from headgate.pipeline.session import create_session
+from headgate.pipeline.store.folder import folder_lock, log_folder, spark_log_path, work_folder
+from headgate.pipeline.store.location import resolved_root
+from headgate.pipeline.store.scan import existing_tables
+
+
+@contextmanager
+def plain_errors(log_path: Path) -> Iterator[None]:
+    """Turn a failure of Spark, Delta or the disk into one sentence; the log gets all of it.
+
+    Raises:
+        PipelineError: with that sentence.
+    """
+    try:
+        yield
+    except (PySparkException, DeltaError, OSError) as error:
+        reason = reason_of(str(error))
+        with suppress(OSError):  # the disk may be full, which may be the reason
+            with log_path.open("a", encoding="utf-8") as log:
+                log.write(f"{error}\n")
+            reason += f" (all of it: {log_path})"
+        raise PipelineError(reason) from error
+
+
+@contextmanager
+def locked_folder(root: str, name: str, progress: Progress) -> Iterator[SparkSession]:
+    """A session over a folder of which the job writes a table, so it holds the folder's lock.
+
+    Raises:
+        InputError: as :func:`opened_folder`, or another job holds the folder.
+        PipelineError: the job failed in Spark.
+    """
+    existing_tables(root)
+    with folder_lock(root, progress.say), opened_folder(root, name, progress) as spark:
+        yield spark
+
+
+@contextmanager
+def opened_folder(root: str, name: str, progress: Progress) -> Iterator[SparkSession]:
+    """A session over a folder that the job only reads, without its lock.
+
+    Raises:
+        InputError: no Java is there, or the folder has no tables.
+        PipelineError: the job failed in Spark.
+    """
+    existing_tables(root)
+    with log_folder(root) as folder:
+        log_path = Path(folder, f"_spark-{name.rsplit(' ', 1)[-1]}.log")
+        with plain_errors(log_path):
+            with progress.stage("Starting Spark"):
+                spark = create_session(name, log_path=log_path)
+            yield spark
+
+
+@contextmanager
+def opened_source(
+    source: SourceOptions,
+    brokers: SourceOptions | None,
+    name: str,
+    progress: Progress,
+    *,
+    is_long: bool = False,
+) -> Iterator[SparkSession]:
+    """A session that reads telemetry into a folder, under the folder's lock.
+
+    ``brokers``: those to check before; None: none. ``is_long``: see
+    :func:`headgate.pipeline.session.create_session`.
+
+    Raises:
+        InputError: the folder cannot be used, or is filled from another source, or the job has no
+            folder for its own files.
+        PipelineError: the job failed in Spark.
+    """
+    root = resolved_root(source.out)
+    own = work_folder(source)
+    if brokers is not None:
+        # Before any folder is created, so that a failure leaves none behind.
+        with progress.stage("Asking the brokers"):
+            check_brokers(brokers)
+    with (
+        folder_lock(root, progress.say),
+        log_folder(root if own is None else own) as folder,
+        plain_errors(spark_log_path(folder)),
+    ):
+        refuse_mixture(root, is_about_scrapes=source.scrapes is not None)
+        with progress.stage("Starting Spark"):
+            spark = create_session(name, log_path=spark_log_path(folder), is_long=is_long)
+        yield spark

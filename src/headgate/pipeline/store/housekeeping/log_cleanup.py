@@ -1,0 +1,64 @@
+"""Log cleanup: the log of old versions of a table is deleted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+from deltalake import DeltaTable
+
+from headgate.pipeline.store.delta_log import source_key
+from headgate.pipeline.store.lock_tokens import check_held
+from headgate.pipeline.store.table_store import LOG, store_of, table_names
+
+LOG_VERSIONS_KEPT: Final = 1_000
+"""The log of so many last versions stays. Older versions cannot be opened any more, and a vacuum
+has mostly deleted their files."""
+
+_LOG_FILE: Final = re.compile(r"(\d{20})\.(json|checkpoint\..*parquet|checkpoint\.parquet)")
+
+
+def clean_log(root: str, name: str, *, versions_kept: int = LOG_VERSIONS_KEPT) -> int:
+    """Delete the log of versions that nobody needs: neither a table that follows from this one,
+    nor who wants one of the last versions. Returns how many files were deleted.
+
+    What is left begins at a checkpoint, so all versions from there on can be opened.
+    """
+    store = store_of(root)
+    delta = store.delta(name)
+    names = store.names(name, LOG)
+    needed = min([delta.version() - versions_kept, *_seen(root, delta)])
+    if needed <= oldest_version(names):
+        return 0
+    files = sorted(_log_files(names))
+    checkpoints = [version for version, file in files if "checkpoint" in file]
+    base = max((version for version in checkpoints if version <= needed), default=0)
+    old = [f"{name}/{LOG}/{file}" for version, file in files if version < base]
+    check_held(root)
+    store.delete(old)
+    return len(old)
+
+
+def _seen(root: str, source: DeltaTable) -> Iterator[int]:
+    """Up to which version the tables that follow from this one have seen it."""
+    key = source_key(source)
+    for name in table_names(root):
+        version = store_of(root).delta(name).transaction_version(key)
+        if version is not None:
+            yield version
+
+
+def _log_files(names: Iterable[str]) -> Iterator[tuple[int, str]]:
+    for name in names:
+        match = _LOG_FILE.fullmatch(name)
+        if match:
+            yield int(match[1]), name
+
+
+def oldest_version(names: Iterable[str]) -> int:
+    """The first version that a log can open: that of the first checkpoint, or 0."""
+    files: Collection[tuple[int, str]] = list(_log_files(names))
+    if any(version == 0 for version, file in files if file.endswith(".json")):
+        return 0
+    return min((version for version, file in files if "checkpoint" in file), default=0)

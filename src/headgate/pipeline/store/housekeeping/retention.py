@@ -1,0 +1,41 @@
+"""Retention: rows of hours that ended long ago are dropped from every table."""
+
+from __future__ import annotations
+
+from headgate.base.clock import SystemClock
+from headgate.base.errors import InputError
+from headgate.pipeline.options import RETAIN_DAYS_MIN
+from headgate.pipeline.store.delta_log import commit_drop, table_files
+from headgate.pipeline.store.table_store import store_of, table_names
+from headgate.pipeline.tables.columns import HOUR_NS
+
+
+def drop_before(root: str, days: int, *, now_ns: int | None = None, dry_run: bool = False) -> int:
+    """Drop all rows of hours (UTC) that ended at least so many days ago, from every table.
+
+    Derived rows that are left stay as they were computed; those whose look-back reaches into what
+    is gone are not computed again. Telemetry of dropped hours that comes later is stored, not
+    followed up, and dropped the next time. The files go with the next vacuum. Tables that are not
+    partitioned by hour are left alone. With ``dry_run`` nothing is dropped. Returns how many files
+    were, or would be.
+
+    Raises:
+        InputError: ``days`` is less than :data:`RETAIN_DAYS_MIN`.
+    """
+    if days < RETAIN_DAYS_MIN:
+        raise InputError(
+            f"retention is {days} days; at least {RETAIN_DAYS_MIN} are needed, because rows "
+            "follow from the day before"
+        )
+    now = SystemClock.wall_ns() if now_ns is None else now_ns
+    before_hour = now // HOUR_NS - days * 24
+    dropped = 0
+    for name in table_names(root):
+        delta = store_of(root).delta(name)
+        if "hour" not in delta.metadata().partition_columns:
+            continue
+        if dry_run:
+            dropped += sum(file.hour < before_hour for file in table_files(delta))
+        else:
+            dropped += len(commit_drop(root, delta, before_hour))
+    return dropped

@@ -1,0 +1,120 @@
+"""The structured streaming query that appends telemetry to the bronze tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headgate.pipeline.options import SourceOptions
+from headgate.pipeline.session import prepare_session
+from headgate.pipeline.store.delta_writer import BRONZE, FORMAT
+from headgate.pipeline.store.folder import checkpoint_id
+from headgate.pipeline.store.lock_tokens import writer_options
+
+MESSAGE_COLUMNS: Final = ("value", "__topic", "__messageId", "__publishTime")
+"""Columns of ``format("pulsar")`` that ingestion reads."""
+
+PASS_PATIENCE_MS: Final = 120_000
+STREAM_PATIENCE_MS: Final = 3_600_000
+"""How long a broker may be gone in the middle of a job before the job fails: somebody waits for
+``attribute``, nobody for ``stream``."""
+
+BATCH_BYTES_MAX: Final = 256 << 20
+"""Most telemetry, as it is stored, in one batch. A first read finds days of it, up to 1 GiB of each
+broker; a job that is killed repeats no more than its last batch."""
+
+LAST_BATCH_S: Final = 30.0
+"""How long a query that is to stop waits for the batch that runs."""
+
+
+def telemetry_messages(
+    spark: SparkSession, source: SourceOptions, patience_ms: int = PASS_PATIENCE_MS
+) -> DataFrame:
+    """The telemetry topics of all brokers as one stream of messages, from the earliest on.
+
+    A batch has about :data:`BATCH_BYTES_MAX` of them all together.
+    """
+    frames = [
+        spark.readStream.format("pulsar")
+        .options(**source.source_options(broker_url, web_url))
+        .option("pollTimeoutMs", str(patience_ms))
+        .option("startingOffsets", "earliest")
+        .option("failOnDataLoss", str(source.fail_on_data_loss).lower())
+        .option("maxBytesPerTrigger", str(max(1, BATCH_BYTES_MAX // len(source.broker_urls))))
+        .option("columns", ",".join(MESSAGE_COLUMNS))
+        .load()
+        for broker_url, web_url in zip(source.broker_urls, source.web_urls, strict=True)
+    ]
+    return reduce(DataFrame.union, frames).select(*MESSAGE_COLUMNS)
+
+
+def ingest_batch(messages: DataFrame, batch_id: int, root: str, checkpoint: str) -> None:
+    """Append one micro-batch of messages to the bronze tables, once."""
+    prepare_session(messages.sparkSession)
+    (
+        messages.write.format(FORMAT)
+        .mode("append")
+        .options(**writer_options(root))
+        .option("table", BRONZE)
+        .option("app_id", checkpoint_id(checkpoint))
+        .option("app_version", str(batch_id))
+        .save()
+    )
+
+
+def start_query(
+    messages: DataFrame,
+    root: str,
+    checkpoint: str,
+    *,
+    trigger_s: float | None,
+    after: Callable[[SparkSession, int], None] | None = None,
+) -> StreamingQuery:
+    """Start ingestion; without ``trigger_s`` it ends when what is there now has been read.
+
+    ``after`` is called with the session and the batch's number when bronze has a batch.
+    """
+
+    def process(batch: DataFrame, batch_id: int) -> None:
+        ingest_batch(batch, batch_id, root, checkpoint)
+        if after is not None:
+            after(batch.sparkSession, batch_id)
+
+    writer = messages.writeStream.foreachBatch(process).option("checkpointLocation", checkpoint)
+    if trigger_s is None:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{int(trigger_s * 1_000)} milliseconds")
+    return writer.start()
+
+
+def run_until(
+    query: StreamingQuery,
+    should_stop: Callable[[], bool],
+    *,
+    between: Callable[[], None] = lambda: None,
+    look_s: float = 1.0,
+    last_batch_s: float = LAST_BATCH_S,
+) -> None:
+    """Let a query run until it ends or ``should_stop`` returns True, and stop it.
+
+    ``between`` is called where no batch runs. A batch that runs at the end is let through: to
+    interrupt it would only have the next run repeat it.
+
+    Raises:
+        StreamingQueryException: the query failed.
+    """
+    try:
+        while not should_stop() and not query.awaitTermination(look_s):
+            if not query.status["isTriggerActive"]:
+                between()
+        deadline_s = time.monotonic() + last_batch_s
+        while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline_s:
+            time.sleep(0.05)
+    finally:
+        query.stop()

@@ -1,0 +1,14 @@
+"""Stands where Spark's session stands: queries are asked, and nothing is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+SPARK = object()
+
+
+@contextmanager
+def opened(*_: object) -> Iterator[object]:
+    """A session of nothing."""
+    yield SPARK

@@ -1,0 +1,67 @@
+"""The log is shortened at a checkpoint, and kept for tables that have yet to read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from headgate.pipeline.store.delta_log import (
+    AppTransaction,
+    commit_append,
+    files_added,
+    source_key,
+)
+from headgate.pipeline.store.housekeeping.log_cleanup import clean_log
+from headgate.pipeline.store.housekeeping.vacuum import vacuum
+from headgate.pipeline.tables.attribution import ATTRIBUTION
+from headgate.pipeline.tables.intervals import INTERVALS
+from tests.unit.pipeline.store.housekeeping.folder import (
+    fill,
+    log_names,
+    opened,
+)
+from tests.unit.pipeline.store.test_delta_log import appended
+
+
+def filled_with_checkpoints(root: Path) -> None:
+    """25 versions after the first, with checkpoints of the 10th and the 20th."""
+    for count in (10, 10, 5):
+        fill(root, count)
+        if count == 10:
+            opened(root).create_checkpoint()
+
+
+def test_the_log_is_shortened_at_a_checkpoint(tmp_path: Path) -> None:
+    filled_with_checkpoints(tmp_path)
+    assert clean_log(str(tmp_path), INTERVALS.name, versions_kept=25) == 0
+    assert clean_log(str(tmp_path), INTERVALS.name, versions_kept=16) == 0
+    assert clean_log(str(tmp_path), INTERVALS.name, versions_kept=10) == 10
+    assert log_names(tmp_path)[0] == f"{10:020d}.checkpoint.parquet"
+    assert DeltaTable(tmp_path / INTERVALS.name, version=10).version() == 10
+    assert len(appended(tmp_path)) == 25
+    assert clean_log(str(tmp_path), INTERVALS.name, versions_kept=10) == 0
+    assert clean_log(str(tmp_path), INTERVALS.name, versions_kept=5) == 11
+    fill(tmp_path, 1)
+    assert vacuum(str(tmp_path), 0, False) == []
+    assert len(appended(tmp_path)) == 26
+
+
+def test_a_checkpoint_is_made_now_and_then_by_itself(tmp_path: Path) -> None:
+    for i in range(100):
+        commit_append(str(tmp_path), INTERVALS, [], AppTransaction("a", i))
+    assert any("checkpoint.parquet" in name for name in log_names(tmp_path))
+
+
+def test_the_log_is_kept_for_tables_that_have_yet_to_read_it(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    filled_with_checkpoints(tmp_path)
+    key = source_key(opened(tmp_path))
+    commit_append(root, ATTRIBUTION, [], AppTransaction(key, 9))
+    assert clean_log(root, INTERVALS.name, versions_kept=1) == 0
+    assert len(files_added(str(tmp_path), INTERVALS, opened(tmp_path), 9)) == 25 - 9
+    commit_append(root, ATTRIBUTION, [], AppTransaction(key, 19))
+    assert clean_log(root, INTERVALS.name, versions_kept=1) == 10
+    assert len(files_added(str(tmp_path), INTERVALS, opened(tmp_path), 19)) == 25 - 19
+    # One that has seen nothing reads all live files anyway.
+    assert len(files_added(str(tmp_path), INTERVALS, opened(tmp_path), None)) == 25

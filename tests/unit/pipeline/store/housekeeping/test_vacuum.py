@@ -1,0 +1,131 @@
+"""No dead files, and what is young or read stays."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from headgate.base.errors import InputError
+from headgate.pipeline.store.delta_log import (
+    AppTransaction,
+    commit_append,
+    commit_replace,
+    table_files,
+)
+from headgate.pipeline.store.housekeeping import vacuum as module
+from headgate.pipeline.store.housekeeping.compact import compact
+from headgate.pipeline.store.housekeeping.retention import drop_before
+from headgate.pipeline.store.housekeeping.vacuum import VERSIONS_KEPT, vacuum
+from headgate.pipeline.store.lock_tokens import LockLostError
+from headgate.pipeline.store.table_store import store_of
+from headgate.pipeline.tables.intervals import INTERVALS
+from tests.unit.pipeline.store.housekeeping.folder import (
+    fill,
+    opened,
+    progress,
+)
+from tests.unit.pipeline.store.test_delta_log import HOUR, appended, files
+
+
+def old_file(root: Path, path: str, hours: float) -> Path:
+    """Make a file of ``intervals`` look so old."""
+    file = root / INTERVALS.name / path
+    at = file.stat().st_mtime - hours * 3_600
+    os.utime(file, (at, at))
+    return file
+
+
+def test_vacuum_finds_orphans_of_killed_runs_and_leaves_what_is_young(tmp_path: Path) -> None:
+    fill(tmp_path, 2)
+    orphan = old_file(tmp_path, files(tmp_path, (10, 98))[0].path, 9)
+    young = tmp_path / INTERVALS.name / files(tmp_path, (10, 99))[0].path
+    # Old when it was written, dead for a moment only: somebody may be reading it.
+    (live,) = (f.path for f in table_files(opened(tmp_path))[:1])
+    just_removed = old_file(tmp_path, live, 9)
+    commit_replace(str(tmp_path), INTERVALS, files(tmp_path, (10, 5)), [HOUR], None)
+    for _ in range(VERSIONS_KEPT):
+        commit_append(str(tmp_path), INTERVALS, [], AppTransaction(f"{_}", 1))
+    name = f"{INTERVALS.name}/{orphan.relative_to(tmp_path / INTERVALS.name)}"
+    assert vacuum(str(tmp_path), 8, True) == [name]
+    assert orphan.exists()
+    assert vacuum(str(tmp_path), 8, False) == [name]
+    assert (orphan.exists(), young.exists(), just_removed.exists()) == (False, True, True)
+    assert len(vacuum(str(tmp_path), 0, False)) == 3
+    assert (young.exists(), just_removed.exists()) == (False, False)
+    assert appended(tmp_path) == [5]
+
+
+def test_vacuum_looks_at_the_hold_again_before_each_batch_of_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, 1)
+    orphans = [old_file(tmp_path, files(tmp_path, (10, i))[0].path, 9) for i in range(5)]
+    looks: list[int] = []
+
+    def check_held(_: str) -> None:
+        looks.append(sum(orphan.exists() for orphan in orphans))
+        if len(looks) == 4:
+            raise LockLostError("taken over")
+
+    monkeypatch.setattr(module, "DELETED_AT_ONCE", 2)
+    monkeypatch.setattr(module, "check_held", check_held)
+    with pytest.raises(LockLostError):
+        vacuum(str(tmp_path), 1, False)
+    assert looks == [5, 5, 3, 1]
+
+
+def test_in_a_bucket_a_file_that_no_version_has_is_left_for_an_hour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path, 1)
+    old = old_file(tmp_path, files(tmp_path, (10, 98))[0].path, 2)
+    young = old_file(tmp_path, files(tmp_path, (10, 99))[0].path, 0.5)
+    (replaced,) = (f.path for f in table_files(opened(tmp_path)))
+    for i in range(VERSIONS_KEPT + 1):
+        commit_replace(str(tmp_path), INTERVALS, files(tmp_path, (10, i)), [HOUR], None)
+    bucket = dataclasses.replace(store_of(str(tmp_path)), storage_options={})
+    monkeypatch.setattr(module, "store_of", lambda _: bucket)
+    found = {Path(path).name for path in vacuum(str(tmp_path), 0, True)}
+    assert {old.name, Path(replaced).name} <= found
+    assert young.name not in found
+
+
+def test_vacuum_leaves_the_last_versions_readable(tmp_path: Path) -> None:
+    for i in range(VERSIONS_KEPT + 5):
+        commit_replace(str(tmp_path), INTERVALS, files(tmp_path, (10, i)), [HOUR], None)
+    last = opened(tmp_path).version()
+    vacuum(str(tmp_path), 0, False)
+    for version in range(last - VERSIONS_KEPT + 1, last + 1):
+        delta = DeltaTable(tmp_path / INTERVALS.name, version=version)
+        assert delta.to_pyarrow_table()["appended"].to_pylist() == [version - 1]
+    gone = DeltaTable(tmp_path / INTERVALS.name, version=last - VERSIONS_KEPT)
+    with pytest.raises(FileNotFoundError):
+        gone.to_pyarrow_table()
+
+
+def test_a_reader_that_has_opened_a_version_reads_it_on(tmp_path: Path) -> None:
+    fill(tmp_path, 5)
+    reader = opened(tmp_path)
+    compact(str(tmp_path), [INTERVALS.name], progress())
+    vacuum(str(tmp_path), 1, False)
+    assert sorted(reader.to_pyarrow_table()["appended"].to_pylist()) == [0, 1, 2, 3, 4]
+
+
+def test_vacuum_takes_away_folders_that_are_empty(tmp_path: Path) -> None:
+    commit_append(str(tmp_path), INTERVALS, files(tmp_path, (9, 1), (10, 2)), None)
+    for i in range(VERSIONS_KEPT + 1):
+        commit_replace(str(tmp_path), INTERVALS, [], [HOUR - 1], AppTransaction("a", i))
+    vacuum(str(tmp_path), 0, False)
+    folders = {path.name for path in (tmp_path / INTERVALS.name / "date=2025-11-21").iterdir()}
+    assert folders == {"hour=10"}
+
+
+def test_negative_times_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="retain_hours is -1"):
+        vacuum(str(tmp_path), -1, True)
+    with pytest.raises(InputError, match="retention is 1 days; at least 2 are needed"):
+        drop_before(str(tmp_path), 1)
