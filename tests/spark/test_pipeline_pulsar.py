@@ -88,8 +88,8 @@ def test_what_the_topic_has_lost_is_said_or_ends_the_job(cluster: Cluster, tmp_p
     err = io.StringIO()
     jobs.run_attribute(AttributeOptions(source, format="json"), io.StringIO(), err)
     assert (
-        "Telemetry of b1 from 2025-11-21 10:00:20 UTC to 2025-11-21 10:00:35 UTC is missing: the "
-        "topic did not have 15 messages of it when it was read.\n"
+        "Telemetry of b1 from 2025-11-21 10:00:20 UTC to 2025-11-21 10:00:35 UTC is missing: 15 "
+        "messages expired before the pipeline read them.\n"
     ) in err.getvalue()
     assert "1 message in quarantine, as no telemetry" in err.getvalue()
 

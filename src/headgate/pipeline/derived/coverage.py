@@ -1,6 +1,6 @@
-"""Which windows of telemetry arrived around some hours, by bronze's rows of kind ``batch``.
+"""Coverage of some hours by telemetry windows, read from the rows of kind ``batch`` in bronze.
 
-They are small, one for each message: the driver reads them, and no more of them than it needs.
+These rows are small, one for each message: the driver reads them, and no more than it needs.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""How far an hour of ``intervals`` looks where telemetry is missing at its edge.
+"""Gaps in the coverage by telemetry windows, and the rows that hours beside a gap depend on.
 
-Two minutes beyond its edges an hour finds a row of every subject, because a *full window*, the
+Within two minutes of its edges an hour finds a row of every subject, because a *full window*, the
 first of a boot or one in which a minute ends, has them all. Where no full window of a source
-arrived for longer, it was silent: windows were lost, or the broker was down. Hours that a *gap*
-touches have both of its ends as input. A gap has 24 hours at most; what lies farther away is
-not looked for. Scrapes are no windows: what lies between two of them is told at once.
+arrived for longer, there is a *coverage gap*: windows were lost, or the broker was down. Hours that
+a gap touches depend on both of its ends. A gap spans 24 hours at most; nothing farther away is
+looked for. Scrapes are not windows: a difference of two scrapes needs nothing beyond itself.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 WINDOW_COLUMNS: Final = (
     "cluster", "source", "boot_id", "seq", "window_start_ns", "window_end_ns"
 )  # fmt: skip
-"""What is asked of the rows of kind ``batch``, one for each message."""
+"""Columns of the rows of kind ``batch``, one for each message, that are read."""
 
 _SOURCE: Final = ("cluster", "source")
 
 
 class CoverageGap(NamedTuple):
-    """Between two neighbouring full windows of a source lie more than two minutes and an hour's
-    edge; where there is no full window within 24 hours, the first or last that arrived."""
+    """Two neighbouring full windows of a source with more than two minutes and an hour's edge
+    between them; if no full window lies within 24 hours, the first or last that arrived."""
 
     cluster: str | None
     source: str
@@ -52,7 +52,7 @@ class CoverageGap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What the windows that arrived say about the input of some hours."""
+    """What the windows that arrived mean for the input of some hours."""
 
     gaps: tuple[CoverageGap, ...] = ()
     last_windows: Mapping[tuple[int, str, str], int] | None = None
@@ -65,13 +65,13 @@ class Coverage:
 
 
 def coverage(windows: pa.Table, hours: Collection[int]) -> Coverage:
-    """What some hours need to know of the windows (:data:`WINDOW_COLUMNS`) within 24 hours."""
+    """The coverage of some hours by the windows (:data:`WINDOW_COLUMNS`) within 24 hours."""
     found = tuple(each for each in coverage_gaps(windows) if not set(each.hours).isdisjoint(hours))
     return Coverage(found, _last_windows(windows, found, hours))
 
 
 def coverage_gaps(windows: pa.Table) -> list[CoverageGap]:
-    """The gaps between the first of some windows and the last."""
+    """The coverage gaps between the first of some windows and the last."""
     found: list[CoverageGap] = []
     for cluster, source, ends, full in _by_source(windows):
         for from_ns, until_ns in _spans(ends, full):

@@ -1,8 +1,8 @@
-"""From when to when telemetry of a source is missing: rows of kind ``batch`` in, gaps out.
+"""Gaps in the sequence numbers of telemetry: from when to when a source's messages are missing.
 
-A boot numbers its messages from 0 on, so a number that is not there is a message that was lost:
-trimmed before it was read, or never stored. What its first boot did after the last message that is
-known, nobody can tell: it may have ended there, or lost the rest.
+Each boot of a source numbers its messages from 0 on, so a number that is absent is a message that
+was lost: it expired before it was read, or was never stored. How a boot ended after its last known
+message is not known: the broker may have stopped, or the rest was lost.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from headgate.pipeline.tables.intervals import INTERVALS_LOOK_BACK_NS
 from headgate.pipeline.time_span import instant
 
 COLUMNS: Final = ("source", "boot_id", "seq", "window_start_ns", "window_end_ns")
-"""What is used of ``bronze_samples``."""
+"""Columns of ``bronze_samples`` that are read, of rows of kind ``batch``."""
 
 RESTART_NS_MAX: Final = INTERVALS_LOOK_BACK_NS
-"""A restart is silent for a moment; what is longer than this is told."""
+"""A restart takes a moment; a longer gap between two boots is reported."""
 
 SENTENCES_MAX: Final = 3
-"""Most sentences about one source; gaps beyond are counted."""
+"""Most sentences about one source; further gaps are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +39,16 @@ class LastSeen:
 
 @dataclass(frozen=True, slots=True)
 class SequenceGap:
-    """A time of which a source's telemetry is not known, ns since the epoch."""
+    """A time range without telemetry of a source, ns since the epoch."""
 
     source: str
     since_ns: int | None
-    """None: since the source's start, which is not known either."""
+    """None: since the source's start, whose time is not known."""
     until_ns: int
     lost: int
-    """Messages that must have been there; 0 where there may have been none."""
+    """Messages that were certainly lost; 0 where there may have been none."""
     is_all: bool
-    """Whether these were all that was lost: those at the end of a boot are not counted."""
+    """Whether no more than these were lost: those at the end of a boot are not counted."""
 
     def sentence(self) -> str:
         """The gap in words."""
@@ -56,13 +56,15 @@ class SequenceGap:
         when = f"{self.source} from {since} to {instant(self.until_ns)}"
         if not self.lost:
             return (
-                f"There is no telemetry of {when}: its broker was down, or the topic had lost it "
-                "when it was read."
+                f"There is no telemetry of {when}: its broker was down, or the messages expired "
+                "before the pipeline read them."
             )
+        least = "" if self.is_all else "at least "
         count = f"{self.lost:,} message" + "s" * (self.lost > 1)
+        them = "it" if self.lost == 1 else "them"
         return (
-            f"Telemetry of {when} is missing: the topic did not have "
-            f"{'' if self.is_all else 'at least '}{count} of it when it was read."
+            f"Telemetry of {when} is missing: {least}{count} expired before the pipeline read "
+            f"{them}."
         )
 
 
@@ -108,18 +110,18 @@ def find_gaps(
 
 
 def sentences(gaps: list[SequenceGap]) -> list[str]:
-    """Holes in words, a few of each source."""
-    said: list[str] = []
+    """The gaps in words, a few of each source."""
+    found: list[str] = []
     for source, own in groupby(gaps, lambda gap: gap.source):
         each = list(own)
-        told = each if len(each) <= SENTENCES_MAX else each[: SENTENCES_MAX - 1]
-        said += [gap.sentence() for gap in told]
-        if rest := each[len(told) :]:
-            said.append(
-                f"So it is of {source} {len(rest):,} times more, the last time until "
+        shown = each if len(each) <= SENTENCES_MAX else each[: SENTENCES_MAX - 1]
+        found += [gap.sentence() for gap in shown]
+        if rest := each[len(shown) :]:
+            found.append(
+                f"{source} has {len(rest):,} more such gaps, the last until "
                 f"{instant(rest[-1].until_ns)}."
             )
-    return said
+    return found
 
 
 def _gap(

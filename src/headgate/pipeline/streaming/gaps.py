@@ -1,7 +1,7 @@
-"""What a job that reads topics says about telemetry that it did not find. No Spark here.
+"""Sentences about telemetry that expired before a job read it. No Spark here.
 
-Topics lose their oldest messages after a while. A job that was not run for longer than that goes
-on behind what is lost, and nothing but the numbers of the messages tells it.
+Topics keep their messages for a limited time. A job that was not run for longer continues behind
+the lost messages, and only their sequence numbers show that they are missing.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from headgate.pipeline.store.delta_log import TableFile, files_added, opened_tab
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 
 _FILES_AT_ONCE: Final = 24
-"""Files that are looked through for the newest messages before it is seen whether they suffice."""
+"""Files that are read at once in the search for the newest messages."""
 
 
 class TelemetryGaps:
-    """Compares what comes into bronze with what was there when this was made."""
+    """Finds gaps between the telemetry in bronze at its creation and rows that are added later."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -29,8 +29,7 @@ class TelemetryGaps:
         self._last_seen: dict[str, LastSeen] = {}
 
     def new_sentences(self) -> list[str]:
-        """Sentences about what is missing before and among the rows that came since the last
-        call."""
+        """Sentences about gaps before and among the rows that were added since the last call."""
         bronze = opened_table(self._root, BRONZE_SAMPLES)
         added = batches_of(files_added(self._root, BRONZE_SAMPLES, bronze, self._version))
         self._version = bronze.version()
@@ -45,10 +44,10 @@ class TelemetryGaps:
         return sentences(gaps)
 
     def _find_known(self, sources: set[str], files: list[TableFile]) -> None:
-        """Look for the newest messages of these sources, from the newest files on."""
+        """Find the newest message of each of these sources, beginning with the newest files."""
         by_hour = sorted(files, key=lambda file: file.hour, reverse=True)
         while sources and by_hour:
-            # Of an hour all: any of its files may have the newest.
+            # All files of an hour together: any of them may have the newest message.
             hour = by_hour[:_FILES_AT_ONCE][-1].hour
             some = [file for file in by_hour if file.hour >= hour]
             by_hour = by_hour[len(some) :]

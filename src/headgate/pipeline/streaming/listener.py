@@ -1,4 +1,4 @@
-"""Spark's progress reports, turned into metrics and a line for each batch."""
+"""Spark's progress reports as metrics, and as one line for each batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headgate.pipeline.progress import Progress
 from headgate.pipeline.streaming.metrics import BatchFigures, StreamMetrics
 
 _LAST_REPORT_S: Final = 5.0
-"""How long the end of a query is waited for: Spark reports in a thread of its own."""
+"""How long to wait for the end of a query: Spark reports it in another thread."""
 
 
 class StreamListener(StreamingQueryListener):
@@ -25,7 +25,7 @@ class StreamListener(StreamingQueryListener):
         self._metrics = metrics
         self._progress = progress
         self.ended = threading.Event()
-        """Set when Spark has reported everything about a query that has ended."""
+        """Set when a query has ended and Spark has reported everything about it."""
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802, ARG002
         self.ended.clear()
@@ -49,7 +49,7 @@ class StreamListener(StreamingQueryListener):
 
 
 def batch_figures(report: Any) -> BatchFigures:
-    """A batch from Spark's ``StreamingQueryProgress``; rates that it cannot know are 0."""
+    """A batch from Spark's ``StreamingQueryProgress``; rates that Spark does not know are 0."""
     return BatchFigures(
         report.batchId,
         report.numInputRows,

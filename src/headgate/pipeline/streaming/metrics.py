@@ -1,7 +1,7 @@
-"""What a stream says of itself to Prometheus. No Spark here.
+"""The Prometheus metrics of a stream. No Spark here.
 
-Figures of a batch come from Spark's progress report, those of the tables from their logs; a
-registry of its own keeps them apart from whatever else the process may count.
+Figures of a batch come from Spark's progress report, figures of the tables from their logs. They
+stand in a registry of their own, apart from other metrics of the process.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ class BatchFigures:
     batch_id: int
     messages: int
     input_messages_per_s: float
-    """Messages that came since the batch before, by the time between the two."""
+    """Messages since the batch before, divided by the time between the two."""
     processed_messages_per_s: float
-    """Messages of the batch by the time that it took."""
+    """Messages of the batch, divided by the time that it took."""
     duration_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class TableFigures:
-    """How much a table holds, and of when its newest row is."""
+    """How many rows a table has, and the time of its newest row."""
 
     rows: int
     newest_ns: int | None
-    """End of what its newest row covers, ns since the epoch; None where its log does not say."""
+    """End of what its newest row covers, ns since the epoch; None where its log lacks that."""
 
 
 class StreamMetrics:
     """The metrics of one stream."""
 
     def __init__(self, wall_ns: Callable[[], int]) -> None:
-        """``wall_ns`` is the clock that the lag is measured with."""
+        """``wall_ns``: the clock by which the lag is measured."""
         self.registry = registry = CollectorRegistry()
         self._wall_ns = wall_ns
         self._tables: Mapping[str, TableFigures] = {}
@@ -106,7 +106,7 @@ class StreamMetrics:
         return float("nan") if newest is None else (self._wall_ns() - newest) / NS_PER_S
 
     def set_tables(self, tables: Mapping[str, TableFigures]) -> None:
-        """Take what these tables hold now; of others what was told last stays."""
+        """Update the figures of these tables; those of others stay."""
         self._tables = {**self._tables, **tables}
         for name, figures in tables.items():
             self._rows.labels(name).set(figures.rows)
@@ -116,7 +116,7 @@ class StreamMetrics:
         self._quarantined.set(0 if quarantine is None else quarantine.rows)
 
     def add_batch(self, batch: BatchFigures) -> None:
-        """Take a batch that is done."""
+        """Count a finished batch."""
         self._input.set(batch.input_messages_per_s)
         self._processed.set(batch.processed_messages_per_s)
         self._messages.inc(batch.messages)
@@ -124,16 +124,16 @@ class StreamMetrics:
         self._duration.observe(batch.duration_s)
 
     def add_idle(self) -> None:
-        """Nothing came for a while."""
+        """No message arrived for a while."""
         self._input.set(0)
         self._processed.set(0)
 
     def add_failure(self) -> None:
-        """A batch failed."""
+        """Count a failed batch."""
         self._failures.inc()
 
     def batch_text(self, batch: BatchFigures) -> str:
-        """The batch and what the tables hold after it, in a line."""
+        """The batch, and the tables after it, in one line."""
         samples = self._tables.get(BRONZE_SAMPLES.name, TableFigures(0, None))
         quarantine = self._tables.get(BRONZE_QUARANTINE.name, TableFigures(0, None))
         parts = [
@@ -149,7 +149,7 @@ class StreamMetrics:
 
 
 def table_figures(root: str, names: Collection[str] | None = None) -> dict[str, TableFigures]:
-    """What every table of the folder holds, or these of them, from the tables' logs alone."""
+    """Figures of every table of the folder, or of these, from the tables' logs alone."""
     found = {}
     for name in existing_tables(root):
         if names is None or name in names:
@@ -163,10 +163,10 @@ def table_figures(root: str, names: Collection[str] | None = None) -> dict[str, 
 def served_metrics(
     metrics: StreamMetrics, options: StreamOptions, progress: Progress
 ) -> Iterator[str | None]:
-    """Serve ``/metrics`` while the stream runs, where the options want it; gives its URL.
+    """Serve ``/metrics`` while the stream runs, if the options name a port; yields its URL.
 
     Raises:
-        InputError: the address cannot be listened at.
+        InputError: the server cannot listen at the address.
     """
     if options.metrics_port is None:
         yield None

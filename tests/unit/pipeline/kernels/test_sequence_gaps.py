@@ -112,30 +112,30 @@ def test_the_newest_message_is_of_the_boot_that_ended_last() -> None:
         (
             SequenceGap("c/b", at(50), at(90), 4, is_all=True),
             "Telemetry of c/b from 2025-11-21 10:00:50 UTC to 2025-11-21 10:01:30 UTC is missing: "
-            "the topic did not have 4 messages of it when it was read.",
+            "4 messages expired before the pipeline read them.",
         ),
         (
             SequenceGap("c/b", at(50), at(60), 1, is_all=False),
             "Telemetry of c/b from 2025-11-21 10:00:50 UTC to 2025-11-21 10:01:00 UTC is missing: "
-            "the topic did not have at least 1 message of it when it was read.",
+            "at least 1 message expired before the pipeline read it.",
         ),
         (
             SequenceGap("c/b", None, at(90), 1_234, is_all=True),
             "Telemetry of c/b from the start of its broker to 2025-11-21 10:01:30 UTC is missing: "
-            "the topic did not have 1,234 messages of it when it was read.",
+            "1,234 messages expired before the pipeline read them.",
         ),
         (
             SequenceGap("c/b", at(50), at(90), 0, is_all=False),
             "There is no telemetry of c/b from 2025-11-21 10:00:50 UTC to 2025-11-21 10:01:30 UTC: "
-            "its broker was down, or the topic had lost it when it was read.",
+            "its broker was down, or the messages expired before the pipeline read them.",
         ),
     ],
 )
-def test_a_hole_in_words(gap: SequenceGap, said: str) -> None:
+def test_a_gap_in_words(gap: SequenceGap, said: str) -> None:
     assert sentences([gap]) == [said]
 
 
-def test_many_holes_are_not_a_page() -> None:
+def test_many_gaps_are_not_a_page() -> None:
     many = [
         SequenceGap("c/a", at(10 * n), at(10 * n + 5), 1, is_all=True)
         for n in range(SENTENCES_MAX + 4)
@@ -143,7 +143,6 @@ def test_many_holes_are_not_a_page() -> None:
     said = sentences([*many, *many[:SENTENCES_MAX]])
     assert len(said) == SENTENCES_MAX  # one source
     assert said[-1] == (
-        f"So it is of c/a {SENTENCES_MAX + 5} times more, the last time until "
-        "2025-11-21 10:00:25 UTC."
+        f"c/a has {SENTENCES_MAX + 5} more such gaps, the last until 2025-11-21 10:00:25 UTC."
     )
     assert len(sentences(many[:SENTENCES_MAX])) == SENTENCES_MAX

@@ -48,8 +48,8 @@ def test_a_trimmed_start_is_told_by_its_times(tables: Tables) -> None:
     windows(broker, 3)
     tables.append(windows(broker, 2))
     assert watch.new_sentences() == [
-        "Telemetry of b1 from 2025-11-21 10:00:40 UTC to 2025-11-21 10:01:10 UTC is missing: the "
-        "topic did not have 3 messages of it when it was read."
+        "Telemetry of b1 from 2025-11-21 10:00:40 UTC to 2025-11-21 10:01:10 UTC is missing: 3 "
+        "messages expired before the pipeline read them."
     ]
     assert watch.new_sentences() == []
 
@@ -72,14 +72,14 @@ def test_a_broker_that_was_down_is_told_otherwise(tables: Tables) -> None:
     tables.append(windows(Broker(start_ns=T0 + 600 * S, boot="boot-2"), 2))
     assert watch.new_sentences() == [
         "There is no telemetry of b1 from 2025-11-21 10:00:20 UTC to 2025-11-21 10:10:00 UTC: its "
-        "broker was down, or the topic had lost it when it was read."
+        "broker was down, or the messages expired before the pipeline read them."
     ]
 
 
 def test_sources_are_looked_for_as_far_back_as_they_are(
     tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One was last last_seen hours before the others: in files that are looked at later."""
+    """One was last seen hours before the others: in files that are looked at later."""
     monkeypatch.setattr(gaps, "_FILES_AT_ONCE", 1)
     gone, there = Broker(source="b2"), Broker()
     tables.append([*windows(gone, 1), *windows(there, 1)])
@@ -103,6 +103,6 @@ def test_a_first_read_is_told_only_of_what_must_have_been_there(tables: Tables) 
     windows(late, 5)
     tables.append([*windows(Broker(), 1), *windows(late, 1)])
     assert watch.new_sentences() == [
-        "Telemetry of b2 from the start of its broker to 2025-11-21 10:00:50 UTC is missing: the "
-        "topic did not have 5 messages of it when it was read."
+        "Telemetry of b2 from the start of its broker to 2025-11-21 10:00:50 UTC is missing: 5 "
+        "messages expired before the pipeline read them."
     ]
