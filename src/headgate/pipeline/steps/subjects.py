@@ -23,9 +23,11 @@ def per_subject(
     once, sorted by ``order``, which begins with the key.
     """
 
+    names = schema.names  # Spark takes columns by position, and would not notice another order
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in whole_subjects(batches, key):
-            yield from kernel(table).to_batches()
+            yield from kernel(table).select(names).to_batches()
 
     return frame.repartition(*key).sortWithinPartitions(*order).mapInArrow(run, schema)
 
@@ -33,8 +35,10 @@ def per_subject(
 def per_batch(frame: DataFrame, kernel: Kernel, schema: StructType) -> DataFrame:
     """Rows of ``schema`` that a kernel makes of rows in any pieces, where they were read."""
 
+    names = schema.names  # Spark takes columns by position, and would not notice another order
+
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield from kernel(pa.Table.from_batches([batch])).to_batches()
+            yield from kernel(pa.Table.from_batches([batch])).select(names).to_batches()
 
     return frame.mapInArrow(run, schema)
