@@ -74,17 +74,11 @@ class DerivedTable(ABC):
             )
 
 
-class HourlyTable(DerivedTable):
+class HourlyInputs(DerivedTable):
     """A table whose hour follows from the source's same hour and a fixed number before it."""
 
-    columns: ClassVar[Collection[str]]
-    """What :meth:`step` reads of the source."""
     kinds: ClassVar[Collection[str] | None] = None
     """What is read of a source that is partitioned by kind; None: all."""
-
-    def step(self, rows: DataFrame, hours: Collection[int]) -> DataFrame:
-        """The rows of some hours, from the source's rows."""
-        raise NotImplementedError
 
     def touched(
         self, root: str, new: Collection[TableFile], live: Collection[TableFile]
@@ -104,6 +98,17 @@ class HourlyTable(DerivedTable):
             if (self.kinds is None or file.partition["kind"] in self.kinds)
             and any(file.hour + later in hours for later in ahead)
         ]
+
+
+class HourlyTable(HourlyInputs):
+    """A table whose rows one step makes of the source's rows alone."""
+
+    columns: ClassVar[Collection[str]]
+    """What :meth:`step` reads of the source."""
+
+    @abstractmethod
+    def step(self, rows: DataFrame, hours: Collection[int]) -> DataFrame:
+        """The rows of some hours, from the source's rows."""
 
     def rows(
         self, spark: SparkSession, root: str, files: list[TableFile], hours: Collection[int]

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.pipeline.derived.derived_table import HourlyTable
+from headgate.pipeline.derived.derived_table import HourlyInputs, HourlyTable
 from headgate.pipeline.steps import limits, publishing
 from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
 from headgate.pipeline.store.spark_reader import read_files
@@ -29,14 +29,13 @@ class PublishAttribution(HourlyTable):
         return publishing.publish_attribution(rows, hours)
 
 
-class ThrottleTimeline(HourlyTable):
+class ThrottleTimeline(HourlyInputs):
     """Its rows also read from bronze which clients waited. ``intervals`` follows from bronze, so
     whatever changes there changes the source, too."""
 
     table = THROTTLE_TIMELINE
     source = INTERVALS
     look_back_hours = 0
-    columns = limits.LIMITER_MINUTE_COLUMNS
     kinds = (Kind.LIMITER.value,)
 
     def rows(
@@ -46,7 +45,7 @@ class ThrottleTimeline(HourlyTable):
             return None
         samples = self.inputs(table_files(ensure_table(root, BRONZE_SAMPLES)), hours)
         return limits.throttle_timeline(
-            read_files(spark, root, INTERVALS, files, self.columns),
+            read_files(spark, root, INTERVALS, files, limits.LIMITER_MINUTE_COLUMNS),
             read_files(spark, root, BRONZE_SAMPLES, samples, limits.LIMITER_SAMPLE_COLUMNS),
             hours,
         )

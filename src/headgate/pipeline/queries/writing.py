@@ -13,6 +13,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def write_found(folder: FolderOptions, rows: Rows, shown: Sequence[str], out: TextIO) -> None:
+    """Write rows: a table has the columns ``shown`` of them, JSON and CSV have all."""
     have = [name for name in (rows[0] if rows else ()) if _is_plain(rows[0][name])]
     columns = [name for name in shown if name in have] if folder.format == "table" else have
     write_rows(
