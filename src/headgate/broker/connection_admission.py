@@ -1,8 +1,8 @@
-"""Who may connect: nobody takes the file descriptors that the broker needs for itself.
+"""Refuses connections that would take the file descriptors that the broker needs for itself.
 
-The kernel gives out the lowest free number. So the number of a connection's own descriptor tells
-how many are in use, whoever has them, and one look at it is the whole bound. Clients' connections
-end at a lower number than those of the web port: an operator gets in when clients fill the rest.
+The kernel hands out the lowest free descriptor. The number of a connection's descriptor therefore
+shows how many are in use, and comparing it is the whole check. The bound for clients is lower than
+that for the web port: an operator can connect when clients have taken all of theirs.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ logger = logging.getLogger("headgate.connection")
 
 RESERVE_MAX: Final = 256
 RESERVE_PART: Final = 4
-"""The broker keeps :data:`RESERVE_MAX` of the descriptors, or this part of few."""
+"""The broker reserves a fourth of the descriptors, at most :data:`RESERVE_MAX`."""
 
 
 class ConnectionAdmission:
-    """The bound on connections of one broker."""
+    """The admission of connections to one broker, by free file descriptors."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._limit: int | None = None
         self._clients_end = self._web_end = 0
         self.refused_count = 0
-        """Connections that were refused since the start."""
+        """Connections refused since the start."""
         self._refused_ns: int | None = None
-        """When the last one was, while that was told and its end was not."""
-        self._told_count = 0
+        """When the last connection was refused; None if the log says that none is any more."""
+        self._refused_before = 0
 
     def set_limit(self, descriptors_max: int | None) -> None:
-        """The process may have so many; None for no limit."""
+        """Set how many descriptors the process may have; None for no limit."""
         self._limit = descriptors_max
         if descriptors_max is not None:
             reserve = min(RESERVE_MAX, descriptors_max // RESERVE_PART)
@@ -45,7 +45,7 @@ class ConnectionAdmission:
 
     @property
     def sentence(self) -> str:
-        """What is to be said of it now; empty while nobody is refused."""
+        """A sentence that connections are refused; empty if none are."""
         if self._refused_ns is None:
             return ""
         return (
@@ -55,7 +55,7 @@ class ConnectionAdmission:
         )
 
     def refuses(self, transport: asyncio.BaseTransport, *, web: bool = False) -> bool:
-        """Whether a new connection has to end at once, because it is one too many."""
+        """Whether a new connection must end at once; ``web`` for one to the web port."""
         if self._limit is None:
             return False
         socket = transport.get_extra_info("socket")
@@ -65,16 +65,16 @@ class ConnectionAdmission:
         self.refused_count += 1
         is_first, self._refused_ns = self._refused_ns is None, self._engine.now_ns
         if is_first:
-            self._told_count = self.refused_count - 1
+            self._refused_before = self.refused_count - 1
             logger.error("%s", self.sentence)
         return True
 
     def watch(self) -> None:
-        """Call about once a second."""
+        """Log when refusals have ended. Call about once a second."""
         if self._refused_ns is not None and self._engine.now_ns - self._refused_ns >= QUIET_NS:
             self._refused_ns = None
             logger.warning(
                 "connections are accepted again, after %d that were refused; none was for %d s",
-                self.refused_count - self._told_count,
+                self.refused_count - self._refused_before,
                 QUIET_NS // NS_PER_S,
             )

@@ -1,4 +1,4 @@
-"""Carries out what the engine asks for: appends, reads, stored acknowledgements, log lines."""
+"""Carries out the effects that the engine asks for, on the logs of one broker."""
 
 from __future__ import annotations
 

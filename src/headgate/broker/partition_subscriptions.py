@@ -1,12 +1,12 @@
-"""Partitions that are added to a topic get the subscriptions that its other partitions have.
+"""Gives partitions that are added to a topic the subscriptions of its other partitions.
 
-A message that is sent to a new partition belongs to the topic's subscriptions as any other does. So
-the transaction that makes the partition marks its row as ``joining``. Whoever loads such a topic
-makes the durable subscriptions of the partitions beside it, from its first message on and before
-anybody can publish there. When these are durable, the mark goes. A crash in between leaves the
-mark, and the next start goes on from there.
+Messages in a new partition belong to the topic's subscriptions like all others. The transaction
+that creates the partition therefore marks its row as ``joining``. When a marked partition is
+loaded, the durable subscriptions of the others are created in it, at its first message and before
+anybody can publish to it. When they are durable, the mark is removed. If the broker crashes in
+between, the mark remains and the next start continues.
 
-Until the mark is gone no subscription of the partition is deleted: it could come back.
+While a partition is marked, its subscriptions cannot be deleted: they would be created again.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from headgate.storage.metadata_writer import MetadataWriter
 logger = logging.getLogger("headgate.topics")
 
 SLICE_PARTITIONS = 8
-"""Partitions that are loaded before others have their turn."""
+"""Partitions that are loaded in one slice."""
 
 
 class PartitionSubscriptions:
-    """The partitions of one broker that join others."""
+    """The new partitions of one broker and the subscriptions that they lack."""
 
     def __init__(
         self,
@@ -43,7 +43,8 @@ class PartitionSubscriptions:
         when_durable: Callable[[], Awaitable[None]],
         load: Callable[[TopicName], Topic | None],
     ) -> None:
-        """``load`` returns the live topic of a name, loaded if need be, and None without one."""
+        """``load`` returns the live topic of a name, loaded if necessary; None if it does not
+        exist."""
         self._log = log
         self._catalog = catalog
         self._writer = writer
@@ -51,13 +52,14 @@ class PartitionSubscriptions:
         self._load = load
         self._work = KeyedMutex()
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        """What goes on by itself, by the partitioned topic."""
+        """Background tasks, by the partitioned topic."""
         self._found: dict[str, dict[str, Mapping[str, str]]] | None = None
-        """What is beside partitions of topics, by these; only within :meth:`many`."""
+        """Subscriptions of the other partitions, by partitioned topic; only within :meth:`many`."""
 
     @contextmanager
     def many(self) -> Iterator[None]:
-        """Topics are loaded in a row meanwhile, without rests: look at what is beside them once."""
+        """While many topics are loaded in one turn: collect the subscriptions of each partitioned
+        topic once."""
         self._found = {}
         try:
             yield
@@ -65,64 +67,64 @@ class PartitionSubscriptions:
             self._found = None
 
     def loaded(self, topic: Topic) -> None:
-        """Make what a joining topic lacks, which was loaded in this turn; what makes it durable
-        goes on by itself."""
+        """Create the subscriptions that a topic lacks, if it is marked. The topic was loaded in
+        this turn; a background task makes them durable."""
         row = self._catalog.topic(topic.name.full)
         if row is None or not row.joining:
             return
         made = []
-        for name, properties in self._subscriptions_beside(topic.name.base).items():
+        for name, properties in self._subscriptions_of_others(topic.name.base).items():
             if name in topic.subscriptions:
                 continue
             acks = AckSet(topic.log.first - 1)
             try:
                 cursor_id = self._log.create_cursor(topic.log.number, name, acks, properties)
             except StorageError:
-                break  # The log stores nothing until a restart, which comes here again.
+                break  # The log stores nothing until a restart, which tries again.
             topic.add_subscription(name, acks, cursor_id=cursor_id, properties=dict(properties))
             made.append(name)
         if made:
             logger.info(
-                "%s gets the subscriptions of the partitions beside it: %s",
+                "%s gets the subscriptions of the other partitions: %s",
                 topic.name,
                 ", ".join(sorted(made)),
             )
-        self._soon(topic.name.base)
+        self._settle_soon(topic.name.base)
 
     def applied(self, change: Change) -> None:
-        """Partitions may have been made: load those that join others, and go on from there."""
+        """A change is durable: process the marked partitions that it created."""
         for base in _joining_in(change):
-            self._soon(base)
+            self._settle_soon(base)
 
-    async def joined(self, change: Change) -> None:
-        """Return when what a change has made that is durable now has all its subscriptions, and
-        they are durable.
+    async def when_created(self, change: Change) -> None:
+        """Return when the partitions that a durable change created have all their subscriptions,
+        and these are durable.
 
         Raises:
             StorageError: they could not be stored; the next start tries again.
         """
         for base in _joining_in(change):
-            await self.settle(base)
+            await self._settle(base)
 
-    async def settled(self, topic: Topic) -> None:
-        """Return when a topic joins no others any more.
+    async def when_ready(self, topic: Topic) -> None:
+        """Return when a topic is not marked any more.
 
         Raises:
-            StorageError: that could not be stored; the next start tries again.
+            StorageError: its subscriptions could not be stored; the next start tries again.
         """
         row = self._catalog.topic(topic.name.full)
         if row is not None and row.joining:
-            await self.settle(topic.name.base)
+            await self._settle(topic.name.base)
 
-    async def settle(self, base: TopicName) -> None:
-        """Have every partition of ``base`` that joins others do so, and let the marks go.
+    async def _settle(self, base: TopicName) -> None:
+        """Load every marked partition of ``base``, store its subscriptions and remove the mark.
 
         Raises:
             StorageError: it could not be stored; the next start tries again.
         """
-        await self._work.run_alone(base.full, lambda: self._settle(base))
+        await self._work.run_alone(base.full, lambda: self._settle_alone(base))
 
-    async def _settle(self, base: TopicName) -> None:
+    async def _settle_alone(self, base: TopicName) -> None:
         while rows := [row for row in self._partitions(base) if row.joining]:
             for start in range(0, len(rows), SLICE_PARTITIONS):
                 with self.many():
@@ -132,26 +134,26 @@ class PartitionSubscriptions:
             await self._when_durable()
             change = self._catalog.plan_joined(row.number for row in rows)
             if change is None:
-                await self._writer.settled()  # somebody is deleting them
+                await self._writer.settled()  # they are being deleted
             else:
                 await self._writer.commit(change)
 
-    def _soon(self, base: TopicName) -> None:
+    def _settle_soon(self, base: TopicName) -> None:
         if base.full in self._tasks:
             return
-        task = asyncio.get_running_loop().create_task(self._settle_quietly(base))
+        task = asyncio.get_running_loop().create_task(self._settle_or_log(base))
         self._tasks[base.full] = task
         task.add_done_callback(lambda _: self._tasks.pop(base.full))
 
-    async def _settle_quietly(self, base: TopicName) -> None:
+    async def _settle_or_log(self, base: TopicName) -> None:
         try:
-            await self.settle(base)
+            await self._settle(base)
         except HeadgateError as error:
             logger.warning("new partitions of %s: %s; the next start tries again", base, error)
 
-    def _subscriptions_beside(self, base: TopicName) -> dict[str, Mapping[str, str]]:
-        """Durable subscriptions of the partitions that join nobody, also those that are being made
-        just now, by name with their properties."""
+    def _subscriptions_of_others(self, base: TopicName) -> dict[str, Mapping[str, str]]:
+        """Properties of the durable subscriptions of all partitions that are not marked, by name;
+        also of those that are being created."""
         if self._found is not None and base.full in self._found:
             return self._found[base.full]
         found = {
@@ -173,7 +175,7 @@ class PartitionSubscriptions:
 
 
 def _joining_in(change: Change) -> dict[TopicName, None]:
-    """The partitioned topics of which a change makes partitions that join others."""
+    """The partitioned topics for which a change creates marked partitions."""
     return {
         parse_topic(row.key).base: None
         for row in change.rows

@@ -1,7 +1,8 @@
-"""Puts settings and policies in force on live topics, at start and when a change is durable.
+"""Applies changed settings and policies to the engine and its live topics.
 
-The engine asks for the limits and quotas of each topic that it loads. When an administrator changes
-a policy or a dynamic setting, the topics that the change may concern get theirs again.
+The engine asks for the limits and quotas of a topic when it loads the topic. When a policy or a
+dynamic setting changes, this module makes the engine ask again for each topic that the change may
+concern.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _KINDS_OF_POLICIES = _NAMES_WITH_POLICIES | {Kind.SETTING, Kind.NAMESPACE}
 
 
 def engine_limits(settings: Settings) -> EngineLimits:
-    """The bounds of an engine that starts with ``settings``."""
+    """The limits of an engine that starts with ``settings``."""
     return EngineLimits(
         settings.maxUnackedMessagesPerConsumer,
         settings.maxUnackedMessagesPerSubscription,
@@ -37,7 +38,7 @@ def engine_limits(settings: Settings) -> EngineLimits:
 
 
 class PolicyUpdates:
-    """Brings changed settings and policies into force, within the turn of the caller."""
+    """Applies changes of the metadata within the turn of the caller."""
 
     def __init__(
         self,

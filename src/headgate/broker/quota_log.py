@@ -1,8 +1,8 @@
-"""What backlog quotas do, as lines of the log: each topic at most once a minute for each kind.
+"""Logs what backlog quotas do: at most one line a minute for each topic and kind of action.
 
-A quota that holds a producer beside a slow consumer turns over and over, and one that evicts beside
-a quick producer acts as often. The log says at once that it began, and at the end of each minute
-what came after that.
+With a slow consumer, a quota that holds producers is reached again and again, and with a fast
+producer a quota evicts as often. The first action is logged at once, later ones together at the end
+of each minute.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy
 logger = logging.getLogger("headgate.quotas")
 
 QUIET_NS: Final = NS_PER_MINUTE
-"""Between two lines about one topic."""
+"""Shortest time between two lines about one topic."""
 
 TOPICS_MAX: Final = 10_000
-"""Topics that are told about in one minute; of more nothing is told."""
+"""Most topics with lines in one minute; others get none."""
 
 _ACTIONS: Final = {
     QuotaPolicy.HOLD: "held",
@@ -31,15 +31,15 @@ _ACTIONS: Final = {
 
 
 @dataclass(slots=True)
-class _Turns:
-    """What was not told yet of a quota that stops producers."""
+class _Stops:
+    """Times a quota stopped producers that are not logged yet."""
 
     topic: Topic
     quota: Quota
-    told_ns: int
+    logged_ns: int
     count: int = 0
 
-    def tell(self) -> None:
+    def log(self) -> None:
         found, quota, topic = self.topic.quota, self.quota, self.topic.name
         again = f"{self.count} times since the last line" if self.count > 1 else ""
         if found is not None and found.over == quota:
@@ -47,7 +47,7 @@ class _Turns:
             action = f"{_ACTIONS[quota.policy]}{', ' if again else ''}{again}"
             logger.warning("%s: %s: producers are %s", topic, why, action)
         else:
-            # What it is now says nothing of then.
+            # The quota is not exceeded any more, so its present figures would mislead.
             label, action = quota.type.label, _ACTIONS[quota.policy]
             what = f"the {label} quota ({quota.source}) was reached {again or 'once more'}"
             logger.warning("%s: %s: producers were %s", topic, what, action)
@@ -55,76 +55,76 @@ class _Turns:
 
 
 @dataclass(slots=True)
-class _Losses:
-    """What was not told yet of a quota that evicts."""
+class _Evictions:
+    """Evictions that are not logged yet."""
 
     topic: Topic
-    act: Eviction
-    told_ns: int
+    last: Eviction
+    logged_ns: int
     count: int = 0
     messages: int = 0
     bytes: int = 0
 
-    def tell(self) -> None:
-        quota, acts = self.act.quota, f" in {self.count} acts" if self.count > 1 else ""
+    def log(self) -> None:
+        quota, times = self.last.quota, f" in {self.count} evictions" if self.count > 1 else ""
         logger.warning(
-            "%s: the %s quota (%s) took %s messages, %s bytes%s, most of them at last from %s",
+            "%s: the %s quota (%s) evicted %s messages, %s bytes%s, most of the latest from %s",
             self.topic.name,
             quota.type.label,
             quota.source,
             f"{self.messages:,}",
             f"{self.bytes:,}",
-            acts,
-            self.act.losses[0].subscription,
+            times,
+            self.last.losses[0].subscription,
         )
         self.count = self.messages = self.bytes = 0
 
 
 class QuotaLog:
-    """Writes the lines of one broker."""
+    """Writes the log lines about the quotas of one broker."""
 
     def __init__(self) -> None:
-        self._turns: dict[str, _Turns] = {}
-        self._losses: dict[str, _Losses] = {}
+        self._stops: dict[str, _Stops] = {}
+        self._evictions: dict[str, _Evictions] = {}
 
     def turned(self, topic: Topic, quota: Quota, *, exceeded: bool) -> None:
-        """A topic reached a quota that stops producers, or has room again."""
+        """A topic reached a quota that stops producers, or fell below it again."""
         if not exceeded:
             return
         name, now_ns = topic.name.full, topic.engine.now_ns
-        turns = self._turns.get(name)
-        if turns is not None:
-            turns.count += 1
-            turns.topic, turns.quota = topic, quota
-        elif len(self._turns) < TOPICS_MAX:
-            turns = self._turns[name] = _Turns(topic, quota, now_ns, 1)
-            turns.tell()
+        stops = self._stops.get(name)
+        if stops is not None:
+            stops.count += 1
+            stops.topic, stops.quota = topic, quota
+        elif len(self._stops) < TOPICS_MAX:
+            stops = self._stops[name] = _Stops(topic, quota, now_ns, 1)
+            stops.log()
 
-    def evicted(self, topic: Topic, act: Eviction) -> None:
-        """A quota took messages from subscriptions."""
+    def evicted(self, topic: Topic, eviction: Eviction) -> None:
+        """A quota evicted messages from subscriptions."""
         name, now_ns = topic.name.full, topic.engine.now_ns
-        losses = self._losses.get(name)
-        is_first = losses is None
-        if losses is None:
-            if len(self._losses) >= TOPICS_MAX:
+        evictions = self._evictions.get(name)
+        is_first = evictions is None
+        if evictions is None:
+            if len(self._evictions) >= TOPICS_MAX:
                 return
-            losses = self._losses[name] = _Losses(topic, act, now_ns)
-        losses.topic, losses.act = topic, act
-        losses.count += 1
-        losses.messages += act.messages
-        losses.bytes += act.bytes
+            evictions = self._evictions[name] = _Evictions(topic, eviction, now_ns)
+        evictions.topic, evictions.last = topic, eviction
+        evictions.count += 1
+        evictions.messages += eviction.messages
+        evictions.bytes += eviction.bytes
         if is_first:
-            losses.tell()
+            evictions.log()
 
     def flush(self, now_ns: int) -> None:
-        """Call about once a second: tell what came since the last line, if that is a minute ago.
-        A topic of which there is nothing to tell begins anew."""
-        for known in (self._turns, self._losses):
-            due = [name for name, each in known.items() if now_ns - each.told_ns >= QUIET_NS]
+        """Log what happened since the last line of each topic, if that is a minute ago. A topic
+        without news is forgotten: its next action is logged at once. Call about once a second."""
+        for known in (self._stops, self._evictions):
+            due = [name for name, each in known.items() if now_ns - each.logged_ns >= QUIET_NS]
             for name in due:
                 each = known[name]
                 if each.count:
-                    each.tell()
-                    each.told_ns = now_ns
+                    each.log()
+                    each.logged_ns = now_ns
                 else:
                     del known[name]

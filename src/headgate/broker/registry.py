@@ -1,7 +1,7 @@
-"""Which topics are live: found, created, loaded, unloaded, deleted.
+"""Finds, creates, loads, unloads and deletes the topics of one broker.
 
-Metadata alone decides which topics exist; the log knows them by number; the engine holds the ones
-that are loaded. This module keeps the three in step.
+The metadata alone decide which topics exist. The log knows topics by number, and the engine holds
+those that are loaded. The registry keeps the three consistent.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ logger = logging.getLogger("headgate.topics")
 
 
 CREATE_TRIES = 3
-"""A topic that goes again as soon as it was made is not made more often than this."""
+"""How often a topic is created anew if it is deleted as soon as it exists."""
 
 
 class TopicNotFoundError(RefusalError):
-    """There is no such topic, and it may not be created."""
+    """The topic does not exist and may not be created."""
 
     def __init__(self, name: TopicName) -> None:
         super().__init__(404, f"Topic {name} not found")
 
 
 def check_persistent(name: TopicName) -> None:
-    """Refuse topics that would not be stored.
+    """Refuse non-persistent topics.
 
     Raises:
         RefusalError: 405.
@@ -48,7 +48,7 @@ def check_persistent(name: TopicName) -> None:
 
 
 class TopicRegistry:
-    """Live topics of one broker."""
+    """The topics of one broker."""
 
     def __init__(
         self,
@@ -68,17 +68,17 @@ class TopicRegistry:
         self._settings = settings
         self._when_durable = when_durable
         self.system_topics = frozenset(system_topics)
-        """Full names of the topics that the broker itself owns."""
+        """Full names of the broker's own topics."""
         main = logs.main
         self.partition_subscriptions = PartitionSubscriptions(
             main.log, catalog, writer, main.committer.when_durable, self.get
         )
         self._work = KeyedMutex()
-        """Which topics, by base name, are being unloaded or deleted."""
+        """Held by base name while a topic is unloaded or deleted."""
 
     def is_system(self, name: TopicName) -> bool:
-        """Whether the broker itself owns it: no limits, only the broker may produce. Other topics
-        of its namespace are everybody's."""
+        """Whether it is the broker's own topic, which has no limits and to which only the broker
+        may produce. Other topics of its namespace are ordinary ones."""
         return name.full in self.system_topics
 
     def partitions(self, name: TopicName) -> int:
@@ -87,18 +87,18 @@ class TopicRegistry:
         return row.partitions if row is not None else 0
 
     def exists(self, name: TopicName) -> bool:
-        """Whether it is a partitioned topic or one that holds messages."""
+        """Whether a topic or a partitioned topic of that name exists."""
         return (
             self._catalog.topic(name.full) is not None
             or self._catalog.partitioned(name.full) is not None
         )
 
     def check_usable(self, name: TopicName) -> None:
-        """Refuse names that no producer or consumer may use directly.
+        """Refuse names that producers and consumers cannot use.
 
         Raises:
             RefusalError: 405 for a partitioned topic's own name, a partition beyond the count, or
-                a topic that would not be stored.
+                a non-persistent topic.
         """
         check_persistent(name)
         if self._catalog.partitioned(name.full) is not None:
@@ -109,11 +109,11 @@ class TopicRegistry:
                 raise RefusalError(405, f"{name.base} has {count} partitions: there is no {name}")
 
     def loaded(self, name: TopicName) -> Topic | None:
-        """The live topic, if it is live."""
+        """The live topic; None if it is not loaded."""
         return self._engine.topics.get(name.full)
 
     def get(self, name: TopicName) -> Topic | None:
-        """The live topic, loaded now if it exists; None if it does not exist."""
+        """The live topic, which is loaded if necessary; None if it does not exist."""
         topic = self._engine.topics.get(name.full)
         if topic is not None:
             return topic
@@ -121,12 +121,13 @@ class TopicRegistry:
         return self._load(name, row) if row is not None else None
 
     async def get_or_create(self, name: TopicName, *, create: bool) -> Topic:
-        """The live topic; created first if it does not exist, ``create`` and the settings allow.
+        """The live topic. It is created if it does not exist and both ``create`` and the settings
+        allow that.
 
         Raises:
-            TopicNotFoundError: it does not exist and was not to be created.
+            TopicNotFoundError: it does not exist and may not be created.
             RefusalError: its namespace does not exist, or the name cannot be used.
-            DamagedError: something of it is lost, and nobody has accepted that.
+            DamagedError: data of the topic is lost, and no administrator has accepted that.
         """
         self.check_usable(name)
         topic = self.get(name)
@@ -138,10 +139,11 @@ class TopicRegistry:
         return await self.create(name)
 
     async def create(self, name: TopicName) -> Topic:
-        """Create a topic that holds messages, or wait for whoever is creating it just now.
+        """Create a topic that is not partitioned, or wait until one that is being created exists.
 
         Raises:
-            RefusalError: it may not exist: no such namespace, or a partition that is not one.
+            RefusalError: its namespace does not exist, or its name is that of a partition which the
+                partitioned topic does not have.
             StorageError: it could not be stored.
         """
         for _ in range(CREATE_TRIES):
@@ -151,12 +153,12 @@ class TopicRegistry:
             topic = self.get(name)
             if topic is not None:
                 return topic
-            self.check_usable(name)  # whoever was creating it failed, or made it partitioned
+            self.check_usable(name)  # the other creation failed, or made it partitioned
         raise TopicNotFoundError(name)
 
     async def create_partitions_on_demand(self, name: TopicName) -> int:
-        """What a client that names an unknown topic gets: the partitions that were made for it
-        now, or 0 for a topic that is made when it is used."""
+        """Create an unknown topic that a client names, if the settings make such topics
+        partitioned. Returns its partitions; 0 for a topic that is created when it is used."""
         settings = self._settings
         if settings.allowAutoTopicCreationType != "partitioned":
             return 0
@@ -168,7 +170,8 @@ class TopicRegistry:
         return self.partitions(name)
 
     async def _commit_unless_made(self, plan: Callable[[], Change]) -> None:
-        """Make something; if it is there, or somebody is making it, wait until that is durable."""
+        """Commit a planned creation. If the object exists or is being created, wait until that is
+        durable."""
         try:
             change = plan()
         except RefusalError as refusal:
@@ -177,7 +180,7 @@ class TopicRegistry:
             await self._writer.settled()
         else:
             await self._writer.commit(change)
-            await self.partition_subscriptions.joined(change)
+            await self.partition_subscriptions.when_created(change)
 
     def _load(self, name: TopicName, row: TopicRow) -> Topic:
         log = self._logs.enter(row.number, row.log).log
@@ -202,7 +205,7 @@ class TopicRegistry:
         return topic
 
     def load_all(self) -> None:
-        """Load every stored topic: at start, so that backlogs show before anybody connects."""
+        """Load every stored topic at start, so that backlogs are visible before clients connect."""
         with self.partition_subscriptions.many():
             for number in sorted(self._catalog.topic_numbers()):
                 row = self._catalog.topic_by_number(number)
@@ -212,10 +215,11 @@ class TopicRegistry:
                         self._load(name, row)
 
     async def unload(self, name: TopicName) -> None:
-        """Close everybody on a topic and forget what is in memory; nothing stored changes.
+        """Disconnect all producers and consumers of a topic and drop it from memory. Nothing stored
+        changes.
 
         Raises:
-            StorageError: what was staged could not be stored; the topic serves on.
+            StorageError: staged entries could not be stored; the topic stays loaded.
         """
 
         async def work() -> None:
@@ -226,7 +230,7 @@ class TopicRegistry:
             try:
                 await self._when_durable(topic)
             except StorageError:
-                topic.fenced = False  # what it staged was refused to its producers
+                topic.fenced = False  # the producers of the staged entries got errors
                 raise
             self._engine.unload_topic(topic)
 
@@ -235,15 +239,15 @@ class TopicRegistry:
     async def delete(
         self, name: TopicName, *, force: bool, unless: Callable[[], bool] = lambda: False
     ) -> None:
-        """Delete a topic, or a partitioned one with all its partitions: all or nothing.
+        """Delete a topic, or a partitioned topic with all its partitions: all or nothing.
 
-        Nothing is deleted if ``unless``, asked at the last moment, says so.
+        ``unless`` is called at the last moment; if it returns True, nothing is deleted.
 
         Raises:
             RefusalError: 404; 412 if it has producers or consumers and ``force`` is not set.
-            StorageError: the deletion could not be stored; the topic serves on, unless nobody
-                knows (:class:`OutcomeUnknownError`): what a restart may find deleted takes no
-                messages until then.
+            StorageError: the deletion could not be stored; the topic stays. If the outcome is
+                unknown (:class:`OutcomeUnknownError`), the topic takes no messages until a
+                restart, which may find it deleted.
         """
 
         async def work() -> None:
@@ -276,7 +280,7 @@ class TopicRegistry:
             if row.kind is Kind.TOPIC and isinstance(row.before, TopicRow):
                 deleted = self._engine.by_number.get(row.before.number)
                 if deleted is not None:
-                    deleted.fence()  # also one that was loaded meanwhile
+                    deleted.fence()  # it may have been loaded meanwhile
                     self._engine.unload_topic(deleted, deleted=True)
                 self._logs.drop_topic(row.before.number, row.before.log)
 

@@ -1,9 +1,9 @@
-"""One broker: its engine, its log, its metadata and the turns of its event loop.
+"""Composes one broker of its parts and runs the turns of its event loop.
 
-A broker owns its data directory, its ports and its topics, and nothing of it is a global. It runs
-on the event loop that it is started on; blocking work goes to its lanes. Everything that
-reaches the engine does so inside a turn: :meth:`Broker.begin_turn` reads the clock once, and
-:meth:`Broker._flush` dispatches what the turn made possible before the loop rests.
+A broker owns its data directory, its ports and its topics, and has no global state. It runs on the
+event loop on which it is started; its lanes do the blocking work. Every event reaches the engine
+inside a turn: :meth:`Broker.begin_turn` reads the clock once, and :meth:`Broker._flush` dispatches
+what the turn made possible before the loop rests.
 """
 
 from __future__ import annotations
@@ -62,16 +62,17 @@ logger = logging.getLogger("headgate.broker")
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """Where a broker's blocking work runs."""
+    """The threads of a broker for blocking work."""
 
     commit: Lane
     read: Lane
     metadata: Lane
     telemetry: Lane | None = None
-    """Commits of the telemetry's log, if there is one: those of users do not wait for them."""
+    """For commits of the telemetry's log, if there is one, so that users' commits never wait for
+    them."""
 
     def close(self) -> None:
-        """End all of them, finishing what was submitted. Blocks."""
+        """Finish what was submitted and end all threads. Blocks."""
         for lane in (self.read, self.metadata, self.telemetry, self.commit):
             if lane is not None:
                 lane.close()
@@ -96,8 +97,8 @@ class Broker:
         memory: MemorySource | None = None,
         machine: str = "",
     ) -> None:
-        """``memory`` is what the adaptive controller goes by, if that is enabled. ``machine`` names
-        the boot of the machine, if that is known: see :mod:`headgate.base.log_time`."""
+        """``memory`` measures memory for the adaptive controller, if it is enabled. ``machine``
+        identifies the boot of the machine, if known (:mod:`headgate.base.log_time`)."""
         self.settings = settings
         self.clock = clock
         self.loop = loop
@@ -130,7 +131,7 @@ class Broker:
         by_name = dict(zip((MAIN_LOG, TELEMETRY_LOG), logs, strict=False))
         self.identity_writer = IdentityWriter(catalog, by_name, lanes.metadata)
         self.registry = self._make_registry()
-        partition_ready = self.registry.partition_subscriptions.settled
+        partition_ready = self.registry.partition_subscriptions.when_ready
         self.subscriptions = Subscriptions(self.engine, self.logs, self.begin_turn, partition_ready)
         self.entries = EntryLookup(self.logs, lanes.read, self.begin_turn)
         self.adaptive = self._make_adaptive(memory)
@@ -139,11 +140,11 @@ class Broker:
         self.is_ready = False
         self.connections: set[Connection] = set()
         self.read_paused: set[Connection] = set()
-        """Connections whose sockets are not read because too much waits to be durable."""
+        """Connections that are not read because something they sent has no room."""
         self.counts = BrokerCounts()
         self._names_count = 0
         self.on_flush: list[Callable[[], None]] = []
-        """Called at the end of every flush: connections write what they gathered."""
+        """Actions for the end of the next flush: connections write what they gathered."""
         self._flush_scheduled = False
         self._wake: asyncio.TimerHandle | None = None
         self._wake_ns = 0
@@ -264,10 +265,10 @@ class Broker:
         )
         return sweeps
 
-    # -- life ------------------------------------------------------------------------------
+    # -- start and end ---------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Make what every broker has, load the stored topics and begin the sweeps."""
+        """Create the metadata of a first start, load the stored topics and begin the sweeps."""
         self._policy_updates.use_stored_settings()
         telemetry = parse_topic(self.settings.headgateTelemetryTopic)
         change = self.catalog.plan_first_boot(system_namespaces=[telemetry.namespace])
@@ -324,7 +325,7 @@ class Broker:
     # -- the turn --------------------------------------------------------------------------
 
     def follow_clocks(self) -> None:
-        """Take over how the wall clock and the time of the log are to the monotonic clock now."""
+        """Measure anew how far wall clock and log time are from the monotonic clock."""
         if self.log_clock.look():
             self.begin_turn()
             self.engine.quotas.time_jumped()
@@ -336,7 +337,7 @@ class Broker:
         self.engine.begin_turn(now_ns, now_ms, now_ms - clock.skew_ms)
 
     def schedule_flush(self) -> None:
-        """Have :meth:`_flush` run before the loop rests."""
+        """Run :meth:`_flush` before the loop rests."""
         if not self._flush_scheduled:
             self._flush_scheduled = True
             self.loop.call_soon(self._flush)
@@ -361,7 +362,7 @@ class Broker:
             try:
                 action()
             except Exception:
-                # Of one connection: the others' words are not held back.
+                # It belongs to one connection: the others still write their frames.
                 logger.exception("the end of a turn failed by an error of ours")
         for managed in self.logs:
             managed.committer.kick()
@@ -379,7 +380,7 @@ class Broker:
                 return
             self._wake.cancel()
         delay_ns = max(wake_ns - self.engine.now_ns, 0)
-        # The loop's timers tick in milliseconds: round up, so that it is never too early.
+        # The loop's timers have a resolution of a millisecond: round up, to wake never too early.
         self._wake = self.loop.call_later(-(-delay_ns // NS_PER_MS) * 0.001, self._woken)
         self._wake_ns = wake_ns
 
@@ -387,27 +388,27 @@ class Broker:
         self._wake = None
         self._flush()
 
-    # -- what connections ask ------------------------------------------------------------
+    # -- for connections -------------------------------------------------------------------
 
     def publish_buffer_full(self) -> bool:
-        """Whether more waits to be durable than maxMessagePublishBufferSizeInMB allows."""
+        """Whether more bytes wait to be durable than maxMessagePublishBufferSizeInMB allows."""
         return self.log.staged_bytes > self.settings.maxMessagePublishBufferSizeInMB * MIB
 
     def publish_room(self) -> None:
-        """A commit ended: read on where reading was paused, and let the log prepare for the next.
+        """A commit ended: resume paused connections, and run log maintenance if it is due.
 
-        Publishers that fill segments faster than a sweep comes round would otherwise find no
-        segment prepared, and a full disk no room kept for acknowledgements.
+        Publishers may fill segments faster than the periodic sweep prepares them, and a full disk
+        needs its reserve for acknowledgements.
         """
         self.engine.admission.answered()
-        # In an order that a simulation can repeat.
+        # Sorted, so that a simulation can repeat the order.
         for connection in sorted(self.read_paused, key=lambda paused: paused.address):
             connection.resume_reading()
         for managed in self.logs:
             managed.maintenance.run_if_due()
 
     def unique_name(self) -> str:
-        """A producer or consumer name that nobody else has, now or after a restart."""
+        """A producer or consumer name that is never given twice, also after a restart."""
         self._names_count += 1
         return f"{self.settings.clusterName}-{self.started_ms:x}-{self._names_count}"
 

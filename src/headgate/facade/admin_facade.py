@@ -62,7 +62,7 @@ class AdminFacade:
 
     async def commit(self, change: Change) -> None:
         await self._broker.writer.commit(change)
-        await self._broker.registry.partition_subscriptions.joined(change)
+        await self._broker.registry.partition_subscriptions.when_created(change)
 
     # -- settings and policies -------------------------------------------------------------
 

@@ -164,9 +164,7 @@ def test_what_is_mended_is_told(caplog: pytest.LogCaptureFixture) -> None:
 
     with caplog.at_level(logging.INFO, "headgate.topics"):
         story()
-    assert f"{TOPIC}-partition-1 gets the subscriptions of the partitions beside it: s" in (
-        caplog.text
-    )
+    assert f"{TOPIC}-partition-1 gets the subscriptions of the other partitions: s" in (caplog.text)
 
 
 @played()

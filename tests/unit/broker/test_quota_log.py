@@ -59,7 +59,7 @@ def test_who_is_held_no_more_at_the_end_of_the_minute_was(
     )
 
 
-def test_evictions_of_a_minute_are_added_up_and_told_at_its_end(
+def test_evictions_of_a_minute_are_logged_together_at_its_end(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -68,17 +68,20 @@ def test_evictions_of_a_minute_are_added_up_and_told_at_its_end(
     rig.publish(40, body=TEN)
     acts = rig.effects.evictions
     assert len(acts) > 3
-    # That producers were held just before is told apart.
+    # Held producers have a line of their own.
     log.turned(rig.topic, Quota(QuotaType.SIZE, 100, HOLD, "topic policy"), exceeded=True)
     for act in acts:
         log.evicted(rig.topic, act)
     assert caplog.messages[1].endswith(
-        f"took {acts[0].messages} messages, {10 * acts[0].messages} bytes, most of them at last "
+        f"evicted {acts[0].messages} messages, {10 * acts[0].messages} bytes, most of the latest "
         "from billing"
     )
     log.flush(rig.engine.now_ns + 60 * NS_PER_S)
     lost = sum(act.messages for act in acts[1:])
-    assert f"took {lost} messages, {10 * lost} bytes in {len(acts) - 1} acts" in caplog.messages[2]
+    assert (
+        f"evicted {lost} messages, {10 * lost} bytes in {len(acts) - 1} evictions"
+        in caplog.messages[2]
+    )
     log.flush(rig.engine.now_ns + 120 * NS_PER_S)
     assert len(caplog.messages) == 3
 

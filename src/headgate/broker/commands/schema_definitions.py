@@ -1,14 +1,14 @@
-"""Whether two definitions of a schema say the same. Pure.
+"""Compares two definitions of a schema by their meaning.
 
-Clients describe one and the same record in different bytes: Java's order of keys is not Python's,
-and only Java writes a package. Messages written by one of two definitions that say the same can be
-read by the other.
+Clients encode the same record differently: Java orders keys otherwise than Python, and only Java
+writes a package. If two definitions are equivalent, messages written with one can be read with the
+other.
 
-* Definitions in Avro's notation (of AVRO, JSON and PROTOBUF schemas) are compared in a form like
-  Avro's "parsing canonical form": without documentation, aliases, defaults and namespaces, which do
-  not change a written byte; fields, branches and symbols in their order, logical types kept.
-* Others that are JSON are compared as JSON values, the rest as bytes.
-* Of a KeyValue schema key and value are compared so, each by its own type, and the encoding.
+* Avro definitions (of AVRO, JSON and PROTOBUF schemas) are compared in a form like Avro's "parsing
+  canonical form": without documentation, aliases, defaults and namespaces, which do not change the
+  written bytes; fields, branches and symbols in their order, with logical types.
+* Other definitions in JSON are compared as JSON values, the rest as bytes.
+* In a KeyValue schema the key and the value are compared, each by its type, and the encoding.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def same_definition(
     one_properties: Mapping[str, str],
     other_properties: Mapping[str, str],
 ) -> bool:
-    """Whether two definitions of schemas of ``type_`` say the same.
+    """Whether two definitions of schemas of ``type_`` are equivalent.
 
-    The properties matter for KeyValue schemas alone: there they say what key and value are.
+    Properties matter for KeyValue schemas only: there they give the types of key and value.
     """
     if type_ != _KEY_VALUE:
         return one == other or _canonical(type_, one) == _canonical(type_, other)
@@ -61,7 +61,7 @@ def same_definition(
 
 
 def _parts(data: bytes) -> tuple[bytes, bytes] | None:
-    """The definitions of key and value, each after its size, -1 for none; None if it is not so."""
+    """The definitions of key and value, each after its size (-1 for none); None if malformed."""
     parts, at = [], 0
     for _ in range(2):
         if len(data) < at + _SIZE.size:
@@ -74,22 +74,22 @@ def _parts(data: bytes) -> tuple[bytes, bytes] | None:
 
 
 def _canonical(type_: int, data: bytes) -> Any:
-    """What is compared: text that is equal where definitions say the same."""
+    """The form that is compared: equal for equivalent definitions."""
     try:
         value = json.loads(data)
         if type_ in _IN_AVRO:
             with contextlib.suppress(KeyError, TypeError, AttributeError):
-                value = _avro(value)  # it may be in another notation, of an old client's JSON
+                value = _avro(value)  # old clients write JSON schemas in another notation
         return json.dumps(value, sort_keys=True)
     except (ValueError, RecursionError):
         return data
 
 
 def _avro(schema: Any) -> Any:
-    """A type in Avro's notation without what does not change a written byte.
+    """An Avro type without the parts that do not change the written bytes.
 
     Raises:
-        KeyError, TypeError, AttributeError: it is none.
+        KeyError, TypeError, AttributeError: it is no Avro type.
     """
     if isinstance(schema, str):
         return _short(schema)
