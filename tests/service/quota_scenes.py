@@ -29,8 +29,13 @@ QUIET_S = 0.4
 """How long something that must not happen is waited for."""
 
 
-RETAINED = {"defaultRetentionTimeInMinutes": 60, "defaultRetentionSizeInMB": -1}
-"""Settings with which acknowledged messages outlive a test: else the next sweep may trim them."""
+RETAINED = {
+    "defaultRetentionTimeInMinutes": 60,
+    "defaultRetentionSizeInMB": -1,
+    "brokerDeleteInactiveTopicsEnabled": "false",
+}
+"""Settings with which messages and topics outlive a test on a slow machine: otherwise a sweep may
+trim what was acknowledged, and deletes a topic that nobody has used for a minute."""
 
 
 def words(**settings: object) -> list[str]:
