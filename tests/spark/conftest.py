@@ -22,6 +22,7 @@ import urllib3
 from pyspark.sql import SparkSession
 
 from tests.service.process import BrokerProcess
+from tests.service.quota_scenes import RETAINED, words
 
 KILLS = 2
 SOURCE_DIR = Path(__file__).resolve().parents[2] / "src"
@@ -62,6 +63,9 @@ def spark() -> Iterator[SparkSession]:
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.sql.shuffle.partitions", "2")
+            # To compile a plan costs more than to interpret it over a few thousand rows.
+            .config("spark.sql.codegen.wholeStage", "false")
+            .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
             .config("spark.sql.warehouse.dir", str(Path(scratch) / "warehouse"))
             .getOrCreate()
         )
@@ -88,7 +92,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
             pytest.fail(f"{SERVICE_URL_VARIABLE} and {ADMIN_URL_VARIABLE} go together; set both")
         yield Broker(service_url, admin_url)
         return
-    process = BrokerProcess(tmp_path_factory.mktemp("broker")).start()
+    process = BrokerProcess(tmp_path_factory.mktemp("broker"), words(**RETAINED)).start()
     try:
         yield Broker(process.service_url, process.admin_url)
     finally:

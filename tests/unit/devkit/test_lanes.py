@@ -97,7 +97,7 @@ def test_a_lane_is_dealt_out_by_files_and_selected_by_its_marks(
     assert not {"-n", "-m"} & set(first[3:])
     assert first[-2:] == ["-k", "it"]
     assert second[5 : second.index("tests/good")] == [
-        "-n", "2", "--dist", "loadfile", "-m", "not alone"
+        "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", "-m", "not alone"
     ]  # fmt: skip
 
 

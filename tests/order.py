@@ -1,0 +1,52 @@
+"""In which order a lane's processes take its test files: the longest first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+LONGEST_FIRST: Final = (
+    "tests/service/test_metadata_and_log.py",
+    "tests/service/test_standalone.py",
+    "tests/service/test_demo.py",
+    "tests/service/test_full_disk.py",
+    "tests/service/test_backlog_quotas_kill_nine.py",
+    "tests/service/test_kill_nine.py",
+    "tests/service/test_memory_spike.py",
+    "tests/service/test_few_descriptors.py",
+    "tests/service/test_open_telemetry.py",
+    "tests/service/test_refused_starts.py",
+    "tests/spark/test_pipeline_kills.py",
+    "tests/spark/test_pipeline_minutes.py",
+    "tests/spark/test_cluster.py",
+    "tests/spark/test_labelled_runs.py",
+    "tests/spark/test_pipeline_store.py",
+    "tests/spark/test_pipeline_faults.py",
+    "tests/spark/test_pipeline_jobs.py",
+    "tests/spark/test_scrapes_of_a_broker.py",
+    "tests/spark/test_pipeline_pulsar.py",
+    "tests/spark/test_pipeline_backtest.py",
+    "tests/spark/test_pipeline_quotas.py",
+    "tests/spark/test_spark_job.py",
+    "tests/spark/test_pipeline_forecast.py",
+    "tests/spark/test_pipeline_stream.py",
+    "tests/spark/test_pipeline_scrapes.py",
+    "tests/spark/test_pipeline_commands.py",
+)
+"""Files with few tests that take long. xdist takes the number of tests for the length of a file, so
+these would come last, and one of them would run alone while the other processes have ended."""
+
+
+def ordered(files: Iterable[str]) -> list[int]:
+    """The order in which to run tests, given the file of each: indexes into ``files``.
+
+    Tests of one file keep their order. Files that :data:`LONGEST_FIRST` does not name follow by the
+    number of their tests.
+    """
+    of = list(files)
+    tests = Counter(of)
+    rank = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    found = sorted(tests, key=lambda name: (rank.get(name, len(rank)), -tests[name]))
+    place = {name: at for at, name in enumerate(found)}
+    return sorted(range(len(of)), key=lambda index: place[of[index]])
