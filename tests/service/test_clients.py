@@ -354,21 +354,24 @@ def _comes_back(folder: Path, ports: list[int], *, clean: bool) -> None:
             consumer = client.subscribe(topic, "s", SHARED)
             producer = client.create_producer(topic)
             send_all(producer, 10)
-            for message in receive(consumer, 4):
+            acked = receive(consumer, 4)
+            for message in acked:
                 consumer.acknowledge(message)
             kept = receive(consumer, 6)
             wait_until(lambda: _acked(broker, topic) == 4)
-            time.sleep(0.2)
             assert (broker.terminate if clean else broker.kill)() == (0 if clean else -9)
             sending = pool.submit(send_all, producer, 10, "while away {}")
             broker.start()
             assert len(sending.result(30)) == 10
             expected = {*data(kept), *texts(10, text="while away {}")}
+            # A kill may come before the last acknowledgements are on disk: then these come again.
+            repeated = set() if clean else set(data(acked))
             found = set()
-            while found != expected:
+            while not found >= expected:
                 message = consumer.receive(RECEIVE_MS)
                 found.add(message.data().decode())
                 consumer.acknowledge(message)
+            assert found <= expected | repeated
             assert is_silent(consumer)
     finally:
         broker.close()
