@@ -35,7 +35,7 @@ def play_on_full_disk(command: Sequence[str], limit_s: float) -> int:
                     [*command, *disk_words], timeout=limit_s, check=False
                 ).returncode
             except subprocess.TimeoutExpired:
-                sys.stderr.write(f"{command[0]} was given up after {limit_s} s\n")
+                sys.stderr.write(f"{command[0]} timed out after {limit_s} s\n")
                 return 1
             connections = _metric(broker, "pulsar_connection_created_total_count")
             if connections != 1:

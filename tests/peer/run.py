@@ -50,7 +50,7 @@ def play_java(java: str, classpath: str) -> int:
                     return status
             return 0
         except subprocess.TimeoutExpired:
-            sys.stderr.write(f"A Java program was given up after {JAVA_LIMIT_S} s\n")
+            sys.stderr.write(f"A Java program timed out after {JAVA_LIMIT_S} s\n")
             return 1
         finally:
             broker.close()
@@ -66,7 +66,7 @@ def play_go(program: str) -> int:
                 [program, broker.service_url], timeout=GO_LIMIT_S, check=False
             ).returncode
         except subprocess.TimeoutExpired:
-            sys.stderr.write(f"The Go program was given up after {GO_LIMIT_S} s\n")
+            sys.stderr.write(f"The Go program timed out after {GO_LIMIT_S} s\n")
             return 1
         finally:
             broker.close()
@@ -94,7 +94,7 @@ def _pytest(files: tuple[str, ...], variables: dict[str, str]) -> int:
             env=os.environ | variables, timeout=SPARK_LIMIT_S, check=False,
         ).returncode  # fmt: skip
     except subprocess.TimeoutExpired:
-        sys.stderr.write(f"{', '.join(files)}: given up after {SPARK_LIMIT_S} s\n")
+        sys.stderr.write(f"{', '.join(files)}: timed out after {SPARK_LIMIT_S} s\n")
         return 1
 
 

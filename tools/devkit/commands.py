@@ -34,7 +34,7 @@ class Command:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit status: 0 well, 1 not, 2 misunderstood."""
+    """Run one command and return its exit status: 0 passed, 1 failed, 2 wrong usage."""
     if not arguments or arguments[0] in ("help", "-h", "--help"):
         print(overview())
         return 0
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
         say(str(error))
         return 1
     except KeyboardInterrupt:
-        say("\nInterrupted. What was set up by then stays.")
+        say("\nInterrupted. Finished set-up steps are kept.")
         return INTERRUPTED
 
 
@@ -62,7 +62,7 @@ def overview() -> str:
     ]
     return "\n".join(
         [
-            "Headgate: each command does the set-up it needs, once.",
+            "Headgate. A command sets up what it needs when it first runs.",
             "",
             *lines,
             "",
@@ -72,7 +72,7 @@ def overview() -> str:
 
 
 def _headgate(lane: Lane, arguments: Sequence[str]) -> NoReturn:
-    """Become ``headgate ARGUMENTS``: signals, output and exit status are its own."""
+    """Replace this process by ``headgate ARGUMENTS``, with its signals, output and exit status."""
     python = ensure(lane)
     program = str(python.parent / "headgate")
     sys.stdout.flush()
@@ -136,8 +136,8 @@ def _package(_arguments: Sequence[str]) -> int:
 
 COMMANDS: Final = (
     Command("demo", "", "builds ten kinds of backlog and explains each one", _demo),
-    Command("test", "[LANE...] [-- PYTEST ARGS]", "runs every test, or some lanes", _test),
-    Command("test-peer", "", "tests with Java's and Go's clients, a Pulsar, an S3", _test_peer),
+    Command("test", "[LANE...] [-- PYTEST ARGS]", "runs lint and all tests, or some lanes", _test),
+    Command("test-peer", "", "tests with Java and Go clients, Apache Pulsar and S3", _test_peer),
     Command("serve", "[ARGS]", "starts a broker: headgate standalone ARGS", _serve),
     Command("headgate", "ARGS", "runs any other headgate command", _run_headgate),
     Command("lint", "", "checks style and types (ruff, mypy)", _lint),

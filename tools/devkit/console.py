@@ -1,8 +1,8 @@
-"""What a person sees while ``./dev`` works: stages with their time, and one live line.
+"""Progress of ``./dev``: stages with their time, and one live line.
 
 On a terminal the live line is rewritten in place. Elsewhere (a log, CI) a line appears when a
-stage begins or ends, and at least every ten seconds between, so that silence always means
-trouble. Everything goes to stderr: stdout belongs to the command that was asked for.
+stage begins or ends, and at least every ten seconds between, so no output always means
+trouble. Everything goes to stderr: stdout belongs to the command that runs.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from typing import Final
 from devkit.console import DevError, Stage, say
 from devkit.paths import CACHE, LOCKS, ROOT
 from devkit.pip import run_pip
-from devkit.processes import GivenUpError, captured
+from devkit.processes import TimedOutError, captured
 from devkit.system import ensure_packages, has_java, missing_sentence
 
 _FORMAT: Final = "1"
@@ -114,7 +114,7 @@ def digest_of(lane: Lane, environment: Path) -> str:
 def _set_up(environment: Path, lane: Lane) -> None:
     started_s = time.monotonic()
     if environment.name != ".venv":
-        say(f".venv is not ours and has no working Python 3.11: using {environment.name}")
+        say(f".venv was not made by ./dev and has no working Python 3.11: using {environment.name}")
     say(f"Setting up {environment.name} for the {lane.name.lower()} lane; later runs skip this.")
     (environment / _STAMP).unlink(missing_ok=True)
     _make(environment)
@@ -193,7 +193,7 @@ def _add_pip(python: Path) -> bool:
 def _runs(command: list[str]) -> bool:
     try:
         return captured(command, _LIMIT_S).returncode == 0
-    except (OSError, GivenUpError):
+    except (OSError, TimedOutError):
         return False
 
 

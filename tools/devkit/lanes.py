@@ -20,7 +20,7 @@ from devkit.console import DevError
 from devkit.durations import Duration, read_report, report_arguments, slowest_lines
 from devkit.lint import BUDGET_S, LIMIT_S, lint_commands
 from devkit.paths import ROOT
-from devkit.processes import GivenUpError, shown
+from devkit.processes import TimedOutError, shown
 
 _NO_TESTS_COLLECTED: Final = 5
 _FAULTHANDLER_S: Final = 120
@@ -179,7 +179,7 @@ def _run_one(command: Sequence[str], limit_s: float) -> str:
     """Run a command; return what failed, or an empty string."""
     try:
         status = shown(command, limit_s, ROOT)
-    except GivenUpError:
+    except TimedOutError:
         return f"ended after {limit_s:.0f} s"
     if status == _NO_TESTS_COLLECTED and "pytest" in command:
         return "pytest found no test to run"

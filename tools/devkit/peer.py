@@ -14,7 +14,7 @@ from typing import Final
 
 from devkit.console import DevError, Stage
 from devkit.paths import CACHE, ROOT
-from devkit.processes import GivenUpError, captured, shown
+from devkit.processes import TimedOutError, captured, shown
 from devkit.s3_server import ensure_s3_server
 
 PROJECT: Final = ROOT / "tests" / "peer" / "pom.xml"
@@ -32,7 +32,7 @@ def play_peer(python: Path) -> int:
 
     Raises:
         DevError: it could not be built.
-        GivenUpError: it hangs.
+        TimedOutError: it hangs.
     """
     s3_python = ensure_s3_server(python)
     maven(PROJECT, "process-classes", "building the Java program with Maven")
@@ -61,7 +61,7 @@ def _built(command: Sequence[str], project: Path, title: str) -> None:
     CACHE.mkdir(exist_ok=True)
     try:
         result = captured(command, BUILD_LIMIT_S, folder=ROOT)
-    except GivenUpError:
+    except TimedOutError:
         stage.leave()
         raise
     except FileNotFoundError as error:

@@ -18,7 +18,7 @@ from typing import Final
 
 from devkit.console import REFRESH_S, DevError, Stage
 from devkit.paths import environment_variables
-from devkit.processes import GivenUpError
+from devkit.processes import TimedOutError
 
 _SIZE = re.compile(r"\(([\d.]+ [kMG]?B)\)")
 _PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
@@ -118,9 +118,9 @@ def run_pip(
         stage.leave()
         raise DevError(
             "\n".join(["", *last_lines, ""])
-            + f"\npip failed while installing {title}; its last words stand above. If the "
-            "package index could not be reached, run the same command again: what is done "
-            "already is kept."
+            + f"\npip failed while installing {title}; its last lines stand above. If the "
+            "package index could not be reached, run the same command again: finished "
+            "downloads are kept."
         )
     stage.done()
 
@@ -129,7 +129,7 @@ def _lines(process: subprocess.Popen[bytes]) -> Iterator[str]:
     """Each line of the child's output, and an empty string whenever it was silent a while.
 
     Raises:
-        GivenUpError: it was silent for :data:`SILENCE_S`.
+        TimedOutError: it was silent for :data:`SILENCE_S`.
     """
     stream = process.stdout
     if stream is None:
@@ -140,9 +140,9 @@ def _lines(process: subprocess.Popen[bytes]) -> Iterator[str]:
         while True:
             if not selector.select(timeout=REFRESH_S):
                 if time.monotonic() - heard_s > SILENCE_S:
-                    raise GivenUpError(
-                        f"pip said nothing for {SILENCE_S} s and was given up; run the same "
-                        "command again: what is done already is kept."
+                    raise TimedOutError(
+                        f"pip printed nothing for {SILENCE_S} s and was ended; run the same "
+                        "command again: finished downloads are kept."
                     )
                 yield ""
                 continue

@@ -1,7 +1,7 @@
-"""Programs that ``./dev`` runs: each has a time after which it is given up.
+"""Programs that ``./dev`` runs, each within a time limit.
 
-Whatever hangs (a registry that answers nothing, a lock that nobody lets go of) would otherwise hold
-a terminal or all of CI until somebody looks.
+Without one, a program that hangs (on a registry that does not answer, on a lock that nobody
+releases) would hold a terminal or all of CI until somebody looks.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from devkit.console import DevError
 from devkit.paths import environment_variables
 
 
-class GivenUpError(DevError):
-    """A program took longer than it may; the text says which, and how long it had."""
+class TimedOutError(DevError):
+    """A program ran past its time limit; the text names both."""
 
 
 def captured(
     command: Sequence[str], limit_s: float, *, folder: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, with nothing to read, and keep what it says.
+    """Run a program to its end without input, and capture its output.
 
-    ``folder`` is where it runs; None: where this process does.
+    ``folder``: its working directory; None: that of this process.
 
     Raises:
-        GivenUpError: it did not end within ``limit_s``.
+        TimedOutError: it did not end within ``limit_s``.
         OSError: it could not be started.
     """
     try:
@@ -44,16 +44,16 @@ def captured(
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise GivenUpError(_given_up(command, limit_s)) from error
+        raise TimedOutError(_timed_out(command, limit_s)) from error
 
 
 def shown(command: Sequence[str], limit_s: float, folder: Path) -> int:
-    """Run a program in ``folder``, its output ours, and return its exit status.
+    """Run a program in ``folder`` with the output of this process, and return its exit status.
 
-    It has a process group of its own, of which nothing is left behind.
+    It gets its own process group, and no process of that group outlives the call.
 
     Raises:
-        GivenUpError: it did not end within ``limit_s``.
+        TimedOutError: it did not end within ``limit_s``.
     """
     process = subprocess.Popen(
         command, cwd=folder, stdin=subprocess.DEVNULL, env=environment_variables(),
@@ -62,13 +62,13 @@ def shown(command: Sequence[str], limit_s: float, folder: Path) -> int:
     try:
         return process.wait(timeout=limit_s)
     except subprocess.TimeoutExpired as error:
-        raise GivenUpError(_given_up(command, limit_s)) from error
+        raise TimedOutError(_timed_out(command, limit_s)) from error
     finally:
         _end_group(process)
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """End whatever the command started and left running, and the command if it still runs."""
+    """End the command if it still runs, and every process that it left running."""
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -78,7 +78,7 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _given_up(command: Sequence[str], limit_s: float) -> str:
+def _timed_out(command: Sequence[str], limit_s: float) -> str:
     name, *words = (str(word) for word in command)
     shortest = " ".join([Path(name).name, *words])
-    return f"{shortest:.100} was given up after {limit_s:g} s"
+    return f"{shortest:.100} timed out after {limit_s:g} s"

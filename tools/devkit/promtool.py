@@ -13,7 +13,7 @@ from typing import Final
 
 from devkit.console import DevError, Stage
 from devkit.paths import CACHE
-from devkit.processes import GivenUpError, captured
+from devkit.processes import TimedOutError, captured
 from devkit.system import refresh_package_lists
 
 PACKAGE: Final = "prometheus"
@@ -71,5 +71,5 @@ def _fetch(folder: Path) -> bool:
 def _run(command: list[str], folder: Path) -> bool:
     try:
         return captured(command, _LIMIT_S, folder=folder).returncode == 0
-    except GivenUpError:
+    except TimedOutError:
         return False

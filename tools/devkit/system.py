@@ -94,7 +94,7 @@ def missing_sentence() -> str:
     return (
         f"Headgate's set-up needs the packages {VENV_PACKAGE} and, for Spark, "
         f"{JAVA_PACKAGES[0]} (Java 17 or newer), and could not install what is missing: "
-        f"run 'apt-get install {VENV_PACKAGE} {JAVA_PACKAGES[0]}' as root, or the like on "
+        f"run 'apt-get install {VENV_PACKAGE} {JAVA_PACKAGES[0]}' as root, or the equivalent on "
         "your system, and try again."
     )
 
@@ -104,8 +104,8 @@ def missing_peer_sentence() -> str:
     names = " ".join(MAVEN_PACKAGES)
     return (
         f"The peer test needs the packages {' and '.join(MAVEN_PACKAGES)} (Java 17 or newer), and "
-        f"could not install what is missing: run 'apt-get install {names}' as root, or the like "
-        "on your system, and try again."
+        f"could not install what is missing: run 'apt-get install {names}' as root, or the "
+        "equivalent on your system, and try again."
     )
 
 
@@ -156,6 +156,6 @@ def _apt(prefix: list[str], verb: str, packages: list[str]) -> bool:
             stage.update(last)
     succeeded = process.returncode == 0
     if process.returncode == _TIMED_OUT:
-        last = f"given up after {_APT_LIMIT_S} s"
+        last = f"timed out after {_APT_LIMIT_S} s"
     stage.done("" if succeeded else f"failed: {last}")
     return succeeded

@@ -50,7 +50,7 @@ def test_an_interrupt_says_that_nothing_is_lost(
 
     monkeypatch.setattr(commands, "ensure", interrupt)
     assert commands.main(["lint"]) == commands.INTERRUPTED
-    assert "What was set up by then stays" in capsys.readouterr().err
+    assert "Finished set-up steps are kept" in capsys.readouterr().err
 
 
 def test_it_runs_with_nothing_installed() -> None:

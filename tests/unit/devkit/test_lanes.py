@@ -12,7 +12,7 @@ from devkit import lanes
 from devkit.console import DevError
 from devkit.lanes import Outcome
 from devkit.lanes import TestLane as Lane
-from devkit.processes import GivenUpError
+from devkit.processes import TimedOutError
 
 PYTHON = Path(sys.executable)
 QUIETLY = ["-p", "no:cacheprovider"]
@@ -129,7 +129,7 @@ def test_a_lane_that_hangs_is_ended_and_named(
     tree: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def hang(*_: object) -> int:
-        raise GivenUpError("pytest hangs")
+        raise TimedOutError("pytest hangs")
 
     assert tree.exists()
     monkeypatch.setattr(lanes, "shown", hang)

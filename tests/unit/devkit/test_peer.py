@@ -10,7 +10,7 @@ import pytest
 from devkit import peer
 from devkit.console import DevError
 from devkit.paths import ROOT
-from devkit.processes import GivenUpError
+from devkit.processes import TimedOutError
 
 
 class Runs:
@@ -34,7 +34,7 @@ class Runs:
         self.commands.append(command)
         status = self.statuses.pop(0)
         if status is None:
-            raise GivenUpError(f"{command[0]} was given up after {limit_s} s")
+            raise TimedOutError(f"{command[0]} timed out after {limit_s} s")
         return status
 
 
@@ -83,11 +83,11 @@ def test_a_tool_that_is_not_there_is_named(cache: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     "statuses", [(None,), (0, None), (0, 0, 0, None)], ids=["Maven", "Go", "peer test"]
 )
-def test_what_hangs_is_given_up(
+def test_what_hangs_is_timed_out(
     cache: Path, monkeypatch: pytest.MonkeyPatch, statuses: tuple[int | None, ...]
 ) -> None:
     plays(monkeypatch, *statuses)
-    with pytest.raises(GivenUpError):
+    with pytest.raises(TimedOutError):
         peer.play_peer(Path("/some/python"))
 
 

@@ -67,12 +67,12 @@ def test_the_real_pip_knows_every_option(capsys: pytest.CaptureFixture[str]) -> 
     assert "packages ..." in capsys.readouterr().err
 
 
-def test_a_pip_that_says_nothing_any_more_is_given_up(
+def test_a_pip_that_says_nothing_any_more_is_timed_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pip, "SILENCE_S", 0.3)
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho Collecting rich\nexec sleep 600\n")
     python.chmod(0o755)
-    with pytest.raises(DevError, match=r"pip said nothing for 0\.3 s"):
+    with pytest.raises(DevError, match=r"pip printed nothing for 0\.3 s"):
         run_pip(python, [], title="packages", total=1, on_install=lambda: None)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from devkit.paths import ROOT
-from devkit.processes import GivenUpError, captured, shown
+from devkit.processes import TimedOutError, captured, shown
 
 WAITS = "import threading; threading.Event().wait()"
 """A program that never ends."""
@@ -22,8 +22,8 @@ def test_what_a_program_says_is_kept(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (1, f"{tmp_path}\n", "''\n")
 
 
-def test_a_program_that_hangs_is_given_up() -> None:
-    with pytest.raises(GivenUpError, match=r"^python\S* -c import .* given up after 0\.2 s"):
+def test_a_program_that_hangs_is_timed_out() -> None:
+    with pytest.raises(TimedOutError, match=r"^python\S* -c import .* timed out after 0\.2 s"):
         captured([sys.executable, "-c", WAITS], 0.2)
 
 
@@ -42,7 +42,7 @@ def test_nothing_of_a_shown_program_is_left(tmp_path: Path) -> None:
         "pathlib.Path('ids').write_text(f'{os.getpgid(child.pid)}')\n"
         "child.wait()\n"
     )
-    with pytest.raises(GivenUpError, match="given up after 2 s"):
+    with pytest.raises(TimedOutError, match="timed out after 2 s"):
         shown([sys.executable, "-c", code], 2, tmp_path)
     group = int((tmp_path / "ids").read_text())
     assert group != os.getpgid(0)

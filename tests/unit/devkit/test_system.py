@@ -127,11 +127,11 @@ def test_without_apt_one_sentence_names_what_the_peer_test_needs(machine: Path) 
     assert "\n" not in text
 
 
-def test_an_apt_that_waits_for_ever_is_given_up(
+def test_an_apt_that_waits_for_ever_is_timed_out(
     machine: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put_apt(machine, "")
     put_program(machine, "timeout", "exit 124")
     with pytest.raises(DevError, match="could not install what is missing"):
         system.ensure_packages(venv=False, java=True)
-    assert "failed: given up after 1800 s" in capsys.readouterr().err
+    assert "failed: timed out after 1800 s" in capsys.readouterr().err
