@@ -12,7 +12,8 @@ from types import MappingProxyType
 
 from committed_files import write_or_check
 
-from headgate.policy.settings import SETTINGS, SettingInfo, Settings
+from headgate.policy.setting_info import SettingInfo
+from headgate.policy.settings import SETTINGS, Settings
 
 PATH = Path("conf/broker.conf")
 COLUMNS_MAX = 100

@@ -14,7 +14,8 @@ from committed_files import write_or_check
 from headgate.admin.routing import Route
 from headgate.admin.table import ROUTES
 from headgate.pipeline.tables.catalogue import TABLES
-from headgate.policy.settings import SETTINGS, SettingInfo
+from headgate.policy.setting_info import SettingInfo
+from headgate.policy.settings import SETTINGS
 from headgate.record.fields import FIELDS, MAJOR_VERSION, STATE_FIELD_NAMES, Field
 from headgate.telemetry.otel.instruments import INSTRUMENTS, Instrument
 from headgate.telemetry.prometheus.series import SERIES

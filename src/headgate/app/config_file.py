@@ -21,8 +21,8 @@ from headgate.base.errors import InputError
 from headgate.base.input_errors import closest_match, did_you_mean
 from headgate.base.names import parse_topic
 from headgate.base.units import MS_PER_MINUTE
-from headgate.policy.settings import SETTINGS, SettingError, Settings
-from headgate.policy.settings_rules import check_together
+from headgate.policy.setting_info import SettingError
+from headgate.policy.settings import SETTINGS, Settings, inconsistencies
 
 CONFIG_BYTES_MAX = 4 * 1024 * 1024
 """Largest settings file that is read; Pulsar's own has 100 KB."""
@@ -158,7 +158,7 @@ def load_settings(
 
 def check_settings(settings: Settings) -> list[str]:
     """One sentence for each contradiction between values that are allowed one by one."""
-    problems = check_together(settings)
+    problems = inconsistencies(settings)
     if not _CLUSTER_NAME.fullmatch(settings.clusterName):
         problems.append(
             f"clusterName={settings.clusterName!r} is not allowed: letters, digits and -=:._ are"

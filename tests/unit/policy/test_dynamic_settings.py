@@ -8,8 +8,8 @@ import logging
 import pytest
 
 from headgate.policy.dynamic_settings import DynamicSettings
-from headgate.policy.settings import SettingError, Settings
-from headgate.policy.settings_rules import WATERMARKS
+from headgate.policy.setting_info import SettingError
+from headgate.policy.settings import WATERMARKS, Settings
 
 LOW, HIGH = WATERMARKS[0]
 RATE = "dispatchThrottlingRateInMsg"

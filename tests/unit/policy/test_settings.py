@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.base.units import INT32_MAX
-from headgate.policy.settings import SETTINGS, SettingError, Settings
+from headgate.policy.setting_info import SettingError
+from headgate.policy.settings import SETTINGS, Settings
 
 DYNAMIC = {
     "adaptivePublisherThrottlingBacklogHighWatermarkPct",

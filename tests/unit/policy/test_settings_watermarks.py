@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.policy.settings import SETTINGS, Settings
-from headgate.policy.settings_rules import WATERMARKS, check_together, crossed, what_is_allowed
+from headgate.policy.settings import (
+    SETTINGS,
+    WATERMARKS,
+    Settings,
+    crossed_watermarks,
+    inconsistencies,
+    watermark_problem,
+)
 
 
 def test_the_defaults_go_together() -> None:
-    assert crossed(Settings()) == []
-    assert check_together(Settings()) == []
+    assert crossed_watermarks(Settings()) == []
+    assert inconsistencies(Settings()) == []
     assert all(name in SETTINGS for pair in WATERMARKS for name in pair)
 
 
@@ -20,8 +26,8 @@ def test_a_low_watermark_is_below_its_high_one(pair: tuple[str, str], low: str, 
     settings = Settings()
     settings.set(pair[0], low)
     settings.set(pair[1], high)
-    assert crossed(settings) == [pair]
-    (said,) = check_together(settings)
+    assert crossed_watermarks(settings) == [pair]
+    (said,) = inconsistencies(settings)
     assert said == (
         f"{pair[0]}={low!r} is not allowed: a number above 0 and below {pair[1]} ({high}) is"
     )
@@ -31,13 +37,13 @@ def test_every_pair_is_told() -> None:
     settings = Settings()
     for _, high in WATERMARKS:
         settings.set(high, "0.1")
-    assert crossed(settings) == list(WATERMARKS)
-    assert len(check_together(settings)) == len(WATERMARKS)
+    assert crossed_watermarks(settings) == list(WATERMARKS)
+    assert len(inconsistencies(settings)) == len(WATERMARKS)
 
 
 def test_the_other_one_of_a_pair_is_told_its_own_range() -> None:
     settings, pair = Settings(), WATERMARKS[0]
     settings.set(pair.high, "0.6")
-    assert what_is_allowed(settings, pair, pair.high) == (
+    assert watermark_problem(settings, pair, pair.high) == (
         f"{pair.high}='0.6' is not allowed: a number above {pair.low} (0.7) and up to 1 is"
     )

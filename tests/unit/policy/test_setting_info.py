@@ -1,0 +1,61 @@
+"""A setting reads its own texts and says what it allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import pytest
+
+from headgate.policy.setting_info import (
+    SettingError,
+    SettingInfo,
+    rate_setting,
+    setting,
+    share_setting,
+)
+
+
+@dataclass
+class Some:
+    flag: bool = setting(True, "A flag.")
+    count: int = setting(3, "A count.", minimum=1, maximum=9)
+    mode: str = setting("a", "A mode.", choices=("a", "b"))
+    rate: int = rate_setting("A rate.", maximum=50)
+    share: float = share_setting(0.5, "A share.", excluded=(0, 1))
+
+
+INFO = {f.name: SettingInfo(name=f.name, default=f.default, **f.metadata) for f in fields(Some)}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("flag", " FALSE ", False),
+        ("count", "9", 9),
+        ("mode", "b", "b"),
+        ("rate", "-1", -1),
+        ("share", "1e-1", 0.1),
+    ],
+)
+def test_an_allowed_text_is_read(name: str, text: str, value: object) -> None:
+    assert INFO[name].parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "allowed"),
+    [
+        ("flag", "1", "true or false"),
+        ("count", "1_0", "an integer from 1 to 9"),
+        ("mode", "c", "a or b"),
+        ("rate", "51", "an integer from -1 to 50"),
+        ("share", "1", "a number above 0 and below 1"),
+    ],
+)
+def test_another_text_is_refused_with_the_range(name: str, text: str, allowed: str) -> None:
+    assert INFO[name].allowed == allowed
+    with pytest.raises(SettingError, match=rf"^{name}='{text}' is not allowed: {allowed} is$"):
+        INFO[name].parse(text)
+
+
+def test_rates_and_shares_are_dynamic() -> None:
+    assert [name for name, info in INFO.items() if info.dynamic] == ["rate", "share"]
