@@ -1,4 +1,4 @@
-"""The broker as the admin API uses it: :class:`headgate.facade.protocol.Facade` over the real one.
+"""The facade of the admin API over a running broker.
 
 Every method begins a turn before it looks at the engine, and again after each await: what it then
 does happens at one instant. What changes a cursor returns only when the change is durable.
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from headgate.broker.service import Broker
 
 HEALTH_TOPIC_NUMBER = 0
-"""No topic has it: what a health check writes to the log is garbage to the next start."""
+"""No topic has this number, so the next start drops what a health check wrote to the log."""
 
 
 class AdminFacade:
-    """Implements :class:`headgate.facade.protocol.Facade` for one broker."""
+    """The :class:`~headgate.facade.protocol.Facade` of one broker."""
 
     def __init__(self, broker: Broker, observer: Observer) -> None:
         self._broker = broker
@@ -120,7 +120,7 @@ class AdminFacade:
         return self._broker.is_ready
 
     async def check_health(self) -> str:
-        """Commits the beginning and end of a cursor that nobody has."""
+        """Commits the creation and deletion of a cursor of no topic."""
         broker = self._broker
         if not broker.is_ready:
             raise RefusalError(503, "Broker is not ready")
@@ -156,7 +156,7 @@ class AdminFacade:
         await self._broker.registry.delete(topic, force=force)
 
     async def unload_topic(self, topic: TopicName) -> None:
-        """It is loaded again at once, so that its backlog stays in sight."""
+        """Loads the topic again at once, so that statistics keep showing its backlog."""
         self._broker.begin_turn()
         await self._broker.registry.unload(topic)
         self._broker.begin_turn()
@@ -178,7 +178,7 @@ class AdminFacade:
             return await self._broker.entries.last_message(self._topic(topic))
 
     async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
-        """Publish times are those that the log dates its entries by."""
+        """Publish times are on the clock of the producers, bounded by the receive time."""
         found = self._topic(topic)
         position = found.log.position(self._broker.ordinal_at_time(found, publish_ms))
         if position == EARLIEST:
@@ -195,7 +195,7 @@ class AdminFacade:
             try:
                 return await self._broker.entries.stored_entry(found, ordinal)
             except CorruptionError:
-                if ordinal < found.log.first:  # trimmed while it was read, its place given back
+                if ordinal < found.log.first:  # trimmed while it was read
                     raise not_found("Message id not found") from None
                 raise
 
@@ -274,7 +274,7 @@ class AdminFacade:
         return found
 
     def _ordinal(self, topic: Topic, at: AtPosition | AtTime) -> int:
-        """The entry that a place in a topic means; the topic's end if there is none."""
+        """The ordinal of the entry at a place in a topic; the end of the topic if there is none."""
         if isinstance(at, AtTime):
             return self._broker.ordinal_at_time(topic, at.publish_ms)
         log = topic.log
@@ -286,13 +286,13 @@ class AdminFacade:
         return ordinal
 
     async def _settled(self, name: TopicName, subscription: str) -> None:
-        """Return when nobody is creating, deleting or moving that subscription."""
+        """Return when no work on that subscription is under way."""
         await self._broker.subscriptions.idle(self._topic(name), subscription)
 
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """What the engine refuses, with the admin API's statuses."""
+    """Turns refusals of the engine into those of the admin API."""
     try:
         yield
     except SubscriptionBusyError as error:
@@ -300,5 +300,5 @@ def _refusals() -> Iterator[None]:
     except (DamagedError, CorruptionError) as error:
         raise RefusalError(500, str(error)) from error
     except EngineError as error:
-        # Topics and subscriptions that are being closed or moved: come again.
+        # The topic or subscription is being closed or moved: the client may retry.
         raise RefusalError(503, str(error)) from error

@@ -1,4 +1,4 @@
-"""What the admin API needs of a broker, and nothing more: types and one Protocol.
+"""The broker as the admin API uses it: one Protocol, with the types of its arguments.
 
 Rules:
 
@@ -56,14 +56,14 @@ class Facade(Protocol):
 
     @property
     def catalog(self) -> Catalog:
-        """What exists. Reads are immediate; see the module's rules for changes."""
+        """The metadata. Reads are immediate; the module's text has the rules for changes."""
 
     @property
     def info(self) -> BrokerInfo:
         """Who this broker is."""
 
     def check_allowed(self, operation: str, resource: str) -> None:
-        """Return if whoever asks may perform ``operation`` on ``resource``: a topic's full name,
+        """Return if the client may perform ``operation`` on ``resource``: a topic's full name,
         a namespace or a tenant; empty for the broker itself.
 
         Raises:
@@ -99,8 +99,8 @@ class Facade(Protocol):
         """Whether recovery is done and clients are served."""
 
     async def check_health(self) -> str:
-        """Prove that a commit to the log works. Returns when it did, with what is wrong all the
-        same: that the disk is slow, that connections are refused; empty if nothing is.
+        """Prove that a commit to the log works. Returns a warning if the disk is slow or
+        connections are refused, otherwise the empty string.
 
         Raises:
             RefusalError: 503 or 500 with what is wrong.
@@ -112,24 +112,23 @@ class Facade(Protocol):
         topic: TopicName,
         subscription: str = "",
     ) -> DispatchRate:
-        """The limit that is enforced (``applied=true``), as it is set, wherever that is.
+        """The dispatch rate in force (``applied=true``), as it is stored.
 
         ``subscription`` names one that may have a rate of its own. Nothing set anywhere: rates of
         0, with period 1 and not relative.
         """
 
     def effective_publish_rate(self, topic: TopicName) -> PublishRate | None:
-        """The publish limit that is enforced on a topic, as it is set, wherever that is; ``None``
-        if nothing is set anywhere."""
+        """The publish rate in force on a topic, as it is stored; ``None`` without one."""
 
     def effective_retention(self, topic: TopicName) -> Retention:
-        """The retention that is enforced: the topic's, the namespace's or the broker's."""
+        """The retention in force: the topic's, the namespace's or the broker's."""
 
     def broker_retention(self) -> Retention:
-        """The retention of topics that no policy says anything about."""
+        """The retention of topics without a policy."""
 
     def effective_backlog_quotas(self, topic: TopicName) -> Mapping[QuotaKind, BacklogQuota]:
-        """The backlog quotas that are enforced, of each type, wherever it is set."""
+        """The backlog quotas in force, by type."""
 
     async def check_backlog_quotas(self) -> None:
         """Verify the backlog quotas of all topics now. Returns when it is done."""
@@ -141,10 +140,10 @@ class Facade(Protocol):
         """
 
     async def explain_top(self, count: int) -> Any:
-        """The ``count`` worst backlogs and what holds each; a JSON-able value."""
+        """The ``count`` largest backlogs and what holds each, as plain values for JSON."""
 
     async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
-        """What holds ``topic`` (maybe partitioned) back; a JSON-able value."""
+        """What holds ``topic`` back, partitioned or not, as plain values for JSON."""
 
     # Topics.
 
@@ -159,8 +158,8 @@ class Facade(Protocol):
         """Close its producers and consumers and forget what is in memory; clients reconnect."""
 
     async def accept_damage(self, topic: TopicName) -> None:
-        """Serve a topic that lost something as it is: entries that are lost are skipped, and its
-        subscriptions stand where they are known to have been."""
+        """Serve a damaged topic without what it lost: its subscriptions skip lost entries and
+        continue at their last known positions."""
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> TopicStats:
         """Its counters, rates, producers and subscriptions."""

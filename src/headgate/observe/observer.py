@@ -1,4 +1,4 @@
-"""What watches one broker from its start on, and answers explain and stats by what it saw."""
+"""The observer of one broker: composes history, explain and statistics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Observer:
-    """Keeps the history of one broker and gives its parts to those who answer by it.
+    """Keeps the history of one broker and answers explain and statistics from it.
 
     Make it before the broker starts: it attaches itself to the broker's sweeps.
     """
@@ -85,7 +85,7 @@ class Observer:
         return self._stats.read(topic, options, skew_ms=self._broker.log_clock.skew_ms)
 
     def storage_state(self) -> StorageState:
-        """What all topics stand on."""
+        """The disk, commit latency, and room for connections."""
         broker = self._broker
         return storage_state(
             broker.disk, broker.committer.latency, broker.door, broker.engine.now_ns

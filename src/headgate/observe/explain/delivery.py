@@ -25,7 +25,12 @@ from headgate.observe.explain.situation import Situation, situation
 from headgate.observe.explain.window import Part, Window, parts_of, window
 from headgate.observe.history.tracks import History
 from headgate.observe.states.fields import LimitRef, LimitState
-from headgate.observe.states.limits import broker_limit, held_back, subscription_limit, topic_limit
+from headgate.observe.states.limits import (
+    broker_limit,
+    subscription_limit,
+    throttled_amounts,
+    topic_limit,
+)
 from headgate.policy.limits_in_force import DispatchLimitsInForce
 
 SETTLING = "SETTLING"
@@ -87,7 +92,7 @@ class DeliveryReports:
             hour=hour,
             limits=limits,
             spared=bool(live) and all(s.gate.exempt and not s.topic.is_system for s in live),
-            held_back=held_back(live),
+            held_back=throttled_amounts(live),
         )
 
     def _fields(self, known: Sequence[Part], name: str, partitions: int) -> Steps[dict[str, Any]]:

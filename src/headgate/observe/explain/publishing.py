@@ -14,7 +14,7 @@ from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 from headgate.flow.limits.gate_node import LARGEST_WAITERS
 from headgate.flow.sentences.publish import PublishHold, publish_sentence
-from headgate.observe.explain.reports import HeldProducer, Publishing, TopicPublishingReport
+from headgate.observe.explain.reports import Publishing, TopicPublishingReport, WaitingProducer
 from headgate.observe.states.adaptive import adaptive_state
 from headgate.observe.states.fields import AdaptiveState, ParkedState
 from headgate.observe.states.limits import publish_limits
@@ -23,7 +23,7 @@ from headgate.policy.limits_in_force import PublishLimitsInForce
 
 
 class PublishingReports:
-    """Reports on publishing, out of what waits, the limits in force and the controller."""
+    """Reports on publishing, out of waiting messages, limits in force and the controller."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class PublishingReports:
         """The publishing side of a topic, given as its partitions."""
         rates = [topic.rates.per_second(topic.counters(), topic.engine.now_ns) for topic in topics]
         last_ms = max((topic.last_publish_ms for topic in topics), default=0)
-        waiting: list[HeldProducer] = []
+        waiting: list[WaitingProducer] = []
         for topic in topics:
             if topic.parking:
                 found = [*waiting, *_held_producers(topic)]
@@ -125,12 +125,12 @@ def _sentence(parked: Sequence[ParkedState], topics: Sequence[Topic]) -> str:
     )
 
 
-def _held_producers(topic: Topic) -> list[HeldProducer]:
+def _held_producers(topic: Topic) -> list[WaitingProducer]:
     parking, now_ns = topic.parking, topic.engine.now_ns
     if parking is None:
         return []
     return [
-        HeldProducer(
+        WaitingProducer(
             topic=topic.name.full,
             producer=producer.name,
             cause=cause.label,

@@ -11,24 +11,24 @@ from msgspec import Struct
 
 from headgate.observe.states.fields import (
     AdaptiveState,
-    HeldBackState,
     LimitRef,
     LimitState,
     ParkedState,
     QuotaState,
     StorageState,
+    ThrottledAmount,
 )
 
 
 class TopicQuotaReport(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A backlog quota that is exceeded or breaks soon, and whose it is."""
+    """A backlog quota that is exceeded or will be soon, with its topic."""
 
     topic: str
-    """Of a partitioned topic the partition: each has the quota by itself."""
+    """Full name of the topic or partition; each partition has the quota for itself."""
     quota: QuotaState
 
 
-class HeldProducer(Struct, frozen=True, kw_only=True, rename="camel"):
+class WaitingProducer(Struct, frozen=True, kw_only=True, rename="camel"):
     """A producer with messages that wait in the broker."""
 
     topic: str
@@ -37,16 +37,16 @@ class HeldProducer(Struct, frozen=True, kw_only=True, rename="camel"):
     messages: int
     bytes: int
     waiting_s: float
-    """Since the oldest of them arrived."""
+    """Since the oldest of these messages arrived."""
 
 
 class TopicPublishingReport(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A topic whose producers are held now."""
+    """A topic whose producers wait now."""
 
     topic: str
-    """Of a partitioned topic the partition: each has the limit by itself."""
+    """Full name of the topic or partition; each partition has the limit for itself."""
     causes: list[str]
-    """What holds them, as in :class:`ParkedState`; who holds most messages first."""
+    """What the messages wait for, as in ``ParkedState``, the cause of most messages first."""
     messages: int
     bytes: int
     sentence: str
@@ -64,14 +64,17 @@ class StateTime(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class AccountWindow(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What one subscription did in a window that ends now; seconds per state add up to the window
-    (for a partitioned topic answered as one: to the sum of its partitions' windows)."""
+    """What one subscription did in a window that ends now.
+
+    The seconds of all states add up to the window; for a partitioned topic reported as one, to the
+    sum over its partitions.
+    """
 
     window_s: float
     states: list[StateTime]
-    """Largest first; states that did not occur are left out."""
+    """The states that occurred, the longest first."""
     shares: dict[str, float]
-    """Blame by verdict; sums to 1."""
+    """Share of the blame by verdict; the shares sum to 1."""
     appended: int
     delivered: int
     acked: int
@@ -79,7 +82,7 @@ class AccountWindow(Struct, frozen=True, kw_only=True, rename="camel"):
     rewound: int
     expired: int
     evicted: int
-    """Taken by a backlog quota."""
+    """Messages that a backlog quota removed."""
     redelivered: int
     backlog_start: int
     backlog_end: int
@@ -90,76 +93,77 @@ class AccountWindow(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SubscriptionReport(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One subscription and why its backlog is what it is."""
+    """One subscription and the cause of its backlog."""
 
     topic: str
     subscription: str
     partitions: int
-    """Over how many partitions this was summed; 0 for a topic without."""
+    """Number of partitions in the sums; 0 for a topic without partitions."""
     type: str
     consumers: int
     state: str
-    """Of the account, now; of several partitions the one with the largest backlog."""
+    """Present state of the account, on the partition with the largest backlog."""
     state_dimension: str
     state_consumer: str
     backlog_messages: int
     backlog_bytes: int
     unacked_messages: int
-    """With consumers, not acknowledged."""
+    """With consumers and not acknowledged."""
     permits: int
     permits_max: int
-    """The consumers' windows: the largest permit totals they ever had."""
+    """Sum of the largest permits that each consumer ever had."""
     oldest_age_s: float
     backlog_since: str | None
-    """When the backlog began; null while only messages in flight are unacknowledged."""
+    """Start of the backlog; null while only messages in flight are unacknowledged."""
     backlog_since_s: float | None
     known_since: str
-    """From when on the broker has watched all of it: since its start, or the topic's load, or an
-    hour at most. A backlog may be older; what held it before that, nobody knows."""
+    """Start of the broker's history of it: the broker's start, the load of the topic, or an hour
+    ago. A backlog may be older; what held it before is unknown."""
     known_since_s: float
     verdict: str
-    """NONE, CONSUMER, NO_CONSUMER, THROTTLED_SUBSCRIPTION, _TOPIC, _BROKER or BROKER; while it is
-    too early for one SETTLING: then ``second``, ``verdictSince``, ``wouldHaveGrown`` and ``limit``
-    are null, and the confidence is 0."""
+    """NONE, CONSUMER, NO_CONSUMER, THROTTLED_SUBSCRIPTION, _TOPIC, _BROKER or BROKER. SETTLING
+    while it is too early for a verdict: then ``second``, ``verdictSince``, ``wouldHaveGrown`` and
+    ``limit`` are null, and the confidence is 0."""
     second: str | None
-    """Also named: within 5 %, or a limiter that merely stands by."""
+    """A second cause: within 5 % of the first, or a limiter that is only a bystander."""
     bystander: bool
     verdict_since: str | None
-    """Back to when the account has said so without a break, as far as it is known: not before
-    ``knownSince``. Where the backlog is older the sentence says "at least"."""
+    """Since when the account has given this verdict without a break, not before ``knownSince``. If
+    the backlog is older, the sentence says "at least"."""
     verdict_since_s: float | None
     confidence: float
     confidence_level: str
-    """``settling`` (less than three seconds are known; of a backlog that is older than what is
-    known, and would be the broker's, less than ten), ``low``, ``medium`` or ``high``."""
+    """``settling``, ``low``, ``medium`` or ``high``. A verdict settles after three seconds of
+    history; one that blames the broker for a backlog older than the history, after ten."""
     window_s: float
-    """What the verdict is about: since the backlog began, at most the last 60 s."""
+    """The time that the verdict covers: since the backlog began, at most the last 60 s."""
     growth_messages: int
-    """Over that window."""
+    """Growth of the backlog over that window."""
     shares: dict[str, float]
     would_have_grown: bool | None
     """Without the limit, at the consumer's demonstrated rate; null when no limit is blamed."""
     proven_ack_per_s: float | None
-    """95th percentile of its ack rate while unthrottled with a backlog, in the last hour."""
+    """95th percentile of the acknowledge rate while unthrottled with a backlog, in the last
+    hour."""
     limit: LimitRef | None
     damage: str | None
-    """Where the disk lost something of it, or of its topic; null where it did not. The sentence is
-    about that, then."""
+    """Where the disk lost data of the subscription or its topic; null without damage. With damage
+    the sentence is about it."""
     sentence: str
 
 
 class SubscriptionAccount(SubscriptionReport, frozen=True, kw_only=True, rename="camel"):
-    """The same with the account in full."""
+    """A subscription report with the account in full."""
 
     minute: AccountWindow
     hour: AccountWindow
     limits: list[LimitState]
-    """Set on this subscription itself; one a partition."""
+    """Dispatch limits of this subscription itself, one for each partition."""
     spared: bool
-    """Whether no limit applies to it now, because it is caught up
+    """Whether no limit applies now because the subscription is caught up
     (``dispatchThrottlingOnNonBacklogConsumerEnabled=false``)."""
-    held_back: list[HeldBackState]
-    """By each limiter that held anything back since the topic was loaded."""
+    held_back: list[ThrottledAmount]
+    """The limiters that held anything back since the topic was loaded."""
 
 
 class Publishing(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -171,16 +175,16 @@ class Publishing(Struct, frozen=True, kw_only=True, rename="camel"):
     pending_entries: int
     """Received and not yet durable."""
     parked: list[ParkedState]
-    """By each cause that ever had anything wait since the topic was loaded."""
-    longest_waiting: list[HeldProducer]
-    """At most five: those with most messages that wait."""
+    """The causes that made anything wait since the topic was loaded."""
+    longest_waiting: list[WaitingProducer]
+    """The producers with most waiting messages, at most five."""
     limits: list[LimitState]
-    """Publish limits of the topic (one a partition) and of the broker."""
+    """Publish limits of the topic (one for each partition) and of the broker."""
     delays_ignored: int
     """Messages that asked to be delivered later and were delivered at once, since the topic was
     loaded: delayed delivery is not supported."""
     sentence: str
-    """What holds publishing now, or held it lately."""
+    """What holds publishing now, or held it in the last hour."""
     last_publish: str | None
 
 
@@ -192,52 +196,52 @@ class TopicReport(Struct, frozen=True, kw_only=True, rename="camel"):
     partitions: int
     """0: not partitioned."""
     sentence: str
-    """About the subscription with the largest backlog; about damage where there is any."""
+    """About damage if there is any, otherwise about the subscription with the largest backlog."""
     damage: str | None
-    """Where the disk lost something of the topic; null where it did not."""
+    """Where the disk lost data of the topic; null without damage."""
     storage_bytes: int
     storage: StorageState
     publishing: Publishing
     quotas: list[QuotaState]
     """The backlog quotas in force."""
     adaptive: AdaptiveState | None
-    """Null where adaptive publish throttling is not enabled, or knows nothing of the topic yet."""
+    """Null if adaptive publish throttling is not enabled or has not seen the topic yet."""
     limits: list[LimitState]
-    """Dispatch limits of the topic (one a partition) and of the broker."""
+    """Dispatch limits of the topic (one for each partition) and of the broker."""
     subscriptions: list[SubscriptionAccount]
     """Largest backlog first."""
     per_partition: list[TopicReport] | None
-    """The partitions one by one; null unless asked for."""
+    """A report on each partition; null unless ``perPartition`` is set."""
 
 
 class DamageState(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A topic or subscription that cannot go on because the disk lost something of it."""
+    """A topic or subscription that is stopped because the disk lost data of it."""
 
     topic: str
-    """Full name; of a partitioned topic the partition's."""
+    """Full name of the topic or partition."""
     subscription: str | None
-    """Null: the whole topic."""
+    """Null if the whole topic is damaged."""
     damage: str
-    """Where, and what is lost."""
+    """Where the damage is, and what is lost."""
 
 
 class TopReport(Struct, frozen=True, kw_only=True, rename="camel"):
-    """``explain`` without a topic: the worst backlogs."""
+    """``explain`` without a topic: the largest backlogs."""
 
     at: str
     broker: str
     subscriptions_total: int
-    """A partitioned topic's counts once."""
+    """The partitions of a topic count as one subscription."""
     with_backlog: int
-    """How many of them have any unacknowledged message."""
+    """Subscriptions with an unacknowledged message."""
     storage: StorageState
     subscriptions: list[SubscriptionReport]
-    """Largest backlog first; the partitions of a topic are summed."""
+    """Largest backlog first, summed over partitions."""
     quotas: list[TopicQuotaReport]
-    """Backlog quotas that are exceeded, then those that break within a day, the nearest first; as
-    many as subscriptions at most."""
+    """Backlog quotas that are exceeded, then those that will be within a day, the nearest first; at
+    most ``count``."""
     publishing: list[TopicPublishingReport]
-    """Topics whose producers are held now, those with most messages that wait first; as many as
-    subscriptions at most."""
+    """Topics whose producers wait now, those with most waiting messages first; at most
+    ``count``."""
     damaged: list[DamageState]
-    """What the disk lost something of; as many as subscriptions at most."""
+    """Topics and subscriptions that are stopped by damage; at most ``count``."""

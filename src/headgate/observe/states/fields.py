@@ -9,22 +9,22 @@ from msgspec import Struct
 
 
 class LimitRef(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The one limit that a verdict, or a cause of waiting, names."""
+    """The limit that a verdict or a cause of waiting names."""
 
     level: str
     """``subscription``, ``topic`` or ``broker``; of publish limits ``publish_topic`` or
     ``publish_broker``."""
     dimension: str
-    """``messages`` or ``bytes``; of a publish limit at which nobody waits now, empty where both are
-    limited."""
+    """``messages`` or ``bytes``. Empty for a publish limit in both dimensions at which no producer
+    waits now."""
     text: str
-    """For people: ``50 msg/s``."""
+    """The limit in words: ``50 msg/s``."""
     source: str
-    """Where it is set: ``namespace policy acme/orders``, ``broker setting ...``."""
+    """Where the limit is set: ``namespace policy acme/orders``, ``broker setting ...``."""
 
 
 class BudgetState(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One dimension of a limit in force, at this instant."""
+    """One dimension of a limit in force."""
 
     dimension: str
     limit: int
@@ -32,23 +32,23 @@ class BudgetState(Struct, frozen=True, kw_only=True, rename="camel"):
     ``dispatchThrottlingOnBatchMessageEnabled`` a batch is one message."""
     period_s: float
     in_window: int
-    """Delivered, or published, in the window that ends now; what went under a higher limit counts
-    in proportion."""
+    """Delivered or published in the window that ends now. Amounts under an earlier, higher limit
+    count in proportion."""
     debt: int
-    """What went beyond the limit because an entry is never split; paid by waiting longer."""
+    """Excess over the limit, because an entry is never split; the next wait is longer by it."""
     granted: int
-    """All that ever went under it."""
+    """Everything that ever passed the limit."""
     above_publish_rate: int | None
-    """What is configured, where ``limit`` moves with the publish rate; null where it does not."""
+    """The configured amount of a limit relative to the publish rate; null for other limits."""
     publish_rate_times: int | None
-    """How often the publish rate is in such a limit: once for each subscription that needs all of
-    it; 0 for the sum over the broker's topics."""
+    """How often a relative limit contains the publish rate: once for each subscription that needs
+    all of it; 0 for the sum over the broker's topics."""
     text: str
     source: str
 
 
-class HeldSubscription(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Somebody who waits for a limit now."""
+class WaitingSubscription(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A subscription that waits for a limit now."""
 
     topic: str
     subscription: str
@@ -61,96 +61,101 @@ class LimitState(Struct, frozen=True, kw_only=True, rename="camel"):
     level: str
     """As in :class:`LimitRef`."""
     subject: str
-    """What it is a limit on: a topic, ``topic / subscription``, or empty for the broker."""
+    """What the limit applies to: a topic, ``topic / subscription``, or empty for the broker."""
     source: str
     unlimited: bool
-    """Whether "unlimited" is set there; then there are no budgets."""
+    """Whether ``source`` says "unlimited"; then there are no budgets."""
     relative: bool
-    """Whether it moves with the publish rate; the budgets say what it amounts to now."""
+    """Whether the limit is relative to the publish rate; the budgets have its present amounts."""
     budgets: list[BudgetState]
     waiters: int
     waiters_max: int
     waiting_s: float
-    """How long somebody has waited for it, since the subject was loaded."""
-    longest_waiting: list[HeldSubscription]
-    """At most five; of publish limits none, see :class:`HeldProducer`."""
+    """Time in which anything waited for the limit, since the subject was loaded."""
+    longest_waiting: list[WaitingSubscription]
+    """At most five; none for publish limits, whose producers are in ``longestWaiting`` of
+    ``publishing``."""
 
 
-class HeldBackState(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What one limiter did to a subscription since its topic was loaded (PIP-406)."""
+class ThrottledAmount(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What one limiter held back of a subscription since its topic was loaded (PIP-406)."""
 
     level: str
     dimension: str
     events: int
     """Periods in which it delayed delivery."""
     amount: int
-    """Messages or bytes that it held back, once for each delivery attempt."""
+    """Messages or bytes held back, counted once for each delivery attempt."""
 
 
 class QuotaState(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A backlog quota in force and how full it is: of several partitions of the fullest."""
+    """A backlog quota in force and how full it is; for a partitioned topic on its fullest
+    partition."""
 
     topic: str
-    """Full name; of a partitioned topic that of the fullest partition."""
+    """Full name of the topic, or of the fullest partition."""
     type: str
     """``size`` or ``time``."""
     policy: str
-    """What happens at the limit, by Pulsar's name."""
+    """The action at the limit, by Pulsar's name."""
     source: str
     limit: float
     """Bytes, or seconds."""
     used: float
-    """Bytes of the largest backlog with what is not durable yet, or the oldest message's age in
-    seconds."""
+    """Bytes of the largest backlog, including entries that are not durable yet; or the age of the
+    oldest message in seconds."""
     use: float | None
     """``used / limit``; null for a limit of 0."""
     subscription: str | None
-    """Whose backlog it is: the slowest, or the one that owes the oldest message."""
+    """The subscription with the largest backlog, or with the oldest message."""
     exceeded: bool
-    """Whether producers are stopped by it now."""
+    """Whether the quota stops producers now."""
     seconds_to_breach: float | None
-    """At the smoothed present speed; null while the backlog does not approach the limit."""
+    """At the smoothed present rate of growth; null while the backlog does not approach the
+    limit."""
     stopped_s: float
-    """Time in which it held or refused producers since the topic was loaded; of all partitions, as
-    what follows."""
+    """Time in which the quota held or refused producers since the topic was loaded, summed over
+    partitions. The following fields are sums as well."""
     producers_closed: int
-    """By quotas of either type."""
+    """Producers that quotas of either type disconnected."""
     producers_refused: int
-    """Attempts, by quotas of either type; clients that were disconnected try again and again."""
+    """Attempts that quotas of either type refused; a disconnected client tries repeatedly."""
     evictions: int
-    """Acts, since the topic was loaded."""
+    """Evictions since the topic was loaded."""
     evicted_messages: int
     evicted_bytes: int
     sentence: str
 
 
 class ParkedState(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What was sent and waits in the broker, by cause."""
+    """Published messages that wait in the broker for one cause."""
 
     cause: str
-    """``topic_rate`` (its publish limit), ``broker_rate``, ``adaptive`` (a limit of the adaptive
-    controller), ``backlog_quota``, ``pending_limit`` (its connection has as many unanswered
-    messages as it may), ``memory`` (its connection is not read, because too much waits that is not
-    its own: there are no messages then) or ``disk_full``."""
+    """``topic_rate`` (the topic's publish limit), ``broker_rate``, ``adaptive`` (a limit of the
+    adaptive controller), ``backlog_quota``, ``pending_limit`` (the connection has as many
+    unanswered messages as it may), ``memory`` (the broker does not read the connection, because too
+    many messages of others wait; then no messages are counted) or ``disk_full``."""
     producers: int
-    """That wait now."""
+    """Producers that wait now."""
     unread: int
-    """Of them those whose connection is not read, because they park too much."""
+    """Of these the producers whose connection the broker does not read, because too many of their
+    messages wait."""
     messages: int
     bytes: int
     seconds: float
-    """Time in which anything waited, since the topic was loaded; of several partitions the sum."""
+    """Time in which anything waited since the topic was loaded, summed over partitions."""
     minute_s: float
-    """Of the last minute; of several partitions that of the one that waited longest. So is the next
-    of the last hour."""
+    """Time in which anything waited in the last minute, on the partition where that was longest."""
     hour_s: float
+    """The same for the last hour."""
     waiting_s: float | None
-    """For how long something has waited without a break; null: nothing does."""
+    """Time for which something has waited without a break; null if nothing waits."""
     last_goes_s: float | None
-    """In what time the last of what waits goes under that limit, if the others leave it all of it;
-    null where it is none."""
+    """Time until the last waiting message passes the limit, if no other topic takes part of it;
+    null if the cause is not a limit."""
     limit: LimitRef | None
-    """The publish limit that holds, as it is now; null where it is none."""
+    """The publish limit that holds the messages, at its present value; null if the cause is not a
+    limit."""
 
 
 class DecisionState(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -158,18 +163,18 @@ class DecisionState(Struct, frozen=True, kw_only=True, rename="camel"):
 
     at: str
     topic: str
-    """Full name; of a partitioned topic the partition's."""
+    """Full name of the topic or partition."""
     kind: str
     """``activated``, ``changed`` or ``deactivated``."""
     observe_only: bool
-    """Whether nothing was enforced."""
+    """Whether the decision was only recorded, not enforced."""
     law: str
     rule: str
-    """What bound the limit; ``clear`` or ``let_go`` where it ended."""
+    """The rule that determined the limit; ``clear`` or ``let_go`` for the end of one."""
     memory_rule: str | None
-    """By which rule memory asks for it: ``share`` (the topic takes it), ``everybody`` (no topic is
-    seen to take it); ``no_effect`` where slowing everybody did not help; null where it never
-    asked."""
+    """Why memory pressure reached this topic: ``share`` (the topic uses the memory), ``everybody``
+    (no topic stands out); ``no_effect`` if slowing all topics did not help; null without
+    pressure."""
     before: str | None
     """``750 msg/s and 768,000 B/s``; null without a limit."""
     after: str | None
@@ -177,45 +182,46 @@ class DecisionState(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class AdaptiveState(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What adaptive publish throttling does to a topic."""
+    """Adaptive publish throttling of a topic."""
 
     law: str
-    """``pressure`` or ``drain``, as it is set."""
+    """The configured law: ``pressure`` or ``drain``."""
     observe_only: bool
     active: int
-    """How many of its partitions are slowed now; 0 or 1 of one without."""
+    """Partitions that are slowed now; 0 or 1 for a topic without partitions."""
     natural_messages_per_s: float
-    """What it publishes when nothing holds it, as learned; 0 while that is not known."""
+    """The learned rate at which the topic publishes while nothing holds it; 0 while unknown."""
     effective_messages_per_s: float
-    """What of that is allowed now: all of it without a limit. In observe-only what would be."""
+    """The part of the natural rate that is allowed now, in observe-only mode the part that would
+    be; all of it without a limit."""
     memory_pressure: float
-    """What memory asks of it, 0..1."""
+    """Pressure from memory on this topic, 0..1."""
     backlog_pressure: float
-    """Where the fuller of its quotas stands between the watermarks, 0..1."""
+    """Position of the fuller quota between the watermarks, 0..1."""
     decisions: list[DecisionState]
     """The last eight at most, oldest first."""
     sentence: str
-    """The last of them in words."""
+    """The last decision in words."""
 
 
 class StorageState(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the disk does to everybody; the same for all topics of users."""
+    """The disk and the connections, which all topics share."""
 
     sentence: str
-    """What is to be said of it; empty while it holds nobody up."""
+    """What delays producers or connections now; empty while nothing does."""
     disk_full: bool
-    """Whether what producers send waits for room on it now (cause ``disk_full``)."""
+    """Whether published messages wait for room on the disk now (cause ``disk_full``)."""
     disk_full_s: float
-    """Time in which it did, since the start."""
+    """Time in which they waited, since the start."""
     free_bytes: int | None
-    """Of the file system under the data directory; null where that is not known."""
+    """Free space of the file system under the data directory; null if unknown."""
     size_bytes: int | None
     disk_slow: bool
-    """Whether commits take so long that it is worth a word."""
+    """Whether commits take so long that ``sentence`` says so."""
     commit_mean_s: float | None
-    """Of the commits of the last ten seconds; null where there was none."""
+    """Mean over the commits of the last ten seconds; null without commits."""
     commit_longest_s: float | None
     commit_running_s: float
-    """For how long the present one has run; 0 without one."""
+    """Age of the running commit; 0 without one."""
     connections_refused: int
-    """Since the start, because file descriptors were short."""
+    """Connections refused since the start for lack of file descriptors."""

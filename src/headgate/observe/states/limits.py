@@ -16,9 +16,9 @@ from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
 from headgate.flow.sentences.backlog import limit_text
 from headgate.observe.states.fields import (
     BudgetState,
-    HeldBackState,
-    HeldSubscription,
     LimitState,
+    ThrottledAmount,
+    WaitingSubscription,
 )
 from headgate.policy.limits_in_force import (
     PUBLISH_BROKER,
@@ -79,7 +79,7 @@ def publish_limits(limits: PublishLimitsInForce, topics: Sequence[Topic]) -> lis
     return states
 
 
-def held_back(subscriptions: Sequence[Subscription]) -> list[HeldBackState]:
+def throttled_amounts(subscriptions: Sequence[Subscription]) -> list[ThrottledAmount]:
     """What each limiter held back of a subscription, given as its parts; those that held back
     nothing are left out."""
     events, amounts = Counter[tuple[Level, Dimension]](), Counter[tuple[Level, Dimension]]()
@@ -91,7 +91,7 @@ def held_back(subscriptions: Sequence[Subscription]) -> list[HeldBackState]:
                 events[level, dimension] += subscription.gate.throttled_events[level][dimension]
                 amounts[level, dimension] += counts[level][dimension]
     return [
-        HeldBackState(
+        ThrottledAmount(
             level=level.name.lower(),
             dimension=dimension.name.lower(),
             events=count,
@@ -147,7 +147,7 @@ def _state(
         waiters_max=statistics.waiters_max,
         waiting_s=statistics.waiting_ns / NS_PER_S,
         longest_waiting=[
-            HeldSubscription(
+            WaitingSubscription(
                 topic=owner.topic.name.full, subscription=owner.name, waiting_s=ns / NS_PER_S
             )
             for owner, ns in statistics.largest_waiters

@@ -23,14 +23,15 @@ from headgate.policy.limits_in_force import (
 
 
 class ParkedStates:
-    """Reads what waits before the append, out of its history and the publish limits in force."""
+    """Reads the messages that wait before their append, with their history and publish limits."""
 
     def __init__(self, history: ParkedHistory, limits: PublishLimitsInForce) -> None:
         self._history = history
         self._limits = limits
 
     def of(self, topics: Sequence[Topic]) -> Steps[list[ParkedState]]:
-        """What waits on a topic, given as its partitions, by each cause that ever made any wait."""
+        """The waiting messages of a topic, given as its partitions, by cause: every cause that ever
+        made any wait."""
         known = [(topic, topic.parking) for topic in topics if topic.parking is not None]
         if not known:
             return []

@@ -1,4 +1,4 @@
-"""What all topics stand on: the disk, commit latency, and room for connections."""
+"""The resources that all topics share: the disk, commit latency, room for connections."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headgate.storage.disk_monitor import DiskMonitor
 def storage_state(
     disk: DiskMonitor, latency: CommitLatency, admission: ConnectionAdmission, now_ns: int
 ) -> StorageState:
-    """Its state now."""
+    """Their state now."""
     space, commits = disk.facts(), latency.facts()
     sentences = (disk_sentence(space), pace_sentence(commits), admission.sentence)
     return StorageState(

@@ -1,4 +1,4 @@
-"""What the admin API shows of a topic: Pulsar's field names, in Pulsar's order, plus ``headgate``.
+"""The JSON fields of topic statistics: Pulsar's, in Pulsar's order, plus ``headgate``.
 
 Rates are per second, times are milliseconds since the epoch unless they are text (ISO 8601, UTC),
 sizes are bytes. A field that Pulsar leaves out when it has no value is ``UNSET`` by default.
@@ -110,17 +110,18 @@ class SubscriptionStats(Struct, rename="camel", kw_only=True):
     dispatch_throttled_msg_events_by_broker_limit: int = 0
     dispatch_throttled_bytes_events_by_broker_limit: int = 0
     dispatch_throttled_msgs: int = 0
-    """Held back by limits in messages: PIP-406's first form. So is the next, in bytes."""
+    """Messages that limits in messages held back (first form of PIP-406)."""
     dispatch_throttled_bytes: int = 0
+    """Bytes that limits in bytes held back."""
     durable: bool = True
     """Pulsar writes ``isDurable`` twice, under both names; so does ``replicated``."""
     replicated: bool = False
     headgate: Any | UnsetType = UNSET
-    """Headgate's own account of this subscription; any JSON value. Pulsar clients ignore it."""
+    """Headgate's fields of this subscription; Pulsar's clients ignore them."""
 
 
 class CompactionStats(Struct, rename="camel", frozen=True):
-    """Compaction is not built: all zero, as a broker that never compacted shows."""
+    """Compaction is not built: all fields are zero, as in a broker that never compacted."""
 
     last_compaction_removed_event_count: int = 0
     last_compaction_succeed_timestamp: int = 0
@@ -170,7 +171,7 @@ class TopicStats(Struct, rename="camel", kw_only=True):
     compaction: CompactionStats = CompactionStats()
     owner_broker: str | UnsetType = UNSET
     headgate: Any | UnsetType = UNSET
-    """Headgate's own account of this topic; any JSON value. Pulsar clients ignore it."""
+    """Headgate's fields of this topic; Pulsar's clients ignore them."""
 
 
 class LedgerStats(Struct, rename="camel", kw_only=True, frozen=True):
@@ -185,11 +186,11 @@ class LedgerStats(Struct, rename="camel", kw_only=True, frozen=True):
 
 
 NO_LEDGER = LedgerStats(ledger_id=-1, entries=-1, size=-1)
-"""Stands where Pulsar shows the compacted ledger of a topic that was never compacted."""
+"""The compacted ledger of a topic that was never compacted."""
 
 
 class CursorStats(Struct, rename="camel", kw_only=True):
-    """One subscription's place, as positions ``ledger:entry``."""
+    """The cursor of one subscription; positions are ``ledger:entry``."""
 
     mark_delete_position: str
     read_position: str
@@ -210,7 +211,7 @@ class CursorStats(Struct, rename="camel", kw_only=True):
 
 
 class InternalStats(Struct, rename="camel", kw_only=True):
-    """How a topic lies on disk."""
+    """Ledgers and cursors of a topic."""
 
     entries_added_counter: int
     number_of_entries: int

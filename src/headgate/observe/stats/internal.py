@@ -1,4 +1,4 @@
-"""How a topic lies in the log and where its cursors stand, in the words of Pulsar's admin API.
+"""Internal statistics of a live topic in Pulsar's shape: its ledgers and its cursors.
 
 Ledgers here are ranges of message ids, and cursors have no ledgers of their own: the fields about
 those keep Pulsar's "none". As in Pulsar, the ledger that is being written shows no entries; those
@@ -20,7 +20,7 @@ from headgate.flow.account.account import Cell
 from headgate.observe.stats.fields import CursorStats, InternalStats, LedgerStats
 
 RUNS_SHOWN_MAX = 1_000
-"""Acknowledged runs of one cursor that are spelled out; a field of its own counts all."""
+"""Acknowledged runs of one cursor that are listed; another field counts all."""
 
 
 def internal_stats(topic: Topic, *, metadata: bool, skew_ms: int = 0) -> InternalStats:
@@ -54,7 +54,7 @@ def internal_stats(topic: Topic, *, metadata: bool, skew_ms: int = 0) -> Interna
 
 
 def cursor_stats(subscription: Subscription) -> CursorStats:
-    """Where one subscription stands."""
+    """The cursor of one subscription."""
     acks, log = subscription.acks, subscription.topic.log
     read = read_ordinal(subscription)
     waits = bool(subscription.consumers) and subscription.account.cell is Cell.CAUGHT_UP

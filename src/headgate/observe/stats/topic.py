@@ -42,7 +42,7 @@ _LEVELS = tuple(level.name.lower() for level in Level)
 
 
 class TopicStatsReader:
-    """Reads the statistics of topics, with the limits and quotas in force and what waits."""
+    """Reads the statistics of topics, with limits and quotas in force and waiting messages."""
 
     def __init__(
         self,

@@ -6,8 +6,13 @@ import msgspec
 import pytest
 
 from headgate.flow.limits.precedence import RatePolicy
-from headgate.observe.states.fields import HeldSubscription
-from headgate.observe.states.limits import broker_limit, held_back, subscription_limit, topic_limit
+from headgate.observe.states.fields import WaitingSubscription
+from headgate.observe.states.limits import (
+    broker_limit,
+    subscription_limit,
+    throttled_amounts,
+    topic_limit,
+)
 from tests.unit.broker.virtual import VirtualBroker
 
 FAST = 1e6
@@ -99,7 +104,7 @@ def test_the_brokers_own_topics_are_exempt() -> None:
 
 
 def test_names_in_json_are_in_camel_case() -> None:
-    held = HeldSubscription(topic="t", subscription="s", waiting_s=1.5)
+    held = WaitingSubscription(topic="t", subscription="s", waiting_s=1.5)
     assert msgspec.to_builtins(held) == {"topic": "t", "subscription": "s", "waitingS": 1.5}
 
 
@@ -110,11 +115,11 @@ def test_what_limits_held_back() -> None:
     idle = broker.subscription(topic, "idle")
     broker.client(subscription, FAST)
     broker.run(5.05)
-    (held,) = held_back([subscription, idle])
+    (held,) = throttled_amounts([subscription, idle])
     assert (held.level, held.dimension) == ("subscription", "messages")
     assert held.events == subscription.gate.throttled_events[0][0] >= 4
     assert held.amount == subscription.throttled_dispatch.counts[0][0] > 300
-    assert held_back([idle]) == []
+    assert throttled_amounts([idle]) == []
 
 
 def test_a_limit_that_moves_and_one_that_is_lifted() -> None:
