@@ -1,8 +1,8 @@
-"""Exports the measurements at every interval, on a thread of their own.
+"""Exports the measurements at every interval, on one thread.
 
-The loop takes a batch, the thread makes a request of it and sends it, and only then the next one is
-taken: a slow collector makes an export last longer and nothing wait. A collector that refuses or is
-not there ends that export; the next one is tried an interval later.
+The loop takes a batch, the thread makes a request of it and sends it, and only then the next batch
+is taken: with a slow collector an export takes longer, and nothing else waits. If a collector
+refuses or does not answer, that export ends; the next one starts an interval later.
 """
 
 from __future__ import annotations
@@ -24,28 +24,29 @@ if TYPE_CHECKING:
 logger = logging.getLogger("headgate.telemetry")
 
 REST_S: Final = 0.1
-"""Between two batches: to make a request of one takes about half of it, and the thread that does
+"""Rest between two batches: making a request of one takes about half as long, on a thread that
 shares the interpreter with the loop."""
 
 STOP_S: Final = 2.0
-"""How long the last export may take that a stop waits for."""
+"""A stop waits at most so long for the last export."""
 
 
 class Exporter(Protocol):
-    """Sends batches. Used by one thread at a time, but for :meth:`close`."""
+    """Sends batches. One thread at a time calls it, except for :meth:`close`."""
 
     def export(self, batch: Batch) -> str:
-        """Send it, trying again if that helps; why it was not accepted, or nothing. Blocks."""
+        """Send a batch, with retries; the reason if it was not accepted, otherwise empty.
+        Blocks."""
 
     def close(self) -> None:
-        """Give up what is being tried again; nothing is sent any more. Does not block."""
+        """End all retries and send nothing more. Does not block."""
 
 
 class MetricExport:
     """Exports one broker's measurements from :meth:`start` to :meth:`stop`."""
 
     def __init__(self, broker: Broker, exporter: Exporter, lane: Lane, *, interval_ms: int) -> None:
-        """``exporter`` works on ``lane``; both are this one's alone."""
+        """``exporter`` works on ``lane``; nothing else uses either."""
         self._broker = broker
         self._exporter = exporter
         self._lane = lane
@@ -59,7 +60,8 @@ class MetricExport:
         self._task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
-        """Export once more, unless nobody took it the last time, and end. The broker still runs."""
+        """Export once more, unless the last export failed, and end. Call it while the broker
+        runs."""
         if self._task is None:
             return
         self._task.cancel()
@@ -81,7 +83,7 @@ class MetricExport:
             await self._export(rest_s=REST_S)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """A broken invariant goes where those of callbacks go."""
+        """Hand a broken invariant to the loop's exception handler, as callbacks do."""
         if not task.cancelled() and (error := task.exception()) is not None:
             self._broker.loop.call_exception_handler(
                 {"message": "the export of metrics ended", "exception": error, "task": task}
@@ -109,7 +111,7 @@ class MetricExport:
             logger.info("metrics are exported again")
 
     def _failed(self, reason: str) -> None:
-        """An export failed: say so once, until one succeeds."""
+        """Log a failure once, until an export succeeds."""
         if not self._failing:
             self._failing = True
             interval_s = self._interval_ns / NS_PER_S

@@ -124,9 +124,9 @@ CONNECTION_INSTRUMENTS: Final = (
                "Connections that sent a CONNECT (``success``), and those that ended without one.",
                readings.connections_created, (readings.CREATE_STATUS,)),
     Instrument("pulsar.broker.connection.rate_limit.count", COUNTER, "{operation}",
-               "Times that messages of a connection began to wait, whatever for (``paused``), and"
-               " that none did any more (``resumed``); that it had as many unanswered as it may"
-               " (``throttled``), and room again (``unthrottled``).",
+               "Times that messages of a connection began to wait for any cause (``paused``) and"
+               " ceased to (``resumed``); that it reached its limit of unanswered messages"
+               " (``throttled``) and fell below it (``unthrottled``).",
                readings.connections_limited, (readings.RATE_LIMIT_OPERATION,)),
     _ours(series.DELAYS_IGNORED_SERIES, COUNTER, "{message}",
           lambda of: of.counts.delays_ignored),
@@ -135,10 +135,10 @@ CONNECTION_INSTRUMENTS: Final = (
 
 LOOKUP_INSTRUMENTS: Final = (
     Instrument("pulsar.broker.request.topic.lookup.concurrent.usage", UP_DOWN_COUNTER,
-               "{operation}", "Lookups that wait for a topic to be made.",
+               "{operation}", "Lookups that wait for the creation of a topic.",
                lambda broker: broker.counts.lookups_pending),
     Instrument("pulsar.broker.request.topic.lookup.concurrent.limit", UP_DOWN_COUNTER,
-               "{operation}", "How many may: ``maxConcurrentLookupRequest``.",
+               "{operation}", "Highest number of waiting lookups: ``maxConcurrentLookupRequest``.",
                lambda broker: broker.settings.maxConcurrentLookupRequest),
 )  # fmt: skip
 """Their subject: the broker's pending lookups and its settings."""
@@ -199,18 +199,18 @@ TOPIC_INSTRUMENTS: Final = (
                "Bytes handed to consumers since the topic was loaded, repeats included.",
                readings.bytes_out),
     Instrument("pulsar.broker.topic.publish.rate.limit.count", COUNTER, "{event}",
-               "Times that a connection with a producer on it was read no further: see"
+               "Times that a connection with a producer on the topic began to be throttled, as"
                " ``pulsar_publish_rate_limit_times``.",
                lambda topic: topic.publish_throttled_count),
     Instrument("pulsar.broker.topic.storage.size", UP_DOWN_COUNTER, "By",
                "Bytes of all entries held.", lambda topic: topic.storage_bytes()),
     Instrument("pulsar.broker.topic.storage.logical.size", UP_DOWN_COUNTER, "By",
-               "The same: there is one copy.", lambda topic: topic.storage_bytes()),
+               "As the storage size: there is one copy.", lambda topic: topic.storage_bytes()),
     Instrument("pulsar.broker.topic.storage.backlog.size", UP_DOWN_COUNTER, "By",
                "Largest exact backlog of a durable subscription.",
                lambda topic: topic.backlog_bytes()),
     Instrument("pulsar.broker.topic.storage.backlog.quota.eviction.count", COUNTER, "{eviction}",
-               "Acts of eviction by a backlog quota since the topic was loaded, zeros included.",
+               "Evictions by a backlog quota since the topic was loaded, zeros included.",
                readings.evictions, (readings.QUOTA_TYPE,)),
     Instrument("pulsar.broker.topic.storage.backlog.age", GAUGE, "s",
                "Age of the oldest message that a durable subscription has not acknowledged; -1"
@@ -266,12 +266,12 @@ def _consumers(
 CONSUMER_INSTRUMENTS: Final = (
     _consumers("message.outgoing.count", COUNTER, "{message}",
                "Messages handed to it, repeats included.", lambda c: c.messages_sent),
-    _consumers("message.outgoing.size", COUNTER, "By", "The same in bytes.",
+    _consumers("message.outgoing.size", COUNTER, "By", "Bytes handed to it, repeats included.",
                lambda c: c.bytes_sent),
     _consumers("message.ack.count", COUNTER, "{ack}", "Messages that it acknowledged.",
                lambda c: c.messages_acked),
     _consumers("message.redeliver.count", COUNTER, "{message}",
-               "Messages that it gave back, to be delivered again.",
+               "Messages that it returned for redelivery.",
                lambda c: c.messages_redelivered),
     _consumers("message.unack.count", UP_DOWN_COUNTER, "{message}",
                "Messages of a Shared subscription that it has not acknowledged.",
@@ -280,7 +280,7 @@ CONSUMER_INSTRUMENTS: Final = (
                "1 while its limit of unacknowledged messages holds it.",
                lambda c: c.blocked_on_unacked),
     _consumers("permit.count", UP_DOWN_COUNTER, "{permit}",
-               "Messages that it has room for; below 0 after a batch that was larger.",
+               "Messages that it accepts; below 0 after a batch that was larger.",
                lambda c: c.permits),
 )  # fmt: skip
 
@@ -288,7 +288,7 @@ PRODUCER_INSTRUMENTS: Final = (
     Instrument("pulsar.broker.producer.message.incoming.count", COUNTER, "{message}",
                "Messages that it published.", lambda producer: producer.messages_published),
     Instrument("pulsar.broker.producer.message.incoming.size", COUNTER, "By",
-               "The same in bytes.", lambda producer: producer.bytes_published),
+               "Bytes that it published.", lambda producer: producer.bytes_published),
 )  # fmt: skip
 
 INSTRUMENTS: Final = (

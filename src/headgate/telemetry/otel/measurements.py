@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from headgate.engine.topic import Topic
 
 SLICE_MEASUREMENTS: Final = 400
-"""Taken before other work has its turn: about a millisecond."""
+"""Measurements of one slice, between which other work has its turn: about a millisecond."""
 
 BATCH_MEASUREMENTS: Final = 2_000
-"""What one request carries, and as much again of its last subject: about half a megabyte. To
-serialize it holds the interpreter for a millisecond, in which no other thread runs."""
+"""Measurements of one request, without the rest of its last subject: about half a megabyte. Its
+serialization holds the interpreter for a millisecond, in which no other thread runs."""
 
 
 class Measurement(NamedTuple):
@@ -93,8 +93,8 @@ class Batch:
 
 
 async def batches(broker: Broker) -> AsyncGenerator[Batch, None]:
-    """All measurements. The loop goes on between two slices, and between two batches for as long as
-    it takes to hand one on."""
+    """All measurements. Other work has its turn between two slices, and while a batch is handed
+    on."""
     broker.begin_turn()
     batch, rested_at = Batch(), 0
     for table, subject, attributes, since_ms in _subjects(broker):

@@ -31,7 +31,7 @@ from headgate.telemetry.otel.instruments import BY_NAME, Instrument, Kind
 from headgate.telemetry.otel.measurements import Batch, Measurement
 
 SCOPE: Final = "org.apache.pulsar.broker"
-"""As Pulsar names it."""
+"""Pulsar's name of it."""
 
 SERVICE_NAME: Final = "pulsar-broker"
 
@@ -39,8 +39,8 @@ _EXPORTER_LOGGER: Final = logging.getLogger(OTLPMetricExporter.__module__)
 
 
 class OtlpExporter:
-    """See :class:`headgate.telemetry.otel.export.Exporter`. Headers, certificates, compression
-    and resource attributes are taken from the environment."""
+    """An :class:`~headgate.telemetry.otel.export.Exporter` that sends by OTLP. Headers,
+    certificates, compression and resource attributes are those of the environment."""
 
     def __init__(self, *, endpoint: str, timeout_s: float, cluster: str, version: str) -> None:
         """``endpoint`` is the whole address; ``timeout_s`` is for all tries of one batch."""
@@ -72,7 +72,7 @@ class OtlpExporter:
 
 
 def resource(cluster: str, version: str) -> Resource:
-    """Who sends: what the environment says wins."""
+    """The resource that sends; attributes of the environment win."""
     ours = {"service.name": SERVICE_NAME, "service.version": version, "pulsar.cluster": cluster}
     return Resource.create({**ours, **OTELResourceDetector().detect().attributes})
 
@@ -89,14 +89,14 @@ def _metric(instrument: Instrument, taken: list[Measurement]) -> Metric:
 
 
 class _Reason(logging.Filter):
-    """Keeps what the library says of a failed export, which comes back from there as a log record
-    only. The first of a batch says most, and none of them reaches the log."""
+    """Keeps why an export failed, which the library only logs. The first record of a batch says
+    most; none of them reaches the log."""
 
     def __init__(self) -> None:
         super().__init__()
         self.text = ""
         self._thread = threading.get_ident()
-        """Who exports: other brokers of this process have threads of their own."""
+        """The exporting thread: other brokers of this process have others."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.thread != self._thread:

@@ -62,7 +62,7 @@ class Connections(Protocol):
 
 
 class Storage(NamedTuple):
-    """What all topics stand on."""
+    """The resources that all topics share."""
 
     disk: DiskMonitor
     latency: CommitLatency
@@ -112,7 +112,7 @@ def connections_limited(of: Connections) -> Values:
 
 
 def disk_free_bytes(storage: Storage) -> int | None:
-    """Room that is left on the file system."""
+    """Free space of the file system."""
     return None if storage.disk.space is None else storage.disk.space.free_bytes
 
 
@@ -122,7 +122,7 @@ def disk_size_bytes(storage: Storage) -> int | None:
 
 
 def disk_full_seconds(storage: Storage) -> float:
-    """Time in which what was sent waited for room."""
+    """Time in which published messages waited for disk space."""
     return storage.disk.full_ns(storage.now_ns) / NS_PER_S
 
 
@@ -132,7 +132,7 @@ def commit_seconds(storage: Storage) -> float:
 
 
 def commit_running_seconds(storage: Storage) -> float:
-    """For how long the present one has run."""
+    """Age of the running commit."""
     return storage.latency.running_ns() / NS_PER_S
 
 
@@ -152,13 +152,13 @@ def messages_out(topic: Topic) -> int:
 
 
 def bytes_out(topic: Topic) -> int:
-    """The same in bytes."""
+    """Bytes handed to consumers since the topic was loaded."""
     sent = sum(subscription.bytes_sent for subscription in topic.subscriptions.values())
     return topic.bytes_out_removed + sent
 
 
 def oldest_age_s(topic: Topic) -> int:
-    """Age of what a stored subscription owes the longest; -1 without backlog."""
+    """Age of the oldest message that a durable subscription has not acknowledged; -1 without."""
     ages = map(backlog_age_s, topic.subscriptions.values())
     return max((age_s for age_s in ages if age_s is not None), default=-1)
 
@@ -176,13 +176,13 @@ def quota_s(policies: Policies) -> int:
 
 
 def evictions(topic: Topic) -> Values:
-    """Acts of eviction, by type of quota, zeros included."""
+    """Evictions by type of quota, zeros included."""
     for kind, attributes in _QUOTA_TYPES:
         yield attributes, 0 if topic.quota is None else topic.quota.evictions(kind)[0]
 
 
 def evicted_messages(topic: Topic) -> Values:
-    """Messages that each type of quota took."""
+    """Messages that each type of quota evicted."""
     return _by_type(topic, lambda quota, kind: quota.evictions(kind)[1])
 
 
@@ -192,7 +192,7 @@ def evicted_bytes(topic: Topic) -> Values:
 
 
 def seconds_to_breach(topic: Topic) -> Values:
-    """Until each type of quota is reached, where that comes nearer."""
+    """Time until each type of quota is reached, if the backlog approaches it."""
     return _by_type(topic, lambda quota, kind: quota.seconds_to_breach(kind))
 
 
@@ -239,13 +239,13 @@ def _of_stops(topic: Topic, read: Callable[[ProducerStops], int]) -> int | None:
 
 
 def parked_seconds(topic: Topic) -> Values:
-    """Time in which something waited to be appended, by each cause that ever had anything wait."""
+    """Time in which messages waited before their append, by cause."""
     now_ns = topic.engine.now_ns
     return _parked(topic, lambda parking, cause: parking.parked_ns(cause, now_ns) / NS_PER_S)
 
 
 def parked_messages(topic: Topic) -> Values:
-    """Messages that wait to be appended."""
+    """Messages that wait before their append, by cause."""
     return _parked(topic, lambda parking, cause: parking.waiting(cause).messages)
 
 
@@ -272,7 +272,7 @@ def topic_limit(policies: Policies) -> Values:
 
 
 def state_seconds(subscription: Subscription) -> Values:
-    """Time spent in each state that it ever was in."""
+    """Time spent in each state that ever occurred."""
     spent = cells_of(subscription.account, subscription.topic.engine.now_ns)
     for attributes, spent_ns in zip(_CELLS, spent, strict=True):
         if spent_ns:

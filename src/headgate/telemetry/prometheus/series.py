@@ -38,7 +38,7 @@ class Series:
 
 
 LinesOf = Callable[[Series], list[str]]
-"""Where samples of a series are put on a page, each a whole line without its end."""
+"""Gives the lines of a series on a page, each a whole line without its end."""
 
 
 def _broker(name: str, unit: str, meaning: str, *labels: str) -> Series:
@@ -66,11 +66,12 @@ DELAYS_IGNORED_SERIES: Final = Series(
     "counter",
     BROKER_LABELS,
     "messages",
-    "Messages that asked to be delivered later and were delivered at once, since the start.",
+    "Messages with a delivery delay that were delivered at once, since the start.",
 )
 
 BROKER_SERIES: Final = (
-    _broker("version_info", "1", "Always 1; the labels say what is running.", "version", "commit"),
+    _broker("version_info", "1",
+            "Always 1; the labels have the running version.", "version", "commit"),
     _broker("broker_topics_count", "topics", "Live topics; each partition is one."),
     _broker("broker_subscriptions_count", "subscriptions", "Subscriptions, readers included."),
     _broker("broker_producers_count", "producers", "Connected producers."),
@@ -84,25 +85,27 @@ BROKER_SERIES: Final = (
     _broker("broker_out_bytes_total", "bytes", "Bytes handed to consumers since the topics were"
             " loaded, by whether the topic is the broker's own.", "system_subscription"),
     _broker("broker_storage_size", "bytes", "Bytes of all entries held."),
-    _broker("broker_storage_logical_size", "bytes", "The same: there is one copy."),
+    _broker("broker_storage_logical_size", "bytes", "As ``storage_size``: there is one copy."),
     _broker("broker_storage_write_rate", "entries/s", "Entries stored."),
     _broker("broker_storage_read_rate", "entries/s", "Entries read from disk."),
-    _broker("broker_storage_read_cache_misses_rate", "entries/s", "The same: what is in memory"
-            " is not read."),
+    _broker("broker_storage_read_cache_misses_rate", "entries/s",
+            "As the read rate: entries in memory are not read."),
     _broker("broker_msg_backlog", "entries", "Unacknowledged entries of all subscriptions."),
-    _broker("broker_throttled_connections", "connections", "Connections that have as many"
-            " unanswered messages as they may, so that further ones wait."),
+    _broker("broker_throttled_connections", "connections",
+            "Connections that have as many unanswered messages as they may, so that further"
+            " messages wait."),
     _counter("broker_lookup_answers", "lookups", "Lookups of the binary protocol that were"
              " answered since the start."),
     _counter("broker_lookup_failures", "lookups", "Lookups of the binary protocol that were"
              " refused since the start."),
-    _broker("broker_lookup_pending_requests", "lookups", "Lookups that wait for a topic to be"
-            " made."),
+    _broker("broker_lookup_pending_requests", "lookups",
+            "Lookups that wait for the creation of a topic."),
     _connections("active_connections", "Open connections of the binary protocol; ``broker`` is"
                  " the advertised host."),
     _connections("connection_created_total_count", "Connections accepted since the start."),
-    _connections("connection_create_success_count", "Of them, those that sent a CONNECT."),
-    _connections("connection_create_fail_count", "Of them, those that ended without one."),
+    _connections("connection_create_success_count", "Accepted connections that sent a CONNECT."),
+    _connections("connection_create_fail_count",
+                 "Accepted connections that ended without a CONNECT."),
     _connections("connection_closed_total_count", "Connections ended since the start."),
     DELAYS_IGNORED_SERIES,
 )  # fmt: skip
@@ -125,17 +128,18 @@ TOPIC_SERIES: Final = (
     _topic("average_msg_size", "bytes", "Mean size of the messages of the last 5 to 10 s."),
     _topic("msg_backlog", "entries", "Unacknowledged entries, summed over its subscriptions."),
     _topic("storage_size", "bytes", "Bytes of all entries held."),
-    _topic("storage_logical_size", "bytes", "The same: there is one copy."),
+    _topic("storage_logical_size", "bytes", "As ``storage_size``: there is one copy."),
     _topic("storage_backlog_size", "bytes", "Largest exact backlog of a durable subscription."),
     _topic("storage_backlog_age_seconds", "s", "Age of the oldest message that a durable"
            " subscription has not acknowledged; -1 without backlog."),
     _topic("storage_write_rate", "entries/s", "Entries stored, over the last 5 to 10 s."),
     _topic("storage_read_rate", "entries/s", "Entries read from disk, over the last 5 to 10 s."),
-    _topic("storage_read_cache_misses_rate", "entries/s", "The same: what is in memory is not"
-           " read."),
-    _topic("publish_rate_limit_times", "events", "Times that a connection with a producer on it"
-           " began to be throttled, whichever of its producers caused that: as Pulsar counts. What"
-           " waits in truth is in ``headgate_publish_parked_seconds_total``."),
+    _topic("storage_read_cache_misses_rate", "entries/s",
+           "As the read rate: entries in memory are not read."),
+    _topic("publish_rate_limit_times", "events",
+           "Times a connection with a producer on the topic began to be throttled, whichever of its"
+           " producers caused that: as Pulsar counts. ``headgate_publish_parked_seconds_total`` has"
+           " the exact waits."),
 )  # fmt: skip
 """With ``exposeTopicLevelMetricsInPrometheus``; in the order of :func:`values.topic_values`."""
 
@@ -180,9 +184,11 @@ WRITE_SERIES: Final = (
 
 SUBSCRIPTION_SERIES: Final = (
     _subscription("subscription_back_log", "entries", "Unacknowledged entries."),
-    _subscription("subscription_back_log_no_delayed", "entries", "The same: none is delayed."),
+    _subscription("subscription_back_log_no_delayed", "entries",
+                  "Unacknowledged entries: none is delayed."),
     _subscription("subscription_in_replay", "messages", "Given back, to be delivered again."),
-    _subscription("subscription_unacked_messages", "messages", "With consumers."),
+    _subscription("subscription_unacked_messages", "messages",
+                  "With consumers and not acknowledged."),
     _subscription("subscription_blocked_on_unacked_messages", "0 or 1", "Whether the"
                   " subscription's limit of unacknowledged messages holds it."),
     _subscription("subscription_consumers_count", "consumers", "Connected consumers."),
@@ -190,17 +196,22 @@ SUBSCRIPTION_SERIES: Final = (
     _subscription("subscription_msg_throughput_out", "bytes/s", "Handed to consumers."),
     _subscription("subscription_msg_ack_rate", "messages/s", "Acknowledged."),
     _subscription("subscription_msg_rate_redeliver", "messages/s", "Given back."),
-    _subscription("subscription_msg_rate_expired", "messages/s", "Passed by expiry."),
-    _subscription("subscription_total_msg_expired", "messages", "Passed by expiry since loaded."),
-    _subscription("out_messages_total", "messages", "Handed to consumers since loaded."),
-    _subscription("out_bytes_total", "bytes", "Handed to consumers since loaded."),
-    _subscription("subscription_last_expire_timestamp", "ms", "When expiry last passed one; 0:"
-                  " never. So are the other times; all are since the epoch."),
-    _subscription("subscription_last_acked_timestamp", "ms", "Last acknowledgement."),
-    _subscription("subscription_last_consumed_flow_timestamp", "ms", "Last request for messages."),
-    _subscription("subscription_last_consumed_timestamp", "ms", "Last hand-over to a consumer."),
-    _subscription("subscription_last_mark_delete_advanced_timestamp", "ms", "Last move of the"
-                  " oldest unacknowledged message."),
+    _subscription("subscription_msg_rate_expired", "messages/s", "Skipped by expiry."),
+    _subscription("subscription_total_msg_expired", "messages",
+                  "Skipped by expiry since the topic was loaded."),
+    _subscription("out_messages_total", "messages",
+                  "Handed to consumers since the topic was loaded."),
+    _subscription("out_bytes_total", "bytes", "Handed to consumers since the topic was loaded."),
+    _subscription("subscription_last_expire_timestamp", "ms",
+                  "Last expiry of a message, since the epoch; 0 if none."),
+    _subscription("subscription_last_acked_timestamp", "ms",
+                  "Last acknowledgement, since the epoch; 0 if none."),
+    _subscription("subscription_last_consumed_flow_timestamp", "ms",
+                  "Last request for messages, since the epoch; 0 if none."),
+    _subscription("subscription_last_consumed_timestamp", "ms",
+                  "Last hand-over to a consumer, since the epoch; 0 if none."),
+    _subscription("subscription_last_mark_delete_advanced_timestamp", "ms",
+                  "Last advance of the mark-delete position, since the epoch; 0 if none."),
 )  # fmt: skip
 """With ``exposeTopicLevelMetricsInPrometheus``; as :func:`values.subscription_values`."""
 
@@ -241,7 +252,7 @@ STATE_SERIES: Final = Series(
     (*SUBSCRIPTION_LABELS, "state", "dimension", "consumer"),
     "s",
     "Time that the subscription spent in each state since it was loaded; the states of one"
-    " subscription add up to the elapsed time. A state that it never was in has no sample.",
+    " subscription add up to the elapsed time. A state that never occurred has no sample.",
 )
 
 LIMIT_SERIES: Final = Series(
@@ -258,8 +269,8 @@ LIMIT_SERIES: Final = Series(
 EVICTIONS_OF_BROKER_SERIES: Final = _broker(
     "broker_storage_backlog_quota_exceeded_evictions_total",
     "events",
-    "Acts of eviction by backlog quotas since the start, by what was exceeded. It does not fall"
-    " when a topic goes (PIP-323).",
+    "Evictions by backlog quotas since the start, by type of quota. It does not fall when a topic"
+    " is unloaded (PIP-323).",
     "quota_type",
 )
 DAMAGE_SERIES: Final = (
@@ -268,15 +279,15 @@ DAMAGE_SERIES: Final = (
         "gauge",
         BROKER_LABELS,
         "topics",
-        "Topics that refuse because the disk lost something of them, which nobody has accepted.",
+        "Topics that refuse clients because the disk lost data of them, which is not accepted yet.",
     ),
     Series(
         "headgate_damaged_subscriptions",
         "gauge",
         BROKER_LABELS,
         "subscriptions",
-        "Subscriptions of other topics that refuse, or stand in front of a message that is damaged"
-        " on the disk.",
+        "Subscriptions of other topics that refuse consumers because of damage, or whose next"
+        " message is damaged on the disk.",
     ),
 )
 CHECK_DURATION_SERIES: Final = Series(
@@ -292,7 +303,7 @@ CHECK_DEFECTS_SERIES: Final = Series(
     "counter",
     BROKER_LABELS,
     "topics",
-    "Topics whose quota the periodic check found not enforced, and mended: 0 unless there is a"
+    "Topics whose quota the periodic check found not enforced, and repaired: 0 unless there is a"
     " bug.",
 )
 
@@ -303,36 +314,41 @@ def _disk(name: str, kind: str, unit: str, meaning: str) -> Series:
 
 DISK_FREE_SERIES: Final = _disk(
     "free_bytes", "gauge", "bytes",
-    "Room that is left on the file system of the data directory, looked at every 5 s.",
+    "Free space of the file system of the data directory, read every 5 s.",
 )  # fmt: skip
-DISK_SIZE_SERIES: Final = _disk("size_bytes", "gauge", "bytes", "Size of that file system.")
+DISK_SIZE_SERIES: Final = _disk(
+    "size_bytes", "gauge", "bytes", "Size of the file system of the data directory."
+)
 DISK_FULL_SERIES: Final = _disk(
     "full", "gauge", "1",
-    "1 while what producers send waits because the log has no room, else 0.",
+    "1 while published messages wait because the log has no room, else 0.",
 )  # fmt: skip
 DISK_FULL_SECONDS_SERIES: Final = _disk(
-    "full_seconds_total", "counter", "s", "Time in which it waited so, since the start."
+    "full_seconds_total",
+    "counter",
+    "s",
+    "Time in which messages waited for disk space, since the start.",
 )
 COMMITS_SERIES: Final = Series(
     "headgate_commits_total", "counter", BROKER_LABELS, "commits",
-    "Group commits of the log since the start, those that failed included.",
+    "Group commits of the log since the start, failed ones included.",
 )  # fmt: skip
 COMMIT_SECONDS_SERIES: Final = Series(
     "headgate_commit_seconds_total", "counter", BROKER_LABELS, "s",
-    "Their time, from when one was handed to the disk until it was durable: what every receipt"
-    " takes at least.",
+    "Time that group commits took, from the hand-over to the disk until durable: the least that a"
+    " receipt takes.",
 )  # fmt: skip
 COMMIT_LONGEST_SERIES: Final = Series(
     "headgate_commit_longest_seconds", "gauge", BROKER_LABELS, "s",
-    "The longest commit of the last 10 s; 0 where there was none.",
+    "The longest commit of the last 10 s; 0 without commits.",
 )  # fmt: skip
 COMMIT_RUNNING_SERIES: Final = Series(
     "headgate_commit_running_seconds", "gauge", BROKER_LABELS, "s",
-    "For how long the present commit has run; 0 without one.",
+    "Age of the running commit; 0 without one.",
 )  # fmt: skip
 CONNECTIONS_REFUSED_SERIES: Final = Series(
     "headgate_connections_refused_total", "counter", BROKER_LABELS, "connections",
-    "Connections that were refused since the start because file descriptors were short.",
+    "Connections refused since the start for lack of file descriptors.",
 )  # fmt: skip
 STORAGE_SERIES: Final = (
     DISK_FREE_SERIES,
@@ -357,8 +373,8 @@ EVICTIONS_SERIES: Final = Series(
     "gauge",
     (*TOPIC_LABELS, "quota_type"),
     "events",
-    "Acts of eviction by a backlog quota since the topic was loaded, by what was exceeded. Two"
-    " samples for each topic, zeros included (PIP-323).",
+    "Evictions by a backlog quota since the topic was loaded, by type of quota. Two samples for"
+    " each topic, zeros included (PIP-323).",
 )
 
 
@@ -368,16 +384,20 @@ def _quota(name: str, kind: str, unit: str, meaning: str, *labels: str) -> Serie
 
 EVICTED_MESSAGES_SERIES: Final = _quota(
     "backlog_evicted_messages_total", "counter", "messages",
-    "Messages that a backlog quota took from subscriptions, summed over them, since the topic was"
-    " loaded.", "quota_type",
+    "Messages that a backlog quota evicted, summed"
+    " over subscriptions, since the topic was loaded.", "quota_type",
 )  # fmt: skip
 EVICTED_BYTES_SERIES: Final = _quota(
-    "backlog_evicted_bytes_total", "counter", "bytes", "The same in bytes.", "quota_type"
+    "backlog_evicted_bytes_total",
+    "counter",
+    "bytes",
+    "Bytes that a backlog quota evicted, summed over subscriptions, since the topic was loaded.",
+    "quota_type",
 )
 BREACH_SERIES: Final = _quota(
     "backlog_quota_seconds_to_breach", "gauge", "s",
-    "Until the quota is reached at the smoothed present speed; 0 while it is reached, no sample"
-    " while the backlog does not approach it within a day.", "quota_type",
+    "Time until the quota is reached at the smoothed present rate of growth; 0 while it is reached,"
+    " no sample if it will not be within a day.", "quota_type",
 )  # fmt: skip
 PRODUCERS_HELD_SERIES: Final = _quota(
     "backlog_quota_producers_held", "gauge", "producers",
@@ -395,12 +415,12 @@ PRODUCERS_CLOSED_SERIES: Final = _quota(
 )  # fmt: skip
 PRODUCERS_REFUSED_SERIES: Final = _quota(
     "backlog_quota_producers_refused_total", "counter", "attempts",
-    "Attempts to create a producer, also by clients that came back, that a quota refused.",
+    "Attempts to create a producer that a quota refused, those of reconnecting clients included.",
 )  # fmt: skip
 PARKED_SECONDS_SERIES: Final = _quota(
     "publish_parked_seconds_total", "counter", "s",
-    "Time in which at least one message that was sent waited in the broker, by cause, since the"
-    " topic was loaded. The causes are ``topic_rate``, ``broker_rate``, ``adaptive``,"
+    "Time in which at least one published message waited in the broker, by cause, since the topic"
+    " was loaded. The causes are ``topic_rate``, ``broker_rate``, ``adaptive``,"
     " ``backlog_quota``, ``pending_limit``, ``memory`` and ``disk_full``.", "cause",
 )  # fmt: skip
 PARKED_MESSAGES_SERIES: Final = _quota(
@@ -426,9 +446,9 @@ QUOTA_SERIES: Final = (
 quota."""
 
 PARKED_SERIES: Final = (PARKED_SECONDS_SERIES, PARKED_MESSAGES_SERIES, PARKED_BYTES_SERIES)
-"""Of topics on which anything ever waited. Without ``exposeTopicLevelMetricsInPrometheus`` what
-waits now is summed for each namespace; seconds are not: topics wait side by side, and the sum would
-fall with each that goes."""
+"""Of topics on which anything ever waited. Without ``exposeTopicLevelMetricsInPrometheus`` waiting
+messages are summed for each namespace. Seconds are not: topics wait at the same time, and the sum
+would fall with each unloaded topic."""
 
 
 def _adaptive(name: str, kind: str, unit: str, meaning: str) -> Series:
@@ -436,27 +456,28 @@ def _adaptive(name: str, kind: str, unit: str, meaning: str) -> Series:
 
 
 ADAPTIVE_SERIES: Final = (
-    _adaptive("memory_pressure", "gauge", "1", "Where the broker's memory stands between its"
-              " watermarks, 0 to 1. These series are there while adaptive publish throttling is"
-              " enabled."),
-    _adaptive("active_topics", "gauge", "topics", "Topics that the controller limits now; 0 in"
-              " observe-only."),
-    _adaptive("activations_total", "counter", "limits", "Limits that the controller began since"
-              " the start; none in observe-only."),
-    _adaptive("controller_last_evaluation_timestamp", "gauge", "ms", "When the last cycle ended in"
-              " which nothing failed, since the epoch; 0 before the first."),
-    _adaptive("controller_evaluation_duration", "gauge", "ms", "Time that the last cycle took of"
-              " the broker's loop."),
+    _adaptive("memory_pressure", "gauge", "1",
+              "Position of the broker's memory between its watermarks, 0 to 1. These series exist"
+              " while adaptive publish throttling is enabled."),
+    _adaptive("active_topics", "gauge", "topics",
+              "Topics that the controller limits now; 0 in observe-only mode."),
+    _adaptive("activations_total", "counter", "limits",
+              "Limits that the controller set on a topic without one, since the start; none in"
+              " observe-only mode."),
+    _adaptive("controller_last_evaluation_timestamp", "gauge", "ms",
+              "End of the last cycle without a failure, since the epoch; 0 before the first."),
+    _adaptive("controller_evaluation_duration", "gauge", "ms",
+              "Time that the last cycle took on the broker's loop."),
     _adaptive("controller_evaluation_failures_total", "counter", "cycles", "Cycles in which"
               " anything failed, since the start."),
-    _adaptive("controller_interval", "gauge", "ms", "From one cycle to the next, as it is set."),
-    _adaptive("observe_only", "gauge", "1", "1 while decisions are made and not enforced."),
-    _adaptive("memory_used_bytes", "gauge", "bytes", "Memory that the broker uses and could not"
-              " give up at once, as of the last cycle."),
-    _adaptive("memory_limit_bytes", "gauge", "bytes", "What it may use: the watermarks are parts"
-              " of this."),
+    _adaptive("controller_interval", "gauge", "ms", "Configured time between two cycles."),
+    _adaptive("observe_only", "gauge", "1", "1 while decisions are recorded and not enforced."),
+    _adaptive("memory_used_bytes", "gauge", "bytes",
+              "Memory that the broker uses and could not free at once, as of the last cycle."),
+    _adaptive("memory_limit_bytes", "gauge", "bytes",
+              "Memory that the broker may use; the watermarks are parts of it."),
 )  # fmt: skip
-"""Of the broker, in this order; see :mod:`.adaptive_figures`."""
+"""Of the broker, in the order of :mod:`.adaptive_figures`."""
 
 
 def _adaptive_topic(name: str, unit: str, meaning: str) -> Series:
@@ -464,18 +485,22 @@ def _adaptive_topic(name: str, unit: str, meaning: str) -> Series:
 
 
 ADAPTIVE_TOPIC_SERIES: Final = (
-    _adaptive_topic("active", "1", "1 while the controller limits the topic. These series need"
-                    " ``adaptivePublisherThrottlingPerTopicMetricsEnabled``, and are there once"
-                    " the topic has published."),
-    _adaptive_topic("natural_publish_rate", "messages/s", "What the topic publishes when nothing"
-                    " holds it, as learned; 0 while it is not known."),
-    _adaptive_topic("effective_publish_rate", "messages/s", "What the controller allows; the"
-                    " natural rate without a limit. In observe-only what it would allow."),
-    _adaptive_topic("memory_pressure", "1", "What memory asks of this topic, 0 to 1; 0 if it takes"
-                    " no part in it."),
-    _adaptive_topic("backlog_pressure", "1", "Where the fuller of its quotas stands between the"
-                    " watermarks, 0 to 1."),
-    _adaptive_topic("rate_reduction_ratio", "1", "1 less what of the natural rate is allowed."),
+    _adaptive_topic("active", "1",
+                    "1 while the controller limits the topic. These series need"
+                    " ``adaptivePublisherThrottlingPerTopicMetricsEnabled``, and exist once the"
+                    " topic has published."),
+    _adaptive_topic("natural_publish_rate", "messages/s",
+                    "The learned rate at which the topic publishes while nothing holds it; 0 while"
+                    " unknown."),
+    _adaptive_topic("effective_publish_rate", "messages/s",
+                    "The rate that the controller allows, or would allow in observe-only mode; the"
+                    " natural rate without a limit."),
+    _adaptive_topic("memory_pressure", "1",
+                    "Pressure from memory on this topic, 0 to 1; 0 if the topic does not use much"
+                    " of it."),
+    _adaptive_topic("backlog_pressure", "1",
+                    "Position of the fuller quota between the watermarks, 0 to 1."),
+    _adaptive_topic("rate_reduction_ratio", "1", "1 minus the allowed share of the natural rate."),
 )  # fmt: skip
 """Of a topic, in this order."""
 

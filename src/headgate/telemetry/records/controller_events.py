@@ -1,7 +1,7 @@
-"""Decisions of the adaptive controller as events of the telemetry.
+"""Decisions of the adaptive controller in the events of the telemetry.
 
-A limit that begins or ends is an event at its instant. Steps in between come with every cycle: of
-one window and topic only the last is told, with the limit that stood before the first.
+The begin and end of a limit are events at their instants. Changes in between come with every cycle:
+each window and topic has one event with the last, and with the limit before the first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headgate.telemetry.records.names import Names
 
 @dataclass(slots=True)
 class _Steps:
-    """Changes of one window."""
+    """The changes of one window."""
 
     old: PublishLimit | None
     last: Decision
@@ -26,7 +26,7 @@ class _Steps:
 
 
 class ControllerEvents:
-    """Gathers what the controller of one broker decides until a window ends."""
+    """Gathers the decisions of one controller until the window ends."""
 
     def __init__(self, events: EventLog, names: Names) -> None:
         self._events = events
@@ -34,7 +34,7 @@ class ControllerEvents:
         self._steps: dict[Topic, _Steps] = {}
 
     def decided(self, topic: Topic, decision: Decision, at_ns: int) -> None:
-        """A limit began, changed or ended, or would have."""
+        """A limit began, changed or ended; in observe-only mode it would have."""
         if decision.kind is DecisionKind.CHANGED:
             steps = self._steps.get(topic)
             if steps is None:
@@ -42,21 +42,21 @@ class ControllerEvents:
             else:
                 steps.last, steps.at_ns = decision, at_ns
             return
-        self.topic_unloaded(topic)  # what it did before stands before it
-        self._tell(topic, decision, decision.old, at_ns)
+        self.topic_unloaded(topic)  # its earlier changes come first
+        self._add(topic, decision, decision.old, at_ns)
 
     def end_window(self) -> None:
-        """Tell what has been gathered."""
+        """Add the events of the window."""
         for topic in list(self._steps):
             self.topic_unloaded(topic)
 
     def topic_unloaded(self, topic: Topic) -> None:
-        """Tell what was gathered of one topic."""
+        """Add the gathered changes of one topic."""
         steps = self._steps.pop(topic, None)
         if steps is not None:
-            self._tell(topic, steps.last, steps.old, steps.at_ns)
+            self._add(topic, steps.last, steps.old, steps.at_ns)
 
-    def _tell(self, topic: Topic, decision: Decision, old: PublishLimit | None, at_ns: int) -> None:
+    def _add(self, topic: Topic, decision: Decision, old: PublishLimit | None, at_ns: int) -> None:
         self._events.add(
             at_ns,
             "controller_decision",

@@ -1,9 +1,9 @@
-"""What happened between two batches: a bounded list of event rows.
+"""The events between two batches: a bounded list of rows.
 
-Began and ended of throttling are told by windows, not by waits: a limiter refuses hundreds of times
-a second while it holds somebody. ``throttle_began`` has the start of the first window in which a
-limiter held the subscription at all (or the subscription's own, if that is later),
-``throttle_ended`` the start of the first in which none did.
+Throttling has events for windows, not for waits: a limiter refuses hundreds of times a second while
+it holds a subscription. ``throttle_began`` has the start of the first window in which a limiter
+held the subscription (or of the subscription itself, if that is later), ``throttle_ended`` the
+start of the first window in which none did.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from headgate.record.codec import Columns
 
 EVENTS_MAX: Final = 2_000
-"""Events kept for one batch; more are counted and given up."""
+"""Events kept for one batch; further ones are counted and dropped."""
 
 EVENT_COLUMNS: Final = (
     "time_ns", "event", "topic", "subscription", "incarnation", "inputs", "outcome",
@@ -28,7 +28,7 @@ class EventLog:
     def __init__(self) -> None:
         self._rows: list[tuple[int, str, str | None, str | None, int | None, str, str]] = []
         self.dropped_count = 0
-        """Events given up since the start."""
+        """Events dropped since the start."""
 
     def add(
         self,
@@ -41,7 +41,7 @@ class EventLog:
         inputs: dict[str, Any] | None = None,
         outcome: dict[str, Any] | None = None,
     ) -> None:
-        """Note one; ``event`` is one of :data:`headgate.record.fields.EVENT_NAMES`."""
+        """Add an event; ``event`` is one of :data:`headgate.record.fields.EVENT_NAMES`."""
         if len(self._rows) >= EVENTS_MAX:
             self.dropped_count += 1
             return
@@ -57,7 +57,7 @@ class EventLog:
         self._rows.append(row)
 
     def take(self) -> Columns | None:
-        """The rows so far as columns, and forget them; None if there are none."""
+        """Remove and return the rows as columns; None without rows."""
         rows, self._rows = self._rows, []
         if not rows:
             return None

@@ -1,4 +1,4 @@
-"""The limits that rows name: what is set on a subject, and what it amounts to."""
+"""The limits in rows of the telemetry: what is set on a subject, and its present amounts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headgate.telemetry.records.names import PLAIN, Names
 
 
 class LimitValues(NamedTuple):
-    """One level's effective limit as a row has it."""
+    """The columns of the limit of one level."""
 
     messages: int | None
     bytes: int | None
@@ -21,7 +21,7 @@ NO_LIMIT: Final = LimitValues(None, None, None, None)
 
 
 def limit_values(effective: EffectiveLimit, names: Names = PLAIN) -> LimitValues:
-    """The columns of an effective limit."""
+    """The columns of an effective limit; its source may name a topic or namespace."""
     limit = effective.limit
     if limit is None:
         return NO_LIMIT
@@ -32,7 +32,7 @@ def limit_values(effective: EffectiveLimit, names: Names = PLAIN) -> LimitValues
 
 
 class LimitChange(NamedTuple):
-    """Another limit was set."""
+    """A change of the limit that is set."""
 
     at_ns: int
     before: LimitValues
@@ -40,10 +40,10 @@ class LimitChange(NamedTuple):
 
 
 class LimitTrack:
-    """The limit of one subject at one level, as its rows have it.
+    """The limit of one subject at one level, for its rows.
 
-    ``values`` is what it amounts to. ``moves``: it is relative to the publish rate, so that it
-    amounts to something else all the time while the same limit is set.
+    ``values`` has its present amounts. ``moves`` says that the limit is relative to the publish
+    rate, so that its amounts change while the same limit is set.
     """
 
     __slots__ = ("_is_known", "_set", "changed_ns", "moves", "values")
@@ -53,10 +53,10 @@ class LimitTrack:
         self._is_known = False
         self.moves = False
         self.changed_ns = changed_ns
-        """When it may have become another, on the wall clock; 0: it has not since the last row."""
+        """When the limit may have changed, on the wall clock; 0 if not since the last row."""
 
     def change(self, effective: EffectiveLimit, names: Names = PLAIN) -> LimitChange | None:
-        """Take over what is set now. None if it is what was set before, or the first look."""
+        """Take over the limit that is set now. None if it is the same as before, or the first."""
         before, after = self._set, limit_values(effective, names)
         at_ns, self.changed_ns = self.changed_ns, 0
         was_known, self._is_known = self._is_known, True

@@ -1,4 +1,4 @@
-"""Limiters in use as the telemetry follows them: one track for each budget in force."""
+"""Limiters in the telemetry: one track for each budget in force."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from headgate.telemetry.records.subjects import SPAN_COLUMNS, Instant, Row
 Gate = BrokerGate | TopicGate | WaiterGate
 
 Waiter = Subscription | Producer
-"""Who waits at dispatch limits, and at publish limits."""
+"""A waiter at a dispatch limit, or at a publish limit."""
 
 _BROAD: Final = (Level.BROKER.name.lower(), PUBLISH_BROKER)
-"""Those at which the waiters of many topics meet."""
+"""Levels whose limits the waiters of many topics share."""
 
 LIMITER_COLUMNS: Final = (
     "level", "subject", "incarnation", "dimension", *SPAN_COLUMNS, "limit", "limit_period_ns",
@@ -95,7 +95,7 @@ class LimiterTrack:
         now_ns: int,
         sent_since: Callable[[Waiter, Dimension], int],
     ) -> Row | None:
-        """Its row at that instant; None if there is nothing to say.
+        """The row of the window; None if nothing changed.
 
         ``sent_since`` tells what a waiter was granted in this window.
         """

@@ -1,10 +1,10 @@
-"""How the records name tenants, namespaces, topics, subscriptions and producers: as they are, or
+"""The names of tenants, namespaces, topics, subscriptions and producers in records: plain or
 hashed.
 
 A hashed name is the first :data:`HASH_DIGITS` hexadecimal digits of HMAC-SHA-256 over the name in
-UTF-8. Each part of a topic's name is hashed by itself, and a partition keeps its number: what
-belongs together is still seen to, and whoever has the key can find a name's hash. With the same key
-a name has the same hash for ever and in every broker.
+UTF-8. Each part of a topic's name is hashed separately, and a partition keeps its number: topics of
+one namespace still share a part, and a holder of the key can compute a name's hash. With one key a
+name has the same hash forever and in every broker.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ HASH_DIGITS: Final = 16
 """64 bits: among a million names two share a hash once in 37 million keys."""
 
 NAMES_REMEMBERED: Final = 65_536
-"""Hashes kept, so that windows do not make them anew."""
+"""Hashes kept from window to window."""
 
 _NAMESPACE_POLICY: Final = "namespace policy "
-"""How an :class:`~headgate.flow.limits.precedence.EffectiveLimit` begins a source with a name."""
+"""Prefix of the one source of a limit that contains a name."""
 
 
 class Names:
-    """Names as they are."""
+    """Plain names."""
 
     def part(self, name: str) -> str:
         """A tenant, a namespace without its tenant, a topic in its namespace, a subscription, a
@@ -38,7 +38,7 @@ class Names:
         return name.full
 
     def limit_source(self, source: str) -> str:
-        """Where a limit is set: of all sources, a namespace's policy names something."""
+        """The source of a limit; only that of a namespace policy contains a name."""
         return source
 
 
@@ -65,7 +65,7 @@ class HashedNames(Names):
         return f"{name.domain}://{'/'.join(map(self._hashed, parts))}{partition}"
 
     def limit_source(self, source: str) -> str:
-        # Messages and bytes may come from two places; no name has a blank.
+        # Messages and bytes may have two sources; no name has a blank.
         return " and ".join(map(self._one_source, source.split(" and ")))
 
     def _one_source(self, source: str) -> str:

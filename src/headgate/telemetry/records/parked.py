@@ -1,4 +1,4 @@
-"""What waits before its append, as the telemetry record and /metrics tell it, by cause."""
+"""Published messages that wait before their append, by cause, in a topic's row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headgate.engine.topic import Topic
 from headgate.record.fields import PARKED_FIELD_NAMES
 
 PARKED_COLUMNS: Final = PARKED_FIELD_NAMES
-"""Of each cause nanoseconds, messages and bytes; of ``memory`` only nanoseconds."""
+"""For each cause nanoseconds, messages and bytes; for ``memory`` only nanoseconds."""
 
 _NOTHING: Final = (0,) * len(PARKED_COLUMNS)
 

@@ -1,7 +1,7 @@
 """Publishes the telemetry records to their topic, at wall-clock multiples of the interval.
 
 Any client can read them; the pipeline does. The publisher is a producer of the engine like any
-other, without a connection. It never lets a failure out: telemetry must not harm what it reports.
+other, without a connection. No failure leaves it: telemetry must not harm what it reports.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ logger = logging.getLogger("headgate.telemetry")
 PRODUCER_NAME: Final = "headgate-telemetry"
 
 CLOCK_STEP_NS: Final = NS_PER_S // 10
-"""A step of the wall clock beyond this is told to the reader (docs/telemetry.md 3)."""
+"""A larger step of the wall clock is marked in the record (docs/telemetry.md 3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class PublisherStatistics:
 
 
 class TelemetryPublisher:
-    """Samples one broker and publishes what changed.
+    """Samples one broker and publishes the changes.
 
     Make it before ``broker.start()``, so that it sees every topic from its loading; ``start`` it
     once the broker is ready, ``stop`` it before the broker is closed.
@@ -104,7 +104,7 @@ class TelemetryPublisher:
         self._task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
-        """Publish what is known and end. The broker still runs."""
+        """Publish the last window and end. Call it while the broker still runs."""
         if self._task is None:
             return
         self._task.cancel()
@@ -130,7 +130,7 @@ class TelemetryPublisher:
         clock, interval_ns = self._broker.clock, self._interval_ns
         while True:
             end_ns = (clock.wall_ns() // interval_ns + 1) * interval_ns
-            # The wall clock may be set meanwhile: back by so much that the end is far again.
+            # The wall clock may be set back meanwhile, so that the end is far away again.
             while 0 < (left_ns := end_ns - clock.wall_ns()) <= interval_ns:
                 await asyncio.sleep(left_ns / NS_PER_S)
             try:
@@ -143,7 +143,7 @@ class TelemetryPublisher:
                 self.failed(repr(error))
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """A broken invariant goes where those of callbacks go."""
+        """Hand a broken invariant to the loop's exception handler, as callbacks do."""
         if not task.cancelled() and (error := task.exception()) is not None:
             self._broker.loop.call_exception_handler(
                 {"message": "telemetry ended", "exception": error, "task": task}
@@ -218,7 +218,7 @@ class TelemetryPublisher:
         return self._producer
 
     def failed(self, reason: object) -> None:
-        """Something was not published: say so once, until it works again."""
+        """Count a failure; log it once, until publishing works again."""
         self._failures += 1
         if not self._failing:
             self._failing = True
@@ -232,7 +232,7 @@ class TelemetryPublisher:
 
 
 class _Port(UnboundedPort):
-    """The producer's side without a connection; see :class:`headgate.engine.ports.ProducerPort`."""
+    """The :class:`~headgate.engine.ports.ProducerPort` of a producer without a connection."""
 
     def __init__(self, publisher: TelemetryPublisher) -> None:
         super().__init__()
@@ -251,4 +251,4 @@ class _Port(UnboundedPort):
         self._publisher.failed(reason)
 
     def close_producer(self, _id: int, /) -> None:
-        """The topic was unloaded; the next record looks for it anew."""
+        """The topic was unloaded; the next record looks it up again."""

@@ -1,4 +1,4 @@
-"""The publishing side of one topic as the telemetry follows it: its limit, and whom it held."""
+"""The publishing side of one topic in the telemetry: its limit, and the producers that it held."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ PUBLISH_COLUMNS: Final = (
 )  # fmt: skip
 
 LIMIT_CAUSES: Final = (ParkCause.TOPIC_RATE, ParkCause.BROKER_RATE, ParkCause.ADAPTIVE)
-"""Those that are publish limits."""
+"""The causes that are publish limits."""
 
 
 _NOBODY: Final[Mapping[Producer, tuple[int, int]]] = {}
 
 
 class Turn(NamedTuple):
-    """Publish limits began to hold a topic's producers, or do not any more."""
+    """Publish limits began or ceased to hold a topic's producers."""
 
     began: bool
     cause: ParkCause
-    """The one that held most of the window; of an end the one that was told to begin."""
+    """The cause that held most of the window; of an end, the cause of its begin."""
 
 
 class PublishTrack:
@@ -41,9 +41,9 @@ class PublishTrack:
     def __init__(self, topic: Topic, since_ns: int) -> None:
         self._topic = topic
         self.limit = LimitTrack(since_ns)
-        """As it is set; ``values`` have what is in force."""
+        """The limit that is set; ``values`` has the one in force."""
         self._before: dict[Producer, tuple[int, int]] | None = None
-        """What each had published when the window began; None while no limit is in use."""
+        """Published by each producer when the window began; None while no limit is in use."""
         self._granted = _NOBODY
         self._held_ns = (0,) * len(LIMIT_CAUSES)
         self._holding: ParkCause | None = None
@@ -65,7 +65,7 @@ class PublishTrack:
     # -- what was granted ------------------------------------------------------------------
 
     def begin(self) -> None:
-        """A limit is in use from now on: count what it grants."""
+        """Count what the limits grant from now on."""
         if self._before is None:
             self._before = self._published()
 
@@ -85,7 +85,7 @@ class PublishTrack:
         }
 
     def granted(self, producer: Producer, dimension: Dimension) -> int:
-        """What one producer was granted in the last window, in messages or bytes."""
+        """Messages or bytes that one producer was granted in the last window."""
         return self._granted.get(producer, (0, 0))[dimension]
 
     def _published(self) -> dict[Producer, tuple[int, int]]:
@@ -97,15 +97,14 @@ class PublishTrack:
     # -- who waits -------------------------------------------------------------------------
 
     def waiting(self, dimension: Dimension) -> int:
-        """Messages or bytes that stand before the publish limits now."""
+        """Messages or bytes that wait at the publish limits now."""
         parking = self._topic.parking
         if parking is None:
             return 0
         return sum(parking.waiting(cause)[1 + dimension] for cause in LIMIT_CAUSES)
 
     def turn(self) -> Turn | None:
-        """Whether limits began to hold producers in the window that ends now, or held none any
-        more. Told by windows, as of subscriptions."""
+        """Whether limits began or ceased to hold producers in the window that ends now."""
         parking, now_ns = self._topic.parking, self._topic.engine.now_ns
         if parking is None:
             return None

@@ -1,9 +1,9 @@
-"""What backlog quotas do, as events of the telemetry: told by windows, not by turns.
+"""Backlog quotas in the events of the telemetry, one event for each window.
 
-A quota beside a slow consumer turns over hundreds of times a second, and one that evicts beside a
-quick producer acts as often. So ``quota_exceeded`` stands at the instant at which a quota first
-stopped producers, ``quota_released`` at the last release of the first window at whose end it does
-not, and the acts of eviction of one window, topic and type are one event with their sums.
+A quota beside a slow consumer is exceeded and released hundreds of times a second, and a quota
+beside a fast producer evicts as often. So ``quota_exceeded`` has the instant at which a quota first
+stopped producers, ``quota_released`` the last release of the first window at whose end it is
+released, and the evictions of one window, topic and type are one event with their sums.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from headgate.engine.topic import Topic
 from headgate.flow.quota.backlog_quota import Quota, QuotaType
 from headgate.telemetry.records.events import EventLog
 from headgate.telemetry.records.names import Names
-from headgate.telemetry.records.quotas import event_inputs, eviction_outcome, turned_outcome
+from headgate.telemetry.records.quotas import event_inputs, eviction_outcome, producers_outcome
 
 Key = tuple[Topic, QuotaType]
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
-    """A quota as it was when it turned."""
+class _Change:
+    """The state of a quota at the instant at which it was exceeded or released."""
 
     at_ns: int
     quota: Quota
@@ -32,8 +32,8 @@ class _Turn:
 
 
 @dataclass(slots=True)
-class _Acts:
-    """Acts of eviction of one window."""
+class _Evictions:
+    """The evictions of one window."""
 
     at_ns: int
     first: Eviction
@@ -50,7 +50,7 @@ class _Acts:
             self.bytes[subscription] += size
 
     def sum(self) -> Eviction:
-        """All of them as one act."""
+        """The sum as one eviction."""
         taken = [SubscriptionLoss(name, n, self.bytes[name]) for name, n in self.messages.items()]
         taken.sort(key=lambda loss: -loss.bytes)
         first, last = self.first, self.last
@@ -65,73 +65,73 @@ class _Acts:
 
 
 class QuotaEvents:
-    """Gathers what the quotas of one broker do until a window ends."""
+    """Gathers what the quotas of one broker do until the window ends."""
 
     def __init__(self, events: EventLog, names: Names) -> None:
         self._events = events
         self._names = names
-        self._told: set[Key] = set()
-        """Quotas of which was told that they stop producers."""
-        self._released: dict[Key, _Turn] = {}
-        """Of these, those that do not any more, or not now."""
-        self._acts: dict[Key, _Acts] = {}
+        self._exceeded: set[Key] = set()
+        """Quotas with an event ``quota_exceeded`` and none ``quota_released`` yet."""
+        self._released: dict[Key, _Change] = {}
+        """Of these, the quotas that are released at present."""
+        self._acts: dict[Key, _Evictions] = {}
 
     def turned(self, topic: Topic, quota: Quota, *, exceeded: bool, at_ns: int) -> None:
-        """A quota stops producers from now on, or lets them go on."""
+        """A quota stops producers from now on, or releases them."""
         key = topic, quota.type
         live = topic.quota
         backlog_bytes, age_ms = (0, -1) if live is None else (live.backlog_bytes(), live.age_ms())
-        turn = _Turn(at_ns, quota, backlog_bytes, age_ms)
+        change = _Change(at_ns, quota, backlog_bytes, age_ms)
         if not exceeded:
-            if key in self._told:
-                self._released[key] = turn
-        elif key in self._told:
+            if key in self._exceeded:
+                self._released[key] = change
+        elif key in self._exceeded:
             self._released.pop(key, None)
         else:
-            self._told.add(key)
-            self._tell(topic, "quota_exceeded", turn)
+            self._exceeded.add(key)
+            self._add(topic, "quota_exceeded", change)
 
     def evicted(self, topic: Topic, act: Eviction, at_ns: int) -> None:
-        """A quota took messages from subscriptions."""
+        """A quota evicted messages."""
         key = topic, act.quota.type
         acts = self._acts.get(key)
         if acts is None:
-            acts = self._acts[key] = _Acts(at_ns, act, act)
+            acts = self._acts[key] = _Evictions(at_ns, act, act)
         acts.add(act, at_ns)
 
     def end_window(self) -> None:
-        """Tell what has been gathered."""
-        for key, turn in self._released.items():
-            self._told.discard(key)
-            self._tell(key[0], "quota_released", turn)
+        """Add the events of the window."""
+        for key, change in self._released.items():
+            self._exceeded.discard(key)
+            self._add(key[0], "quota_released", change)
         self._released.clear()
         for (topic, _), acts in self._acts.items():
-            self._tell_acts(topic, acts)
+            self._add_evictions(topic, acts)
         self._acts.clear()
 
     def topic_unloaded(self, topic: Topic) -> None:
-        """Nothing more is known of it: tell what it did, and forget it."""
+        """Add the events of a topic and forget it."""
         for kind in QuotaType:
             key = topic, kind
-            self._told.discard(key)
-            turn = self._released.pop(key, None)
-            if turn is not None:
-                self._tell(topic, "quota_released", turn)
+            self._exceeded.discard(key)
+            change = self._released.pop(key, None)
+            if change is not None:
+                self._add(topic, "quota_released", change)
             acts = self._acts.pop(key, None)
             if acts is not None:
-                self._tell_acts(topic, acts)
+                self._add_evictions(topic, acts)
 
-    def _tell(self, topic: Topic, event: str, turn: _Turn) -> None:
+    def _add(self, topic: Topic, event: str, change: _Change) -> None:
         self._events.add(
-            turn.at_ns,
+            change.at_ns,
             event,
             topic=self._names.topic(topic.name),
             incarnation=topic.incarnation,
-            inputs=event_inputs(turn.quota, turn.backlog_bytes, turn.age_ms, self._names),
-            outcome=turned_outcome(turn.quota, event == "quota_exceeded"),
+            inputs=event_inputs(change.quota, change.backlog_bytes, change.age_ms, self._names),
+            outcome=producers_outcome(change.quota, event == "quota_exceeded"),
         )
 
-    def _tell_acts(self, topic: Topic, acts: _Acts) -> None:
+    def _add_evictions(self, topic: Topic, acts: _Evictions) -> None:
         act = acts.sum()
         inputs = event_inputs(act.quota, act.backlog_bytes_before, act.age_ms_before, self._names)
         self._events.add(

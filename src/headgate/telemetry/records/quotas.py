@@ -1,4 +1,4 @@
-"""Backlog quotas as the telemetry tells them: columns of a topic's row, and events."""
+"""Backlog quotas in the telemetry: columns of a topic's row, and contents of events."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from headgate.record.codec import Value
 from headgate.record.fields import QUOTA_TYPES
 from headgate.telemetry.records.names import Names
 
-TOLD_MAX: Final = 100
-"""Subscriptions that one eviction names: those that lost most."""
+SUBSCRIPTIONS_MAX: Final = 100
+"""Subscriptions that an eviction names, those with the largest loss first."""
 
 LIMIT_COLUMNS: Final = (
     "quota_size_limit_bytes", "quota_size_policy", "quota_size_source",
@@ -25,7 +25,7 @@ COUNT_COLUMNS: Final = (
 )  # fmt: skip
 
 BREACH_COLUMNS: Final = tuple(f"quota_{kind}_breach_ns" for kind in QUOTA_TYPES)
-"""They change by themselves, as ages do, and are no change by themselves."""
+"""They change with time alone, as ages do, and cause no row."""
 
 _ACTIONS: Final = {
     QuotaPolicy.HOLD: "producers_held",
@@ -35,7 +35,7 @@ _ACTIONS: Final = {
 
 
 def limit_values(quotas: Quotas, names: Names) -> tuple[Value, ...]:
-    """What is in force, in the order of :data:`LIMIT_COLUMNS`."""
+    """The quotas in force, in the order of :data:`LIMIT_COLUMNS`."""
     values: list[Value] = []
     for quota in quotas:
         if quota is None:
@@ -55,7 +55,7 @@ def evicted_by_values(quota: Quota | None, names: Names) -> tuple[Value, ...]:
 
 
 def count_values(topic: Topic) -> tuple[Value, ...]:
-    """What was lost, in the order of :data:`COUNT_COLUMNS`."""
+    """The evicted amounts, in the order of :data:`COUNT_COLUMNS`."""
     quota = topic.quota
     if quota is None:
         return (0,) * len(COUNT_COLUMNS)
@@ -63,7 +63,7 @@ def count_values(topic: Topic) -> tuple[Value, ...]:
 
 
 def breach_values(topic: Topic) -> tuple[Value, ...]:
-    """Until each quota is reached, in the order of :data:`BREACH_COLUMNS`."""
+    """Time until each quota is reached, in the order of :data:`BREACH_COLUMNS`."""
     if topic.quota is None:
         return (None, None)
     seconds = (topic.quota.seconds_to_breach(kind) for kind in QuotaType)
@@ -71,7 +71,7 @@ def breach_values(topic: Topic) -> tuple[Value, ...]:
 
 
 def event_inputs(quota: Quota, backlog_bytes: int, age_ms: int, names: Names) -> dict[str, Any]:
-    """What a quota decided upon, as an event tells it."""
+    """The inputs of an event: the quota, and the backlog at that instant."""
     is_size = quota.type is QuotaType.SIZE
     limit = {"limit_bytes": quota.limit} if is_size else {"limit_ns": quota.limit * NS_PER_MS}
     return {
@@ -84,13 +84,13 @@ def event_inputs(quota: Quota, backlog_bytes: int, age_ms: int, names: Names) ->
     }
 
 
-def turned_outcome(quota: Quota, exceeded: bool) -> dict[str, Any]:
-    """What became of the producers."""
+def producers_outcome(quota: Quota, exceeded: bool) -> dict[str, Any]:
+    """The outcome of an event: what happened to the producers."""
     return {"action": _ACTIONS[quota.policy] if exceeded else "producers_let_go_on"}
 
 
 def eviction_outcome(act: Eviction, names: Names) -> dict[str, Any]:
-    """What was lost."""
+    """The outcome of an eviction: the lost amounts."""
     return {
         "messages": act.messages,
         "bytes": act.bytes,
@@ -98,9 +98,9 @@ def eviction_outcome(act: Eviction, names: Names) -> dict[str, Any]:
         "oldest_age_ns": _age_ns(act.age_ms),
         "subscriptions": [
             {"subscription": names.part(name), "messages": messages, "bytes": size}
-            for name, messages, size in act.losses[:TOLD_MAX]
+            for name, messages, size in act.losses[:SUBSCRIPTIONS_MAX]
         ],
-        "subscriptions_more": max(0, len(act.losses) - TOLD_MAX),
+        "subscriptions_more": max(0, len(act.losses) - SUBSCRIPTIONS_MAX),
     }
 
 

@@ -1,7 +1,7 @@
 """From the broker's state to rows of the telemetry record.
 
-The sampler is the engine's observer: it learns at once what comes, goes and is limited anew, and
-walks everything once a window, in slices. Nothing of the broker's own topics is in its rows.
+The sampler is the engine's observer: it learns of every loading, removal and change of a limit at
+once, and walks all subjects once a window, in slices. The broker's own topics have no rows.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ from headgate.telemetry.records.subjects import (
 )
 
 SLICE_SUBJECTS: Final = 64
-"""Subjects looked at before other work has its turn: about a millisecond."""
+"""Subjects of one slice, between which other work has its turn: about a millisecond."""
 
 MESSAGE_ROWS: Final = 256
 """Rows that are encoded at a time: about a millisecond and 100 KiB."""
 
-FAREWELLS_MAX: Final = 4_096
-"""Last rows of subjects that ended, kept for one window; more are given up."""
+LAST_ROWS_MAX: Final = 4_096
+"""Last rows of ended subjects, kept for one window; further ones are dropped."""
 
 _COLUMNS: Final = {
     Kind.TOPIC: TOPIC_COLUMNS,
@@ -79,13 +79,14 @@ class LimitLookups(Protocol):
     policies: PolicyResolver
     """The limits that are set."""
     in_force: DispatchLimitsInForce
-    """What the dispatch limits amount to now."""
+    """The dispatch limits with their present amounts."""
     publish_in_force: PublishLimitsInForce
-    """What the publish limits amount to now."""
+    """The publish limits with their present amounts."""
 
 
 class Sampler:
-    """Follows one broker. Made before the broker starts, it sees everything from its beginning."""
+    """Follows one broker. Make it before the broker starts, so that it sees every subject from the
+    beginning."""
 
     def __init__(
         self,
@@ -108,9 +109,9 @@ class Sampler:
         self._controller = ControllerEvents(self.events, names)
         self._topics: dict[Topic, TopicTrack] = {}
         self._limiters: dict[tuple[Gate, Dimension], LimiterTrack] = {}
-        self._farewells: list[tuple[Kind, Row]] = []
+        self._last_rows: list[tuple[Kind, Row]] = []
         self.dropped_rows_count = 0
-        """Last rows given up since the start."""
+        """Last rows dropped since the start."""
         self._broker_limit = LimitTrack(0)
         self._publish_limit = LimitTrack(0)
         self._rows: dict[Kind, list[Row]] = {kind: [] for kind in _COLUMNS}
@@ -126,7 +127,7 @@ class Sampler:
         self.limits_changed(None, None)
         self.publish_limits_changed(None)
 
-    # -- what the engine tells -------------------------------------------------------------
+    # -- the engine's observer -------------------------------------------------------------
 
     def topic_loaded(self, topic: Topic, /) -> None:
         if not topic.is_system:
@@ -144,7 +145,7 @@ class Sampler:
             self._end_limiters(topic.publish_gate)
         self._quotas.topic_unloaded(topic)
         self._controller.topic_unloaded(topic)
-        self._farewell(Kind.TOPIC, track.row(self._ending()))
+        self._keep_last(Kind.TOPIC, track.row(self._ending()))
         del self._topics[topic]
 
     def subscription_added(self, subscription: Subscription, /) -> None:
@@ -158,11 +159,11 @@ class Sampler:
         track = topic.subscriptions.pop(subscription.name, None) if topic is not None else None
         if track is not None:
             self._end_limiters(subscription.gate)
-            self._farewell(Kind.SUBSCRIPTION, track.row(self._ending(), self._broker_limit.values))
+            self._keep_last(Kind.SUBSCRIPTION, track.row(self._ending(), self._broker_limit.values))
 
     def limits_changed(self, topic: Topic | None, subscription: Subscription | None, /) -> None:
-        """Which limit it is now is looked up at the
-        window's end; only the budgets' figures must be taken here."""
+        """Only reads the budgets' figures; the limit itself is looked up at the end of the
+        window."""
         now_ns = self._clock.wall_ns()
         if topic is None:
             self._broker_limit.changed_ns = now_ns
@@ -233,23 +234,23 @@ class Sampler:
             if dimension not in keep and (gate, dimension) in self._limiters:
                 track = self._limiters.pop((gate, dimension))
                 row = track.row(self._ending(), self._engine.now_ns, self._sent_in_window)
-                self._farewell(Kind.LIMITER, row)
+                self._keep_last(Kind.LIMITER, row)
 
     def _ending(self) -> Instant:
         now_ns = self._clock.wall_ns()
         return Instant(now_ns, now_ns, gone=True)
 
-    def _farewell(self, kind: Kind, row: Row | None) -> None:
+    def _keep_last(self, kind: Kind, row: Row | None) -> None:
         if row is None:
             return
-        if len(self._farewells) >= FAREWELLS_MAX:
+        if len(self._last_rows) >= LAST_ROWS_MAX:
             self.dropped_rows_count += 1
             return
-        self._farewells.append((kind, row))
+        self._last_rows.append((kind, row))
 
     def clock_went_back(self, wall_ns: int) -> None:
-        """The wall clock was set back: what rows cover goes on from ``wall_ns``. Else nothing more
-        would be told before it comes to where it was, perhaps in ten years."""
+        """Continue from ``wall_ns`` after the wall clock was set back. Otherwise no row would come
+        until the clock reaches its old value, perhaps in years."""
         tracks: list[TopicTrack | SubscriptionTrack | LimiterTrack] = [*self._limiters.values()]
         for topic in self._topics.values():
             tracks += topic, *topic.subscriptions.values()
@@ -259,11 +260,11 @@ class Sampler:
     # -- the walk --------------------------------------------------------------------------
 
     async def tables(self, at: Instant) -> AsyncIterator[Tables]:
-        """Rows of everything that changed since the window before (of all, if ``at.full``), in
-        parts to be encoded one by one; nothing if there is nothing to say."""
+        """Rows of all subjects that changed since the last window (of all subjects if ``at.full``),
+        in parts to be encoded one by one; no parts without changes."""
         self._turns.begin_turn()
-        farewells, self._farewells = self._farewells, []
-        for kind, row in farewells:
+        last_rows, self._last_rows = self._last_rows, []
+        for kind, row in last_rows:
             self._add(kind, row)
         self._refresh_broker_limit()
         for limiter in self._limiters.values():
@@ -276,7 +277,7 @@ class Sampler:
             self._refresh_publish_limit(topic)
             self._add(Kind.TOPIC, topic.row(at))
             self._look_at_publishing(topic, at)
-            # The topic itself is a subject like its subscriptions: most topics may have none.
+            # The topic counts as a subject itself: most topics may have no subscription.
             for track in (None, *topic.subscriptions.values()):
                 if track is not None and not track.subscription.removed:
                     self._look_at(track, at)
@@ -323,7 +324,7 @@ class Sampler:
         self._refresh_subscription_limit(track)
         before = track.cells_ns
         self._add(Kind.SUBSCRIPTION, track.row(at, self._broker_limit.values))
-        self._tell_throttling(track, before, at)
+        self._add_throttle_event(track, before, at)
         subscription = track.subscription
         if subscription.throttled:
             for gate in (subscription.gate, subscription.topic.gate, self._engine.gate):
@@ -336,7 +337,7 @@ class Sampler:
         topic, publishing = track.topic, track.publishing
         publishing.end_window()
         if (turn := publishing.turn()) is not None:
-            self._tell_holding(track, turn, at)
+            self._add_holding_event(track, turn, at)
         own: tuple[Gate, ...] = () if topic.publish_gate is None else (topic.publish_gate,)
         for gate in (*own, self._engine.admission.gate):
             for budget in gate.budgets:
@@ -358,7 +359,7 @@ class Sampler:
         if limit.changed_ns:
             effective = limits.policies.dispatch_limits.of_broker()
             if (change := limit.change(effective, self._names)) is not None:
-                self._tell_limit(change, "broker")
+                self._add_limit_event(change, "broker")
             self._name_sources(self._engine.gate, effective)
         if limit.moves:
             limit.values = limit_values(limits.in_force.of_broker(), self._names)
@@ -366,7 +367,7 @@ class Sampler:
         if limit.changed_ns:
             effective = limits.publish_in_force.of_broker()
             if (change := limit.change(effective, self._names)) is not None:
-                self._tell_limit(change, PUBLISH_BROKER)
+                self._add_limit_event(change, PUBLISH_BROKER)
             self._name_sources(self._engine.admission.gate, effective)
 
     def _refresh_topic_limit(self, track: TopicTrack) -> None:
@@ -374,7 +375,7 @@ class Sampler:
         if limit.changed_ns:
             effective = self._limits.policies.dispatch_limits.of_topic(topic.name)
             if (change := limit.change(effective, self._names)) is not None:
-                self._tell_limit(change, "topic", topic)
+                self._add_limit_event(change, "topic", topic)
             self._name_sources(topic.gate, effective)
             track.quota_limits = quota_limit_values(
                 self._limits.policies.shown_quotas(topic), self._names
@@ -385,10 +386,11 @@ class Sampler:
     def _refresh_publish_limit(self, track: TopicTrack) -> None:
         limit, topic = track.publishing.limit, track.topic
         if limit.changed_ns:
-            # What is set is an event; what the controller allows has events of its own.
+            # A change of the setting is an event here; the controller's changes are events of
+            # another kind.
             effective = self._limits.policies.publish_limits.of_topic(topic.name)
             if (change := limit.change(effective, self._names)) is not None:
-                self._tell_limit(change, PUBLISH_TOPIC, topic)
+                self._add_limit_event(change, PUBLISH_TOPIC, topic)
             effective = self._limits.publish_in_force.of_topic(topic)
             limit.values = limit_values(effective, self._names)
             if topic.publish_gate is not None:
@@ -401,7 +403,7 @@ class Sampler:
                 own.topic.name, own.name
             )
             if (change := limit.change(effective, self._names)) is not None:
-                self._tell_limit(change, "subscription", own.topic, own.name)
+                self._add_limit_event(change, "subscription", own.topic, own.name)
             self._name_sources(own.gate, effective)
         if limit.moves:
             limit.values = limit_values(self._limits.in_force.of_subscription(own), self._names)
@@ -413,7 +415,7 @@ class Sampler:
             if limiter is not None:
                 limiter.source = self._names.limit_source(effective.source_of(dimension)) + moves
 
-    def _tell_limit(
+    def _add_limit_event(
         self,
         change: LimitChange,
         level: str,
@@ -430,7 +432,7 @@ class Sampler:
             outcome=change.after._asdict(),
         )
 
-    def _tell_holding(self, track: TopicTrack, turn: Turn, at: Instant) -> None:
+    def _add_holding_event(self, track: TopicTrack, turn: Turn, at: Instant) -> None:
         is_broker = turn.cause is ParkCause.BROKER_RATE
         limit = self._publish_limit if is_broker else track.publishing.limit
         self.events.add(
@@ -445,7 +447,7 @@ class Sampler:
             outcome={"cause": turn.cause.label},
         )
 
-    def _tell_throttling(
+    def _add_throttle_event(
         self, track: SubscriptionTrack, before: tuple[int, ...], at: Instant
     ) -> None:
         pairs = zip(before[FIRST_THROTTLED:], track.cells_ns[FIRST_THROTTLED:], strict=True)

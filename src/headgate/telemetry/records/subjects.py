@@ -1,9 +1,8 @@
-"""Topics and subscriptions as the telemetry follows them: what was sent, what changed since.
+"""Topics and subscriptions in the telemetry: one track for each, from loading to unloading.
 
-A track holds one subject from its loading to its unloading. Its row is a tuple in the order of
-``TOPIC_COLUMNS`` or ``SUBSCRIPTION_COLUMNS``; None says that nothing changed but the time spent in
-the present state, which the record lets a reader fill in (docs/telemetry.md 3). The age of the
-oldest message grows by itself and is no change either.
+A row is a tuple in the order of ``TOPIC_COLUMNS`` or ``SUBSCRIPTION_COLUMNS``. None instead of a
+row says that only the time in the present state has grown, which a reader of the record fills in
+(docs/telemetry.md 3). The age of the oldest message grows with time and is no change either.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ SUBSCRIPTION_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """When rows are taken."""
+    """The window at whose end rows are taken."""
 
     window_start_ns: int
     """Wall clock; the end of the window before."""
@@ -74,8 +73,8 @@ class Instant:
 def cells_of(account: Account, now_ns: int) -> tuple[int, ...]:
     """Nanoseconds per cell, never less than at an earlier call.
 
-    Only a wait at a limiter may be told anew, so only then is it booked: an account that is merely
-    looked at keeps saying that nothing happened (``Account.since_ns``).
+    A wait at a limiter may still change its cause, so only such an account is booked up to now. A
+    mere look must leave ``Account.since_ns``, by which others see that nothing happened.
     """
     if account.cell >= FIRST_THROTTLED:
         return account.snapshot(now_ns)
@@ -110,16 +109,16 @@ class TopicTrack:
         self.limit = LimitTrack(since_ns)
         self.publishing = PublishTrack(topic, since_ns)
         self.quota_limits: Row = limit_values(NO_QUOTAS, names)
-        """The quotas in force, as a row has them."""
+        """The columns of the quotas in force."""
         self._sent: Row = ()
 
     @property
     def partition(self) -> int | None:
-        """As a row has it."""
+        """The value in a row."""
         return self.topic.partition if self.topic.partition >= 0 else None
 
     def row(self, at: Instant) -> Row | None:
-        """Its row at that instant; None if there is nothing to say."""
+        """The row of the window; None if nothing changed."""
         if at.window_end_ns <= self.covered_ns:
             return None
         topic = self.topic
@@ -201,20 +200,20 @@ class SubscriptionTrack:
         engine = subscription.topic.engine
         self.subscription = subscription
         self.name = topic.names.part(subscription.name)
-        """As a row has it."""
+        """The value in a row."""
         self.topic = topic
         self.since_ns = self.covered_ns = since_ns
         self.limit = LimitTrack(since_ns)
         self.holding: Cell | None = None
-        """The limiter that held it in the window before."""
+        """The limiter that held it in the last window."""
         self.cells_ns = cells_of(subscription.account, engine.now_ns)
-        """Its account at the end of the window before."""
+        """Its account at the end of the last window."""
         self.sent_in_window = (0, 0)
-        """What it was handed in the last window, by :class:`Dimension`."""
+        """Messages and bytes handed over in the last window, by :class:`Dimension`."""
         self._handed_before = (subscription.messages_sent, subscription.bytes_sent)
         self._appended_before = log.messages_before(log.end)
-        # What a new subscription finds in the topic it was given by its creation at the earliest;
-        # what a loaded one finds is its old backlog.
+        # The backlog of a new subscription counts as rewound by its creation; that of a loaded
+        # subscription is old.
         is_new = engine.now_ns != topic.loaded_ns
         self._rewound_before = -subscription.backlog_messages if is_new else 0
         # The gate, with its counters, outlives an unload of the topic.
@@ -227,8 +226,8 @@ class SubscriptionTrack:
         self._cell_ns_at_sent = 0
 
     def row(self, at: Instant, broker_limit: LimitValues) -> Row | None:
-        """Its row at that instant; None if there is nothing to say. ``cells_ns`` and
-        ``sent_in_window`` are brought up to it in any case."""
+        """The row of the window; None if nothing changed. Updates ``cells_ns`` and
+        ``sent_in_window`` in any case."""
         subscription = self.subscription
         now_ns = subscription.topic.engine.now_ns
         handed, before = (subscription.messages_sent, subscription.bytes_sent), self._handed_before
@@ -306,8 +305,8 @@ class SubscriptionTrack:
         return (self.limit.values, self.topic.limit.values, broker_limit)[level]
 
     def waiting_amount(self, dimension: Dimension) -> int:
-        """Messages or bytes that stand before a limiter: with nobody and not acknowledged. 0 when
-        no limiter holds it now."""
+        """Messages or bytes that wait at a limiter: not acknowledged and not with a consumer. 0
+        when no limiter holds the subscription now."""
         if not self.subscription.throttled:
             return 0
         return self.subscription.dispatcher.waiting()[dimension]

@@ -11,13 +11,13 @@ from headgate.telemetry.records.quotas import (
     BREACH_COLUMNS,
     COUNT_COLUMNS,
     LIMIT_COLUMNS,
-    TOLD_MAX,
+    SUBSCRIPTIONS_MAX,
     breach_values,
     count_values,
     event_inputs,
     eviction_outcome,
     limit_values,
-    turned_outcome,
+    producers_outcome,
 )
 from tests.unit.engine.quota_rig import EVICT, HOLD, REFUSE, QuotaRig, size_quota, time_quota
 
@@ -97,7 +97,7 @@ def test_an_event_says_what_was_decided_upon() -> None:
 
 def test_what_became_of_the_producers() -> None:
     actions = {
-        (policy, exceeded): turned_outcome(
+        (policy, exceeded): producers_outcome(
             Quota(QuotaType.SIZE, 1, QuotaPolicy(policy), "s"), exceeded
         )["action"]
         for policy in (HOLD, REFUSE)
@@ -112,12 +112,12 @@ def test_what_became_of_the_producers() -> None:
 
 
 def test_an_eviction_names_those_that_lost_most() -> None:
-    taken = [SubscriptionLoss(f"s{n}", n, 10 * n) for n in range(TOLD_MAX + 5, 0, -1)]
+    taken = [SubscriptionLoss(f"s{n}", n, 10 * n) for n in range(SUBSCRIPTIONS_MAX + 5, 0, -1)]
     outcome = eviction_outcome(Eviction(TIME, 5_000, 95_000, taken, 900, -1), PLAIN)
-    total = sum(range(TOLD_MAX + 6))
+    total = sum(range(SUBSCRIPTIONS_MAX + 6))
     assert (outcome["messages"], outcome["bytes"]) == (total, 10 * total)
     assert (outcome["backlog_bytes"], outcome["oldest_age_ns"]) == (900, None)
-    assert len(outcome["subscriptions"]) == TOLD_MAX
+    assert len(outcome["subscriptions"]) == SUBSCRIPTIONS_MAX
     assert outcome["subscriptions"][0] == {"subscription": "s105", "messages": 105, "bytes": 1_050}
     assert outcome["subscriptions_more"] == 5
     few = eviction_outcome(Eviction(TIME, 0, 0, taken[:2], 0, 70), HashedNames(b"key"))

@@ -458,7 +458,7 @@ def test_a_topic_that_goes_during_the_walk_is_told_with_the_next_window() -> Non
 
 
 def test_last_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "FAREWELLS_MAX", 2)
+    monkeypatch.setattr(samples, "LAST_ROWS_MAX", 2)
 
     async def scenario(world: World) -> None:
         own = await watch(world)
