@@ -507,7 +507,7 @@ class Subscription:
     def forget(self, now_ns: int) -> None:
         """It is no more; only what it spent of its limit stays known (law 1.1)."""
         self.fenced = self.removed = True
-        self.topic.gate.kept.keep(self.name, self.gate, now_ns, is_reader=not self.is_durable)
+        self.topic.gate.retired.keep(self.name, self.gate, now_ns, is_reader=not self.is_durable)
 
     def counters(self) -> tuple[int, int, int, int, int]:
         """Messages and bytes sent, acknowledged, redelivered, expired: for the rates."""

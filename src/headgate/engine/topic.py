@@ -470,7 +470,7 @@ class Topic:
         properties: dict[str, str] | None = None,
     ) -> Subscription:
         """Make a subscription whose cursor stands at ``acks``; ``cursor_id`` None for a reader."""
-        gate = self.gate.kept.take(name, self.engine.now_ns, is_reader=cursor_id is None)
+        gate = self.gate.retired.take(name, self.engine.now_ns, is_reader=cursor_id is None)
         subscription = Subscription(
             self,
             name,

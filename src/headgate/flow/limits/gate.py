@@ -1,36 +1,38 @@
-"""The gate: limits of waiter, topic and broker, and whose turn it is.
+"""The gate of a broker: a tree of limits in which waiters take fair turns.
 
-Of dispatch a waiter is a subscription, of publishing a producer; each has a tree of its own. All of
-a tree belongs to one loop; every method takes the present instant. How an engine uses it:
+Its levels are broker, topic and waiter. A waiter is a subscription in the tree of dispatch limits
+and a producer in that of publish limits. A tree belongs to one event loop; every method takes the
+present instant. How an engine uses it:
 
     if gate.limited:                        # False: no limit applies, skip the gate entirely
         refusal = gate.request(now_ns)      # None: send ONE entry; else it waits from now on
-    gate.charge(now_ns, messages, bytes)    # at hand-over: all budgets at once (law 1.3)
+    gate.charge(now_ns, messages, bytes)    # at hand-over, all budgets at once (law 1.3)
     gate.request(now_ns)                    # for the next entry, or
     gate.leave(now_ns)                      # it no longer wants to send: caught up, no permits
 
     wake_ns = gates.next_wake_ns()          # arm one timer
     while (gate := gates.pop_ready(now_ns)) is not None:
-        cause = gate.cause(now_ns)          # optional, before the charge: what made it wait
+        cause = gate.cause(now_ns)          # optional, before the charge: why it waited
         ...                                 # request() is None now: send one entry, charge, then
                                             # request() again, leave(), or defer() if the entry
                                             # is not in memory
 
-Where a waiter stands:
+The states of a waiter:
 
     idle ──request refused──► held (own budget; timer) ──► queued (its topic's turns) ──┐
       ▲                         ▲                            ▲                          │ pop_ready
       └──── leave ◄──── active ─┴──── request refused ───────┘ ◄── charge ── claimed ◄──┘
 
-A waiter that its own budget holds is in no queue, so it blocks nobody; likewise a topic that its
-budget holds is out of the broker's queue. Each re-joins at the present minimum. Whoever was
-refused or popped is *wanting* until it leaves, which keeps the pace of its budgets on.
+A waiter that its own budget holds is in no queue, so it blocks no other; a topic that its budget
+holds is likewise out of the broker's queue. Each re-joins at the present minimum. A waiter that was
+refused or popped *wants* to send until it leaves, and so long the pace of its budgets stays on.
 """
 
 from __future__ import annotations
 
 from heapq import heappop, heappush
 from itertools import count
+from typing import Protocol
 
 from headgate.flow.limits.budget import Budget
 from headgate.flow.limits.fair_share import FairQueue, share_of
@@ -38,6 +40,16 @@ from headgate.flow.limits.gate_node import GateNode, GateStatistics
 from headgate.flow.limits.rate_limit import Level, RateLimit
 from headgate.flow.limits.retired_gates import RetiredGates
 from headgate.flow.limits.waiter_gate import WaiterGate
+
+
+class Timed(Protocol):
+    """A node of the tree with a timer."""
+
+    alarm: int
+    """The number of the timer that is set; 0 if none is."""
+
+    def wake(self, now_ns: int) -> WaiterGate | None:
+        """Handle the timer. Returns the waiter that may send now; None if it has to queue."""
 
 
 class BrokerGate(GateNode):
@@ -52,11 +64,11 @@ class BrokerGate(GateNode):
         self.demand = 0
         """Waiters that their own budgets would let go."""
         self.epoch = 1
-        """Topics' shares are remembered while the same waiting goes on."""
+        """Grows when shares start over; a topic's share counts within one epoch."""
         self.tickets = count(1)
-        self._timers: list[tuple[int, int, GateNode]] = []
-        """When each is due, the number of that arrangement, and who. Whoever shares no limit with
-        others goes when it is due: first come, first served."""
+        self._timers: list[tuple[int, int, Timed]] = []
+        """``(due at, number of the timer, node)``. A node that shares no limit with others goes
+        when its timer is due: first come, first served."""
         self._now_ns = 0
 
     def topic(self, owner: object = None) -> TopicGate:
@@ -66,8 +78,8 @@ class BrokerGate(GateNode):
         return topic
 
     def set_limit(self, limit: RateLimit | None, now_ns: int) -> None:
-        """Put the broker-wide limit in force, None for none. O(waiters) where the set of
-        limited dimensions changes."""
+        """Put the broker-wide limit in force; None for none. O(waiters) if the set of limited
+        dimensions changes."""
         changed = self._install(limit, now_ns)
         if changed:
             for topic in self.topics:
@@ -80,7 +92,7 @@ class BrokerGate(GateNode):
             self.arm(self, now_ns)
 
     def restart_shares(self) -> None:
-        """Everybody who waits begins anew, with the same share of the limit as it is now."""
+        """Start all shares over, equal, counted of the present limit."""
         self.epoch += 1
         self._restart_shares()
         for topic in self.topics:
@@ -91,8 +103,8 @@ class BrokerGate(GateNode):
         self.queue.restart(self.tickets)
 
     def next_wake_ns(self) -> int | None:
-        """When :meth:`pop_ready` is due; an instant in the past or present means at once, None
-        that nobody waits."""
+        """When :meth:`pop_ready` is due: at once if the instant is not in the future; None if
+        nothing waits."""
         if self.queue.waiting and not self.alarm:
             return self._now_ns
         timers = self._timers
@@ -101,8 +113,8 @@ class BrokerGate(GateNode):
         return timers[0][0] if timers else None
 
     def pop_ready(self, now_ns: int) -> WaiterGate | None:
-        """The next waiter in fair order that may send one entry now. Send and charge it before
-        the next call; None when there is none."""
+        """The next waiter in fair order that may send one entry now; None if there is none. Send
+        and charge the entry before the next call."""
         self._now_ns = now_ns
         timers = self._timers
         while timers and timers[0][0] <= now_ns:
@@ -122,14 +134,17 @@ class BrokerGate(GateNode):
                 return chosen
         return None
 
-    def arm(self, node: GateNode, at_ns: int) -> None:
-        """Wake ``node`` at that instant instead of any earlier arrangement."""
+    def wake(self, now_ns: int) -> None:
+        """Do nothing: :meth:`pop_ready` looks at the queue next."""
+
+    def arm(self, node: Timed, at_ns: int) -> None:
+        """Set the timer of ``node``, which replaces an earlier one."""
         node.alarm = alarm = next(self.tickets)
         heappush(self._timers, (at_ns, alarm, node))
 
     def join(self, topic: TopicGate, now_ns: int) -> None:
-        """Queue a topic by its share of the broker's limit. One that was away, because nobody
-        wanted anything of it or its own budget held it, re-joins at the present minimum."""
+        """Queue a topic by its share of the broker's limit. A topic that was away, because none of
+        its waiters wanted to send or its own budget held it, re-joins at the present minimum."""
         self._now_ns = now_ns
         if topic.away:
             topic.away = False
@@ -140,7 +155,7 @@ class BrokerGate(GateNode):
         self.queue.push(topic.share, topic.ticket, topic)
 
     def change_demand(self, step: int, now_ns: int) -> None:
-        """One waiter more (1) or less (-1) waits for shared budgets."""
+        """Count one waiter more (1) or less (-1) for the shared budgets."""
         self.demand += step
         if not self.demand:
             self.epoch += 1
@@ -150,13 +165,13 @@ class BrokerGate(GateNode):
             self._end_waiting(now_ns)
 
     def statistics(self, now_ns: int) -> GateStatistics:
-        """The broker-wide limit and who waits for it."""
+        """The broker-wide limit and its waiters."""
         waits = (wait for topic in self.topics for wait in topic.waits(now_ns))
         return self._gate_statistics(now_ns, self.demand, waits)
 
 
 class TopicGate(GateNode):
-    """One topic: its limit, and the turns of its waiters."""
+    """The gate of one topic, with the turns of its waiters."""
 
     __slots__ = (
         "away",
@@ -164,8 +179,8 @@ class TopicGate(GateNode):
         "broker_epoch",
         "demand",
         "epoch",
-        "kept",
         "queue",
+        "retired",
         "share",
         "shared",
         "shares_of",
@@ -177,15 +192,15 @@ class TopicGate(GateNode):
         super().__init__(Level.TOPIC, owner)
         self.broker = broker
         self.waiters: dict[WaiterGate, None] = {}
-        self.kept = RetiredGates()
-        """Those of ``waiters`` that closed while their windows still count."""
+        self.retired: RetiredGates[WaiterGate] = RetiredGates()
+        """The gates of ``waiters`` that closed while their windows still count."""
         self.queue: FairQueue[WaiterGate] = FairQueue()
         self.demand = 0
         """Waiters in the queue, and those just served."""
         self.epoch = 1
-        """Shares are remembered while the same waiting goes on."""
+        """Grows when shares start over; a waiter's share counts within one epoch."""
         self.share = 0
-        """Of the broker's limit."""
+        """Its share of the broker's limit."""
         self.broker_epoch = 0
         self.away = True
         """Whether it is out of the broker's turns."""
@@ -194,7 +209,7 @@ class TopicGate(GateNode):
         self.shared: tuple[Budget, ...] = broker.budgets
         """Budgets its waiters share: its own, then the broker's."""
         self.shares_of: tuple[Budget, ...] = broker.budgets
-        """Of which its waiters' shares are: its own, else the broker's."""
+        """The budgets that its waiters' shares count of: its own, else the broker's."""
 
     def waiter(self, owner: object = None) -> WaiterGate:
         """A new subscription or producer, without a limit of its own."""
@@ -203,7 +218,7 @@ class TopicGate(GateNode):
         return waiter
 
     def set_limit(self, limit: RateLimit | None, now_ns: int) -> None:
-        """Put the topic's limit in force, None for none."""
+        """Put the topic's limit in force; None for none."""
         if self._install(limit, now_ns):
             self.refresh_paths(now_ns)
         if not self.demand:
@@ -214,7 +229,7 @@ class TopicGate(GateNode):
             self.broker.arm(self, now_ns)
 
     def give_back(self, now_ns: int, messages: int, size_bytes: int) -> None:
-        """What was charged last was not handed over after all."""
+        """Take back the last charge: the entry was not handed over after all."""
         amounts = (messages, size_bytes)
         for budget in self.shared:
             budget.give_back(now_ns, amounts[budget.dimension])
@@ -223,14 +238,14 @@ class TopicGate(GateNode):
                 self.broker.arm(node, now_ns)
 
     def close(self, now_ns: int) -> None:
-        """The topic is deleted, with all its waiters. Not for unload: a budget must
-        outlive that (law 1.1), so keep the gate for when the topic is loaded again."""
+        """End the gate of a deleted topic and its waiters. An unloaded topic keeps its gate,
+        because a budget outlives an unload (law 1.1)."""
         for waiter in list(self.waiters):
             waiter.close(now_ns)
         self.broker.topics.pop(self, None)
 
     def refresh_paths(self, now_ns: int) -> None:
-        """The set of budgets above changed: write it down where it is read often."""
+        """Work out which budgets apply to the topic's waiters."""
         self.shared = self.budgets + self.broker.budgets
         for waiter in self.waiters:
             waiter.refresh_path(now_ns)
@@ -240,7 +255,7 @@ class TopicGate(GateNode):
             self.restart_shares()
 
     def restart_shares(self) -> None:
-        """Everybody who waits begins anew, with the same share."""
+        """Start all shares over, equal."""
         self.epoch += 1
         self._restart_shares()
         for waiter in self.waiters:
@@ -248,7 +263,7 @@ class TopicGate(GateNode):
         self.queue.restart(self.broker.tickets)
 
     def offer(self, now_ns: int) -> None:
-        """Its queue has somebody: go to the broker's queue, or wait for its own budget."""
+        """Join the broker's queue if a waiter is queued, or wait for the topic's own budget."""
         if self.ticket or self.alarm or not self.queue.waiting:
             return
         at_ns = self._refuse(now_ns)
@@ -261,7 +276,7 @@ class TopicGate(GateNode):
             self.broker.arm(self, now_ns)
 
     def wake(self, now_ns: int) -> WaiterGate | None:
-        """Its own budget was to release it now."""
+        """Handle the timer of its own budget."""
         if self.broker.budgets:
             self.offer(now_ns)  # one of many topics that share the broker's limit
             return None
@@ -274,8 +289,8 @@ class TopicGate(GateNode):
         self.broker.arm(self, at_ns)
 
     def choose(self, now_ns: int) -> WaiterGate | None:
-        """The topic is up: its next waiter, if its budgets let it go now. None hands the
-        turn on; the topic has then seen to its own return."""
+        """Take the turn: the topic's next waiter if its budgets allow an entry. None passes the
+        turn on; the topic has then arranged its return."""
         self.ticket = 0
         at_ns = self._refuse(now_ns)
         if at_ns > now_ns:
@@ -287,7 +302,7 @@ class TopicGate(GateNode):
         return None
 
     def charged(self, now_ns: int, messages: int, size_bytes: int) -> None:
-        """One of its waiters was served: count its share and queue again."""
+        """Count the share of a waiter that was served, and queue again."""
         broker = self.broker
         if broker.budgets:
             self.share += share_of(broker.budgets, messages, size_bytes)
@@ -296,7 +311,7 @@ class TopicGate(GateNode):
             self.offer(now_ns)
 
     def change_demand(self, step: int, now_ns: int) -> None:
-        """One waiter more (1) or less (-1) waits for shared budgets."""
+        """Count one waiter more (1) or less (-1) for the shared budgets."""
         self.demand += step
         self.broker.change_demand(step, now_ns)
         if not self.demand:
@@ -311,9 +326,9 @@ class TopicGate(GateNode):
             self._end_waiting(now_ns)
 
     def statistics(self, now_ns: int) -> GateStatistics:
-        """The topic's limit and who waits for it."""
+        """The topic's limit and its waiters."""
         return self._gate_statistics(now_ns, self.demand, self.waits(now_ns))
 
     def waits(self, now_ns: int) -> list[tuple[object, int]]:
-        """Owners in its queue and for how many nanoseconds each has wanted to send."""
+        """``(owner, nanoseconds since it wants to send)`` of each queued waiter."""
         return [(gate.owner, now_ns - gate.wanting_since_ns) for gate in self.queue.waiters()]

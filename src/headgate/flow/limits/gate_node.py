@@ -1,17 +1,13 @@
-"""What the three levels of the gate have in common: up to two budgets, one timer, figures."""
+"""The base of the gate's three levels: up to two budgets, one timer, figures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import nlargest
-from typing import TYPE_CHECKING
 
 from headgate.flow.limits.budget import Budget, BudgetStatistics
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
-
-if TYPE_CHECKING:
-    from headgate.flow.limits.waiter_gate import WaiterGate
 
 LARGEST_WAITERS = 5
 
@@ -20,9 +16,9 @@ LARGEST_WAITERS = 5
 class GateStatistics:
     """One level of one subject.
 
-    ``waiters`` subscriptions wait for it now, ``waiters_max`` at most since it was made, for
-    ``waiting_ns`` in all somebody did. ``largest_waiters``: owners of the subscriptions that want
-    to send for longest, with nanoseconds since each began.
+    ``waiters`` wait for it now, ``waiters_max`` is the largest number so far, and ``waiting_ns``
+    the time in which at least one waited. ``largest_waiters``: owners of the waiters that have
+    wanted to send for longest, with the nanoseconds since each began.
     """
 
     budgets: tuple[BudgetStatistics, ...]
@@ -33,7 +29,7 @@ class GateStatistics:
 
 
 class GateNode:
-    """What the three levels have in common: up to two budgets and one timer."""
+    """One level of one subject: up to two budgets and one timer."""
 
     __slots__ = ("_kept", "_level", "alarm", "budgets", "charged_ns", "owner", "waiters_max")
 
@@ -46,15 +42,11 @@ class GateNode:
         self.owner = owner
         self.waiters_max = 0
         self.charged_ns = 0
-        """Of publish limits: when anything was last charged."""
-
-    def wake(self, now_ns: int) -> WaiterGate | None:  # noqa: ARG002
-        """Its timer went off. Who may go now, unless it has to take its turn among others."""
-        return None
+        """When anything was last charged; kept for publish limits only."""
 
     def _install(self, limit: RateLimit | None, now_ns: int) -> bool:
-        """Put ``limit`` in force; whether the set of budgets changed. A budget whose limit is
-        removed is kept, so that the same limit set again finds its window as it was."""
+        """Put ``limit`` in force. Returns whether the set of budgets changed. A budget whose limit
+        is removed is kept, so that its window counts when the limit is set again."""
         active = []
         for dimension in Dimension:
             amount = None if limit is None else limit.amount(dimension)
@@ -76,23 +68,23 @@ class GateNode:
         return changed
 
     def forgive_raised(self, limit: RateLimit | None, now_ns: int) -> None:
-        """Of dimensions in which ``limit``, which is put in force next, is above the present one or
-        none, forgive debts: a raise or a removal of a publish limit releases at once (law 3.3), and
-        who sets another one afterwards does not find the old debt."""
+        """Forgive debts in dimensions in which the coming ``limit`` is higher than the present one,
+        or none: a raise or removal of a publish limit releases at once (law 3.3), and a limit that
+        is set afterwards finds no old debt."""
         for budget in self.budgets:
             amount = None if limit is None else limit.amount(budget.dimension)
             if amount is None or amount > budget.limit:
                 budget.forgive_debt(now_ns, self.charged_ns)
 
     def _restart_shares(self) -> None:
-        """Nobody waits: shares begin anew, and are of the limits as they are now."""
+        """Count shares of the present limits from now on: no waiter is left."""
         for budget in self._kept:
             if budget is not None:
                 budget.share_limit = budget.limit
 
     def _shares_drifted(self) -> bool:
-        """Whether messages and bytes weigh against each other more than twice as they did when
-        shares began."""
+        """Whether the weight of messages against bytes has more than doubled or halved since shares
+        began."""
         if len(self.budgets) < len(Dimension):
             return False
         messages, size = self.budgets
@@ -100,13 +92,12 @@ class GateNode:
         return now > 2 * before or before > 2 * now
 
     def is_clear(self, now_ns: int) -> bool:
-        """Whether nothing counts any more of what was delivered under its limits, past ones
-        included."""
+        """Whether nothing that was delivered under present or past limits counts any more."""
         return all(budget is None or budget.is_clear(now_ns) for budget in self._kept)
 
     def _refuse(self, now_ns: int) -> int:
-        """The instant at which its own budgets let the next entry go; ``now_ns`` if now. Those
-        that refuse know from here on that something waits for them."""
+        """The instant at which its own budgets allow the next entry; ``now_ns`` if now. Budgets
+        that refuse begin to count waiting time."""
         latest_ns = now_ns
         for budget in self.budgets:
             at_ns = budget.release_ns(now_ns)
@@ -125,7 +116,7 @@ class GateNode:
     def _gate_statistics(
         self, now_ns: int, waiters: int, waits: Iterable[tuple[object, int]]
     ) -> GateStatistics:
-        """``waits``: owner and how long it has wanted, of everybody who waits here."""
+        """``waits``: owner and waiting time of each waiter at this level."""
         figures = tuple(budget.statistics(now_ns) for budget in self.budgets)
         return GateStatistics(
             budgets=figures,

@@ -1,35 +1,46 @@
-"""Windows that outlive their subscription, so that leaving and coming back gains nothing (law 1.1).
+"""Gates that outlive their subscription, so that closing and reopening it gains nothing (law 1.1).
 
-A subscription that is deleted, unloaded or, as a reader, ends with its connection leaves its gate
-here for as long as anything that it delivered still counts. Who comes back by the same name gets it
-back. Readers get new names with every connection, so a new reader takes over the window of the
-reader that closed last: a topic never has more readers' windows than it had readers at once.
+A subscription that is deleted or unloaded, or a reader that disconnects, leaves its gate here for
+as long as anything that it delivered still counts. A subscription of the same name gets the gate
+back. Readers have a new name with every connection, so a new reader takes over the gate of the
+reader that closed last: a topic never has more gates of readers than it had readers at once.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from headgate.flow.limits.waiter_gate import WaiterGate
+from typing import Generic, Protocol, Self, TypeVar
 
 
-class RetiredGates:
-    """The gates of one topic's closed subscriptions, each while its window is not clear."""
+class Retirable(Protocol):
+    """What this module uses of a waiter's gate."""
+
+    owner: object
+
+    def leave(self, now_ns: int) -> None: ...
+    def is_clear(self, now_ns: int) -> bool: ...
+    def close(self, now_ns: int) -> None: ...
+    def renewed(self, now_ns: int) -> Self: ...
+
+
+GateT = TypeVar("GateT", bound=Retirable)
+
+
+class RetiredGates(Generic[GateT]):
+    """The gates of one topic's closed subscriptions, each until its window is clear."""
 
     __slots__ = ("_durable", "_readers")
 
     def __init__(self) -> None:
-        self._durable: dict[str, WaiterGate] = {}
-        self._readers: dict[str, WaiterGate] = {}
+        self._durable: dict[str, GateT] = {}
+        self._readers: dict[str, GateT] = {}
 
     def __len__(self) -> int:
         return len(self._durable) + len(self._readers)
 
-    def keep(self, name: str, gate: WaiterGate, now_ns: int, *, is_reader: bool) -> None:
-        """The subscription ``name`` is closed: keep its gate if it has delivered something that
-        still counts."""
-        self._give_up_clear(now_ns)
+    def keep(self, name: str, gate: GateT, now_ns: int, *, is_reader: bool) -> None:
+        """Keep the gate of the closed subscription ``name`` if something that it delivered still
+        counts."""
+        self._forget_clear(now_ns)
         gate.leave(now_ns)
         if gate.is_clear(now_ns):
             gate.close(now_ns)
@@ -37,10 +48,10 @@ class RetiredGates:
         gate.owner = None
         (self._readers if is_reader else self._durable)[name] = gate
 
-    def take(self, name: str, now_ns: int, *, is_reader: bool) -> WaiterGate | None:
-        """The gate for a new subscription: the one kept by its name, for a reader else that of
-        the reader closed last. None: it begins with an empty window."""
-        self._give_up_clear(now_ns)
+    def take(self, name: str, now_ns: int, *, is_reader: bool) -> GateT | None:
+        """The gate for a new subscription: the one of its name, or for a reader that of the reader
+        that closed last. None if the subscription begins with an empty window."""
+        self._forget_clear(now_ns)
         for kept in (self._durable, self._readers):
             if name in kept:
                 return kept.pop(name).renewed(now_ns)
@@ -48,8 +59,8 @@ class RetiredGates:
             return self._readers.popitem()[1].renewed(now_ns)
         return None
 
-    def _give_up_clear(self, now_ns: int) -> None:
-        """Forget those in whose windows nothing counts any more, oldest first."""
+    def _forget_clear(self, now_ns: int) -> None:
+        """Forget the gates whose windows are clear, oldest first."""
         for kept in (self._durable, self._readers):
             clear = []
             for name, gate in kept.items():

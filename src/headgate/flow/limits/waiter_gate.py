@@ -1,7 +1,7 @@
-"""One waiter at the gate: its own limit, its place among the others, its throttled events.
+"""A waiter's gate: the lowest of the three levels, where a subscription or producer asks to send.
 
-Of dispatch it is a subscription; of publishing a producer, which has no limit of its own. How an
-engine uses it, and where a waiter stands, is told in :mod:`headgate.flow.limits.gate`.
+A waiter is a subscription for dispatch limits and a producer, which has no own limit, for publish
+limits. :mod:`headgate.flow.limits.gate` shows how an engine uses it, and its states.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from headgate.flow.limits.gate import TopicGate
 
 CAUSE_SLACK_NS = 20 * NS_PER_MS
-"""Of two levels that both refuse, the outer one is named only if it holds for so much longer: the
-time between two slices of its pace is not a limit of its own."""
+"""If two levels refuse, the outer one is the cause only if it refuses for so much longer: the time
+between two slices of its pace limits nothing."""
 _IDLE, _ACTIVE, _DEFERRED, _CLAIMED, _HELD, _QUEUED = range(6)
 # The last two wait: state >= _HELD.
 
 
 class WaiterGate(GateNode):
-    """One subscription or producer: its own limit, its place among others, its throttled events."""
+    """The gate of one subscription or producer, with its throttled events."""
 
     __slots__ = (
         "_byte_budgets",
@@ -55,9 +55,9 @@ class WaiterGate(GateNode):
         self.limited = False
         """Whether any budget at any level applies; the engine skips the gate while it is False."""
         self.is_sole = False
-        """Whether it is one budget only: then nothing else can be what a wait is for."""
+        """Whether exactly one budget applies, which is then the cause of every wait."""
         self.exempt = False
-        """Whether it passes free and uncharged; see :meth:`set_exempt`."""
+        """Whether its entries pass without limit and charge; see :meth:`set_exempt`."""
         self.ticket = 0
         """Its place in its topic's queue."""
         self.wanting_since_ns = 0
@@ -72,7 +72,7 @@ class WaiterGate(GateNode):
         self._events: ThrottledEvents | None = None
         self._path: tuple[Budget, ...] = ()
         self._lost_ns: tuple[int, ...] = ()
-        """What each budget of the path had lost when this was last asked, or its wait began."""
+        """``lost_ns`` of each budget of the path at the last :meth:`late_ns`, or at the begin."""
         self._message_budgets: tuple[Budget, ...] = ()
         self._byte_budgets: tuple[Budget, ...] = ()
         self.refresh_path(0)
@@ -80,8 +80,8 @@ class WaiterGate(GateNode):
     # -- what the engine calls --------------------------------------------------------------
 
     def request(self, now_ns: int) -> Refusal | None:
-        """May the next entry go now? None: yes, send one and charge it. Otherwise this
-        subscription waits from now on, in its fair turn, and the refusal says for what."""
+        """Ask to send the next entry. None allows it: send one and charge it. A refusal names the
+        cause, and the waiter waits for its fair turn from now on."""
         state = self._state
         if state == _CLAIMED or not self.limited:
             return None
@@ -90,7 +90,7 @@ class WaiterGate(GateNode):
         refused = False
         for budget in self._path:
             if budget.in_window < budget.limit and not budget.paced:
-                continue  # what release_ns would say first; this loop is the hot one
+                continue  # as release_ns decides first; this loop is hot
             at_ns = budget.release_ns(now_ns)
             if at_ns > now_ns:
                 budget.refused_until_ns = at_ns
@@ -102,7 +102,7 @@ class WaiterGate(GateNode):
         return None
 
     def charge(self, now_ns: int, messages: int, size_bytes: int) -> None:
-        """An entry is handed to the connection: charge every budget that applies, at once."""
+        """Charge every budget that applies with an entry that is handed to the connection."""
         for budget in self._message_budgets:
             budget.charge(now_ns, messages)
         for budget in self._byte_budgets:
@@ -117,7 +117,7 @@ class WaiterGate(GateNode):
             topic.charged(now_ns, messages, size_bytes)
 
     def leave(self, now_ns: int) -> None:
-        """It no longer wants to send. Cheap and harmless when it did not wait."""
+        """Stop wanting to send. Cheap if the waiter did not wait."""
         state = self._state
         if state == _IDLE:
             return
@@ -135,15 +135,15 @@ class WaiterGate(GateNode):
             self.topic.offer(now_ns)
 
     def defer(self, now_ns: int) -> None:
-        """It may send, but its entry is not in memory: it keeps its turn and blocks nobody.
-        ``request`` again when the entry is there."""
+        """Give way until the entry is in memory, without losing the turn or blocking others. Call
+        ``request`` again then."""
         if self._state == _CLAIMED or self._state == _ACTIVE:
             self._state = _DEFERRED
             self.topic.offer(now_ns)
 
     def cause(self, now_ns: int) -> Refusal | None:
-        """What it waits for at present; right after ``pop_ready``, before the charge, what the
-        wait just ended was for: the limit that released last. None if it does not wait."""
+        """The limit that holds the waiter at present. Between ``pop_ready`` and the charge: the
+        limit that released last, for which it waited. None if it does not wait."""
         if self._state < _CLAIMED:
             return None
         if len(self._path) == 1:  # the usual case: there is nothing to choose
@@ -170,8 +170,8 @@ class WaiterGate(GateNode):
         return Refusal(named.level, named.dimension, latest_ns)
 
     def late_ns(self, cause: Refusal | None) -> int:
-        """For how much of its wait, since it began or this was last asked, the limit that is its
-        ``cause`` did not hold it: it allowed more, and who was to send came too late to use it."""
+        """For how much of the wait, since its begin or the last call, the limit that is the
+        ``cause`` would have allowed more, and the sender came too late to use it."""
         path, before = self._path, self._lost_ns
         lost = tuple([budget.lost_ns for budget in path])
         if cause is None or lost == before:
@@ -183,22 +183,22 @@ class WaiterGate(GateNode):
         return 0
 
     def refusing(self) -> tuple[Budget, ...]:
-        """The budgets that refused when its present wait began or later: each of them alone would
-        hold it."""
+        """The budgets that refused since the present wait began: each alone would hold the
+        waiter."""
         path, since_ns = self._path, self._waiting_since_ns
         if len(path) == 1 and path[0].refused_until_ns > since_ns:
             return path
         return tuple([budget for budget in path if budget.refused_until_ns > since_ns])
 
     def close(self, now_ns: int) -> None:
-        """Nobody comes back to it. Whoever may goes to ``topic.kept`` instead."""
+        """End for good. A gate whose subscription may return is retired instead."""
         self.leave(now_ns)
         self.topic.waiters.pop(self, None)
 
     # -- settings and figures ---------------------------------------------------------------
 
     def set_limit(self, limit: RateLimit | None, now_ns: int) -> None:
-        """Put its own limit in force, None for none."""
+        """Put the waiter's own limit in force; None for none."""
         self._clear_ns = -1
         if self._install(limit, now_ns):
             self.refresh_path(now_ns)
@@ -206,8 +206,8 @@ class WaiterGate(GateNode):
             self.topic.broker.arm(self, now_ns)
 
     def set_exempt(self, exempt: bool, now_ns: int) -> None:
-        """Let it pass free and uncharged, or no longer. One that waits is handed out by the next
-        ``pop_ready``."""
+        """Let entries pass without limit and charge, or no longer. The next ``pop_ready`` returns
+        the waiter if it waits."""
         self.exempt = exempt
         self.refresh_path(now_ns)
 
@@ -217,7 +217,7 @@ class WaiterGate(GateNode):
         return [[0, 0], [0, 0], [0, 0]] if self._events is None else self._events.counts
 
     def renewed(self, now_ns: int) -> WaiterGate:
-        """Itself, for another subscription: its windows as they are, its figures at 0."""
+        """This gate for another subscription, with its windows and with all figures at 0."""
         self._events = None
         self.waiters_max = 0
         for budget in self._kept:
@@ -226,21 +226,21 @@ class WaiterGate(GateNode):
         return self
 
     def settle(self, now_ns: int) -> None:
-        """Count the periods of a wait that still goes on."""
+        """Count the throttled events of the present wait so far."""
         if self._state >= _HELD:
             self._count_delay(now_ns)
 
     def statistics(self, now_ns: int) -> GateStatistics:
-        """Its own limit and whether it waits for it."""
+        """The waiter's own limit, and whether the waiter waits for it."""
         held = self._state == _HELD
         waits = [(self.owner, now_ns - self.wanting_since_ns)] if held else []
         return self._gate_statistics(now_ns, len(waits), waits)
 
-    # -- what the tree calls ----------------------------------------------------------------
+    # -- what the levels above call ----------------------------------------------------------------
 
     def refresh_path(self, now_ns: int) -> None:
-        """The set of budgets that apply to it changed. Whoever waited and has no limit any more is
-        handed out by the next ``pop_ready``."""
+        """Work out which budgets apply. The next ``pop_ready`` returns a waiter that waited and has
+        no limit any more."""
         if self._path:
             self.settle(now_ns)
         path = () if self.exempt else self.budgets + self.topic.shared
@@ -257,12 +257,12 @@ class WaiterGate(GateNode):
                 self._line_up(now_ns)
 
     def restart_share(self, epoch: int) -> None:
-        """Shares begin anew in its topic, with that number."""
+        """Start the share at 0, as all waiters of the topic do in this epoch."""
         if self._in_topic:
             self._share, self._epoch = 0, epoch
 
     def wake(self, now_ns: int) -> WaiterGate | None:
-        """Its own budget was to release it now."""
+        """Handle the timer of its own budget."""
         if self.exempt or not self.topic.shared:
             return self.choose(now_ns)
         at_ns = self._refuse(now_ns)
@@ -273,7 +273,7 @@ class WaiterGate(GateNode):
         return None
 
     def choose(self, now_ns: int) -> WaiterGate | None:
-        """It is its turn: itself, or None if its own budget holds it (then it is held)."""
+        """Take the turn: itself, or None if its own budget still refuses."""
         self._turn = self.ticket
         self.ticket = 0
         if self.budgets and self._clear_ns != now_ns and not self.exempt:
@@ -281,7 +281,7 @@ class WaiterGate(GateNode):
             if at_ns > now_ns:
                 self._hold(now_ns, at_ns)
                 return None
-        # Without a limit nobody tells it what is sent: it goes and is idle.
+        # Without a limit nothing is charged, so there is no later step: idle.
         self._state = _CLAIMED if self._path else _IDLE
         self._count_delay(now_ns)
         return self
@@ -289,7 +289,7 @@ class WaiterGate(GateNode):
     # -- waiting ----------------------------------------------------------------------------
 
     def _others_first(self) -> bool:
-        """Whether somebody who waits for a shared budget goes before it."""
+        """Whether another waiter of a shared budget has the earlier turn."""
         topic = self.topic
         broker = topic.broker
         queue = topic.queue
@@ -300,7 +300,7 @@ class WaiterGate(GateNode):
         return topic.away or broker.queue.precedes(topic.share)
 
     def _wait(self, now_ns: int) -> Refusal | None:
-        """It may not go now; every budget that refuses has noted until when."""
+        """Begin to wait. Every budget that refuses has its ``refused_until_ns`` set."""
         if self._state == _IDLE:
             self.wanting_since_ns = now_ns
         self._waiting_since_ns = now_ns
@@ -323,10 +323,10 @@ class WaiterGate(GateNode):
         self.topic.broker.arm(self, at_ns)
 
     def _line_up(self, now_ns: int) -> None:
-        """Its own budget lets it go: wait for its turn at the shared ones."""
+        """Wait for a turn at the shared budgets: its own budget allows the entry."""
         topic = self.topic
         self._state = _QUEUED
-        # Whoever calls this has just asked the own budgets; a claim in the same instant need not.
+        # The caller has just asked the own budgets; a claim in the same instant need not.
         self._clear_ns = now_ns
         if self.exempt or not topic.shared:
             topic.broker.arm(self, now_ns)
@@ -350,7 +350,7 @@ class WaiterGate(GateNode):
             self.topic.change_demand(-1, now_ns)
 
     def _count_delay(self, now_ns: int) -> None:
-        """Events of the wait so far, for each limiter that refused during it."""
+        """Count events of the wait so far, for each limiter that refused."""
         since_ns = self._waiting_since_ns
         for budget in self._path:
             until_ns = budget.refused_until_ns

@@ -12,7 +12,7 @@ LIMIT = RateLimit(10, None)
 
 def opened(topic: TopicGate, name: str, now_ns: int, *, is_reader: bool) -> WaiterGate:
     """The gate of a subscription that comes (back), as the engine makes it."""
-    gate = topic.kept.take(name, now_ns, is_reader=is_reader) or topic.waiter()
+    gate = topic.retired.take(name, now_ns, is_reader=is_reader) or topic.waiter()
     gate.set_limit(LIMIT, now_ns)
     return gate
 
@@ -32,18 +32,18 @@ def test_who_comes_back_by_its_name_finds_its_window() -> None:
     for is_reader in (False, True):
         gate = opened(topic, "s", 0, is_reader=is_reader)
         gate.charge(0, 7, 7)
-        topic.kept.keep("s", gate, 0, is_reader=is_reader)
+        topic.retired.keep("s", gate, 0, is_reader=is_reader)
         again = opened(topic, "s", NS_PER_S // 2, is_reader=False)
         assert room(again, NS_PER_S // 2) == 3
         again.close(NS_PER_S // 2)
-    assert len(topic.kept) == 0
+    assert len(topic.retired) == 0
 
 
 def test_another_subscription_begins_with_an_empty_window() -> None:
     topic = BrokerGate().topic()
     gate = opened(topic, "s", 0, is_reader=False)
     assert room(gate, 0) == 10
-    topic.kept.keep("s", gate, 0, is_reader=False)
+    topic.retired.keep("s", gate, 0, is_reader=False)
     assert room(opened(topic, "other", 1, is_reader=False), 1) == 10
     assert room(opened(topic, "reader-1", 1, is_reader=True), 1) == 10
 
@@ -53,8 +53,8 @@ def test_a_new_reader_takes_over_the_window_of_one_that_closed() -> None:
     one, two = (opened(topic, name, 0, is_reader=True) for name in ("reader-1", "reader-2"))
     one.charge(0, 4, 4)
     two.charge(0, 9, 9)
-    topic.kept.keep("reader-1", one, 1, is_reader=True)
-    topic.kept.keep("reader-2", two, 2, is_reader=True)
+    topic.retired.keep("reader-1", one, 1, is_reader=True)
+    topic.retired.keep("reader-2", two, 2, is_reader=True)
     newcomers = [opened(topic, f"new-{number}", 3, is_reader=True) for number in range(3)]
     assert [room(gate, 3) for gate in newcomers] == [1, 6, 10]
 
@@ -66,7 +66,7 @@ def test_it_begins_with_figures_of_its_own() -> None:
     assert gate.request(NS_PER_MS) is not None
     gate.settle(100 * NS_PER_MS)
     assert gate.throttled_events[0][0] == 1
-    topic.kept.keep("s", gate, 200 * NS_PER_MS, is_reader=False)
+    topic.retired.keep("s", gate, 200 * NS_PER_MS, is_reader=False)
     again = opened(topic, "s", 300 * NS_PER_MS, is_reader=False)
     assert again.throttled_events == [[0, 0], [0, 0], [0, 0]]
     statistics = again.statistics(300 * NS_PER_MS)
@@ -79,19 +79,19 @@ def test_it_begins_with_figures_of_its_own() -> None:
 def test_what_counts_no_more_is_not_kept() -> None:
     topic = BrokerGate().topic()
     unused = opened(topic, "unused", 0, is_reader=False)
-    topic.kept.keep("unused", unused, 0, is_reader=False)
+    topic.retired.keep("unused", unused, 0, is_reader=False)
     free = topic.waiter()
     free.charge(0, 5, 5)
-    topic.kept.keep("free", free, 0, is_reader=False)
-    assert len(topic.kept) == 0
+    topic.retired.keep("free", free, 0, is_reader=False)
+    assert len(topic.retired) == 0
     used = opened(topic, "used", 0, is_reader=False)
     used.charge(0, 1, 1)
-    topic.kept.keep("used", used, 0, is_reader=False)
-    assert len(topic.kept) == 1
-    assert topic.kept.take("another", NS_PER_S // 2, is_reader=False) is None
-    assert len(topic.kept) == 1
-    assert topic.kept.take("used", 2 * NS_PER_S, is_reader=False) is None
-    assert len(topic.kept) == 0
+    topic.retired.keep("used", used, 0, is_reader=False)
+    assert len(topic.retired) == 1
+    assert topic.retired.take("another", NS_PER_S // 2, is_reader=False) is None
+    assert len(topic.retired) == 1
+    assert topic.retired.take("used", 2 * NS_PER_S, is_reader=False) is None
+    assert len(topic.retired) == 0
     assert not topic.waiters
 
 
@@ -99,6 +99,6 @@ def test_a_debt_is_kept_until_it_is_paid() -> None:
     topic = BrokerGate().topic()
     gate = opened(topic, "s", 0, is_reader=False)
     gate.charge(0, 35, 35)
-    topic.kept.keep("s", gate, 0, is_reader=False)
+    topic.retired.keep("s", gate, 0, is_reader=False)
     again = opened(topic, "s", 2 * NS_PER_S + 1, is_reader=False)
     assert room(again, 2 * NS_PER_S + 1) == 0
