@@ -16,7 +16,7 @@ entries that were lost are never used again: the topic's next entry opens a new 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 from headgate.base.errors import StorageError, invariant
 from headgate.fs.api import Fs, Lock, Space
@@ -24,6 +24,7 @@ from headgate.ledger.errors import LogFailedError, LogFullError
 from headgate.ledger.format.directory import adopt, lock_directory
 from headgate.ledger.format.identity import Identity, write_identity
 from headgate.ledger.format.records import ENTRY_HEAD_BYTES, STAMP_BYTES, segment_name
+from headgate.ledger.index.cursors import CursorState
 from headgate.ledger.index.receive_time_bound import ReceiveTimeBound
 from headgate.ledger.index.state import LogState
 from headgate.ledger.index.topic_log import NumberedTopic, TopicLog
@@ -34,12 +35,15 @@ from headgate.ledger.space.capacity import check_capacity, no_space_to_begin
 from headgate.ledger.space.maintenance import Job, Maintenance
 from headgate.ledger.statistics import LogStatistics
 from headgate.ledger.write.batch import Batch
+from headgate.ledger.write.control_records import ControlRecords
+from headgate.ledger.write.health import LogHealth
+from headgate.ledger.write.rollover import LedgerRollover
 from headgate.ledger.write.staging import Staging
 from headgate.ledger.write.writer import LogWriter
 
 
-class CommitLog(Staging):
-    """One log for all topics of a broker. See the module's docstring for who may call what."""
+class CommitLog:
+    """One log for all topics of a broker."""
 
     def __init__(
         self,
@@ -51,14 +55,34 @@ class CommitLog(Staging):
         lock: Lock,
     ) -> None:
         """For :meth:`open` only."""
-        super().__init__(settings, state, writer)
         self._fs = fs
         self._directory = directory
+        self._settings = settings
+        self._state = state
+        self._writer = writer
         self._lock = lock
+        self._health = LogHealth()
         self._reader = LogReader(fs, directory)
+        rollover = LedgerRollover(settings, state)
+        self._staging = staging = Staging(settings, state, writer, rollover, self._health)
+        self._controls = controls = ControlRecords(state, staging, self._health)
         self._maintenance = Maintenance(
-            self, state, writer, fs, directory, settings, self._reader.forget
+            staging, controls, self._health, state, writer, settings, self._reader.forget
         )
+        # One part serves each of these alone, so a call goes there directly.
+        self.topic = state.topic
+        self.cursors_of = state.cursors_of
+        self.ledger_is_over = rollover.is_due
+        self.roll_ledger = rollover.roll
+        self.stage_entry = staging.stage_entry
+        self.active_segment = staging.active_segment
+        self.create_cursor = controls.create_cursor
+        self.delete_cursor = controls.delete_cursor
+        self.stage_acks = controls.stage_acks
+        self.stage_trim = controls.stage_trim
+        self.accept_damage = controls.accept_damage
+        self.seal_batch = staging.seal_batch
+        self.write_batch = writer.write_batch
 
     @classmethod
     def open(
@@ -107,7 +131,8 @@ class CommitLog(Staging):
             lock.release()
             raise
         log = cls(fs, directory, settings, state, writer, lock)
-        log._set_full(full=not ready)
+        if not ready:
+            log._health.disk_full()
         return log
 
     @property
@@ -121,6 +146,70 @@ class CommitLog(Staging):
         Raises :class:`StorageError`; the log goes on as before.
         """
         write_identity(self._fs, self._directory, identity)
+
+    # Health and content --------------------------------------------------------------------
+
+    @property
+    def full(self) -> bool:
+        """Whether the disk is full: the log takes no entry, everything else goes on."""
+        return self._health.is_full
+
+    @property
+    def failed(self) -> LogFailedError | None:
+        """Why nothing is stored until a restart; None while the log works."""
+        return self._health.failure
+
+    @property
+    def has_deferred(self) -> bool:
+        """Whether acknowledgements, cursors or trims wait for room outside of all batches.
+
+        The log stages them when a segment has room for them.
+        """
+        return self._controls.has_deferred
+
+    @property
+    def staged_records(self) -> int:
+        """Records staged and not yet in a sealed batch."""
+        return self._staging.staged_records
+
+    @property
+    def staged_bytes(self) -> int:
+        """Bytes of the staged records, headers included."""
+        return self._staging.staged_bytes
+
+    def cursors(self) -> Iterable[CursorState]:
+        """All cursors, oldest first."""
+        return self._state.cursors.values()
+
+    def adopt_topic(self, number: int, other: TopicLog) -> TopicLog:
+        """Begin a topic where one of another log begins, without its entries and ledgers.
+
+        Its number must be new to this log, and ids of ledgers stay unique in it.
+        """
+        state = self._state
+        invariant(number not in state.topics, f"topic {number} is in this log already")
+        topic = state.topic(number)
+        topic.restart_at(other.first, other.totals(other.first))
+        topic.first = other.first
+        ids = [ledger_id for ledger_id, _, _ in other.ledger_rows()]
+        state.next_ledger_id = max(state.next_ledger_id, *(i + 1 for i in ids), 1)
+        return topic
+
+    def drop_topic(self, number: int) -> None:
+        """Forget a topic and its cursors. Its number must never be used again.
+
+        Nothing is logged: the metadata says which topics exist.
+        """
+        topic = self._state.topics.pop(number, None)
+        if topic is None:
+            return
+        self._state.release_runs(topic.segments())
+        cursors = self._state.cursors_of(number)
+        for cursor in cursors:
+            self._state.drop_cursor(cursor.cursor_id)
+        self._controls.forget_topic(number, cursors)
+
+    # Opening and closing --------------------------------------------------------------------
 
     def close(self) -> None:
         """Store what is staged, checkpoint, and let go of the directory. Blocks.
@@ -163,19 +252,41 @@ class CommitLog(Staging):
                     return  # everything is stored; the next start replays it
                 self.finish_job(job)
 
-    # Batches: what maintenance has to know about them ---------------------------------------
+    # Batches --------------------------------------------------------------------------------
 
     def complete(self, batch: Batch) -> list[TopicLog]:
         """The batch is durable: its entries become visible. Returns the topics that got some."""
-        touched = super().complete(batch)
+        touched = self._staging.complete(batch)
+        self._controls.stage_deferred()
         self._maintenance.records_since += batch.records
         self._maintenance.bytes_since += batch.size_bytes
         return touched
 
     def fail(self, batch: Batch, error: StorageError) -> None:
-        """As :meth:`Staging.fail`; a checkpoint that waits for lost records starts over."""
-        super().fail(batch, error)
-        self._maintenance.rewound(self.active_segment())
+        """The batch is not durable: its entries, and all staged after them, are gone.
+
+        If ``error`` is retryable, acknowledgements, cursors and trims of the batch are staged again
+        as far as there is room (see :attr:`has_deferred`), and a :class:`LogFullError` makes the
+        log :attr:`full`. Otherwise the log is :attr:`failed`.
+        """
+        lost = self._staging.fail(batch)
+        if not error.retryable:
+            self._health.fail(error)
+        else:
+            if isinstance(error, LogFullError):
+                self._health.disk_full()
+            self._controls.defer(lost)
+            self._controls.stage_deferred()
+        self._maintenance.rewound(self._staging.active_segment())
+
+    def commit(self, batch: Batch) -> list[TopicLog]:
+        """Write and complete in one call, for callers that may block (tests, :meth:`close`)."""
+        try:
+            self.write_batch(batch)
+        except StorageError as error:
+            self.fail(batch, error)
+            raise
+        return self.complete(batch)
 
     # Reading --------------------------------------------------------------------------------
 
@@ -188,7 +299,7 @@ class CommitLog(Staging):
         no more than one extent holds. Add topic numbers to ``wanted_topics`` of the plan to get
         their entries in the extent too.
         """
-        topic = self._topics[handle.number]
+        topic = self._state.topics[handle.number]
         invariant(topic.first <= ordinal < topic.end, "a read of an entry that is not there")
         segment, run_end = topic.run_of(ordinal)
         end = min(run_end, ordinal + max(count_max, 1))
@@ -250,8 +361,8 @@ class CommitLog(Staging):
         """While ``leave``, the log is :attr:`full` and makes no segment: another one, for which
         the disk has no room, gets what becomes free."""
         self._maintenance.leaves_room = leave
-        if leave and self.failed is None:
-            self._set_full(full=True)
+        if leave:
+            self._health.disk_full()
 
     def maintenance_due(self) -> bool:
         """Whether :meth:`maintenance_step` has something to do now."""
@@ -266,24 +377,18 @@ class CommitLog(Staging):
         """
         if self.failed is not None:
             return None
-        was_full = self.full
-        job = self._maintenance.step()
-        if was_full and not self.full:
-            self._set_full(full=False)
-        return job
+        return self._maintenance.step()
 
     def finish_job(self, job: Job, error: StorageError | None = None) -> None:
         """A job has ended, with ``error`` when it failed."""
         self._maintenance.finish(job, error)
         if isinstance(error, LogFailedError):
-            self.failed = error
-            self._limit = -1
+            self._health.fail(error)
             return
         if isinstance(error, LogFullError) and job.name == "prepare":
-            self.full = True
+            self._health.disk_full()
         if self.failed is None:
-            self._set_full(full=self.full)
-            self._stage_deferred()
+            self._controls.stage_deferred()
 
     def run_maintenance(self) -> None:
         """Do everything that is due, in this thread, for callers that may block."""
@@ -309,10 +414,10 @@ class CommitLog(Staging):
             log_bytes=sum(info.data_end for info in segments),
             staged_records=self.staged_records,
             staged_bytes=self.staged_bytes,
-            batches=self._batches,
-            records=self._records,
-            bytes_written=self._bytes,
-            batches_failed=self._failures,
+            batches=self._staging.batches,
+            records=self._staging.records,
+            bytes_written=self._staging.size_bytes,
+            batches_failed=self._staging.batches_failed,
             checkpoints=self._maintenance.checkpoints,
             segments_deleted=self._maintenance.segments_deleted,
             replayed_records=self._state.replayed_records,

@@ -15,7 +15,7 @@ from headgate.base.errors import CorruptionError, HeadgateError, StorageError, i
 from headgate.base.units import MIB
 from headgate.ledger.commit_log import CommitLog
 from headgate.ledger.index.topic_log import TopicLog
-from headgate.ledger.write.staging import LEDGERS_GIVEN
+from headgate.ledger.write.rollover import LEDGERS_GIVEN
 
 COPY_BYTES: Final = 4 * MIB
 COPY_ENTRIES: Final = 4_096

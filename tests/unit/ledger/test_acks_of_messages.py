@@ -149,7 +149,7 @@ def test_what_is_held_while_the_disk_is_full_is_stored_whole(is_new: bool) -> No
     log.run_maintenance()
     fs.capacity_bytes = fs.used_bytes()
     while not log.full:
-        log.roll()
+        log._staging.roll()
         job = log.maintenance_step()
         assert job is not None
         with pytest.raises(StorageError) as caught:

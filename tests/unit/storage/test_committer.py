@@ -153,7 +153,7 @@ async def test_a_disk_that_fails_under_maintenance_ends_storing_too(world: World
     consumer = await client.subscribe(TOPIC, "s")
     position = await (await client.producer(TOPIC)).send(b"x")
     world.disk.plan = fail_on("sync")
-    world.broker.log.roll()
+    world.broker.log._staging.roll()
     while world.broker.log.failed is None:
         world.broker.logs.run_maintenance()
         await asyncio.sleep(0.01)

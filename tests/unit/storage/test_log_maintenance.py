@@ -31,9 +31,9 @@ async def test_segments_are_sealed_as_they_fill(world: World) -> None:
 @played(ledger=SMALL)
 async def test_a_job_that_fails_is_done_again(world: World) -> None:
     maintenance = world.broker.logs.main.maintenance
-    world.broker.log.roll()
+    world.broker.log._staging.roll()
     await publish(world, 1)
-    world.broker.log.roll()
+    world.broker.log._staging.roll()
     world.lanes[0].fail_next(StorageError("hiccup", retryable=True))
     maintenance.run()
     await asyncio.sleep(3)

@@ -156,7 +156,7 @@ async def test_on_a_full_disk_it_takes_nothing_that_becomes_free(world: World) -
     telemetry = world.broker.logs.telemetry
     assert telemetry is not None
     await publish_windows(world, 1)
-    world.broker.log._set_full(full=True)
+    world.broker.log._health.disk_full()
     world.fs.capacity_bytes = world.fs.used_bytes()
     telemetry.log.leave_room(leave=True)
     before = files(world, TELEMETRY_DIRECTORY)

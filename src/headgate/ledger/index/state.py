@@ -88,6 +88,10 @@ class LogState:
                 del self.topic_cursors[cursor.topic_number]
         return cursor
 
+    def cursors_of(self, topic_number: int) -> list[CursorState]:
+        """The cursors of a topic, oldest first."""
+        return [*self.topic_cursors.get(topic_number, {}).values()]
+
     def last_batch_before(self, segment: int) -> int:
         """Number of the last durable batch before a segment."""
         for other in reversed(self.segments.values()):

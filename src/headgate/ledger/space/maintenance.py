@@ -8,23 +8,24 @@ A segment that is pinned by little live data stays as it is: rewriting it is not
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
 from headgate.base.errors import StorageError
-from headgate.fs.api import Fs
 from headgate.ledger.errors import LogFullError
-from headgate.ledger.format.records import checkpoint_names, segment_name
-from headgate.ledger.index.checkpoint import CheckpointBuilder, Counters
+from headgate.ledger.format.records import segment_name
+from headgate.ledger.index.checkpoint import CheckpointBuilder
 from headgate.ledger.index.footer import FooterBuilder
 from headgate.ledger.index.state import LogState, SegmentInfo
 from headgate.ledger.index.topic_log import TopicLog
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.space.hole_punching import WASTE_PART, HoleFinder, holes
+from headgate.ledger.write.control_records import ControlRecords
+from headgate.ledger.write.health import LogHealth
+from headgate.ledger.write.staging import Staging
 from headgate.ledger.write.writer import LogWriter
 
 _MAKING_ROOM: Final = ("seal", "checkpoint", "reserve")
@@ -45,51 +46,25 @@ class Job:
     """For the log only."""
 
 
-class MaintenanceHost(Protocol):
-    """What maintenance asks of the log."""
-
-    full: bool
-
-    def active_segment(self) -> int:
-        """The segment that the next record goes to."""
-
-    def settled_segment(self) -> int:
-        """The first segment that may still get records."""
-
-    def roll(self) -> int:
-        """Send the next record to a new segment; returns the first one without records."""
-
-    def counters(self) -> Counters:
-        """The numbers that are used next."""
-
-    def stage_acks(self, cursor_id: int) -> None:
-        """Stage what changed in a cursor's acknowledgements."""
-
-    def last_staged(self) -> int:
-        """The number of the batch that holds the last staged record."""
-
-    def is_durable(self, number: int) -> bool:
-        """Whether everything staged up to a batch number is durable."""
-
-
 class Maintenance:
     """Decides what is due and builds it slice by slice."""
 
     def __init__(
         self,
-        host: MaintenanceHost,
+        staging: Staging,
+        controls: ControlRecords,
+        health: LogHealth,
         state: LogState,
         writer: LogWriter,
-        fs: Fs,
-        directory: str,
         settings: LedgerSettings,
         forget: Callable[[int], None],
     ) -> None:
-        self._host = host
+        """``forget`` closes the open file of a segment that is deleted."""
+        self._staging = staging
+        self._controls = controls
+        self._health = health
         self._state = state
         self._writer = writer
-        self._fs = fs
-        self._directory = directory
         self._settings = settings
         self._forget = forget
         self._job: Job | None = None
@@ -122,7 +97,7 @@ class Maintenance:
         """Whether :meth:`step` has something to do now."""
         if self._job is not None or self._resting:
             return False
-        if not self._host.full and self._to_prepare() is not None:
+        if not self._health.is_full and self._to_prepare() is not None:
             return True
         if self._make_way or self._to_seal() is not None or self._to_delete() is not None:
             return True
@@ -131,8 +106,8 @@ class Maintenance:
         if self._target is None:
             return self._checkpoint_wanted()
         if self._awaited is not None:
-            return self._host.is_durable(self._awaited)
-        return self._host.settled_segment() >= self._target
+            return self._is_durable(self._awaited)
+        return self._staging.settled_segment() >= self._target
 
     def step(self, *, force_checkpoint: bool = False) -> Job | None:
         """Do a slice of what is due; a returned job has to be run and finished."""
@@ -141,21 +116,21 @@ class Maintenance:
         self._resting = False
         if self._make_way:
             return self._start_make_way()
-        if self._host.full and (dead := self._to_delete()) is not None:
+        if self._health.is_full and (dead := self._to_delete()) is not None:
             return self._start_delete(dead)
         prepare = self._to_prepare()
-        if prepare is not None and not self._host.full:
+        if prepare is not None and not self._health.is_full:
             return self._start_prepare(prepare)
         seal = self._to_seal()
         if seal is not None:
             return self._step_seal(seal)
         if self._target is None and (force_checkpoint or self._checkpoint_wanted()):
-            spare = self._host.active_segment() + 1
-            if self._host.full and not self._writer.has(spare):
+            spare = self._staging.active_segment() + 1
+            if self._health.is_full and not self._writer.has(spare):
                 return self._start_reserve(spare)
-            self._target = self._host.roll()
+            self._target = self._staging.roll()
             self.records_since = self.bytes_since = 0
-        if self._target is not None and self._host.settled_segment() >= self._target:
+        if self._target is not None and self._staging.settled_segment() >= self._target:
             job = self._step_checkpoint(self._target)
             if job is not None or self._awaited is None:
                 return job
@@ -165,10 +140,10 @@ class Maintenance:
         worn = self._to_punch()
         if worn is not None:
             return self._step_punch(worn)
-        if self._host.full and not self.leaves_room:
+        if self._health.is_full and not self.leaves_room:
             if prepare is not None:
                 return self._start_prepare(prepare)
-            self._host.full = False
+            self._health.room_found()
         return None
 
     def finish(self, job: Job, error: StorageError | None) -> None:
@@ -201,7 +176,7 @@ class Maintenance:
     def rewound(self, active_segment: int) -> None:
         """The log took back records: a checkpoint that waits for a later segment starts over."""
         if self._awaited is not None:
-            self._awaited = self._host.last_staged()
+            self._awaited = self._staging.last_staged()
         if self._target is not None and self._target > active_segment:
             self._target = None
             self.records_since = self._settings.checkpoint_records
@@ -211,7 +186,7 @@ class Maintenance:
         return job
 
     def _to_prepare(self) -> int | None:
-        wanted = self._host.active_segment()
+        wanted = self._staging.active_segment()
         for segment in (wanted, wanted + 1):
             if not self._writer.is_whole(segment):
                 return segment
@@ -219,7 +194,7 @@ class Maintenance:
 
     def _start_prepare(self, segment: int) -> Job:
         def done() -> None:
-            self._host.full = False
+            self._health.room_found()
 
         return self._start(Job("prepare", segment, lambda: self._writer.prepare(segment), done))
 
@@ -231,11 +206,11 @@ class Maintenance:
     def _start_make_way(self) -> Job:
         """The disk is too full to seal or checkpoint, and so to delete: use the spare segment, or
         what is left of the one that is being written."""
-        active = self._host.active_segment()
+        active = self._staging.active_segment()
 
         def done() -> None:
             self._make_way = False
-            self._host.full = True
+            self._health.disk_full()
 
         if self._writer.has(active + 1):
             run = partial(self._writer.discard, active + 1)
@@ -244,7 +219,7 @@ class Maintenance:
 
     def _to_seal(self) -> int | None:
         for segment in self._state.unsealed:
-            return segment if segment < self._host.settled_segment() else None
+            return segment if segment < self._staging.settled_segment() else None
         return None
 
     def _added(self, numbers: Iterator[int], add: Callable[[TopicLog], None]) -> bool:
@@ -307,15 +282,15 @@ class Maintenance:
             else:
                 cursor = self._state.cursors.get(key)
                 if cursor is not None:
-                    self._host.stage_acks(key)
+                    self._controls.stage_acks(key)
                     builder.add_cursor(cursor)
         if some:
             return None
         if self._awaited is None:
-            self._awaited = self._host.last_staged()
-        if not self._host.is_durable(self._awaited):
+            self._awaited = self._staging.last_staged()
+        if not self._is_durable(self._awaited):
             return None
-        builder.add_counters(self._host.counters())
+        builder.add_counters(self._staging.counters())
         last_batch = builder.last_batch
 
         def done() -> None:
@@ -326,14 +301,8 @@ class Maintenance:
             self._hole_waits.clear()
             self.checkpoints += 1
 
-        return self._start(Job("checkpoint", target, lambda: self._write_checkpoint(builder), done))
-
-    def _write_checkpoint(self, builder: CheckpointBuilder) -> None:
-        try:
-            builder.write(self._fs, self._directory)
-        except OSError as error:
-            doing = f"writing {checkpoint_names(builder.segment)[0]}"
-            raise self._writer.refused(error, doing) from error
+        run = partial(self._writer.store_checkpoint, builder)
+        return self._start(Job("checkpoint", target, run, done))
 
     def _to_delete(self) -> int | None:
         if not self._state.check_dead:
@@ -393,16 +362,7 @@ class Maintenance:
         return self._start(Job("punch", segment, run, done))
 
     def _start_delete(self, segment: int) -> Job:
-        path = f"{self._directory}/{segment_name(segment)}"
         self._state.orphans.log(segment, segment_name(segment), "is deleted")
-
-        def run() -> None:
-            try:
-                with contextlib.suppress(FileNotFoundError):
-                    self._fs.remove(path)
-                self._fs.sync_directory(self._directory)
-            except OSError as error:
-                raise self._writer.refused(error, f"deleting {path}") from error
 
         def done() -> None:
             self._state.segments.pop(segment, None)
@@ -410,4 +370,7 @@ class Maintenance:
             self._forget(segment)
             self.segments_deleted += 1
 
-        return self._start(Job("delete", segment, run, done))
+        return self._start(Job("delete", segment, partial(self._writer.delete, segment), done))
+
+    def _is_durable(self, number: int) -> bool:
+        return not self._controls.has_deferred and self._staging.is_durable(number)

@@ -1,156 +1,87 @@
-"""The loop side of the log: records are staged into chunks, chunks are sealed into batches.
+"""The open batch: records are staged into chunks, chunks are sealed into batches.
 
-Where a record will lie is decided when it is staged: the offset goes into the topic's index at
-once, so that completing a batch costs one step per topic and none per entry. A batch that fails is
-taken back as a whole, with everything staged after it.
+The position of a record is decided when it is staged: its offset enters the topic's index at once,
+so that completing a batch costs one step per topic and none per entry. A batch that fails is taken
+back as a whole, with everything staged after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from itertools import chain
-from typing import Final
 
-from headgate.base.ack_set import AckSet
-from headgate.base.errors import StorageError, invariant
-from headgate.ledger.errors import LogFailedError, LogFullError
+from headgate.base.errors import invariant
 from headgate.ledger.format.records import (
-    ACCEPT,
     BATCH,
     BATCH_MAGIC,
     BATCH_RECORD_BYTES,
     CRC,
-    CURSOR_ID,
     ENTRY_FIXED_BYTES,
     ENTRY_HEAD_BYTES,
     ENTRY_REST,
-    KIND_ACCEPT,
-    KIND_ACKS,
     KIND_BATCH,
-    KIND_CREATE,
-    KIND_DELETE,
     KIND_ENTRY,
     KIND_RUN,
     KIND_TRIM,
-    ORDINALS,
     PREFIX_BYTES,
     RECORD_VERSION,
     RUN,
     RUN_RECORD_BYTES,
     SEGMENT_HEADER_BYTES,
-    TRIM,
     U32_MASK,
     crc32c,
     crc32c_extend,
     record,
 )
 from headgate.ledger.index.checkpoint import Counters
-from headgate.ledger.index.cursors import CursorState, encode_cursor
 from headgate.ledger.index.state import LogState
 from headgate.ledger.index.topic_log import NumberedTopic, TopicLog
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.write.batch import Batch, Chunk
-from headgate.ledger.write.deferred_controls import Control, DeferredControls
+from headgate.ledger.write.deferred_controls import Control
+from headgate.ledger.write.health import LogHealth
+from headgate.ledger.write.rollover import LedgerRollover
 from headgate.ledger.write.writer import LogWriter
 
 _ENTRY_ROOM = ENTRY_HEAD_BYTES + RUN_RECORD_BYTES
 """What an entry may need beside its body."""
-LEDGERS_GIVEN: Final = 1 << 62
-"""As a topic's ``ledger_limit``: its ledgers are opened by somebody else."""
-_LEDGER_RECHECK_ENTRIES = 1_000
-"""A full ledger that is too young to be closed is looked at again after so many entries."""
 _pack_entry = ENTRY_REST.pack
 _pack_crc = CRC.pack
 
 
 class Staging:
-    """The loop side of :class:`headgate.ledger.CommitLog`, which inherits from it."""
+    """The records of one log that are not durable yet, for the event loop."""
 
-    def __init__(self, settings: LedgerSettings, state: LogState, writer: LogWriter) -> None:
+    def __init__(
+        self,
+        settings: LedgerSettings,
+        state: LogState,
+        writer: LogWriter,
+        rollover: LedgerRollover,
+        health: LogHealth,
+    ) -> None:
         self._settings = settings
         self._state = state
         self._topics = state.topics
         self._writer = writer
-        self.full = False
-        """The disk is full: no entry is taken, everything else goes on. Read only for others."""
-        self.failed: LogFailedError | None = None
-        """Why nothing is stored until a restart; None while all is well. Read only for others."""
-        self._limit = settings.segment_bytes
+        self._rollover = rollover
+        self._health = health
+        self._entry_limit = settings.segment_bytes
+        """Entries end below this offset of the segment; -1 while the log takes none. Kept here so
+        that an entry costs one comparison for both."""
+        health.on_change(self._health_changed)
         self._in_flight: Batch | None = None
         self._closed: list[Chunk] = []
         self._trims: list[tuple[TopicLog, int]] = []
-        self._deferred = DeferredControls()
         self._number = -1
         self._offset = 0
         self._parts: list[bytes] = []
         self._chunk: Chunk
         self._begin_chunk(state.next_segment, SEGMENT_HEADER_BYTES)
-        self._batches = self._records = self._bytes = self._failures = 0
-
-    # Topics and cursors ---------------------------------------------------------------------
-
-    def topic(self, number: int) -> TopicLog:
-        """The log of a topic; made when it is new."""
-        return self._state.topic(number)
-
-    def adopt_topic(self, number: int, other: TopicLog) -> TopicLog:
-        """A topic that goes on where one of another log begins, without its entries and ledgers.
-
-        Its number must be new to this log, and ids of ledgers stay unique in it.
-        """
-        invariant(number not in self._state.topics, f"topic {number} is in this log already")
-        topic = self.topic(number)
-        topic.restart_at(other.first, other.totals(other.first))
-        topic.first = other.first
-        ids = [ledger_id for ledger_id, _, _ in other.ledger_rows()]
-        self._state.next_ledger_id = max(self._state.next_ledger_id, *(i + 1 for i in ids), 1)
-        return topic
-
-    def drop_topic(self, number: int) -> None:
-        """Forget a topic and its cursors. Its number must never come back.
-
-        Nothing is logged: the catalog says which topics exist, and a start is told.
-        """
-        topic = self._state.topics.pop(number, None)
-        if topic is None:
-            return
-        self._state.release_runs(topic.segments())
-        self._deferred.forget_trim(number)
-        for cursor in self.cursors_of(number):
-            self._state.drop_cursor(cursor.cursor_id)
-            self._deferred.forget_cursor(cursor.cursor_id)
-
-    def cursors_of(self, topic_number: int) -> list[CursorState]:
-        """The cursors of a topic, oldest first."""
-        return [*self._state.topic_cursors.get(topic_number, {}).values()]
-
-    def cursors(self) -> Iterable[CursorState]:
-        """All cursors, oldest first."""
-        return self._state.cursors.values()
-
-    def create_cursor(
-        self, topic_number: int, name: str, ack_set: AckSet, properties: Mapping[str, str]
-    ) -> int:
-        """Stage a cursor's creation; returns its id. The log keeps the live ``ack_set``.
-
-        When its batch fails it is staged again: keep it, or give it up with
-        :meth:`delete_cursor`. Raises :class:`LogFailedError` and :class:`InputError`.
-        """
-        if self.failed is not None:
-            raise self.failed
-        cursor_id = self._state.next_cursor_id
-        cursor = CursorState(cursor_id, topic_number, name, ack_set, dict(properties))
-        payload = encode_cursor(cursor)
-        self._state.next_cursor_id += 1
-        self._state.put_cursor(cursor)
-        ack_set.take_changes()
-        self._stage_control(Control(KIND_CREATE, cursor_id), payload)
-        return cursor_id
-
-    def delete_cursor(self, cursor_id: int) -> None:
-        """Stage a cursor's end; nothing happens when there is none."""
-        if self._state.drop_cursor(cursor_id) is not None:
-            self._stage_control(Control(KIND_DELETE, cursor_id), CURSOR_ID.pack(cursor_id))
+        self.batches = 0
+        """Batches that became durable; so are the records and bytes."""
+        self.records = 0
+        self.size_bytes = 0
+        self.batches_failed = 0
 
     # Staging --------------------------------------------------------------------------------
 
@@ -159,15 +90,16 @@ class Staging:
     ) -> int:
         """Stage an entry; returns its ordinal. It is visible when its batch is complete.
 
-        ``log_ms`` is the time of the log now (see headgate.base.log_time) and ``publish_ms`` what
-        the producer says, as such a time, 0 when that is not known; the times that the entry gets
-        of them never run backwards in its topic.
-        Raises :class:`LogFullError` while :attr:`full`, :class:`LogFailedError` once failed.
+        ``log_ms`` is the present time of the log (see headgate.base.log_time) and ``publish_ms``
+        the producer's publish time on the same scale, 0 if unknown. The times that the entry gets
+        never run backwards in its topic.
+        Raises :class:`LogFullError` while the log is full, :class:`LogFailedError` once it failed.
         """
         topic = self._topics[handle.number]
         size = len(body)
-        if self._offset + size + _ENTRY_ROOM > self._limit:
-            self._make_room(size + _ENTRY_ROOM, for_entry=True)
+        if self._offset + size + _ENTRY_ROOM > self._entry_limit:
+            self._health.check_open()
+            self.make_room(size + _ENTRY_ROOM)
         ordinal = topic.staged_end
         received_ms, lag_ms = topic.times_of_next(log_ms, publish_ms)
         if topic.mark != self._number or ordinal >= topic.ledger_limit:
@@ -193,74 +125,32 @@ class Staging:
         self._chunk.records += 1
         return ordinal
 
-    def stage_acks(self, cursor_id: int) -> None:
-        """Stage what changed in a cursor's set since it was last staged; often nothing.
+    def make_room(self, size: int) -> None:
+        """Go on in the next segment if this one cannot take ``size`` more bytes."""
+        if self._offset + size > self._settings.segment_bytes:
+            self.roll()
 
-        An unknown cursor (its topic was dropped) is ignored.
-        """
-        cursor = self._state.cursors.get(cursor_id)
-        if cursor is None or self.failed is not None:
-            return
-        changes = cursor.ack_set.take_changes()
-        if changes is not None:
-            if changes.reset:
-                cursor.damage = ""  # all of its state is said anew
-            payload = CURSOR_ID.pack(cursor_id) + changes.to_bytes()
-            self._stage_control(Control(KIND_ACKS, cursor_id), payload)
+    def has_room(self, payload_bytes: int) -> bool:
+        """Whether the segment that a record of this payload would go to is prepared."""
+        fits = self._offset + PREFIX_BYTES + payload_bytes <= self._settings.segment_bytes
+        return self._writer.has(self._chunk.segment + (not fits))
 
-    def ledger_is_over(self, handle: NumberedTopic, log_ms: int) -> bool:
-        """Whether a topic's last ledger, which it must have, is to be closed by its age or size."""
-        topic, settings = self._topics[handle.number], self._settings
-        _, first, created_ms = topic.last_ledger()
-        age_ms = log_ms - created_ms
-        large = topic.staged_ledger_bytes() >= settings.ledger_bytes_max
-        crowded = topic.staged_end - first >= settings.ledger_entries_max
-        return age_ms >= settings.ledger_age_ms_max or (
-            (large or crowded) and age_ms >= settings.ledger_age_ms_min
-        )
+    def append_control(self, control: Control, payload: bytes) -> None:
+        """Stage a control record, which :meth:`fail` returns if its batch fails."""
+        self.make_room(PREFIX_BYTES + len(payload))
+        self.append_record(control.kind, payload)
+        self._chunk.controls.append(control)
+        if control.kind == KIND_TRIM:
+            topic = self._topics.get(control.key)
+            if topic is not None:
+                self._trims.append((topic, control.first_ordinal))
 
-    def roll_ledger(self, handle: NumberedTopic, log_ms: int) -> None:
-        """Close a topic's last ledger, so that it can be trimmed; nothing happens when it is empty.
-
-        The next entry belongs to a new one. Nothing is staged for it.
-        """
-        self._topics[handle.number].roll_ledger(self._state.next_ledger_id, log_ms)
-        self._state.next_ledger_id += 1
-
-    def stage_trim(self, handle: NumberedTopic, first_ordinal: int) -> None:
-        """Entries below ``first_ordinal`` (at most ``end``) are gone for ever once durable."""
-        topic = self._topics[handle.number]
-        invariant(first_ordinal <= topic.end, "a trim beyond what is durable")
-        if first_ordinal > topic.first and self.failed is None:
-            payload = TRIM.pack(topic.number, 0, first_ordinal)
-            self._stage_control(Control(KIND_TRIM, topic.number, first_ordinal), payload)
-
-    def accept_damage(self, number: int, lost: Iterable[int]) -> None:
-        """Stage that whatever a topic and its cursors have lost is accepted: they are served as
-        they are from now on. ``lost`` are entries that were found damaged since the start.
-
-        Should its batch fail, a start finds them damaged again. Raises :class:`LogFullError` and
-        :class:`LogFailedError`.
-        """
-        self._make_room(0, for_entry=True)  # what is refused changes nothing
-        topic = self.topic(number)
-        for ordinal in lost:
-            topic.note_lost(ordinal, ordinal + 1)
-        rows = [row for row in topic.lost if row[1] > topic.first]
-        payload = ACCEPT.pack(number, len(rows)) + b"".join(ORDINALS.pack(*row) for row in rows)
-        self._make_room(PREFIX_BYTES + len(payload), for_entry=True)
-        self._append_record(KIND_ACCEPT, payload)
-        topic.damage = ""
-        for cursor in self.cursors_of(number):
-            cursor.damage = ""
-
-    @property
-    def has_deferred(self) -> bool:
-        """Whether acknowledgements, cursors or trims wait outside of all batches for room.
-
-        They are staged by themselves when a segment is there that takes them.
-        """
-        return bool(self._deferred)
+    def append_record(self, kind: int, payload: bytes) -> None:
+        """Stage a record for which there is room."""
+        data = record(kind, payload, self._number)
+        self._parts.append(data)
+        self._offset += len(data)
+        self._chunk.records += 1
 
     @property
     def staged_records(self) -> int:
@@ -300,13 +190,6 @@ class Staging:
         )
         return self._in_flight
 
-    def write_batch(self, batch: Batch) -> None:
-        """Commit thread: write the batch and make it durable.
-
-        Raises :class:`StorageError`; give it to :meth:`fail`.
-        """
-        self._writer.write_batch(batch)
-
     def complete(self, batch: Batch) -> list[TopicLog]:
         """The batch is durable: its entries become visible. Returns the topics that got some."""
         invariant(batch is self._in_flight, "another batch is in flight")
@@ -324,22 +207,17 @@ class Staging:
             lost_runs = topic.trim(first)
             if topic.number in state.topics:
                 state.release_runs(lost_runs)
-        self._batches += 1
-        self._records += batch.records
-        self._bytes += batch.size_bytes
-        self._stage_deferred()
+        self.batches += 1
+        self.records += batch.records
+        self.size_bytes += batch.size_bytes
         return touched
 
-    def fail(self, batch: Batch, error: StorageError) -> None:
-        """The batch is not durable: its entries, and all staged after them, are gone.
-
-        When ``error`` is retryable, acknowledgements, cursors and trims of the batch are staged
-        again as far as there is room (see :attr:`has_deferred`), and a :class:`LogFullError` sets
-        :attr:`full`. Otherwise the log is :attr:`failed`.
-        """
+    def fail(self, batch: Batch) -> list[Control]:
+        """The batch is not durable: its entries, and all staged after them, are gone. Returns the
+        control records that were among them."""
         invariant(batch is self._in_flight, "another batch is in flight")
         self._in_flight = None
-        self._failures += 1
+        self.batches_failed += 1
         self._close_chunk()
         lost = [*batch.chunks, *self._closed]
         self._closed = []
@@ -354,24 +232,7 @@ class Staging:
             del state.segments[segment]
             state.unsealed.pop(segment, None)
         self._begin_chunk(first.segment, first.start)
-        if not error.retryable:
-            self.failed = error if isinstance(error, LogFailedError) else LogFailedError(str(error))
-            self._limit = -1
-            return
-        if isinstance(error, LogFullError):
-            self._set_full(full=True)
-        for control in chain.from_iterable(chunk.controls for chunk in lost):
-            self._deferred.add(control)
-        self._stage_deferred()
-
-    def commit(self, batch: Batch) -> list[TopicLog]:
-        """Write and complete in one call, for callers that may block (tests, :meth:`close`)."""
-        try:
-            self.write_batch(batch)
-        except StorageError as error:
-            self.fail(batch, error)
-            raise
-        return self.complete(batch)
+        return list(chain.from_iterable(chunk.controls for chunk in lost))
 
     # Segments -------------------------------------------------------------------------------
 
@@ -399,7 +260,7 @@ class Staging:
 
     def is_durable(self, number: int) -> bool:
         """Whether everything staged up to a batch number is durable."""
-        if self._deferred or (self._chunk.records and self._number <= number):
+        if self._chunk.records and self._number <= number:
             return False
         waiting = [*(self._in_flight.chunks if self._in_flight else ()), *self._closed]
         return all(chunk.number > number for chunk in waiting)
@@ -431,22 +292,12 @@ class Staging:
         self._closed.append(chunk)
         self._begin_chunk(chunk.segment, chunk.end)
 
-    def _make_room(self, size: int, *, for_entry: bool) -> None:
-        """Roll to the next segment when this one cannot take ``size`` more bytes."""
-        if for_entry:
-            if self.failed is not None:
-                raise self.failed
-            if self.full:
-                raise LogFullError("the disk is full: what is published waits until there is room")
-        if self._offset + size > self._settings.segment_bytes:
-            self.roll()
-
     def _touch(self, topic: TopicLog, received_ms: int) -> None:
         """First entry of a topic in a batch, or a full ledger: open what has to be opened."""
         if topic.mark != self._number:
             topic.mark = self._number
             self._chunk.touched.append(topic)
-        opened = self._open_ledger_if_due(topic, received_ms)
+        opened = self._rollover.open_if_due(topic, received_ms)
         info = self._state.enter_segment(self._chunk.segment)
         if topic.open_run(info.segment):
             info.live_runs += 1
@@ -458,85 +309,7 @@ class Staging:
             payload = RUN.pack(
                 topic.number, lag_ms, ordinal, messages, size, before_ms, *topic.last_ledger()
             )
-            self._append_record(KIND_RUN, payload)
-
-    def _open_ledger_if_due(self, topic: TopicLog, received_ms: int) -> bool:
-        ordinal = topic.staged_end
-        ledger_id = self._state.next_ledger_id
-        if topic.ledger_limit == LEDGERS_GIVEN:
-            return topic.last_ledger()[1] == ordinal
-        if topic.ledger_limit >= 0:
-            last_id, first, _ = topic.last_ledger()
-            if ordinal == first:
-                ledger_id = last_id  # rolled before: it is known, and its age counts from now
-            elif not self.ledger_is_over(topic, received_ms):
-                if ordinal >= topic.ledger_limit:
-                    # Full but too young: look again now and then, not at every entry.
-                    topic.ledger_limit = ordinal + _LEDGER_RECHECK_ENTRIES
-                return False
-        topic.open_ledger(ledger_id, ordinal, received_ms)
-        topic.ledger_limit = ordinal + self._settings.ledger_entries_max
-        if ledger_id == self._state.next_ledger_id:
-            self._state.next_ledger_id += 1
-        return True
-
-    def _stage_control(self, control: Control, payload: bytes) -> None:
-        if self.failed is not None:
-            return
-        if self._deferred or (self.full and not self._has_room(len(payload))):
-            self._deferred.add(control)
-        else:
-            self._append_control(control, payload)
-
-    def _stage_deferred(self) -> None:
-        """Stage what is held as far as segments for it are there: the rest would only fail."""
-        while self._deferred:
-            control = self._deferred.take()
-            payload = self._payload(control)
-            if payload is None:
-                continue
-            if not self._has_room(len(payload)):
-                self._deferred.add(control)
-                return
-            self._append_control(control, payload)
-
-    def _payload(self, control: Control) -> bytes | None:
-        """The record that says all of what holds now; None when it is about something gone."""
-        kind, key, first_ordinal = control
-        if kind == KIND_DELETE:
-            return CURSOR_ID.pack(key)
-        if kind == KIND_TRIM:
-            return TRIM.pack(key, 0, first_ordinal) if key in self._state.topics else None
-        cursor = self._state.cursors.get(key)
-        if cursor is None:
-            return None
-        acks = cursor.ack_set
-        acks.take_changes()
-        if kind == KIND_CREATE:
-            return encode_cursor(cursor)
-        return CURSOR_ID.pack(key) + acks.whole().to_bytes()
-
-    def _has_room(self, payload_bytes: int) -> bool:
-        """Whether the segment that a record would go to is there."""
-        fits = self._offset + PREFIX_BYTES + payload_bytes <= self._settings.segment_bytes
-        return self._writer.has(self._chunk.segment + (not fits))
-
-    def _append_control(self, control: Control, payload: bytes) -> None:
-        size = PREFIX_BYTES + len(payload)
-        if self._offset + size > self._settings.segment_bytes:
-            self._make_room(size, for_entry=False)
-        self._append_record(control.kind, payload)
-        self._chunk.controls.append(control)
-        if control.kind == KIND_TRIM:
-            topic = self._state.topics.get(control.key)
-            if topic is not None:
-                self._trims.append((topic, control.first_ordinal))
-
-    def _append_record(self, kind: int, payload: bytes) -> None:
-        data = record(kind, payload, self._number)
-        self._parts.append(data)
-        self._offset += len(data)
-        self._chunk.records += 1
+            self.append_record(KIND_RUN, payload)
 
     def _batch_record(self, chunk: Chunk, previous: int) -> bytes:
         payload = BATCH.pack(
@@ -552,6 +325,5 @@ class Staging:
         )
         return record(KIND_BATCH, payload, chunk.number)
 
-    def _set_full(self, *, full: bool) -> None:
-        self.full = full
-        self._limit = -1 if full else self._settings.segment_bytes
+    def _health_changed(self) -> None:
+        self._entry_limit = self._settings.segment_bytes if self._health.is_open else -1

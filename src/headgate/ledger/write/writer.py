@@ -19,9 +19,11 @@ from headgate.ledger.format.flush_position import FlushPosition, FlushPositionFi
 from headgate.ledger.format.records import (
     BATCH_RECORD_BYTES,
     SEGMENT_HEADER_BYTES,
+    checkpoint_names,
     segment_header,
     segment_name,
 )
+from headgate.ledger.index.checkpoint import CheckpointBuilder
 from headgate.ledger.write.batch import Batch
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -229,6 +231,23 @@ class LogWriter:
             self._fs.sync_directory(self._directory)
         except OSError as error:
             raise self.refused(error, f"removing {segment_name(segment)}") from error
+
+    def delete(self, segment: int) -> None:
+        """Remove the file of a sealed segment. Raises as :meth:`write_batch` does."""
+        path = f"{self._directory}/{segment_name(segment)}"
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                self._fs.remove(path)
+            self._fs.sync_directory(self._directory)
+        except OSError as error:
+            raise self.refused(error, f"deleting {path}") from error
+
+    def store_checkpoint(self, builder: CheckpointBuilder) -> None:
+        """Put a checkpoint in place, durable. Raises as :meth:`write_batch` does."""
+        try:
+            builder.write(self._fs, self._directory)
+        except OSError as error:
+            raise self.refused(error, f"writing {checkpoint_names(builder.segment)[0]}") from error
 
     def sync(self, segment: int) -> None:
         """Make what a segment file holds durable, as it is."""

@@ -10,7 +10,7 @@ import pytest
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InvariantError, StorageError
 from headgate.fs import FaultyFs, MemFs, Operation
-from headgate.ledger import CommitLog, LedgerSettings, LogFailedError, LogFullError
+from headgate.ledger import CommitLog, LogFailedError, LogFullError
 from headgate.ledger.format.records import segment_name
 from tests.unit.ledger.support import SMALL, append, bodies_of, commit, open_log, times_of
 
@@ -101,7 +101,7 @@ def test_a_full_disk_takes_back_the_batch_and_what_followed() -> None:
         log.commit(batch)
     assert (topic.end, topic.staged_end) == (1, 1)
     assert log.full
-    with pytest.raises(LogFullError, match="waits until there is room"):
+    with pytest.raises(LogFullError, match="wait until there is room"):
         log.stage_entry(topic, 1, 1, 0, b"x")
     assert log.staged_records == 1  # the creation, which says what is acknowledged now
     commit(log)
@@ -185,34 +185,6 @@ def test_any_other_error_that_passes_is_retryable() -> None:
     assert bodies_of(log, 1) == [b"a" * 6000, b"c" * 6000]
 
 
-def test_controls_wait_when_not_even_their_segment_is_there() -> None:
-    fs = MemFs()
-    log = open_log(fs)
-    topic = append(log, 1, b"a" * 8000)
-    fs.capacity_bytes = fs.used_bytes()
-    acks = AckSet()
-    cursor = log.create_cursor(1, "s", acks, {"k": "v" * 200})
-    batch = log.seal_batch()
-    assert batch is not None
-    with pytest.raises(LogFullError):
-        log.commit(batch)
-    assert log.staged_records == 0
-    assert log.has_deferred
-    acks.ack(0)
-    log.stage_acks(cursor)
-    assert log.seal_batch() is None
-    fs.capacity_bytes = None
-    log.run_maintenance()
-    while log.full:
-        step(log)
-    assert not log.has_deferred
-    assert log.staged_records == 1
-    commit(log)
-    assert topic.end == 1
-    (kept,) = open_log(fs.crash_clone()).cursors_of(1)
-    assert kept.ack_set.mark_delete == 0
-
-
 def step(log: CommitLog) -> None:
     """One step of the upkeep, whose failure the log is told."""
     job = log.maintenance_step()
@@ -236,86 +208,9 @@ def full_log(fs: MemFs, cursors: dict[str, AckSet]) -> CommitLog:
     log.run_maintenance()
     fs.capacity_bytes = fs.used_bytes()
     while not log.full:
-        log.roll()
+        log._staging.roll()
         step(log)
     return log
-
-
-def test_what_memory_keeps_on_a_full_disk_does_not_grow_with_what_clients_do() -> None:
-    fs = MemFs()
-    cursors = {name: AckSet() for name in ("a", "b")}
-    log = full_log(fs, cursors)
-    before = log.statistics().bytes_written
-    for turn in range(3_000):
-        acks = cursors["ab"[turn % 2]]
-        acks.reset(-1) if turn % 100 == 99 else acks.ack(turn % 50)
-        acks.ack_messages(60 + turn % 40, 1 << turn % 7, 8)
-        log.stage_acks(1 + turn % 2)
-        log.stage_trim(log.topic(1), 1 + turn % 2)
-        given_up = log.create_cursor(1, f"c{turn}", AckSet(), {"x": "y" * 500})
-        log.delete_cursor(given_up)
-        batch = log.seal_batch()
-        if batch is not None:
-            log.commit(batch)
-        if turn % 50 == 0:
-            step(log)
-        assert len(log._deferred) + log.staged_records <= 6
-    assert log.has_deferred
-    assert log.statistics().bytes_written - before < 2 * SMALL.segment_bytes
-    fs.capacity_bytes = None
-    while log.full:
-        step(log)
-    assert not log.has_deferred
-    commit(log)
-    after = open_log(fs.crash_clone())
-    assert {c.name: c.ack_set.whole() for c in after.cursors_of(1)} == {
-        name: acks.whole() for name, acks in cursors.items()
-    }
-    assert sum(len([*acks.partial_entries()]) for acks in cursors.values()) > 10
-    assert after.topic(1).first == 2
-
-
-def test_what_is_held_goes_as_far_as_there_is_room() -> None:
-    fs = MemFs()
-    cursors = {f"s{index}": AckSet() for index in range(30)}
-    log = full_log(fs, cursors)
-    for index, acks in enumerate(cursors.values()):
-        for ordinal in range(0, 50, 2):
-            acks.ack(ordinal + 1)
-        log.stage_acks(1 + index)
-    assert log.has_deferred
-    assert log.staged_records > 10
-    log.delete_cursor(1)
-    dropped = log.topic(1)
-    commit(log)
-    after = fs.crash_clone()
-    after.capacity_bytes = None
-    stored = open_log(after).cursors_of(1)
-    assert 10 < sum(c.ack_set.runs_count == 25 for c in stored) < 30
-    log.drop_topic(dropped.number)
-    fs.capacity_bytes = None
-    while log.full:
-        step(log)
-    assert log.staged_records <= 1  # the end of the one cursor; the others went with the topic
-
-
-def test_ledgers_roll_by_entries_bytes_and_age() -> None:
-    settings = LedgerSettings(
-        segment_bytes=8192, ledger_entries_max=3, ledger_bytes_max=50,
-        ledger_age_ms_min=10, ledger_age_ms_max=1000,
-    )  # fmt: skip
-    log = open_log(MemFs(), settings=settings)
-    topic = append(log, 1, b"1", b"2", b"3", b"4", received_ms=0)
-    assert [info.entries for info in topic.ledgers()] == [4]
-    append(log, 1, b"5", received_ms=20)
-    assert [info.entries for info in topic.ledgers()] == [4, 1]
-    append(log, 1, b"6" * 60, received_ms=25)
-    append(log, 1, b"7", received_ms=40)
-    assert [info.entries for info in topic.ledgers()] == [4, 2, 1]
-    append(log, 1, b"8", received_ms=1039)
-    append(log, 1, b"9", received_ms=1040)
-    assert [info.entries for info in topic.ledgers()] == [4, 2, 2, 1]
-    assert [topic.position(o) for o in (3, 4, 5, 6, 8)] == [(1, 3), (2, 0), (2, 1), (3, 0), (4, 0)]
 
 
 def test_times_never_run_backwards_in_a_topic() -> None:
@@ -332,13 +227,6 @@ def test_times_never_run_backwards_in_a_topic() -> None:
     assert (times_of(log, 1), times_of(log, 2)) == (shown, [(500, 400)])
     again = open_log(fs.crash_clone())
     assert (times_of(again, 1), times_of(again, 2)) == (shown, [(500, 400)])
-
-
-def test_a_ledger_is_opened_at_a_receive_time() -> None:
-    log = open_log(MemFs(), settings=LedgerSettings(ledger_entries_max=1, ledger_age_ms_min=0))
-    append(log, 1, b"a", received_ms=1_000)
-    topic = append(log, 1, b"b", received_ms=10)
-    assert [info.created_ms for info in topic.ledgers()] == [1_000, 1_000]
 
 
 @pytest.mark.parametrize("is_trimmed", [False, True])
@@ -370,54 +258,6 @@ def test_times_go_on_after_a_refused_batch_from_what_is_durable(is_trimmed: bool
     shown = [(5_000, 4_000), (5_000, 4_000), (6_000, 4_500)][is_trimmed:]
     assert times_of(log, 1) == shown
     assert times_of(open_log(fs.inner.crash_clone()), 1) == shown  # type: ignore[attr-defined]
-
-
-def test_a_full_young_ledger_is_looked_at_now_and_then_also_within_one_batch() -> None:
-    settings = LedgerSettings(ledger_entries_max=3, ledger_age_ms_min=10, ledger_age_ms_max=1000)
-    log = open_log(MemFs(), settings=settings)
-    topic = log.topic(1)
-    for ordinal in range(3_000):
-        log.stage_entry(topic, 1, 0 if ordinal < 500 else 20, 0, b"")
-    first, second = topic.ledgers()[:2]
-    assert first.entries <= 500 + 1_000
-    assert second.created_ms == 20
-
-
-def test_a_trim_holds_once_durable() -> None:
-    fs = MemFs()
-    log = open_log(fs)
-    topic = append(log, 1, b"a", b"b", b"c")
-    log.stage_trim(topic, 2)
-    assert topic.first == 0
-    assert open_log(fs.crash_clone()).topic(1).first == 0
-    commit(log)
-    assert topic.first == 2
-    log.stage_trim(topic, 1)
-    assert log.seal_batch() is None
-    with pytest.raises(InvariantError):
-        log.stage_trim(topic, 4)
-    again = open_log(fs.crash_clone())
-    assert again.topic(1).first == 2
-    assert bodies_of(again, 1) == [b"c"]
-    assert again.topic(1).bytes_before(3) == 3
-
-
-def test_deleted_cursors_and_dropped_topics_are_gone() -> None:
-    fs = MemFs()
-    log = open_log(fs)
-    append(log, 1, b"a")
-    append(log, 2, b"b")
-    one = log.create_cursor(1, "s", AckSet(), {})
-    two = log.create_cursor(2, "s", AckSet(), {})
-    assert one != two
-    commit(log)
-    log.delete_cursor(one)
-    log.drop_topic(2)
-    log.drop_topic(77)
-    log.stage_acks(two)
-    commit(log)
-    assert list(log.cursors()) == []
-    assert list(open_log(fs.crash_clone(), topics=[1]).cursors()) == []
 
 
 def test_settings_are_small_enough_for_these_tests() -> None:

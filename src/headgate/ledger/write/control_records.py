@@ -1,0 +1,159 @@
+"""Control records: what happens to cursors and trims, staged or deferred until there is room.
+
+A control record that finds no room, or whose batch failed, is deferred and made again later. It
+then says everything that holds at that time, so deferring never loses or reorders anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from headgate.base.ack_set import AckSet
+from headgate.base.errors import invariant
+from headgate.ledger.format.records import (
+    ACCEPT,
+    CURSOR_ID,
+    KIND_ACCEPT,
+    KIND_ACKS,
+    KIND_CREATE,
+    KIND_DELETE,
+    KIND_TRIM,
+    ORDINALS,
+    PREFIX_BYTES,
+    TRIM,
+)
+from headgate.ledger.index.cursors import CursorState, encode_cursor
+from headgate.ledger.index.state import LogState
+from headgate.ledger.index.topic_log import NumberedTopic
+from headgate.ledger.write.deferred_controls import Control, DeferredControls
+from headgate.ledger.write.health import LogHealth
+from headgate.ledger.write.staging import Staging
+
+
+class ControlRecords:
+    """Stages the records of a log that are no entries."""
+
+    def __init__(self, state: LogState, staging: Staging, health: LogHealth) -> None:
+        self._state = state
+        self._staging = staging
+        self._health = health
+        self._deferred = DeferredControls()
+
+    @property
+    def has_deferred(self) -> bool:
+        """Whether acknowledgements, cursors or trims wait outside of all batches for room."""
+        return bool(self._deferred)
+
+    def create_cursor(
+        self, topic_number: int, name: str, ack_set: AckSet, properties: Mapping[str, str]
+    ) -> int:
+        """Stage a cursor's creation; returns its id. The log keeps the live ``ack_set``.
+
+        If its batch fails, the record is staged again: keep the cursor, or give it up with
+        :meth:`delete_cursor`. Raises :class:`LogFailedError` and :class:`InputError`.
+        """
+        if self._health.failure is not None:
+            raise self._health.failure
+        cursor_id = self._state.next_cursor_id
+        cursor = CursorState(cursor_id, topic_number, name, ack_set, dict(properties))
+        payload = encode_cursor(cursor)
+        self._state.next_cursor_id += 1
+        self._state.put_cursor(cursor)
+        ack_set.take_changes()
+        self._stage(Control(KIND_CREATE, cursor_id), payload)
+        return cursor_id
+
+    def delete_cursor(self, cursor_id: int) -> None:
+        """Stage a cursor's end; an unknown cursor is ignored."""
+        if self._state.drop_cursor(cursor_id) is not None:
+            self._stage(Control(KIND_DELETE, cursor_id), CURSOR_ID.pack(cursor_id))
+
+    def stage_acks(self, cursor_id: int) -> None:
+        """Stage what changed in a cursor's set since it was last staged; often nothing.
+
+        An unknown cursor (its topic was dropped) is ignored.
+        """
+        cursor = self._state.cursors.get(cursor_id)
+        if cursor is None or self._health.failure is not None:
+            return
+        changes = cursor.ack_set.take_changes()
+        if changes is not None:
+            if changes.reset:
+                cursor.damage = ""  # the record replaces the whole state
+            payload = CURSOR_ID.pack(cursor_id) + changes.to_bytes()
+            self._stage(Control(KIND_ACKS, cursor_id), payload)
+
+    def stage_trim(self, handle: NumberedTopic, first_ordinal: int) -> None:
+        """Trim entries below ``first_ordinal`` (at most ``end``) for good, once durable."""
+        topic = self._state.topics[handle.number]
+        invariant(first_ordinal <= topic.end, "a trim beyond what is durable")
+        if first_ordinal > topic.first and self._health.failure is None:
+            payload = TRIM.pack(topic.number, 0, first_ordinal)
+            self._stage(Control(KIND_TRIM, topic.number, first_ordinal), payload)
+
+    def accept_damage(self, number: int, lost: Iterable[int]) -> None:
+        """Stage that an operator accepts what a topic and its cursors have lost, so that they are
+        served again. ``lost`` are entries that were found damaged since the start.
+
+        If the batch fails, the next start finds them damaged again. Raises :class:`LogFullError`
+        and :class:`LogFailedError`.
+        """
+        self._health.check_open()  # before anything changes
+        topic = self._state.topic(number)
+        for ordinal in lost:
+            topic.note_lost(ordinal, ordinal + 1)
+        rows = [row for row in topic.lost if row[1] > topic.first]
+        payload = ACCEPT.pack(number, len(rows)) + b"".join(ORDINALS.pack(*row) for row in rows)
+        self._staging.make_room(PREFIX_BYTES + len(payload))
+        self._staging.append_record(KIND_ACCEPT, payload)
+        topic.damage = ""
+        for cursor in self._state.cursors_of(number):
+            cursor.damage = ""
+
+    def forget_topic(self, number: int, cursors: Iterable[CursorState]) -> None:
+        """Drop what is deferred of a topic that is gone, and of its cursors."""
+        self._deferred.forget_trim(number)
+        for cursor in cursors:
+            self._deferred.forget_cursor(cursor.cursor_id)
+
+    def defer(self, controls: Iterable[Control]) -> None:
+        """Defer the control records of a batch that failed."""
+        for control in controls:
+            self._deferred.add(control)
+
+    def stage_deferred(self) -> None:
+        """Stage what is deferred as far as prepared segments have room: the rest would fail."""
+        while self._deferred:
+            control = self._deferred.take()
+            payload = self._payload(control)
+            if payload is None:
+                continue
+            if not self._staging.has_room(len(payload)):
+                self._deferred.add(control)
+                return
+            self._staging.append_control(control, payload)
+
+    def _stage(self, control: Control, payload: bytes) -> None:
+        health = self._health
+        if health.failure is not None:
+            return
+        if self._deferred or (health.is_full and not self._staging.has_room(len(payload))):
+            self._deferred.add(control)
+        else:
+            self._staging.append_control(control, payload)
+
+    def _payload(self, control: Control) -> bytes | None:
+        """The record that says everything that holds now; None if its subject is gone."""
+        kind, key, first_ordinal = control
+        if kind == KIND_DELETE:
+            return CURSOR_ID.pack(key)
+        if kind == KIND_TRIM:
+            return TRIM.pack(key, 0, first_ordinal) if key in self._state.topics else None
+        cursor = self._state.cursors.get(key)
+        if cursor is None:
+            return None
+        acks = cursor.ack_set
+        acks.take_changes()
+        if kind == KIND_CREATE:
+            return encode_cursor(cursor)
+        return CURSOR_ID.pack(key) + acks.whole().to_bytes()

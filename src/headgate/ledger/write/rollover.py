@@ -1,0 +1,61 @@
+"""Ledger rollover: when a topic's last ledger is closed and the next one opened."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.ledger.index.state import LogState
+from headgate.ledger.index.topic_log import NumberedTopic, TopicLog
+from headgate.ledger.settings import LedgerSettings
+
+LEDGERS_GIVEN: Final = 1 << 62
+"""A topic's ``ledger_limit`` while a copy opens its ledgers as they were in the source."""
+_RECHECK_ENTRIES = 1_000
+"""A full ledger that is too young to be closed is checked again after so many entries."""
+
+
+class LedgerRollover:
+    """Closes and opens the ledgers of all topics of a log."""
+
+    def __init__(self, settings: LedgerSettings, state: LogState) -> None:
+        self._settings = settings
+        self._state = state
+
+    def is_due(self, handle: NumberedTopic, log_ms: int) -> bool:
+        """Whether the age or size of a topic's last ledger, which must exist, closes it."""
+        topic, settings = self._state.topics[handle.number], self._settings
+        _, first, created_ms = topic.last_ledger()
+        age_ms = log_ms - created_ms
+        large = topic.staged_ledger_bytes() >= settings.ledger_bytes_max
+        crowded = topic.staged_end - first >= settings.ledger_entries_max
+        return age_ms >= settings.ledger_age_ms_max or (
+            (large or crowded) and age_ms >= settings.ledger_age_ms_min
+        )
+
+    def roll(self, handle: NumberedTopic, log_ms: int) -> None:
+        """Close a topic's last ledger, so that it can be trimmed; an empty one stays open.
+
+        The next entry belongs to a new ledger. Nothing is staged for it.
+        """
+        self._state.topics[handle.number].roll_ledger(self._state.next_ledger_id, log_ms)
+        self._state.next_ledger_id += 1
+
+    def open_if_due(self, topic: TopicLog, received_ms: int) -> bool:
+        """Open the ledger that the topic's next entry needs. Returns whether it is new."""
+        ordinal = topic.staged_end
+        ledger_id = self._state.next_ledger_id
+        if topic.ledger_limit == LEDGERS_GIVEN:
+            return topic.last_ledger()[1] == ordinal
+        if topic.ledger_limit >= 0:
+            last_id, first, _ = topic.last_ledger()
+            if ordinal == first:
+                ledger_id = last_id  # rolled before: it is known, and its age counts from now
+            elif not self.is_due(topic, received_ms):
+                if ordinal >= topic.ledger_limit:
+                    topic.ledger_limit = ordinal + _RECHECK_ENTRIES
+                return False
+        topic.open_ledger(ledger_id, ordinal, received_ms)
+        topic.ledger_limit = ordinal + self._settings.ledger_entries_max
+        if ledger_id == self._state.next_ledger_id:
+            self._state.next_ledger_id += 1
+        return True

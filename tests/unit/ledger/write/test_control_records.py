@@ -1,0 +1,162 @@
+"""Cursors, acknowledgements and trims are staged, or deferred while there is no room."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.base.ack_set import AckSet
+from headgate.base.errors import InvariantError, StorageError
+from headgate.fs import MemFs
+from headgate.ledger import CommitLog, LogFullError
+from tests.unit.ledger.support import SMALL, append, bodies_of, commit, open_log
+
+
+def step(log: CommitLog) -> None:
+    """One step of the upkeep, whose failure the log is told."""
+    job = log.maintenance_step()
+    if job is None:
+        return
+    try:
+        job.run()
+    except StorageError as error:
+        log.finish_job(job, error)
+    else:
+        log.finish_job(job)
+
+
+def full_log(fs: MemFs, cursors: dict[str, AckSet]) -> CommitLog:
+    """A log with durable cursors and entries, on a disk without room for another segment."""
+    log = open_log(fs)
+    append(log, 1, *[b"x"] * 50)
+    for name, acks in cursors.items():
+        log.create_cursor(1, name, acks, {})
+    commit(log)
+    log.run_maintenance()
+    fs.capacity_bytes = fs.used_bytes()
+    while not log.full:
+        log._staging.roll()
+        step(log)
+    return log
+
+
+def test_controls_wait_when_not_even_their_segment_is_there() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    topic = append(log, 1, b"a" * 8000)
+    fs.capacity_bytes = fs.used_bytes()
+    acks = AckSet()
+    cursor = log.create_cursor(1, "s", acks, {"k": "v" * 200})
+    batch = log.seal_batch()
+    assert batch is not None
+    with pytest.raises(LogFullError):
+        log.commit(batch)
+    assert log.staged_records == 0
+    assert log.has_deferred
+    acks.ack(0)
+    log.stage_acks(cursor)
+    assert log.seal_batch() is None
+    fs.capacity_bytes = None
+    log.run_maintenance()
+    while log.full:
+        step(log)
+    assert not log.has_deferred
+    assert log.staged_records == 1
+    commit(log)
+    assert topic.end == 1
+    (kept,) = open_log(fs.crash_clone()).cursors_of(1)
+    assert kept.ack_set.mark_delete == 0
+
+
+def test_what_memory_keeps_on_a_full_disk_does_not_grow_with_what_clients_do() -> None:
+    fs = MemFs()
+    cursors = {name: AckSet() for name in ("a", "b")}
+    log = full_log(fs, cursors)
+    before = log.statistics().bytes_written
+    for turn in range(3_000):
+        acks = cursors["ab"[turn % 2]]
+        acks.reset(-1) if turn % 100 == 99 else acks.ack(turn % 50)
+        acks.ack_messages(60 + turn % 40, 1 << turn % 7, 8)
+        log.stage_acks(1 + turn % 2)
+        log.stage_trim(log.topic(1), 1 + turn % 2)
+        given_up = log.create_cursor(1, f"c{turn}", AckSet(), {"x": "y" * 500})
+        log.delete_cursor(given_up)
+        batch = log.seal_batch()
+        if batch is not None:
+            log.commit(batch)
+        if turn % 50 == 0:
+            step(log)
+        assert len(log._controls._deferred) + log.staged_records <= 6
+    assert log.has_deferred
+    assert log.statistics().bytes_written - before < 2 * SMALL.segment_bytes
+    fs.capacity_bytes = None
+    while log.full:
+        step(log)
+    assert not log.has_deferred
+    commit(log)
+    after = open_log(fs.crash_clone())
+    assert {c.name: c.ack_set.whole() for c in after.cursors_of(1)} == {
+        name: acks.whole() for name, acks in cursors.items()
+    }
+    assert sum(len([*acks.partial_entries()]) for acks in cursors.values()) > 10
+    assert after.topic(1).first == 2
+
+
+def test_what_is_held_goes_as_far_as_there_is_room() -> None:
+    fs = MemFs()
+    cursors = {f"s{index}": AckSet() for index in range(30)}
+    log = full_log(fs, cursors)
+    for index, acks in enumerate(cursors.values()):
+        for ordinal in range(0, 50, 2):
+            acks.ack(ordinal + 1)
+        log.stage_acks(1 + index)
+    assert log.has_deferred
+    assert log.staged_records > 10
+    log.delete_cursor(1)
+    dropped = log.topic(1)
+    commit(log)
+    after = fs.crash_clone()
+    after.capacity_bytes = None
+    stored = open_log(after).cursors_of(1)
+    assert 10 < sum(c.ack_set.runs_count == 25 for c in stored) < 30
+    log.drop_topic(dropped.number)
+    fs.capacity_bytes = None
+    while log.full:
+        step(log)
+    assert log.staged_records <= 1  # the end of the one cursor; the others went with the topic
+
+
+def test_a_trim_holds_once_durable() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    topic = append(log, 1, b"a", b"b", b"c")
+    log.stage_trim(topic, 2)
+    assert topic.first == 0
+    assert open_log(fs.crash_clone()).topic(1).first == 0
+    commit(log)
+    assert topic.first == 2
+    log.stage_trim(topic, 1)
+    assert log.seal_batch() is None
+    with pytest.raises(InvariantError):
+        log.stage_trim(topic, 4)
+    again = open_log(fs.crash_clone())
+    assert again.topic(1).first == 2
+    assert bodies_of(again, 1) == [b"c"]
+    assert again.topic(1).bytes_before(3) == 3
+
+
+def test_deleted_cursors_and_dropped_topics_are_gone() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"a")
+    append(log, 2, b"b")
+    one = log.create_cursor(1, "s", AckSet(), {})
+    two = log.create_cursor(2, "s", AckSet(), {})
+    assert one != two
+    commit(log)
+    log.delete_cursor(one)
+    log.drop_topic(2)
+    log.drop_topic(77)
+    log.stage_acks(two)
+    commit(log)
+    assert list(log.cursors()) == []
+    assert list(open_log(fs.crash_clone(), topics=[1]).cursors()) == []
