@@ -183,7 +183,7 @@ def left_over(broker: Broker) -> list[str]:
     kept: dict[str, object] = {
         "topics": engine.topics,
         "topics by number": engine.by_number,
-        "budgets of unloaded topics": engine._kept,
+        "budgets of unloaded topics": engine._retired,
         "topics at the gate": engine.gate.topics,
         "waiting topics": engine.gate.queue.waiting,
         "demand": engine.gate.demand,
