@@ -59,7 +59,7 @@ OPTIONS = (
     OptionInfo("service.url", "required", "`pulsar://HOST:PORT`, `pulsar+ssl://...`",
                "Where messages are read: the brokers' binary port."),
     OptionInfo("admin.url", "required", "`http://HOST:PORT`, `https://...`",
-               "The admin API: partitions, ends, ledgers and times are asked there."),
+               "The admin API, for partitions, ends, ledgers and times."),
     OptionInfo("authPluginClassName", "none",
                "`org.apache.pulsar.client.impl.auth.AuthenticationToken` or `token`, "
                "`org.apache.pulsar.client.impl.auth.AuthenticationTls` or `tls`",
@@ -74,8 +74,8 @@ OPTIONS = (
     OptionInfo("tlsAllowInsecureConnection", "`false`", "`true`, `false`",
                "Trust any certificate: for tests alone."),
     OptionInfo("tlsHostnameVerificationEnable", "`true`", "`true`, `false`",
-               "Whether a certificate must be of the host in the URL. Java's clients say `false` "
-               "unless told otherwise."),
+               "Whether a certificate must be of the host in the URL. Java's clients have `false` "
+               "by default."),
     OptionInfo("topic", "one of the two", "a name or `persistent://TENANT/NAMESPACE/NAME`",
                "The topic; of a partitioned one all partitions, also those added later."),
     OptionInfo("topics", "one of the two", "names with commas between them",
