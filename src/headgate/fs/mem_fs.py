@@ -187,7 +187,7 @@ class MemFs:
         self._durable[_clean(path)] = dict(self._names[_clean(path)])
 
     def space(self, path: str) -> Space:
-        """See :meth:`headgate.fs.Fs.space`; without a capacity it is a very large disk."""
+        """Free and total space; without a capacity a very large disk."""
         if _clean(path) not in self._names:
             raise FileNotFoundError(errno.ENOENT, "no such directory", path)
         size_bytes = UNBOUNDED_BYTES if self.capacity_bytes is None else self.capacity_bytes

@@ -69,7 +69,7 @@ class LogTerms:
     """What a log is opened with."""
 
     topic_number_last: int | None
-    """See :meth:`headgate.ledger.CommitLog.open`."""
+    """As in :meth:`headgate.ledger.CommitLog.open`."""
     ids_min: int
 
 

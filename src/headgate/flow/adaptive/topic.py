@@ -31,7 +31,7 @@ from headgate.flow.adaptive.topic_limits import TopicLimits, differs
 
 
 class TopicControl:
-    """See the module. Made when a topic first publishes; it knows nothing before two cycles."""
+    """The controller's state of one topic, made when it first publishes; empty for two cycles."""
 
     __slots__ = (
         "_backlog_pressure",

@@ -75,7 +75,7 @@ class BudgetStatistics:
 
 
 class Budget:
-    """See the module. Amounts are messages or bytes; instants are nanoseconds and never go back."""
+    """One limit with its window. Amounts are messages or bytes; instants are nanoseconds."""
 
     __slots__ = (
         "_amounts",

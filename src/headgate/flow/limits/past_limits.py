@@ -29,7 +29,7 @@ little more then, never less."""
 
 
 class PastLimits:
-    """See the module."""
+    """Amounts of one window by the limit under which each was accepted."""
 
     __slots__ = ("_amounts", "_limits", "_now", "_owed_limit", "_sum", "owed")
 

@@ -66,7 +66,7 @@ class Totals:
 
 @dataclass(slots=True)
 class Fluid:
-    """See the module."""
+    """The state of one topic's flow."""
 
     backlog: float
     """Bytes that nobody has acknowledged."""

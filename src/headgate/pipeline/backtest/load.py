@@ -35,7 +35,7 @@ class Step:
     size_limit_bytes: float = NO_LIMIT
     """Of the recorded size quota."""
     size_policy: float = 0
-    """See :data:`POLICY_CODES`."""
+    """One of :data:`POLICY_CODES`."""
     time_limit_ms: float = NO_LIMIT
     time_policy: float = 0
     limit_messages_per_s: float = inf

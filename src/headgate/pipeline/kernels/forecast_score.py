@@ -103,7 +103,7 @@ class Score:
         return _ratio(self.levels_covered, self.levels)
 
     def document(self) -> dict[str, Any]:
-        """Counts, shares and mean losses by name, for people and programs."""
+        """Counts, shares and mean losses by name."""
         counts = {f.name: getattr(self, f.name) for f in fields(Score) if "pinball" not in f.name}
         means = {
             f.name: _ratio(

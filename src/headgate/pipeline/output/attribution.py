@@ -1,4 +1,4 @@
-"""Judgements for people and programs."""
+"""Judgements as text, JSON or CSV."""
 
 from __future__ import annotations
 

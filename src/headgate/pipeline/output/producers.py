@@ -1,4 +1,4 @@
-"""Why producers were slow over a range: judged topics for people and programs."""
+"""Causes that held producers over a range, as text, JSON or CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of any table for people and programs: JSON, CSV, or a table for a terminal.
+"""Rows of any table as JSON, CSV, or a table for a terminal.
 
 JSON and CSV hold every value in full, one row at a time, so that a table of any size passes.
 For people, names may be folded over lines and are never cut, nor is a number; where the columns do
