@@ -111,7 +111,7 @@ class Node:
             admin = AdminApp(AdminFacade(broker, observer), broker.clock)
             app = WebApp(admin, {"/metrics": metrics_route(broker)}, on_bug)
             guarded = WebGuard(app, HostNames.of(settings))
-            refuses = partial(broker.door.refuses, web=True)
+            refuses = partial(broker.connection_admission.refuses, web=True)
             web_server = await WebServer.start(guarded, web, refuses)
             stack.push_async_callback(web_server.close)
             urls = Urls(info.broker_url, info.web_url)
@@ -208,7 +208,7 @@ async def _open_broker(
         machine=machine_boot(),
     )
     broker.disk.keep_reserve = reserve.keep
-    broker.door.set_limit(descriptors_max())
+    broker.connection_admission.set_limit(descriptors_max())
     observer = Observer(broker)
     # Made before the topics are loaded, so that it sees each of them from there on.
     telemetry = TelemetryPublisher(broker, entropy=os.urandom, names_key=names_hash_key)

@@ -80,7 +80,7 @@ class ConnectionHost(Protocol):
     counts: BrokerCounts
     engine: Engine
     authorizer: Authorizer
-    door: ConnectionAdmission
+    connection_admission: ConnectionAdmission
     connections: set[Connection]
     read_paused: set[Connection]
 
@@ -133,7 +133,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        if self._host.door.refuses(transport):
+        if self._host.connection_admission.refuses(transport):
             self._transport.abort()
             return
         peername = transport.get_extra_info("peername")

@@ -122,7 +122,7 @@ class Broker:
         )
         self.begin_turn()
         self.started_ms = self.engine.now_ms
-        self.door = ConnectionAdmission(self.engine)
+        self.connection_admission = ConnectionAdmission(self.engine)
         self.disk = DiskMonitor(log, lanes.metadata, self.engine)
         self.logs = effects.logs = self._manage_logs(telemetry_log)
         self.committer = self.logs.main.committer
@@ -236,7 +236,7 @@ class Broker:
             self.trimming,
             self.identity_writer,
             self.follow_clocks,
-            (self.disk, self.committer.latency, self.door),
+            (self.disk, self.committer.latency, self.connection_admission),
         )
         sweeps.add("the log sweep", log_sweep.run, every_second)
         sweeps.add("the log time sweep", keep_log_time, every_second)

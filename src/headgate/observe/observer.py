@@ -88,5 +88,5 @@ class Observer:
         """The disk, commit latency, and room for connections."""
         broker = self._broker
         return storage_state(
-            broker.disk, broker.committer.latency, broker.door, broker.engine.now_ns
+            broker.disk, broker.committer.latency, broker.connection_admission, broker.engine.now_ns
         )

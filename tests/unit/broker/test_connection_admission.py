@@ -20,7 +20,7 @@ def transport(number: int | None) -> Any:
     return SimpleNamespace(get_extra_info=lambda name: socket if name == "socket" else None)
 
 
-def door(limit: int | None) -> ConnectionAdmission:
+def admission(limit: int | None) -> ConnectionAdmission:
     engine: Any = SimpleNamespace(now_ns=0)
     made = ConnectionAdmission(engine)
     made.set_limit(limit)
@@ -28,18 +28,18 @@ def door(limit: int | None) -> ConnectionAdmission:
 
 
 def test_a_quarter_of_few_and_a_bound_of_many_are_the_brokers_own() -> None:
-    few = door(256)
+    few = admission(256)
     assert [few.refuses(transport(number)) for number in (191, 192, 255)] == [False, True, True]
     assert [few.refuses(transport(number), web=True) for number in (223, 224)] == [False, True]
     assert few.refused_count == 3
-    many = door(100_000)
+    many = admission(100_000)
     assert not many.refuses(transport(100_000 - RESERVE_MAX - 1))
     assert many.refuses(transport(100_000 - RESERVE_MAX))
 
 
 def test_without_a_limit_or_a_socket_nobody_is_refused() -> None:
-    assert not door(None).refuses(transport(1 << 30))
-    assert not door(8).refuses(transport(None))
+    assert not admission(None).refuses(transport(1 << 30))
+    assert not admission(8).refuses(transport(None))
 
 
 def test_it_is_told_once_and_its_end_too(caplog: pytest.LogCaptureFixture) -> None:
@@ -71,7 +71,7 @@ async def test_a_refused_connection_ends_at_once_and_others_go_on(world: World) 
     client = await world.connect()
     producer = await client.producer(TOPIC)
     before = world.broker.counts.connections_accepted
-    world.broker.door.refuses = lambda _, *, web=False: True  # type: ignore[method-assign]
+    world.broker.connection_admission.refuses = lambda _, *, web=False: True  # type: ignore[method-assign]
     with pytest.raises(ConnectionLostError):
         await world.connect()
     await asyncio.sleep(1)

@@ -189,7 +189,7 @@ class VirtualBroker:
         self.adaptive = None
         self.disk = SimpleNamespace(facts=DiskFacts, full_ns=lambda _: 0)
         self.committer = SimpleNamespace(latency=SimpleNamespace(facts=PaceFacts))
-        self.door = SimpleNamespace(sentence="", refused_count=0)
+        self.connection_admission = SimpleNamespace(sentence="", refused_count=0)
         self.rates: dict[str, float] = {}
         self.clients: list[Client] = []
         self.observer = Observer(self)  # type: ignore[arg-type]

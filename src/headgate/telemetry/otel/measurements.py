@@ -152,7 +152,7 @@ def _of_broker(broker: Broker) -> Iterator[tuple[tuple[Instrument, ...], Any]]:
     yield CONNECTION_INSTRUMENTS, broker
     yield LOOKUP_INSTRUMENTS, broker
     yield ENGINE_INSTRUMENTS, broker.engine
-    yield STORAGE_INSTRUMENTS, Storage(broker.disk, latency, broker.door, now_ns)
+    yield STORAGE_INSTRUMENTS, Storage(broker.disk, latency, broker.connection_admission, now_ns)
     yield BROKER_POLICY_INSTRUMENTS, limits
 
 

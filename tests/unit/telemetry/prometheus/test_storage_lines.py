@@ -57,7 +57,7 @@ def test_commits_and_refused_connections() -> None:
         lane.latency_ns_min = lane.latency_ns_max = 200_000_000
         for _ in range(10):
             await producer.send(b"x")
-        world.broker.door.refused_count = 7
+        world.broker.connection_admission.refused_count = 7
         lane.freeze()
         producer.send_nowait(b"x")
         await asyncio.sleep(4)
