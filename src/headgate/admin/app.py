@@ -1,4 +1,4 @@
-"""The ASGI application: finds a route, runs its handler, turns every failure into one shape.
+"""The ASGI application of the admin API: one reply to each request, one shape for each failure.
 
 It runs in the broker's event loop, so no handler may block or walk all topics at once. A request
 that fails unexpectedly answers 500 with the error's kind; its trace goes to the log.
@@ -57,7 +57,7 @@ class AdminApp:
         await send({"type": "http.response.body", "body": reply.body})
 
     async def respond(self, request: Request) -> Reply:
-        """The reply to ``request``; never raises but for a broken invariant."""
+        """The reply to ``request``. Raises only for a broken invariant."""
         try:
             return await self._handle(request)
         except RefusalError as refusal:
@@ -89,9 +89,9 @@ class AdminApp:
 
 
 def resource_of(params: Mapping[str, str]) -> str:
-    """What a path is about: a topic's full name, a namespace, a tenant; empty for the broker.
+    """The resource of a path: a topic's full name, a namespace, a tenant; empty for the broker.
 
-    Names are as they were sent: one that is not valid is refused by the handler.
+    Names are those that the client sent; the handler refuses invalid ones.
     """
     tenant = params.get("tenant", "")
     if "namespace" not in params:
@@ -103,7 +103,7 @@ def resource_of(params: Mapping[str, str]) -> str:
 
 
 def failure(status: int, reason: str) -> Reply:
-    """The one error shape."""
+    """The reply to every refused or failed request."""
     return Reply(status, msgspec.json.encode({"reason": reason}), JSON)
 
 

@@ -1,4 +1,4 @@
-"""Backlog quotas in the admin API: their JSON, and how a request says which type it is about."""
+"""The JSON of backlog quotas in the admin API, and of their types."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class BacklogQuotaBody(Struct, rename="camel"):
     """A backlog quota as clients send it and see it."""
 
     limit: JavaLong = -1
-    """Older name of limitSize: of the two, the one that comes last counts for both."""
+    """Older name of limitSize: the one that comes last in the body counts for both."""
     limit_size: JavaLong = -1
     """Bytes of a destination_storage quota; negative or left out: no limit."""
     limit_time: JavaInt = -1
     """Seconds of a message_age quota; negative, 0 or left out: no limit."""
     policy: QuotaPolicyName | None = None
-    """What happens at the limit; must be given."""
+    """The action at the limit; required."""
 
 
 BacklogQuotaMap = dict[QuotaKind, BacklogQuotaBody]
@@ -45,7 +45,7 @@ BacklogQuotaMap = dict[QuotaKind, BacklogQuotaBody]
 
 
 def quota_kind(call: Call) -> QuotaKind:
-    """The type of quota that a request is about.
+    """The type of quota that a request names.
 
     Raises:
         RefusalError: 404 for one that does not exist.

@@ -1,4 +1,4 @@
-"""Request bodies: what counts as empty, and what to say about one that cannot be read.
+"""Decoding of request bodies, with Jackson's words for a body that cannot be read.
 
 The texts follow Jackson's, which Pulsar answers with and scripts know; the Java class names in
 them are left out. A bad body costs a second look by the standard library's parser, because its
@@ -94,7 +94,7 @@ def _what_is_wrong(body: bytes, type_: Any, error: str) -> str:
 
 
 def _jackson_text(text: str, error: json.JSONDecodeError) -> str:
-    """Say the standard library's error in the words and with the columns of Jackson."""
+    """The standard library's error in the words and columns of Jackson."""
     word = _WORD.match(text, error.pos)
     column = error.colno
     if error.pos >= len(text):
@@ -116,7 +116,7 @@ def _jackson_text(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _mismatch(value: Any, type_: Any, error: str) -> str:
-    """Say which value of the body has the wrong type, and what is allowed there."""
+    """The text for a value of the wrong type, with what is allowed there."""
     name = getattr(type_, "__name__", str(type_))
     if (beyond := _RANGE.match(error)) is not None:
         path = beyond["path"][1:].lstrip(".")
@@ -190,7 +190,7 @@ def _inner(node: msgspec.inspect.Type, step: str) -> msgspec.inspect.Type:
 
 
 def _without_null(node: msgspec.inspect.Type) -> msgspec.inspect.Type:
-    """The type itself where it is one that may also be ``null``."""
+    """The type without ``null``."""
     if isinstance(node, msgspec.inspect.UnionType):
         others = [each for each in node.types if not isinstance(each, msgspec.inspect.NoneType)]
         return others[0] if len(others) == 1 else node

@@ -1,4 +1,4 @@
-"""Clusters, the broker itself, and dynamic settings."""
+"""Routes about the broker: its cluster, health, metadata and dynamic settings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def get_cluster(call: Call) -> Reply:
 
 
 async def create_cluster(call: Call) -> Reply:
-    """Refuse to make a cluster: there is one, this broker's own."""
+    """Refuse to create a cluster: the only one is this broker's."""
     name = call.params["cluster"]
     clusters = call.facade.catalog.clusters()
     if name in clusters:
@@ -53,7 +53,7 @@ async def list_brokers(call: Call) -> Reply:
 
 
 async def leader_broker(call: Call) -> Reply:
-    """The leader: this broker, being the only one."""
+    """The leader: this broker."""
     info = call.facade.info
     return as_json({"brokerId": info.broker_id, "serviceUrl": info.web_url})
 
@@ -66,8 +66,8 @@ async def ready(call: Call) -> Reply:
 
 
 async def health(call: Call) -> Reply:
-    """``ok`` once a commit to the log has worked; ``ok, but`` and what is wrong all the same where
-    the disk is slow or connections are refused."""
+    """``ok`` once a commit to the log has worked; ``ok, but`` with a warning if the disk is slow or
+    connections are refused."""
     text = await call.facade.check_health()
     return as_text(f"ok, but {text}" if text else "ok")
 
@@ -122,7 +122,7 @@ async def set_setting(call: Call) -> Reply:
 
 
 async def reset_setting(call: Call) -> Reply:
-    """Go back to a dynamic setting's start-up value."""
+    """Reset a dynamic setting to its start-up value."""
     name = call.params["name"]
     _check_dynamic(call, name, "Can't delete non-dynamic configuration")
     call.facade.check_setting(name, None)

@@ -1,4 +1,4 @@
-"""What holds topics back: the broker's own account, asked for over HTTP."""
+"""Routes of explain: what holds topics back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COUNT_MAX = 1_000
 
 
 async def explain_top(call: Call) -> Reply:
-    """The worst backlogs, ten unless ``count`` says otherwise."""
+    """The largest backlogs: ``count`` of them, by default ten."""
     text = call.query.get("count", str(COUNT_DEFAULT))
     is_number = text.isascii() and text.isdigit() and len(text) <= len(str(COUNT_MAX))
     if not is_number or not 1 <= int(text) <= COUNT_MAX:
@@ -26,7 +26,7 @@ async def explain_top(call: Call) -> Reply:
 
 
 async def explain_topic(call: Call) -> Reply:
-    """What holds one topic back; a partitioned one as one unless ``perPartition``."""
+    """What holds one topic back; with ``perPartition`` also each partition of a partitioned one."""
     topic = topic_name(call)
     catalog = call.facade.catalog
     if catalog.topic(topic.full) is None and catalog.partitioned(topic.full) is None:
@@ -44,7 +44,7 @@ _PER_PARTITION = Query(
 _PATH = "/admin/v2/headgate/explain"
 
 ROUTES = (
-    Route("GET", _PATH, Operation.EXPLAIN, explain_top, "The worst backlogs",
+    Route("GET", _PATH, Operation.EXPLAIN, explain_top, "The largest backlogs",
           reply=TopReport, query=(_COUNT,)),
     Route("GET", f"{_PATH}/{{domain}}/{{tenant}}/{{namespace}}/{{topic}}", Operation.EXPLAIN,
           explain_topic, "What holds a topic back", reply=TopicReport, query=(_PER_PARTITION,)),

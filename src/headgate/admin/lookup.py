@@ -1,4 +1,4 @@
-"""HTTP lookup: which broker serves a topic. It is this one; nothing is ever redirected."""
+"""HTTP lookup: this broker serves every topic, so nothing is redirected."""
 
 from __future__ import annotations
 

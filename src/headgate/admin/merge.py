@@ -1,4 +1,4 @@
-"""Statistics of a partitioned topic out of its partitions': a pure function.
+"""Merges the statistics of partitions into those of their topic.
 
 The combination of each field is Pulsar's (``TopicStatsImpl.add`` and those of its parts): what it
 does not merge keeps its default or is left out. Two of its defects are not copied: a
@@ -64,7 +64,7 @@ _PUBLISHER_SUMS = ("msg_rate_in", "msg_throughput_in", "chunked_message_rate")
 
 
 def merge_topic_stats(partitions: Iterable[TopicStats]) -> TopicStats:
-    """The statistics of a partitioned topic. ``partitions`` are left as they are."""
+    """The statistics of a partitioned topic; ``partitions`` are not changed."""
     merging = Merging()
     for part in partitions:
         merging.add(part)
@@ -72,14 +72,14 @@ def merge_topic_stats(partitions: Iterable[TopicStats]) -> TopicStats:
 
 
 class Merging:
-    """The statistics of a partitioned topic, while its partitions' come in."""
+    """The statistics of a partitioned topic, to which its partitions are added one by one."""
 
     def __init__(self) -> None:
         self.merged = TopicStats()
         self._count = 0
 
     def add(self, part: TopicStats) -> None:
-        """Take in one partition's statistics, which are left as they are."""
+        """Add one partition's statistics, which are not changed."""
         self._count += 1
         merged = self.merged
         _add(merged, part, _TOPIC_SUMS)
@@ -150,7 +150,7 @@ def _add(into: Any, part: Any, names: tuple[str, ...]) -> None:
 
 
 def _add_counters(into: Any, part: Any, names: tuple[str, ...]) -> None:
-    """Add what may have grown nearly as far as Java counts."""
+    """Add counters up to the largest integer of Java."""
     for name in names:
         setattr(into, name, safe_sum(getattr(into, name), getattr(part, name)))
 

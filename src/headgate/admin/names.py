@@ -1,4 +1,4 @@
-"""Names out of paths, and what they stand for; Pulsar's statuses and texts when they do not."""
+"""Resolves the names in a path, or refuses them with Pulsar's statuses and texts."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def existing_namespace(call: Call) -> tuple[NamespaceName, NamespaceRow]:
 
 
 def missing_topic(catalog: Catalog, topic: TopicName) -> RefusalError:
-    """The 404 for a topic that holds no messages, in the words that fit its name."""
+    """The 404 for a topic that does not exist, in Pulsar's words for its kind of name."""
     if not topic.is_persistent:
         return not_found(f"{topic}: non-persistent topics are not supported")
     if topic.partition < 0:
@@ -156,7 +156,7 @@ def single_topic(call: Call, refusal: str) -> TopicName:
 
 
 def refuse_partitioned_delete(catalog: Catalog, topic: TopicName) -> None:
-    """Raise 409 if ``topic`` is partitioned: its own verb deletes it."""
+    """Raise 409 if ``topic`` is partitioned: another verb deletes such topics."""
     if catalog.partitioned(topic.full) is not None:
         raise conflict(
             f"{topic} is a partitioned topic, instead of calling delete topic, please call "

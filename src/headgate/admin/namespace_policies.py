@@ -1,4 +1,4 @@
-"""Policies of a namespace, each by itself: GET, POST (replaces it whole), DELETE.
+"""Policies of a namespace, one route each: GET, POST (replaces the policy), DELETE.
 
 A policy is one line of the table at the end: its path, its field of ``NamespacePolicies`` and its
 type. An empty body on POST removes it, as in Pulsar. Backlog quotas have paths of their own: all

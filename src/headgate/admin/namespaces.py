@@ -27,7 +27,7 @@ class BundlesBody(Struct, rename="camel"):
 
 
 class PoliciesBody(Struct):
-    """What a new namespace may be given. Other fields of Pulsar's object are ignored."""
+    """The accepted fields of a new namespace. Other fields of Pulsar's object are ignored."""
 
     bundles: BundlesBody | None = None
     replication_clusters: list[str] | None = None
@@ -94,7 +94,7 @@ async def delete_namespace(call: Call) -> Reply:
 
 
 async def list_topics(call: Call) -> Reply:
-    """Full names of a namespace's topics, each partition by itself."""
+    """Full names of a namespace's topics; each partition is one."""
     name, _ = existing_namespace(call)
     if call.query.get("mode", "PERSISTENT").upper() == "NON_PERSISTENT":
         return as_json([])

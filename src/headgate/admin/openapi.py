@@ -1,4 +1,4 @@
-"""The API's own description (OpenAPI 3.1), made from the routes when first asked for."""
+"""The description of the API (OpenAPI 3.1), made from the routes at its first request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be done through the admin API, by name: what authorization decides about."""
+"""The operations of the admin API, about which authorization decides."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Operation(StrEnum):
-    """One permission-worthy action; the part before the dot is what it acts on."""
+    """One operation; the part before the dot is the kind of resource."""
 
     CLUSTER_READ = "cluster.read"
     CLUSTER_CREATE = "cluster.create"

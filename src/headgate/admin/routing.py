@@ -1,4 +1,4 @@
-"""Routes, and how a request finds its own.
+"""The routes of the admin API and their matching.
 
 A path is split at ``/`` *before* its segments are percent-decoded: topic and subscription names
 may hold an encoded slash. A fixed segment is preferred to a parameter. One trailing slash is
@@ -29,12 +29,12 @@ NAMESPACE_PATH = "/admin/v2/namespaces/{tenant}/{namespace}"
 TOPIC_PATH = "/admin/v2/persistent/{tenant}/{namespace}/{topic}"
 
 _DIGITS_MAX = 40
-"""More are no number: Python itself refuses to read thousands."""
+"""Longer texts are refused: Python refuses to read numbers of thousands of digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a handler answers."""
+    """The reply of a handler."""
 
     status: int = 200
     body: bytes = b""
@@ -63,7 +63,7 @@ def as_text(text: str) -> Reply:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request, taken apart."""
+    """One request, as a handler gets it."""
 
     facade: Facade
     clock: Clock
@@ -113,9 +113,9 @@ class Query:
 
     name: str
     type: Any
-    """What it may be, as msgspec understands it."""
+    """Its type, in msgspec's terms."""
     default: Any
-    """What is taken when it is left out."""
+    """Its value when it is left out."""
     summary: str
 
 

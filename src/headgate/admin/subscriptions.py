@@ -24,7 +24,7 @@ from headgate.metadata.policies import JavaLong
 
 
 class ResetCursorData(Struct, rename="camel"):
-    """A place in a topic, as clients send it. The texts ``latest`` and ``earliest`` do as well."""
+    """A place in a topic, as clients send it, or one of the texts ``latest`` and ``earliest``."""
 
     ledger_id: JavaLong
     entry_id: JavaLong
@@ -148,7 +148,7 @@ async def expire_to_position(call: Call) -> Reply:
 
 
 async def expire_all(call: Call) -> Reply:
-    """Expire old messages of every subscription; where there are none is no failure."""
+    """Expire old messages of every subscription; having none is no failure."""
     what = _older_than(call)
     await asyncio.gather(
         *(
@@ -172,7 +172,7 @@ async def _on_all(calls: Iterable[Awaitable[None]], *, harmless: int) -> None:
 
 
 async def _unless_there(creation: Awaitable[None]) -> None:
-    """Await a creation; that there was nothing to create is no failure."""
+    """Await a creation; an existing subscription is no failure."""
     try:
         await creation
     except RefusalError as refusal:

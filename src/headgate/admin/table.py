@@ -1,4 +1,4 @@
-"""All routes of the admin API. What is not listed is not built, and answers 404 or 405."""
+"""All routes of the admin API; every other request gets 404 or 405."""
 
 from __future__ import annotations
 

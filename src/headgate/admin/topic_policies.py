@@ -1,4 +1,4 @@
-"""Policies of a topic, each by itself: GET (``applied=true``: what is enforced), POST, DELETE.
+"""Policies of a topic, one route each: GET (``applied=true``: the one in force), POST, DELETE.
 
 Topic-level policies belong to the base name. There is one cluster, so ``isGlobal`` changes
 nothing and is ignored.
@@ -94,7 +94,7 @@ async def get_subscription_rate(call: Call) -> Reply:
 
 
 async def set_subscription_rate(call: Call) -> Reply:
-    """Set the dispatch rate of one subscription; one that says nothing changes nothing."""
+    """Set the dispatch rate of one subscription; an empty rate changes nothing."""
     topic, name = policy_topic(call), subscription_name(call)
     rate = call.decoded(DispatchRate)
     if rate is not None and not rate.says_nothing:

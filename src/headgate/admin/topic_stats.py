@@ -20,7 +20,7 @@ from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStat
 _Stats = TypeVar("_Stats", TopicStats, InternalStats)
 
 SLICE_PARTITIONS = 8
-"""Partitions looked at before other work has its turn: about a millisecond."""
+"""Partitions of one slice, between which other work has its turn: about a millisecond."""
 
 
 async def stats(call: Call) -> Reply:
@@ -29,7 +29,7 @@ async def stats(call: Call) -> Reply:
 
 
 async def partitioned_stats(call: Call) -> Reply:
-    """The same for a partitioned topic: summed, and (``perPartition``) one by one."""
+    """Statistics of a partitioned topic: the sum, and with ``perPartition`` each partition."""
     topic, row = existing_partitioned(call)
     options = _options(call)
     is_split = call.flag("perPartition", default=True)
@@ -47,13 +47,13 @@ async def partitioned_stats(call: Call) -> Reply:
 
 
 async def internal_stats(call: Call) -> Reply:
-    """How a topic lies on disk."""
+    """Ledgers and cursors of a topic."""
     metadata = call.flag("metadata")
     return as_json(await call.facade.internal_stats(existing_topic(call), metadata=metadata))
 
 
 async def partitioned_internal_stats(call: Call) -> Reply:
-    """How each partition of a topic lies on disk."""
+    """Ledgers and cursors of each partition of a topic."""
     topic, row = existing_partitioned(call)
     parts = partitions_of(call.facade.catalog, topic)
     split: dict[str, msgspec.Raw] = {}
@@ -67,8 +67,8 @@ async def partitioned_internal_stats(call: Call) -> Reply:
 async def _of_parts(
     parts: list[TopicName], ask: Callable[[TopicName], Awaitable[_Stats]]
 ) -> AsyncIterator[tuple[str, _Stats]]:
-    """What is found for each part, one after the other: publishing goes on between slices of them.
-    A part that is deleted meanwhile is left out."""
+    """The statistics of each partition, in slices between which publishing continues. A partition
+    that is deleted meanwhile is left out."""
     for number, part in enumerate(parts, start=1):
         if number % SLICE_PARTITIONS == 0:
             await asyncio.sleep(0)
@@ -82,7 +82,7 @@ async def _of_parts(
 
 
 def _encoded(stats: TopicStats | InternalStats) -> msgspec.Raw:
-    """Encoded here and now, so that the whole answer is not encoded at once."""
+    """Encode one partition, so that the whole reply is not encoded at once."""
     return msgspec.Raw(msgspec.json.encode(stats))
 
 

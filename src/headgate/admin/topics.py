@@ -34,7 +34,7 @@ class PartitionedMetadata(Struct):
 
 
 async def list_topics(call: Call) -> Reply:
-    """Full names of a namespace's topics, each partition by itself."""
+    """Full names of a namespace's topics; each partition is one."""
     name, row = existing_namespace(call)
     topics = call.facade.catalog.topics(name)
     bundle = call.query.get("bundle")
@@ -82,7 +82,7 @@ async def unload_topic(call: Call) -> Reply:
 
 
 async def accept_damage(call: Call) -> Reply:
-    """Serve a damaged topic as it is, without what is lost."""
+    """Serve a damaged topic without what it lost."""
     for part in existing_parts(call):
         await call.facade.accept_damage(part)
     return NO_CONTENT
@@ -129,7 +129,7 @@ async def grow_partitioned(call: Call) -> Reply:
 
 
 async def create_missed(call: Call) -> Reply:
-    """Make those partitions of a partitioned topic that are missing."""
+    """Create the missing partitions of a partitioned topic."""
     topic, row = existing_partitioned(call)
     plan = call.facade.catalog.plan_grow_partitioned
     await call.facade.commit(plan(topic, row.partitions, now_ms=call.now_ms()))

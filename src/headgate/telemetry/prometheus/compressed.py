@@ -1,12 +1,13 @@
-"""A long text as compressed blocks: made piece by piece, sent as gzip or as what it was.
+"""A long text as compressed blocks, made piece by piece, sent as gzip or as plain text.
 
-A page of metrics repeats itself so much that it takes a seventeenth of its size compressed. Each
-block is deflated by itself and ends at a byte, so that any order of them is a valid stream: behind
-gzip's head, with an empty last block and the checksum of the whole text behind them, they are one
-member of gzip (readers such as curl take no more than one); taken apart they are the text again,
-block by block. The checksum follows from those of the blocks (as zlib's ``crc32_combine`` has it).
+A page of metrics repeats itself so much that it compresses to a seventeenth of its size. Each block
+is deflated separately and ends at a byte boundary, so that blocks in any order are a valid stream:
+with gzip's header before them, and an empty last block and the checksum of the whole text behind
+them, they are one gzip member (readers such as curl accept only one). Decompressed they are the
+text again, block by block. The checksum is combined from those of the blocks, as zlib's
+``crc32_combine`` does.
 
-Rules of this file: no I/O, no waiting; what takes long yields to its caller.
+Rules of this file: no I/O, no waiting; long work yields to its caller.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ BLOCK_BYTES: Final = 32 * KIB
 """Text of a block: takes 0.2 ms to compress."""
 
 _LEVEL: Final = 1
-"""The quickest: a page repeats itself so plainly that others gain little."""
+"""The fastest level: others gain little on so repetitive a text."""
 
 _GZIP_HEAD: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
 _LAST_BLOCK: Final = b"\x03\x00"
@@ -48,7 +49,7 @@ def deflate(text: bytes | bytearray) -> Block:
 
 
 class Compressed:
-    """A whole text. It may be :meth:`closed <close>` while somebody still reads it."""
+    """A whole text. It may be :meth:`closed <close>` while it is still read."""
 
     def __init__(self) -> None:
         self._blocks: list[Block] = []
@@ -67,17 +68,17 @@ class Compressed:
         self.gzip_bytes += len(block.deflated)
 
     def close(self) -> None:
-        """Let the memory go, whoever still refers to this."""
+        """Free the memory, even if the text is still referred to."""
         self.is_closed = True
         self._blocks = []
 
     def as_text(self) -> Iterator[bytes]:
-        """The text in pieces; ends early when it is closed meanwhile."""
+        """The text in pieces; ends early if the text is closed meanwhile."""
         for block in self._each():
             yield zlib.decompress(block.deflated + _LAST_BLOCK, -zlib.MAX_WBITS)
 
     def as_gzip(self) -> Iterator[bytes]:
-        """The same as gzip."""
+        """The text as gzip, in pieces."""
         yield _GZIP_HEAD
         for block in self._each():
             yield block.deflated

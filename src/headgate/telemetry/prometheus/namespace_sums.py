@@ -1,5 +1,7 @@
-"""What is left of the topics' samples with ``exposeTopicLevelMetricsInPrometheus=false``: sums for
-each namespace, under the same names and without the topic's label, as Pulsar gives them."""
+"""Sums over the topics of each namespace, with ``exposeTopicLevelMetricsInPrometheus=false``.
+
+They have the names of the topics' series, without the label of the topic, as Pulsar's have.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ _OF_SUBSCRIPTION: Final = tuple(
     if series.name in SUMMED_SUBSCRIPTION_NAMES
 )  # fmt: skip
 _BACKLOG: Final = "pulsar_msg_backlog"
-"""Has one more label in these sums, with a real broker."""
+"""Pulsar gives this sum one more label."""
 
 _SERIES: Final = (
     NAMESPACE_SERIES[0],
@@ -52,7 +54,7 @@ class NamespaceSums:
     def __init__(self) -> None:
         self._sums: dict[str, list[Number]] = {}
         self._parked: defaultdict[tuple[str, ParkCause], list[int]] = defaultdict(lambda: [0, 0])
-        """Messages and bytes that wait now."""
+        """Messages and bytes that wait now, by namespace and cause."""
 
     def add(self, topic: Topic, values: tuple[Number, ...]) -> None:
         """Add a topic; ``values`` are those of :data:`TOPIC_SERIES`."""
@@ -79,9 +81,11 @@ class NamespaceSums:
         labels_of: Callable[[str], str],
         number: Callable[[Number], str],
     ) -> list[tuple[str, str]]:
-        """Names, and whole lines of them. ``evictions`` are those of each namespace since the
-        start: a sum over its topics would fall with each that goes. ``labels_of`` gives a
-        namespace's labels, still open."""
+        """Names, each with a whole line.
+
+        ``evictions`` are those of each namespace since the start: a sum over its topics would fall
+        with each unloaded topic. ``labels_of`` gives a namespace's labels, still open.
+        """
         found: list[tuple[str, str]] = []
         for namespace, sums in self._sums.items():
             labels = labels_of(namespace)

@@ -1,4 +1,4 @@
-"""Samples of what waits before its append on ``GET /metrics``, by cause."""
+"""Samples of messages that wait before their append, by cause, on ``GET /metrics``."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ class ParkedLines:
 
 
 def cause_label(cause: ParkCause) -> str:
-    """What ends the labels of a sample."""
+    """The end of a sample's labels."""
     return f',cause="{cause.label}"}} '

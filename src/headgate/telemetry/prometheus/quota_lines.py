@@ -1,4 +1,4 @@
-"""Samples of backlog quotas on ``GET /metrics`` (PIP-323, and what it leaves open)."""
+"""Samples of backlog quotas on ``GET /metrics`` (PIP-323, and Headgate's own)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from headgate.flow.quota.backlog_quota import Quotas
 
 QUOTA_TYPES: Final = tuple(f',quota_type="{kind.label}"}} ' for kind in QuotaType)
-"""What ends the labels of a sample for each type of quota."""
+"""The end of a sample's labels, for each type of quota."""
 
 
 class QuotaLines:

@@ -1,9 +1,9 @@
 """``GET /metrics`` as a Starlette route.
 
-All scrapes share one page, compressed (:mod:`headgate.telemetry.prometheus.compressed`): those that
-come while it is made wait for it, and those that come soon after get it again where making it took
-long. A slow reader holds no page of its own: when two later ones are there, what it reads is let
-go and its connection ends.
+All scrapes share one compressed page (:mod:`.compressed`). A scrape that comes while a page is
+rendered waits for it; one that comes soon after a page that took long gets the same page. A slow
+reader does not keep its page: when two later ones exist, the page is dropped and the connection
+ends.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 """Prometheus 3 refuses a page without it."""
 
 OPERATION: Final = "metrics.read"
-"""What a scrape does: the name that authorization decides about."""
+"""The operation that authorization decides about."""
 
 WRITE_BYTES: Final = 256 * KIB
-"""What is written to the socket at a time."""
+"""Bytes of one write to the socket."""
 
 QUICK_S: Final = 0.25
-"""A page that took less to make is made anew for each scrape."""
+"""A page that takes less time is rendered for each scrape."""
 REST_PARTS: Final = 4
-"""Others are given again for so many times what they took, so that pages take a fifth of the
-broker's time at most ..."""
+"""Other pages are reused for so many times their rendering time, so that rendering takes at most a
+fifth of the broker's time ..."""
 REST_S_MAX: Final = 10.0
-"""... but not for longer, which is less than scrapes are apart."""
+"""... but no longer than this, which is less than the usual time between scrapes."""
 
 
 class MetricsEndpoint:
-    """Makes one page at a time, and keeps the last two at most."""
+    """Renders one page at a time, and keeps at most the last two."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._making: asyncio.Task[Compressed] | None = None
         self._latest: Compressed | None = None
-        """While somebody may get it."""
+        """The page that the next scrape may reuse."""
         self._read: list[weakref.ref[Compressed]] = []
         """Pages that may still be read, the newest last."""
         self._fresh_until_s = 0.0
@@ -80,8 +80,8 @@ class MetricsEndpoint:
         )
 
     async def page(self) -> Compressed:
-        """The latest page if it is fresh, the one that is being made, or else a new one. A scrape
-        that gives up leaves the others their page."""
+        """The latest page if it is fresh, the page that is being rendered, or a new one. A
+        cancelled scrape does not cancel the page for the others."""
         loop = asyncio.get_running_loop()
         if self._latest is not None and loop.time() < self._fresh_until_s:
             return self._latest
@@ -107,14 +107,14 @@ class MetricsEndpoint:
         return page
 
     def _let_go(self, page: Compressed) -> None:
-        """A page that nobody gets any more stays only with those who read it."""
+        """Forget a page that no scrape reuses any more; its readers still hold it."""
         if page is self._latest:
             self._latest = None
 
     def _made(self, task: asyncio.Task[Compressed]) -> None:
         self._making = None
         if not task.cancelled():
-            task.exception()  # every scrape may have given up: then nobody else looks at it
+            task.exception()  # retrieved here, as every scrape may have been cancelled
 
 
 async def _stream(

@@ -1,10 +1,10 @@
 """Every series of ``GET /metrics``: name, type, labels, unit and meaning.
 
-The reference page is made from this table, and the page cannot show a series that is not in it.
-Names that start with ``pulsar_`` are Pulsar's, with the type that a Pulsar 4.0 broker prints for
-them: ``gauge`` also where the value only grows, because dashboards and type checks know it so.
-Series of parts that Headgate does not have (tiered storage, transactions, delayed delivery, entry
-filters, replication, compaction) are absent, not zero.
+The reference page is generated from this table, and the page has no series outside it. Names that
+start with ``pulsar_`` are Pulsar's, with the type that a Pulsar 4.0 broker prints: ``gauge`` even
+for values that only grow, because dashboards and type checks expect it. Series of features that
+Headgate does not have (tiered storage, transactions, delayed delivery, entry filters, replication,
+compaction) are absent, not zero.
 """
 
 from __future__ import annotations

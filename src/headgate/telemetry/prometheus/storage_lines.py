@@ -1,4 +1,5 @@
-"""Samples of what all topics stand on, on ``GET /metrics``: the disk, commits, connections."""
+"""Samples of the resources that all topics share on ``GET /metrics``: disk, commits,
+connections."""
 
 from __future__ import annotations
 

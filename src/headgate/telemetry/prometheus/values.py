@@ -1,7 +1,6 @@
-"""The numbers of ``GET /metrics``, taken from the state that they tell of.
+"""The numbers of ``GET /metrics``, read from the engine.
 
-Each function gives the values of one group of :mod:`headgate.telemetry.prometheus.series`, in its
-order.
+Each function gives the values of one group of :mod:`.series`, in its order.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Totals:
     throughput_in: float = 0.0
     throughput_out: float = 0.0
     in_bytes: list[int] = field(default_factory=lambda: [0, 0])
-    """Of users' topics, of the broker's own."""
+    """Of users' topics, and of the broker's own."""
     out_bytes: list[int] = field(default_factory=lambda: [0, 0])
     storage_bytes: int = 0
     write_rate: float = 0.0
@@ -190,7 +189,8 @@ def subscription_values(subscription: Subscription) -> tuple[Number, ...]:
 
 
 def backlog_age_s(subscription: Subscription) -> int | None:
-    """Age of what a stored subscription owes the longest; None for others, and without backlog."""
+    """Age of the oldest message that a durable subscription has not acknowledged, in seconds; None
+    for other subscriptions, and without backlog."""
     received_ms = subscription.oldest_unacked_ms() if subscription.is_durable else None
     if received_ms is None:
         return None

@@ -1,4 +1,5 @@
-"""The publishing side of one topic in the telemetry: its limit, and the producers that it held."""
+"""The publishing side of one topic in the telemetry: its limit, held producers, waiting
+messages."""
 
 from __future__ import annotations
 
@@ -11,12 +12,18 @@ from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import Dimension
 from headgate.record.codec import Value
+from headgate.record.fields import PARKED_FIELD_NAMES
 from headgate.telemetry.records.limit_track import LimitTrack
 
 PUBLISH_COLUMNS: Final = (
     "publish_limit_messages_per_s", "publish_limit_bytes_per_s", "publish_limit_source",
     "natural_rate_messages_per_s", "natural_rate_bytes_per_s",
 )  # fmt: skip
+
+PARKED_COLUMNS: Final = PARKED_FIELD_NAMES
+"""For each cause nanoseconds, messages and bytes; for ``memory`` only nanoseconds."""
+
+_NOTHING: Final = (0,) * len(PARKED_COLUMNS)
 
 LIMIT_CAUSES: Final = (ParkCause.TOPIC_RATE, ParkCause.BROKER_RATE, ParkCause.ADAPTIVE)
 """The causes that are publish limits."""
@@ -121,3 +128,17 @@ class PublishTrack:
             cause, self._holding = self._holding, None
             return Turn(False, cause)
         return None
+
+
+def parked_values(topic: Topic) -> tuple[int, ...]:
+    """In the order of :data:`PARKED_COLUMNS`."""
+    parking = topic.parking
+    if parking is None:
+        return _NOTHING
+    values: list[int] = []
+    for cause in ParkCause:
+        values.append(parking.parked_ns(cause, topic.engine.now_ns))
+        if cause is not ParkCause.MEMORY:
+            waiting = parking.waiting(cause)
+            values += (waiting.messages, waiting.bytes)
+    return tuple(values)

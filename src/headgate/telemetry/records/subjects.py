@@ -20,8 +20,12 @@ from headgate.record.codec import Value
 from headgate.record.fields import CELL_NAMES, DIMENSIONS, STATE_FIELD_NAMES, THROTTLE_REASONS
 from headgate.telemetry.records.limit_track import LimitTrack, LimitValues
 from headgate.telemetry.records.names import PLAIN, Names
-from headgate.telemetry.records.parked import PARKED_COLUMNS, parked_values
-from headgate.telemetry.records.publishing import PUBLISH_COLUMNS, PublishTrack
+from headgate.telemetry.records.publishing import (
+    PARKED_COLUMNS,
+    PUBLISH_COLUMNS,
+    PublishTrack,
+    parked_values,
+)
 from headgate.telemetry.records.quotas import (
     BREACH_COLUMNS,
     COUNT_COLUMNS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.base.units import NS_PER_MS
 from headgate.flow.quota.backlog_quota import NO_QUOTAS
-from headgate.telemetry.records.parked import PARKED_COLUMNS, parked_values
+from headgate.telemetry.records.publishing import PARKED_COLUMNS, parked_values
 from tests.unit.engine.quota_rig import QuotaRig, size_quota
 
 
