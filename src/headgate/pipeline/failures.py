@@ -1,4 +1,4 @@
-"""What went wrong in a Spark job, in one sentence. No Spark here."""
+"""The reason of a job's failure, in one sentence. No Spark here."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ _LOSS_ADVICE: Final = (
     "Set failOnDataLoss=false to go on without them",
     "Without --fail-on-data-loss the job goes on without them",
 )
-"""What the source says to who set its options, and what is said to who typed ours."""
+"""The advice of the source about its options, and ours about the command line's."""
 
 _CAUSE: Final = re.compile(r"\n\s*(?:\x1b\[\d*m)*↳(?:\x1b\[\d*m)*\s*")
-"""Where delta-rs goes on with the cause of what it has said."""
+"""The mark before each cause in an error of delta-rs."""
 _DOCUMENT: Final = re.compile(
     r"<\?xml.*?(?:<Message>(?P<said>[^<]*)</Message>.*?)?</Error>", re.DOTALL
 )
-"""An answer of S3 that says why it refuses."""
+"""A response of S3 with the reason of a refusal."""
 _REQUEST_ID: Final = re.compile(r" \([^()]*Request ID: [^)]*\)")
 
 
 class PipelineError(HeadgateError):
-    """A job failed; its cause, the engine's own error, has the whole story."""
+    """A job failed; the engine's own error is its cause."""
 
 
 def joined_causes(text: str) -> str:
-    """What libraries of storage say, with the causes in the line of what they caused."""
+    """The error of a storage library in one line, with its causes."""
     joined = _DOCUMENT.sub(lambda found: found["said"] or "no reason given", text)
     return _REQUEST_ID.sub("", _CAUSE.sub(": ", joined))
 
@@ -66,7 +66,7 @@ def reason_of(text: str) -> str:
 
 
 def start_failure(log: str) -> str:
-    """Why Spark's Java process ended before it answered, from what it said."""
+    """Why Spark's Java process ended before it was ready, from its output."""
     if "UnsupportedClassVersionError" in log:
         return "Spark needs Java 17 or newer, and the Java that was found is older"
     lines = [line.strip() for line in log.splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""What a pipeline job is asked to do, checked before Spark is started. No Spark here."""
+"""The options of the pipeline's jobs, checked before Spark starts. No Spark here."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ RETAIN_DAYS_MIN: Final = 2
 the last of its telemetry comes."""
 
 TRIGGER_S_MIN: Final = 0.1
-"""Least time between two looks at the topics."""
+"""Least time between two triggers of the query."""
 
 METRICS_HOST: Final = "127.0.0.1"
-"""Metrics are for this machine unless somebody says otherwise."""
+"""By default, metrics are served to this machine only."""
 
 TOPICS_MAX: Final = 50
-"""Most of one sort that a report shows; a page of more is read by nobody."""
+"""Most entries of one list in a report."""
 
 VACUUM_HOURS: Final = 24
-"""How long a file that no table refers to is left for those who still read it."""
+"""How long an unreferenced file stays, for jobs that still read it."""
 
 Format = Literal["table", "json", "csv"]
 FORMATS: Final = ("table", "json", "csv")
@@ -58,9 +58,9 @@ class SourceOptions:
     web_urls: tuple[str, ...] = (WEB_URL,)
     topic: str = TELEMETRY_TOPIC
     fail_on_data_loss: bool = False
-    """Whether telemetry that was trimmed before it was read stops the job."""
+    """Whether the job stops if telemetry expired before it was read."""
     token: str | None = field(default=None, repr=False)
-    """What the job shows to the brokers; at most one of this and ``token_path``."""
+    """Token for the brokers; at most one of this and ``token_path``."""
     token_path: str | None = None
     """A file that holds the token, read anew for each connection and request."""
     trust_path: str | None = None
@@ -110,7 +110,7 @@ class SourceOptions:
         faults.raise_any()
 
     def source_options(self, broker_url: str, web_url: str) -> dict[str, str]:
-        """The options of ``format("pulsar")`` that tell how to reach one of the brokers."""
+        """The options of ``format("pulsar")`` for one of the brokers."""
         options = {"service.url": broker_url, "admin.url": web_url, "topic": self.topic}
         if self.token_path is not None:
             # Quoted: the option is a URL.
@@ -158,7 +158,7 @@ def _is_url(url: str, schemes: tuple[str, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AttributeOptions:
-    """One pass over what the topics hold now, and the judgement of a range."""
+    """Read what the topics hold now, and attribute the backlogs of a range."""
 
     source: SourceOptions
     since: str | None = None
@@ -173,7 +173,7 @@ class AttributeOptions:
     reads: bool = True
     """Whether the topics are read first; if not, the tables are judged as they are."""
     is_about_producers: bool = False
-    """Whether topics are judged by what held their producers, and not subscriptions."""
+    """Whether topics are judged, by what held their producers, instead of subscriptions."""
 
     def __post_init__(self) -> None:
         """Raise :class:`InputError` for an unknown format, or what is to be read and not read."""
@@ -186,11 +186,11 @@ class AttributeOptions:
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """Go on where the last run stopped, and keep running."""
+    """Continue where the last run stopped, and keep running."""
 
     source: SourceOptions
     trigger_s: float = 5.0
-    """Time between two looks at the topics."""
+    """Time between two triggers of the query."""
     metrics_port: int | None = None
     """Where Prometheus metrics are served; 0: at a free port; None: nowhere."""
     metrics_host: str = METRICS_HOST
@@ -208,7 +208,7 @@ class StreamOptions:
 
 @dataclass(frozen=True, slots=True)
 class FolderOptions:
-    """A question about what the tables hold; no topic is read."""
+    """A query over the tables; no topic is read."""
 
     out: str
     """The folder of the tables; it must be there."""
@@ -227,15 +227,15 @@ class FolderOptions:
 
 @dataclass(frozen=True, slots=True)
 class ForecastOptions:
-    """When quotas will be reached, or how right the forecasts were."""
+    """Forecast when quotas will be reached, or score earlier forecasts."""
 
     folder: FolderOptions
     at: str | None = None
     """Instant from which is forecast; None: the newest minute of the tables."""
     is_score: bool = False
-    """Ask how right the forecasts of the range were instead."""
+    """Score the forecasts of the range instead."""
     within: str | None = None
-    """A duration: quotas that are likely reached sooner are counted."""
+    """A duration: count the quotas that are likely reached sooner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,10 +261,10 @@ class ReportOptions:
     html: str | None = None
     """Where the page is written; None: ``report.html`` in the folder."""
     top: int = 10
-    """How many of the worst of each sort are shown."""
+    """Most entries of each list."""
 
     def __post_init__(self) -> None:
-        """Raise :class:`InputError` for a number of which there is no page, or no place for it."""
+        """Raise :class:`InputError` for a number out of range, or a page without a file."""
         if is_object_store(checked_root(self.out)) and self.html is None:
             raise InputError(f"{self.out} cannot hold the page; name a file for it (--html)")
         if not 1 <= self.top <= TOPICS_MAX:
@@ -273,7 +273,7 @@ class ReportOptions:
 
 @dataclass(frozen=True, slots=True)
 class CompactOptions:
-    """Tidy up a folder."""
+    """Compact, vacuum and drop old rows of a folder."""
 
     out: str
     """The folder of the tables; it must be there."""
@@ -282,12 +282,12 @@ class CompactOptions:
     vacuum: bool = False
     """Whether files that no table refers to are deleted."""
     vacuum_hours: int = VACUUM_HOURS
-    """Files that were referred to so many hours ago are left."""
+    """Unreferenced files younger than this stay."""
     is_dry_run: bool = False
-    """Change nothing, and say what would be done."""
+    """Change nothing; print what would be done."""
 
     def __post_init__(self) -> None:
-        """Raise :class:`InputError` for times that cannot be."""
+        """Raise :class:`InputError` for times out of range."""
         checked_root(self.out)
         if self.retain_days is not None and self.retain_days < RETAIN_DAYS_MIN:
             raise InputError(

@@ -1,4 +1,4 @@
-"""Ask the brokers before Spark is started: what is wrong is said at once, in one sentence."""
+"""Checks of the brokers before Spark starts, so that a wrong URL or token fails at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyspark_pulsar.handshake import greet
 from pyspark_pulsar.options import Connection, parse_options
 
 TIMEOUT_S: Final = 5
-"""How long a broker may take for an answer."""
+"""Time limit of a broker's response."""
 
 _ACCESS_HINT: Final = (
     "(--token-file or HEADGATE_TOKEN gives the token, --tls-trust-certs the authority to trust)"
@@ -34,11 +34,11 @@ _TYPED: Final = (
 """Options of ``format("pulsar")`` in its texts, and what is said to who typed other ones."""
 
 _OWN_PATH: Final = "/admin/v2/headgate/explain?count=1"
-"""What only Headgate answers, in a moment."""
+"""A cheap request that only Headgate answers."""
 
 
 def check_brokers(source: SourceOptions) -> None:
-    """See that every broker answers at both of its addresses and has the telemetry topic.
+    """Check that every broker answers at both of its addresses and has the telemetry topic.
 
     Raises:
         InputError: one does not; the text has a line for each, and says how to go on.
@@ -53,7 +53,7 @@ def check_brokers(source: SourceOptions) -> None:
 
 
 def _connection(source: SourceOptions, broker_url: str, web_url: str) -> Connection:
-    """As the job will connect, with a shorter patience."""
+    """The connection options of the job, with a shorter timeout."""
     patience = {"adminTimeoutMs": TIMEOUT_S * 1_000, "operationTimeoutMs": TIMEOUT_S * 1_000}
     options = source.source_options(broker_url, web_url)
     try:

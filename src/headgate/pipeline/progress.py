@@ -1,4 +1,4 @@
-"""What a job says while it works: a line for each stage, begun when the stage begins.
+"""Progress of a job on the terminal: a line for each stage, begun when the stage begins.
 
 On a terminal a stage that runs is a line that moves, with a bar where it is known how much there
 is to do; what stays behind is the same line as anywhere else.
@@ -18,21 +18,21 @@ from rich.progress import Progress as Bars
 
 
 def nowhere(_done: int, _total: int) -> None:
-    """Moves no bar: there is none."""
+    """Do nothing: there is no bar."""
 
 
 @dataclass(slots=True)
 class Stage:
-    """A stage that runs."""
+    """A running stage."""
 
     result: str = ""
-    """What came of it, to be shown at its end."""
+    """Its result, shown at its end."""
     at: Callable[[int, int], None] = nowhere
-    """Called with how much is done and how much there is to do, it moves the bar."""
+    """Moves the bar; called with the amount done and the total."""
 
 
 class Progress:
-    """Writes ``Starting Spark ... 6.2 s`` in two steps, so that one sees what is going on."""
+    """Writes ``Starting Spark ... 6.2 s`` in two steps, so that the running stage is seen."""
 
     def __init__(self, err: TextIO, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._err = err
@@ -41,7 +41,7 @@ class Progress:
 
     @contextmanager
     def stage(self, text: str) -> Iterator[Stage]:
-        """Name a stage; at its end add its result and the seconds that it took."""
+        """Write a stage's name, and at its end its result and its seconds."""
         begin_s = self._monotonic()
         moves = self._console.is_terminal and not self._console.is_dumb_terminal
         try:
@@ -55,7 +55,7 @@ class Progress:
         self._write(f"{begin}{result}({self._monotonic() - begin_s:.1f} s)\n")
 
     def say(self, text: str) -> None:
-        """Write a line of its own."""
+        """Write a line."""
         self._write(f"{text}\n")
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""The Spark session, at the edge: how it is started, and what it needs from the machine."""
+"""The Spark session: its settings, its start, and Java."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Java and Python twice as fast."""
 
 _BATCH_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BYTES_NOT_COUNTED: Final = (1 << 31) - 1
-"""Spark's way to say that no batch is too large."""
+"""Spark's value for no limit."""
 
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Variable that ``spark-submit`` sets: its Java process runs, and has the cluster's settings."""
@@ -92,7 +92,7 @@ def create_session(
 
 
 def python_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that say which Python runs Spark's workers, where that has to be said.
+    """The variables that choose the Python of Spark's workers, if they must be set.
 
     On this machine it is the one that runs here, whatever a shell has from using ``spark-submit``:
     ``PYSPARK_PYTHON=./environment/bin/python`` is a path on a cluster's machines, and a
@@ -111,7 +111,7 @@ def _submitted_session(name: str) -> SparkSession:
 
 
 def cluster_gaps(is_given: Callable[[str], bool]) -> dict[str, str]:
-    """What is set on a session of ``spark-submit``: only what its caller says nothing about.
+    """The settings for a session of ``spark-submit``: only those that its caller left open.
 
     Not how many pieces a shuffle has: a cluster's default is what its size asks for.
     """
@@ -141,7 +141,7 @@ def start_java(conf: SparkConf, log_path: Path | None) -> Any:
 
 @contextmanager
 def interrupts_later() -> Iterator[None]:
-    """Put signals off: a Java process whose start is cut short would stay behind for ever."""
+    """Defer signals: an interrupted start would leave its Java process running."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -161,7 +161,7 @@ def interrupts_later() -> Iterator[None]:
 
 @contextmanager
 def own_interrupts() -> Iterator[None]:
-    """Leave Ctrl-C to who handles it: Spark takes it over when it starts."""
+    """Restore the handler of Ctrl-C, which Spark replaces when it starts."""
     handler = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -171,7 +171,7 @@ def own_interrupts() -> Iterator[None]:
 
 
 def prepare_session(session: SparkSession) -> SparkSession:
-    """Make a session that somebody else started fit for the pipeline."""
+    """Give a session that was started elsewhere the pipeline's settings."""
     session.conf.set("spark.sql.session.timeZone", "UTC")
     session.dataSource.register(HeadgateTables)
     return session
@@ -193,7 +193,7 @@ def batches_by_count(session: SparkSession) -> Iterator[None]:
 
 
 def require_java(java_home: str | None, command: str | None) -> None:
-    """See that Spark will find a Java; ``command`` is the ``java`` of the PATH, or None.
+    """Check that Spark will find a Java; ``command`` is the ``java`` of the PATH, or None.
 
     Raises:
         InputError: there is none.

@@ -1,4 +1,4 @@
-"""``--since`` and ``--until``: an instant with its offset, or how long ago; durations. Pure."""
+"""The time range of ``--since`` and ``--until``, and how instants and durations are written."""
 
 from __future__ import annotations
 
@@ -104,10 +104,10 @@ def since_epoch_us(at: datetime) -> int:
 
 
 def instant(time_ns: int) -> str:
-    """An instant for people, to the second: ``2026-11-21 10:00:00 UTC``."""
+    """An instant as text, to the second: ``2026-11-21 10:00:00 UTC``."""
     return f"{datetime.fromtimestamp(time_ns // NS_PER_S, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def minute_text(time_ns: int) -> str:
-    """An instant for people, to the minute: ``2026-11-21 10:00 UTC``."""
+    """An instant as text, to the minute: ``2026-11-21 10:00 UTC``."""
     return f"{datetime.fromtimestamp(time_ns // NS_PER_S, UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,4 +1,4 @@
-"""Judgements as text, JSON or CSV."""
+"""Attribution as text: judged subscriptions for a terminal, as JSON or CSV."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def worst_first(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Growing backlogs first, those that nobody uses any more behind the others; then by name."""
+    """Growing backlogs first, those of unused subscriptions after the others; then by name."""
     return sorted(
         rows,
         key=lambda row: (
@@ -146,7 +146,7 @@ def write_judgements(
 
 
 def paragraph_wrapper(width: int) -> TextWrapper:
-    """For indented paragraphs on a terminal of that many characters, in which no name is broken."""
+    """A wrapper for indented paragraphs of that width, which breaks no name."""
     return TextWrapper(
         min(max(width, WIDTH_MIN), WIDTH_MAX),
         initial_indent=_INDENT,
@@ -157,7 +157,7 @@ def paragraph_wrapper(width: int) -> TextWrapper:
 
 
 def bold(text: str, color: bool) -> str:
-    """Text that stands out, where the terminal can show it."""
+    """The text in bold, if ``color``."""
     return _styled(text, _BOLD, color)
 
 
@@ -198,7 +198,7 @@ def _growth(row: Mapping[str, Any]) -> str:
 
 
 def _shares(row: Mapping[str, Any]) -> str:
-    """As the verdict reads them: it is never about somebody whom it clears."""
+    """The shares of blame as the verdict counts them, without those that it clears."""
     shares = {Verdict(blame): row[f"share_{blame.lower()}"] for blame in BLAMES}
     verdict = Verdict(row["verdict"])
     if verdict is Verdict.NONE:

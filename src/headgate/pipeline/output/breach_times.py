@@ -1,4 +1,4 @@
-"""From when on the seconds to a breach in a row of ``quota_usage`` run. Pure."""
+"""When a quota is reached, from a row of ``quota_usage``. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.time_span import since_epoch_us
 
 BREACH_COLUMNS: Final = ("minute", "to_ns", "forecast_at", "seconds_to_breach")
-"""Columns of ``quota_usage`` that are needed."""
+"""Columns of ``quota_usage`` that are read."""
 
 
 def counted_from_ns(row: Mapping[str, Any]) -> int:
-    """The instant from which on a row's seconds run, since the epoch.
+    """The instant from which a row's seconds count, since the epoch.
 
     It is the end of what the row knows. Rows of older folders do not have that end: theirs run from
     the forecast, and where that is not told either, from the end of the minute.

@@ -24,7 +24,7 @@ PRODUCER_COLUMNS: Final = (
     "evidence", "seconds", "msgs_in", "bytes_in", "producers",
     *(f"held_{cause}_s" for cause in PARK_CAUSES), "sentence",
 )  # fmt: skip
-"""What JSON and CSV have of a topic."""
+"""Columns of a topic in JSON and CSV."""
 
 _DIGITS: Final = 6
 

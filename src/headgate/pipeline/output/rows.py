@@ -30,7 +30,7 @@ _FOLDED_MIN: Final = 16
 _SENTENCE_MIN: Final = 48
 """Characters that a column of sentences gets at least: a narrow one is read word by word."""
 _SENTENCE_WORDS_MIN: Final = 6
-"""What has so many words is a sentence; names have none."""
+"""A text of so many words is a sentence, not a name."""
 _PADDING: Final = 2
 _BETWEEN: Final = _PADDING + 1
 """Characters between two columns."""
@@ -207,7 +207,7 @@ def _float_text(value: float) -> str:
 
 
 def printable(text: str) -> str:
-    """Text without what steers a terminal: clients choose the names of topics."""
+    """Text without control characters of a terminal: clients choose the names of topics."""
     return "".join(
         "\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c
         for c in text

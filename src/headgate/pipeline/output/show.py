@@ -22,7 +22,7 @@ from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
 from headgate.pipeline.time_span import Span
 
 TABLE_ROWS_SHOWN: Final = 50
-"""Rows that a table for people has when no number is given; JSON and CSV have all."""
+"""Rows on a terminal when no number is given; JSON and CSV have all."""
 
 _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "intervals": (
@@ -59,10 +59,10 @@ _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "bronze_quarantine": ("publish_time", "message_topic", "message_id", "reason"),
 }  # fmt: skip
-"""What a table for people shows of the wide ones when no columns are named."""
+"""Columns of wide tables on a terminal when none are named."""
 
 _NOT_SHOWN: Final = ("date", "hour")
-"""Partition columns repeat what the time says."""
+"""Partition columns, which repeat the time."""
 
 
 _EXAMPLES: Final[Mapping[str, str]] = {
@@ -73,7 +73,7 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "date32[day]": "a day, such as 2026-11-21",
     "timestamp[us, tz=UTC]": "an instant, such as 2026-11-21T10:00:00Z",
 }
-"""What a value of each type of column is, for who gave something else."""
+"""An example value of each column type, for error messages."""
 
 
 Scan = TableScan | EpisodesScan | NamespacesScan
@@ -101,7 +101,7 @@ class ShowOptions:
 
 
 def show(options: ShowOptions, out: TextIO, err: TextIO) -> int:
-    """Write rows of a table to ``out``; returns how many. What is left out is said on ``err``.
+    """Write rows of a table to ``out``; returns how many. ``err`` says how many are left out.
 
     Raises:
         InputError: the folder, the table or a column is not there, or a value is not of its
@@ -129,7 +129,7 @@ def show(options: ShowOptions, out: TextIO, err: TextIO) -> int:
 
 
 def _nothing(options: ShowOptions, scan: Scan) -> str:
-    """What there is where no row was found."""
+    """What to print if no row was found."""
     if not isinstance(scan, TableScan) or scan.row_count:
         return "no such rows"
     has_samples = BRONZE_SAMPLES.name in existing_tables(options.out)
@@ -167,7 +167,7 @@ def _tail(rows: pa.Table, order: Sequence[str], limit: int) -> pa.Table:
 def _every_row(
     scan: Scan, columns: Sequence[str], span: Span, filters: Sequence[Filter]
 ) -> Iterator[dict[str, Any]]:
-    """File by file, which is hour by hour."""
+    """The rows, file by file and so hour by hour."""
     for batch in scan.batches(columns, span, *filters):
         yield from batch.to_pylist()
 

@@ -1,8 +1,7 @@
-"""Which subscriptions nobody uses any more. Pure.
+"""Unused subscriptions: no consumer, no acknowledgement, no demonstrated rate. Pure.
 
-Their backlogs grow as fast as their topics are published to and for as long, so that by growth and
-by time they come before all that somebody waits for. Who lists or sums up backlogs tells of them
-apart.
+Their backlogs grow as fast as their topics are published to. In a list by growth they would come
+before all others, so lists and sums of backlogs have them apart.
 """
 
 from __future__ import annotations

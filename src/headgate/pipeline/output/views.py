@@ -1,4 +1,4 @@
-"""Views that ``show`` prints as if they were tables of the folder. No Spark."""
+"""Scans of views, which ``show`` prints like tables of the folder. No Spark."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from headgate.record.fields import Kind
 
 
 class EpisodesScan:
-    """Whole episodes, with what ``show`` uses of a :class:`TableScan`.
+    """A scan of whole episodes, for ``show``.
 
     An episode is in a range if any of its time is; of hours further outside, it does not know.
     """
@@ -55,7 +55,7 @@ class EpisodesScan:
     def batches(
         self, columns: Sequence[str], span: Span = EVERYTHING, *filters: Filter
     ) -> Iterator[pa.RecordBatch]:
-        """As :meth:`TableScan.batches`."""
+        """The rows that pass, in no order."""
         # A segment is found by its start, and may reach into the range from an hour before.
         since_ns = None if span.since_ns is None else span.since_ns - HOUR_NS
         names = [n for n in EPISODES.column_names() if n not in EPISODES.partition_by]
@@ -69,7 +69,7 @@ class EpisodesScan:
 
 
 class NamespacesScan:
-    """What happened in each namespace and minute, with what ``show`` uses of a table."""
+    """A scan of the view ``namespace_rollup``, for ``show``."""
 
     name = "namespace_rollup"
     time_column = "minute"
@@ -87,7 +87,7 @@ class NamespacesScan:
     def batches(
         self, columns: Sequence[str], span: Span = EVERYTHING, *filters: Filter
     ) -> Iterator[pa.RecordBatch]:
-        """As :meth:`TableScan.batches`; memory goes with the namespaces and minutes."""
+        """The rows that pass; they are in memory, one for each namespace and minute."""
 
         def rows(kind: Kind, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
             return self._minutes.batches(names, span, ("kind", [kind.value]))

@@ -1,4 +1,4 @@
-"""Attribution over a range of the table ``intervals``: of backlogs, and of what held producers."""
+"""Attribution over a time range, from the table ``intervals``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def judge_range(
 def judge_producers(
     spark: SparkSession, root: str, since_ns: int | None, until_ns: int | None
 ) -> list[dict[str, Any]]:
-    """Say of every topic what held its producers over a range of the table ``intervals``."""
+    """What held the producers of every topic over a range of the table ``intervals``."""
     return _judged_range(
         spark, root, since_ns, until_ns, publishing.publish_judgements,
         columns=publishing.MINUTE_COLUMNS, kinds=(Kind.TOPIC, Kind.LIMITER),

@@ -50,7 +50,7 @@ _HEADINGS: Final = {
     "is_pareto": "front", "is_censored": "censored",
     **{name: name.removesuffix("_share") for name in _SHARES},
 }  # fmt: skip
-"""Short ones, so that the settings have room beside them on a terminal."""
+"""Short headings, which leave room for the settings on a terminal."""
 
 
 def run_backtest(options: BacktestOptions, out: TextIO, err: TextIO) -> str:
@@ -95,7 +95,7 @@ def run_backtest(options: BacktestOptions, out: TextIO, err: TextIO) -> str:
 
 
 def _told(rows: Rows) -> Rows:
-    """Ranked settings as people read them."""
+    """Ranked settings as text."""
     ranks = Counter(row["rank"] for row in rows)
     told = [
         {
@@ -110,7 +110,7 @@ def _told(rows: Rows) -> Rows:
 
 
 def _notes(rows: Rows, width: int) -> str:
-    """What the table's marks mean."""
+    """A legend of the table's marks."""
     is_tie = len({row["rank"] for row in rows}) < len(rows)
     told = [TIE_TEXT] * is_tie + [FRONT_TEXT, IS_CENSORED_TEXT]
     columns = min(max(width, WIDTH_MIN), WIDTH_MAX)
@@ -118,7 +118,7 @@ def _notes(rows: Rows, width: int) -> str:
 
 
 def _settings_text(rows: Rows) -> str:
-    """How to set the best point, to be pasted; what it leaves as recorded is not in it."""
+    """How to apply the best point, to be pasted; unchanged settings are left out."""
     row = rows[0]
     best = sum(other["rank"] == row["rank"] for other in rows)
     which = "the best one" if best == 1 else f"the first of the {best:,} best ones"

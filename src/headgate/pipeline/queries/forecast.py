@@ -46,8 +46,8 @@ _SCORE_SHOWN: Final = (
 def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
     """Write forecasts, or how right they were, to ``out``, progress to ``err``.
 
-    Returns how many quotas are likely reached within ``options.within``, of clusters that are heard
-    of.
+    Returns how many quotas of clusters with current telemetry are likely reached within
+    ``options.within``.
 
     Raises:
         InputError: a time is malformed, no Java is there, or the folder cannot be used.
@@ -66,7 +66,7 @@ def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
             within_ns = parse_duration(options.within, "--fail-within")
     with faults.collecting():
         existing_tables(folder.out)
-        # What is not there is said before Spark is started.
+        # A missing table fails here, before Spark starts.
         TableScan(folder.out, INTERVALS.name if options.is_score else QUOTA_USAGE.name)
     faults.raise_any()
     root, progress = resolved_root(folder.out), Progress(err)
@@ -82,9 +82,9 @@ def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
     behind = clusters_behind(rows)
     for name, at in sorted(behind.items()):
         minute = minute_text(since_epoch_us(at) * NS_PER_US)
-        progress.say(f"Of cluster {name!r} nothing later is known than of {minute}.")
+        progress.say(f"Cluster {name!r} has no telemetry after {minute}.")
     write_found(folder, rows, _FORECAST_SHOWN, out)
-    # What was likely when a cluster was last heard of is no reason to wake anybody now.
+    # A forecast of a cluster that has stopped to send telemetry is too old for an alert.
     current = (row for row in rows if (row["cluster"] or "") not in behind)
     return sum(_is_near(row, within_ns) for row in current)
 
@@ -92,7 +92,7 @@ def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
 def _write_scores(
     folder: FolderOptions, scores: ForecastScores, out: TextIO, progress: Progress
 ) -> None:
-    """A table of zeros would look like a verdict; programs get them."""
+    """Write scores; on a terminal not those of no forecast, whose zeros would mislead."""
     if not scores.total.forecasts:
         progress.say(
             "There is nothing to score: no forecast was made in this range. One needs a backlog "

@@ -1,4 +1,4 @@
-"""Quotas to come: which break next, and how good earlier forecasts were.
+"""Forecasts of backlog quotas from ``quota_usage``, and their scores.
 
 Tables are read and none is written, so it needs no lock and runs beside a job that writes them.
 """
@@ -35,10 +35,10 @@ from headgate.pipeline.time_span import Span
 from headgate.record.fields import Kind
 
 _OUTCOME_HOURS: Final = 24
-"""What came later than this after a forecast does not count."""
+"""A forecast is scored against what happened within this time."""
 
 BEHIND: Final = timedelta(minutes=10)
-"""A cluster that is so far behind sends no telemetry any more, or its broker is gone."""
+"""A cluster that is so far behind has stopped to send telemetry."""
 
 _COPIED: Final = (
     "seconds_to_breach_earliest",
@@ -162,7 +162,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _soonest(row: Mapping[str, Any]) -> tuple[bool, float, float, float, str]:
-    """What is reached, then the likely instants, then the possible ones, then the fullest."""
+    """Order: reached quotas, then by likely instant, by possible instant, by use."""
     at_s = row["to_ns"] / NS_PER_S
     likely, earliest = row["seconds_to_breach"], row["seconds_to_breach_earliest"]
     return (

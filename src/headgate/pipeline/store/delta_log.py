@@ -36,7 +36,7 @@ from headgate.pipeline.tables.columns import HOUR_NS, Table
 _EPOCH: Final = date(1970, 1, 1)
 
 LAYOUT_VERSION: Final = 1
-"""Version of the tables' meaning; a folder of another one is refused."""
+"""Version of the tables' layout; a folder with another one is refused."""
 
 _LAYOUT_KEY: Final = "headgate.layout"
 
@@ -51,7 +51,7 @@ is shortened by ``maintenance`` alone, which knows who has yet to read it."""
 
 @dataclass(frozen=True, slots=True)
 class AppTransaction:
-    """Names one act of one application; a second commit with it, or an older one, does nothing."""
+    """An application's transaction; a second commit with it, or with an older one, does nothing."""
 
     app_id: str
     version: int
@@ -89,7 +89,7 @@ def ensure_table(root: str, table: Table) -> DeltaTable:
 
 
 def missing_columns(delta: DeltaTable, table: Table) -> list[str]:
-    """Columns that this release has and the folder's table has not: an earlier one wrote it."""
+    """Columns of this release that the folder's table, written by an earlier one, lacks."""
     have = {field.name for field in delta.schema().fields}
     return [name for name in table.column_names() if name not in have]
 
@@ -115,7 +115,7 @@ def _created(store: TableStore, table: Table) -> DeltaTable:
 
 
 def opened_table(root: str, table: Table) -> DeltaTable:
-    """A table that is there, for who only reads it: nothing is made or added.
+    """An existing table, only to be read: nothing is created or added.
 
     Raises:
         InputError: it is of another layout version.
@@ -127,7 +127,7 @@ def opened_table(root: str, table: Table) -> DeltaTable:
 
 
 def check_layout(delta: DeltaTable, path: str) -> None:
-    """See that a table at ``path`` means what this version means.
+    """Check that a table at ``path`` has the layout of this version.
 
     Raises:
         InputError: it has another layout version.
@@ -178,13 +178,13 @@ def commit_drop(root: str, delta: DeltaTable, before_hour: int) -> list[TableFil
 
 
 def kept_from_hour(delta: DeltaTable) -> int | None:
-    """The first hour that retention has left, counted since the epoch; None: it has left all."""
+    """The first hour that retention kept, counted since the epoch; None: it kept all."""
     hour: int | None = delta.transaction_version(_KEPT_FROM)
     return hour
 
 
 def source_key(source: DeltaTable) -> str:
-    """The application id under which a derived table notes what it has seen of its source."""
+    """The application id under which a derived table stores its source's seen version."""
     metadata = source.metadata()
     return f"{metadata.name}:{metadata.id}"
 
@@ -192,7 +192,7 @@ def source_key(source: DeltaTable) -> str:
 def commit_replace_partition(
     root: str, table: Table, files: Sequence[FileAdded], partition: Mapping[str, str]
 ) -> bool:
-    """Replace all rows of one partition by files, in one commit; for tables that have no hours.
+    """Replace all rows of one partition by files, in one commit; for tables without hours.
 
     ``partition``: values of the table's partition columns, as text. False when there was nothing
     and is nothing.
@@ -280,7 +280,7 @@ class TableFile:
 
     @property
     def span_ns(self) -> tuple[int, int]:
-        """First and last nanosecond that its rows may lie in."""
+        """Bounds of its rows' times: the first and the last nanosecond."""
         if self.window_ends_ns is None:
             return self.hour * HOUR_NS, (self.hour + 1) * HOUR_NS - 1
         return self.window_ends_ns[0] - 1, self.window_ends_ns[1] - 1

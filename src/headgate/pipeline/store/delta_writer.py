@@ -130,4 +130,4 @@ class TablesWriter(DataSourceArrowWriter):
                 commit_replace(self._root, table, files, self._hours, self._transaction)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing to undo: files that were not committed belong to no table."""
+        """Undo nothing: files that were not committed belong to no table."""

@@ -1,4 +1,4 @@
-"""What a job has beside the tables: the lock of the one writer, checkpoints, logs. No Spark."""
+"""The files of a job beside the tables: the writer's lock, checkpoints, logs. No Spark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 
 @contextmanager
 def folder_lock(out: str, say: Callable[[str], None] = lambda _: None) -> Iterator[None]:
-    """Hold the folder: one writer at a time. ``say`` is told what is waited for.
+    """Hold the folder's lock: one writer at a time. ``say`` gets a line about a wait.
 
     Raises:
         InputError: another process holds it, it cannot be made, or it holds something else.
@@ -56,7 +56,7 @@ def folder_lock(out: str, say: Callable[[str], None] = lambda _: None) -> Iterat
 
 
 def _refuse_foreign(out: str, names: list[str]) -> None:
-    """Keep out of folders that somebody uses for something else."""
+    """Refuse a folder that holds other files."""
     visible = [name for name in names if not name.startswith(".")]
     if visible and not {LOCK, BRONZE_SAMPLES.name} & set(names):
         raise InputError(
@@ -84,13 +84,13 @@ def work_folder(source: SourceOptions) -> str | None:
 
 
 def spark_log_path(folder: str) -> Path:
-    """Where Spark's Java process and its workers write what they have to say."""
+    """The log of Spark's Java process and its workers."""
     return Path(folder, "_spark.log")
 
 
 @contextmanager
 def log_folder(root: str) -> Iterator[str]:
-    """Where Spark's log goes: a folder, made if it is not there; for a bucket a temporary one.
+    """The folder of Spark's log, created if absent; for a bucket a temporary one.
 
     That one is left where the job failed, because the log says why.
 

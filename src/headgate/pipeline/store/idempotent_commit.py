@@ -1,4 +1,4 @@
-"""One commit to a table in S3: carried out once, and known to be where its answer got lost.
+"""An idempotent commit to a table in S3: it happens once, even if its response is lost.
 
 A commit is a put of the next version that S3 refuses where that version is there already. An
 answer that is lost on the way is asked for again by the library below, which then meets its own
@@ -20,7 +20,7 @@ from headgate.pipeline.store.lock_tokens import LockLostError
 from headgate.pipeline.store.table_store import LOG, TableStore
 
 MARK_KEY: Final = "headgate.commit"
-"""Key of a commit's metadata whose value no other commit has."""
+"""Key in a commit's metadata with a value that no other commit has."""
 
 Answer = TypeVar("Answer")
 
@@ -62,7 +62,7 @@ def commit_properties(
     metadata: dict[str, str] | None = None,
     transactions: Sequence[Transaction] = (),
 ) -> CommitProperties:
-    """How delta-rs commits: in S3 the next version or none."""
+    """Properties of a commit by delta-rs: in S3 it makes the next version or fails."""
     return CommitProperties(
         custom_metadata=metadata,
         app_transactions=list(transactions),
@@ -71,7 +71,7 @@ def commit_properties(
 
 
 def has_mark(store: TableStore, name: str, version: int, mark: str) -> bool:
-    """Whether a version of a table is there and is that of the commit with ``mark``."""
+    """Whether a version of a table exists and was made by the commit with ``mark``."""
     try:
         log = store.text(name, LOG, f"{version:020d}.json")
     except FileNotFoundError:

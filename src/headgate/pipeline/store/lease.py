@@ -1,4 +1,4 @@
-"""The lock of a folder in S3, as a law: one object, changed by conditional puts alone.
+"""The lease on a folder in S3: the protocol over one object, changed by conditional puts.
 
 Whoever creates the object, or swaps it from a state that is free, holds the folder. The holder
 swaps it again every :data:`RENEW_S` seconds. Who finds it held watches its tag: a tag that changes
@@ -23,26 +23,26 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final, Protocol
 
 LOCK: Final = ".lock"
-"""Name of the lock among what lies in a folder of tables, wherever that is."""
+"""Name of the lock in a folder of tables, in S3 and on a file system."""
 
 RENEW_S: Final = 10.0
 LEASE_S: Final = 60.0
 LOOK_S: Final = 2.0
-"""Time between two looks of who watches."""
+"""Time between two reads by a job that waits for the lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What the object says."""
+    """The content of the lock object: the current holder."""
 
     token: str
-    """Random, new for each hold; empty: nobody holds it. No secret."""
+    """Random, new for each acquisition; empty: free. Not a secret."""
     host: str = ""
     process: int = 0
     since: str = ""
-    """For people."""
+    """Since when, for messages."""
     renewals: int = 0
-    """Counted, so that each renewal is another content and has another tag."""
+    """A counter, so that each renewal changes the content and with it the tag."""
 
     def __str__(self) -> str:
         return f"process {self.process} on {self.host}, since {self.since}"
@@ -53,7 +53,7 @@ class Hold:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Hold:
-        """What a content says; of one that this version does not know, somebody holds it."""
+        """The holder in a content; a content that this version does not know counts as held."""
         try:
             document = json.loads(content)
             return cls(
@@ -81,24 +81,24 @@ class Found:
 
 
 class LockObject(Protocol):
-    """What the law needs of a store. All may raise :class:`OSError`."""
+    """The requests that the lease needs. All may raise :class:`OSError`."""
 
     def read(self) -> Found | None:
-        """The object; None: there is none."""
+        """The lock object; None: it does not exist."""
 
     def create(self, hold: Hold) -> str | None:
-        """Make it; its tag, or None where it is there."""
+        """Create it; returns its tag, or None if it exists."""
 
     def swap(self, hold: Hold, tag: str) -> str | None:
-        """Change the object that has this tag; the new one, or None where it has another."""
+        """Replace it if it has this tag; returns the new tag, or None if it has another."""
 
 
 class UnconditionalError(Exception):
-    """The store carries a put out whatever its condition says: it can hold no lock."""
+    """The store ignores conditions of puts, so it cannot hold a lock."""
 
 
 class HeldError(Exception):
-    """Somebody else holds it."""
+    """Another job holds the lock."""
 
     def __init__(self, holder: Hold) -> None:
         super().__init__(str(holder))
@@ -113,7 +113,7 @@ def take(
     wait: Callable[[float], None],
     watching: Callable[[Hold], None] = lambda _: None,
 ) -> str:
-    """Hold the object; its tag.
+    """Acquire the lock; returns the object's tag.
 
     ``monotonic`` and ``wait`` are in seconds. ``watching`` is told of a holder before it is
     watched, which takes up to :data:`LEASE_S`.
@@ -163,7 +163,7 @@ def _outlived(
     monotonic: Callable[[], float],
     wait: Callable[[float], None],
 ) -> Found:
-    """What may be taken: the object as it was for the time of a lease, or freed meanwhile."""
+    """The object that may be replaced: unchanged for a lease's time, or released meanwhile."""
     begun_s = monotonic()
     while monotonic() - begun_s < LEASE_S:
         wait(LOOK_S)
@@ -178,7 +178,7 @@ def _outlived(
 
 
 def _swapped(lock: LockObject, mine: Hold, tag: str) -> str | None:
-    """Swap it; where that failed because an earlier try had done it, that one's tag."""
+    """Replace the object; if an earlier try of ours already did, return that one's tag."""
     new = lock.swap(mine, tag)
     if new is not None:
         return new
@@ -187,15 +187,15 @@ def _swapped(lock: LockObject, mine: Hold, tag: str) -> str | None:
 
 
 class Keeper:
-    """Renews one hold. Not for two threads at once."""
+    """Renews one lease. Not thread-safe."""
 
     def __init__(self, lock: LockObject, mine: Hold, tag: str) -> None:
         self._lock, self._mine, self._tag = lock, mine, tag
         self.is_lost = False
-        """Whether somebody else has the object."""
+        """Whether another job has replaced the object."""
 
     def renew(self) -> None:
-        """Say that the holder lives; once it is lost, nothing.
+        """Renew the lease; do nothing once it is lost.
 
         Raises:
             OSError: the store cannot be asked; the next time may be in time.
@@ -210,7 +210,7 @@ class Keeper:
             self._tag = tag
 
     def release(self) -> None:
-        """Let go, unless somebody else has it.
+        """Release the lock, unless another job has it.
 
         Raises:
             OSError: the store cannot be asked; the lease then ends by itself.

@@ -1,4 +1,4 @@
-"""Where a folder of tables may be: a path, or a place in a bucket of S3. Text alone, no library."""
+"""The location of a folder of tables: a path, or a prefix in a bucket of S3. Text only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 
 def is_object_store(root: str) -> bool:
-    """Whether it is in a bucket, where there are no folders, locks and appends."""
+    """Whether the root is in a bucket of S3, which has no folders, locks or appends."""
     return root.startswith(_S3)
 
 
@@ -62,7 +62,7 @@ def checked_root(root: str) -> str:
 
 
 def resolved_root(root: str) -> str:
-    """The same place, whatever the working folder is, and without a slash at the end.
+    """The root as an absolute path, or as a URL without a slash at the end.
 
     Raises:
         InputError: as :func:`checked_root`.
@@ -73,6 +73,6 @@ def resolved_root(root: str) -> str:
 
 
 def bucket_and_prefix(root: str) -> tuple[str, str]:
-    """The bucket of a root in S3, and what stands before every name in it, without slashes."""
+    """The bucket and the prefix of a root in S3, without slashes at their ends."""
     bucket, _, prefix = root.removeprefix(_S3).strip("/").partition("/")
     return bucket, prefix

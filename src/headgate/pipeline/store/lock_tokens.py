@@ -1,8 +1,9 @@
-"""Which folders in S3 this process may write, by the token of the hold on each.
+"""Lock tokens: which folders in S3 this process may write.
 
-The writer's commit runs in a process of its own, which gets the token as an option of the writer.
-A token is no secret: it tells holds apart, and opens nothing. Folders of a mounted file system
-have none, because their lock ends with its process and with nothing else.
+Each acquisition of a folder's lock has a random token. The writer commits in another process, which
+gets the token as an option of the writer. A token is not a secret: it identifies an acquisition and
+grants nothing. Folders of a file system have none, because the system releases their lock when its
+process ends.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from headgate.pipeline.store.location import is_object_store
 from headgate.pipeline.store.table_store import objects
 
 LOCK_OPTION: Final = "lock"
-"""Option of the writer: the token of the hold that its commits go by."""
+"""Option of the writer: the token under which it commits."""
 
 _tokens: Final[dict[str, str]] = {}
 
 
 class LockLostError(PipelineError):
-    """This job does not hold the folder that it was about to write, or does so no longer."""
+    """This job does not hold the lock of the folder that it was about to write."""
 
 
 @contextmanager
 def holding(root: str, token: str | None) -> Iterator[None]:
-    """Let this process commit to a folder while the hold with ``token`` is on it."""
+    """Let this process commit to a folder under ``token``; None needs none."""
     if token is None:
         yield
         return
@@ -45,13 +46,13 @@ def holding(root: str, token: str | None) -> Iterator[None]:
 
 
 def writer_options(root: str) -> dict[str, str]:
-    """Options of ``format("headgate_tables")`` that say where, and by which hold."""
+    """Options of ``format("headgate_tables")``: the folder and the token."""
     token = _tokens.get(root.rstrip("/"))
     return {"root": root} if token is None else {"root": root, LOCK_OPTION: token}
 
 
 def check_held(root: str, lock: LockObject | None = None) -> None:
-    """See that this process still holds a folder in S3; asks for it, once.
+    """Check with one request that this process still holds the lock of a folder in S3.
 
     ``lock`` replaces the folder's own, for tests.
 

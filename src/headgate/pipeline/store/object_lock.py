@@ -1,4 +1,4 @@
-"""The lock of a folder in S3, kept by a thread: time, host and store around :mod:`lease`."""
+"""The lock of a folder in S3: a thread renews the lease of :mod:`lease`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def object_lock(
     monotonic: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
 ) -> Iterator[None]:
-    """Hold a folder in S3: one writer at a time. ``say`` is told of a wait.
+    """Hold the lock of a folder in S3: one writer at a time. ``say`` gets a line about a wait.
 
     Raises:
         InputError: another job holds it, or it cannot be used for that.
@@ -90,7 +90,7 @@ def object_lock(
 
 @contextmanager
 def _kept(keeper: Keeper) -> Iterator[None]:
-    """Renew a hold beside what is done inside, and let go of it afterwards."""
+    """Renew the lease in a thread while the body runs, and release it afterwards."""
     over = threading.Event()
 
     def keep() -> None:

@@ -1,4 +1,4 @@
-"""What of S3 pyarrow's file system does not have: conditional puts, and deletion alone.
+"""The S3 requests that pyarrow's file system lacks: conditional puts, and plain deletion.
 
 Loaded for a folder in S3 only; needs ``headgate[s3]``.
 """
@@ -47,7 +47,7 @@ def _store(root: str) -> Any:
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """Errors as those of a file system, of one line: the library's have pages."""
+    """Raise the library's long errors as :class:`OSError` of one line."""
     try:
         yield
     except (BaseError, FileNotFoundError) as error:
@@ -55,7 +55,7 @@ def _plain_errors() -> Iterator[None]:
 
 
 def delete(root: str, paths: Sequence[str]) -> None:
-    """Delete objects, by their paths below the root; it is well if one is not there.
+    """Delete objects, by their paths below the root; absent ones are ignored.
 
     Raises:
         OSError: S3 refused.
@@ -85,7 +85,7 @@ class StoredLock:
         self._store = store
 
     def read(self) -> Found | None:
-        """The object; None: there is none."""
+        """The lock object; None: it does not exist."""
         with _plain_errors():
             try:
                 answer = obstore.get(self._store, LOCK)
@@ -94,11 +94,11 @@ class StoredLock:
             return Found(Hold.from_bytes(bytes(answer.bytes())), str(answer.meta["e_tag"]))
 
     def create(self, hold: Hold) -> str | None:
-        """Make it; its tag, or None where it is there."""
+        """Create it; returns its tag, or None if it exists."""
         return self._put(hold, "create")
 
     def swap(self, hold: Hold, tag: str) -> str | None:
-        """Change the object that has this tag; the new one, or None where it has another."""
+        """Replace it if it has this tag; returns the new tag, or None if it has another."""
         return self._put(hold, {"e_tag": tag})
 
     def _put(self, hold: Hold, mode: Any) -> str | None:

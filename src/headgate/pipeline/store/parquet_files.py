@@ -27,12 +27,12 @@ ROWS_BUFFERED_MAX: Final = 50_000
 """Rows a writer holds, over all partitions, before they become row groups."""
 
 FILES_OPEN_MAX: Final = 32
-"""Files that a writer has open: whoever catches up with days has rows of very many hours."""
+"""Files that a writer keeps open; after days without a run, rows are of very many hours."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileAdded:
-    """One finished file, as the Delta log describes it. Small: it travels to the driver."""
+    """One finished file, as the Delta log describes it. It is sent to the driver."""
 
     table: str
     path: str
@@ -56,7 +56,7 @@ class TableFiles:
         schema = table_arrow_schema(table)
         self._schema = pa.schema([f for f in schema if f.name not in table.partition_by])
         self._open: dict[tuple[str, ...], _OpenFile] = {}
-        """By partition values, the one written last at the end."""
+        """By partition values; the one written last is at the end."""
         self._finished: list[_OpenFile] = []
         self._added: list[FileAdded] = []
 
@@ -92,7 +92,7 @@ class TableFiles:
         return added
 
     def abandon(self) -> None:
-        """Close and delete what was begun."""
+        """Close and delete unfinished files."""
         for file in (*self._finished, *self._open.values()):
             file.abandon()
         self._open.clear()
@@ -126,19 +126,19 @@ class _OpenFile:
         self._rows = 0
 
     def add(self, rows: pa.Table) -> None:
-        """Take rows without partition columns; they are written in large groups."""
+        """Add rows without partition columns; they are written in large groups."""
         self._pieces.append(rows)
         self.buffered += rows.num_rows
 
     def flush(self) -> None:
-        """Write what is held as a row group."""
+        """Write the buffered rows as a row group."""
         if self._pieces:
             self._writer.write_table(pa.concat_tables(self._pieces), row_group_size=1 << 20)
         self._rows += self.buffered
         self._pieces, self.buffered = [], 0
 
     def finish(self, table: Table) -> FileAdded:
-        """Write what is held, close the file and describe it."""
+        """Write the buffered rows, close the file and describe it."""
         self.flush()
         self._writer.close()
         size_bytes = self._sink.tell()

@@ -1,4 +1,4 @@
-"""Rows of a folder's tables without Spark: only the files and columns that a question needs.
+"""Scans of tables without Spark, which read only the needed files and columns.
 
 Reading takes no lock: a Delta table's loaded version stays as it is while a job writes the next.
 """
@@ -59,7 +59,7 @@ def existing_tables(root: str) -> tuple[str, ...]:
 
 
 class TableScan:
-    """One table at the version that it has now."""
+    """One table at the version that was newest when it was opened."""
 
     def __init__(self, root: str, name: str) -> None:
         """Load the table's log.
@@ -133,7 +133,7 @@ class TableScan:
                 yield self._with_nulls(batch, columns)
 
     def rows(self, columns: Sequence[str], span: Span = EVERYTHING, *filters: Filter) -> pa.Table:
-        """As :meth:`batches`, all at once."""
+        """The rows of :meth:`batches` in one table."""
         schema = pa.schema([(name, self._types.get(name, pa.null())) for name in columns])
         return pa.Table.from_batches(list(self.batches(columns, span, *filters)), schema)
 
@@ -187,7 +187,7 @@ def _instant(time_ns: int, kind: pa.DataType) -> pa.Scalar:
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """Views and large types as the ordinary ones that Parquet files are written with."""
+    """A type with views and large types replaced by those in our Parquet files."""
 
     def plain(kind: pa.DataType) -> pa.DataType:
         if pa.types.is_string_view(kind) or pa.types.is_large_string(kind):

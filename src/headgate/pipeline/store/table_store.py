@@ -1,4 +1,4 @@
-"""A folder of tables, wherever it is: a mounted file system or a bucket of S3, used in one way.
+"""Where the tables are stored: a folder of a file system or a bucket of S3, used in one way.
 
 How S3 is reached stands in the environment, as for all tools of AWS. Endpoint and region are read
 here, once, because the three libraries that are used do not agree on them; keys and tokens are
@@ -30,30 +30,30 @@ from headgate.pipeline.store.location import bucket_and_prefix, checked_root, is
 
 CONNECT_TIMEOUT_S: Final = 5
 REQUEST_TIMEOUT_S: Final = 30
-"""Bounds of one request to S3. Each is tried again a few times."""
+"""Time limits of one request to S3, which is retried a few times."""
 ATTEMPTS_MAX: Final = 5
 
 LOG: Final = "_delta_log"
-"""A table's folder has this one in it, with the table's versions."""
+"""The folder in each table's folder that has its versions."""
 
 _VERSION: Final = re.compile(r"\d{20}\.(json|checkpoint)")
 
 _READ_AT_ONCE: Final = 16
-"""Small files that are read beside each other: in S3 each takes three answers."""
+"""Small files that are read in parallel: in S3 each takes three round trips."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How S3 is reached, but for who asks."""
+    """How S3 is reached, without credentials."""
 
     endpoint: str | None = None
     """None: that of AWS."""
     region: str | None = None
-    """None: what the libraries find out or take."""
+    """None: the libraries' default."""
 
     @property
     def allows_http(self) -> bool:
-        """Whether the endpoint itself asks for requests that anybody on the way can read."""
+        """Whether the endpoint is plain HTTP, which anybody on the way can read."""
         return self.endpoint is not None and self.endpoint.startswith("http://")
 
 
@@ -75,37 +75,37 @@ def access_of(environment: Mapping[str, str]) -> Access:
 
 @dataclass(frozen=True, slots=True)
 class TableStore:
-    """Where the tables are, and how to get at their files. A file's place is given by names."""
+    """The files of the tables. A file is addressed by the names of its folders and its own."""
 
     root: str
-    """As it was given: what is told of it."""
+    """The root as it was given, for messages."""
     files: Any
     """A ``pyarrow.fs.FileSystem``."""
     folder: str
     """The root in ``files``."""
     storage_options: dict[str, str] | None
-    """What delta-rs needs to get there."""
+    """Options of delta-rs for S3; None for a file system."""
 
     @property
     def is_object_store(self) -> bool:
-        """Whether there are no folders: a name is there or not."""
+        """Whether the tables are in S3, which has no folders."""
         return self.storage_options is not None
 
     def uri(self, *names: str) -> str:
-        """What is told of it."""
+        """The file's name in messages."""
         return "/".join((self.root, *names))
 
     def path(self, *names: str) -> str:
-        """The same in ``files``."""
+        """The file's path in ``files``."""
         return "/".join((self.folder, *names))
 
     def url(self, *names: str) -> str:
-        """The same for libraries that read ``%41`` as ``A`` and ``#`` as an end."""
+        """The file's URL, for libraries that decode ``%41`` and end a path at ``#``."""
         path = self.path(*names)
         return f"s3://{quote(path)}" if is_object_store(self.root) else Path(path).as_uri()
 
     def names(self, *names: str, or_none: bool = False) -> list[str]:
-        """What lies right in a folder, in order; with ``or_none`` an absent one holds nothing.
+        """Names in a folder, sorted; with ``or_none`` an absent folder is empty.
 
         Raises:
             OSError: it is no folder, or cannot be read.
@@ -120,7 +120,7 @@ class TableStore:
         return sorted(info.base_name for info in found)
 
     def tables(self) -> list[str]:
-        """Names of what has a log, in order; a log may be empty.
+        """Names of the folders that have a log, sorted; a log may be empty.
 
         Raises:
             OSError: the folder cannot be read.
@@ -132,7 +132,7 @@ class TableStore:
         ]
 
     def is_table(self, name: str) -> bool:
-        """Whether it has a first version: a killed run may have left a log that is empty.
+        """Whether it has a version: a run that was killed may leave an empty log.
 
         Raises:
             OSError: the log cannot be read.
@@ -155,7 +155,7 @@ class TableStore:
             return str(stream.readall().decode("utf-8"))
 
     def make_folder(self, *names: str) -> None:
-        """Make a folder, and those above it, where there are folders."""
+        """Create a folder and its parents; in S3, nothing."""
         if not self.is_object_store:
             self.files.create_dir(self.path(*names), recursive=True)
 
@@ -201,7 +201,7 @@ class TableStore:
 
 
 def store_of(root: str) -> TableStore:
-    """Where the tables of ``root`` are. Nothing is asked.
+    """The store of the tables in ``root``. No request is made.
 
     Raises:
         InputError: it is neither a path nor ``s3://BUCKET/PREFIX``.
@@ -212,7 +212,7 @@ def store_of(root: str) -> TableStore:
 
 
 def table_names(root: str) -> list[str]:
-    """Names of the tables that a folder has, without one that a killed run only began to make."""
+    """Names of a folder's tables, without one that a killed run left without a version."""
     store = store_of(root)
     return [name for name in store.tables() if store.is_table(name)]
 
@@ -252,7 +252,7 @@ def _storage_options(access: Access) -> dict[str, str]:
 
 
 def objects() -> Any:
-    """The module of what only S3 needs.
+    """The module :mod:`headgate.pipeline.store.objects`, which only S3 needs.
 
     Raises:
         InputError: its library is not installed.
@@ -268,7 +268,7 @@ def objects() -> Any:
 
 
 def refusal(error: OSError) -> str:
-    """Why something cannot be read or written, in one line and without what only a log wants."""
+    """Why a read or write failed, in one line."""
     if error.errno is not None:
         return os.strerror(error.errno)
     return joined_causes(str(error)).partition("\n")[0] or "no reason given"

@@ -1,4 +1,4 @@
-"""The table ``attribution``: whose fault each minute's backlog was."""
+"""The table ``attribution``: the cause of each subscription's backlog, by minute."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BLAMES: Final = (
     "THROTTLED_BROKER",
     "BROKER",
 )
-"""Whom a share of blame may fall on, NONE being nobody; also the names of the verdicts."""
+"""The possible causes of a share of time, NONE being nobody; also the names of verdicts."""
 
 SHARE_COLUMNS: Final = tuple(f"share_{blame.lower()}" for blame in BLAMES)
 

@@ -1,4 +1,4 @@
-"""The bronze tables: what was received, as it was received."""
+"""The bronze tables: telemetry as it was received."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every table of a pipeline folder by its name. No Spark, no Arrow.
+"""The catalogue: every table and view by its name. No Spark, no Arrow.
 
 Column names that also are fields of the telemetry record have the record's meaning and unit; in a
 row of a minute a cumulative field holds its growth inside the minute and a level its value at the

@@ -1,4 +1,4 @@
-"""What every table is made of: column types, columns, and those that all tables share."""
+"""Column types and columns, from which every table is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table ``episodes``: each backlog from its beginning to its end, an hour a row."""
+"""The table ``episodes``: each backlog from its begin to its end, one row an hour."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ EPISODES: Final = Table(
     ("date", "hour"),
     ("segment_start_ns",),
 )
-"""Segments: what of an episode lies in one hour."""
+"""Columns of a segment: the part of an episode in one hour."""
 
 EPISODE_COLUMNS: Final = (
     *_KEY_COLUMNS,

@@ -1,4 +1,4 @@
-"""The table ``intervals``: what happened in each minute to each subscription, topic and limiter."""
+"""The table ``intervals``: counters and levels of each subject, by minute."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INTERVALS_LOOK_BACK_NS: Final = 2 * MINUTE_NS
 """How far beyond its own hour the rows of ``intervals`` depend on bronze rows, either way."""
 
 GAP_NS_MAX: Final = 24 * HOUR_NS
-"""How far beyond that where no telemetry arrived: as long as a source was silent, and no longer."""
+"""How far beyond that if telemetry is missing: as long as the coverage gap, at most this."""
 
 KEY_COLUMNS: Final = (
     "cluster",
@@ -36,7 +36,7 @@ KEY_COLUMNS: Final = (
     "dimension",
     "incarnation",
 )
-"""Whom a row of ``intervals`` is about; those that its kind does not have are null."""
+"""The subject of a row of ``intervals``; columns that its kind lacks are null."""
 
 START_LEVELS: Final = ("backlog_messages", "backlog_bytes", "unacked")
 """Levels of which ``intervals`` also has the value at the minute's start, ``*_start``."""
@@ -89,4 +89,4 @@ BY_NAME: Final = {column.name: column for column in INTERVALS.columns}
 TOPIC_KEY: Final = ("cluster", "topic", "partition", "incarnation")
 TOPIC_COLUMNS: Final = tuple(column for column in INTERVALS.columns if column.name in TOPIC_KEY)
 TOPIC_ORDER: Final = (*TOPIC_KEY, "minute")
-"""How kernels get the minutes of topics: those of each together, from first to last."""
+"""Order of the minutes of topics for kernels: by topic, then by time."""

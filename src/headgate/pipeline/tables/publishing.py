@@ -1,4 +1,4 @@
-"""The tables about what limiters did: to the producers of a topic, and each by itself."""
+"""The tables about limiters: ``publish_attribution`` and ``throttle_timeline``."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ PUBLISH_ATTRIBUTION: Final = Table(
     ("date", "hour"),
     ("minute",),
 )
-"""Topics in minutes in which something was published, or held."""
+"""One row for each topic and minute with a published or held message."""
 
 LIMITER_KEY: Final = ("cluster", "level", "subject", "dimension", "incarnation")
 
@@ -116,4 +116,4 @@ THROTTLE_TIMELINE: Final = Table(
     ("date", "hour"),
     ("minute",),
 )
-"""Limiters in use, in every minute: what each let through and whom it held."""
+"""One row for each limiter in use and minute: what it granted, and who waited."""

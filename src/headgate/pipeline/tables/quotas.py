@@ -1,4 +1,4 @@
-"""The tables about backlog quotas: how full they are, and what they took."""
+"""The tables about backlog quotas: ``quota_usage`` and ``evictions``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ EVICTION_FIELDS: Final = tuple(
     for quota in QUOTA_TYPES
     for amount in ("acts", "messages", "bytes")
 )
-"""What quotas took, in the record's topic rows and in tables."""
+"""What quotas evicted, in the record's topic rows and in tables."""
 
 QUOTA_USAGE: Final = Table(
     "quota_usage",
@@ -136,7 +136,7 @@ QUOTA_USAGE: Final = Table(
 EVICTION_EVENT: Final = "eviction"
 
 EVENT_IDENTITY: Final = ("source", "boot_id", "seq", "row")
-"""Tells one event from all others; what has the same is the same message, read twice."""
+"""The identity of an event; a row with the same is the same message, read twice."""
 
 EVICTIONS: Final = Table(
     "evictions",

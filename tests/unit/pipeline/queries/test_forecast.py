@@ -78,7 +78,7 @@ def test_forecasts_are_written_and_near_ones_counted(
     assert rows[0]["forecast_at"] == at
     assert forecasts.asked == [(SPARK, root, 1_795_255_200 * 10**9)]
     assert "4 topics with a quota" in err.getvalue()
-    said = "Of cluster 'west' nothing later is known than of 2026-11-21 08:00 UTC.\n"
+    said = "Cluster 'west' has no telemetry after 2026-11-21 08:00 UTC.\n"
     assert err.getvalue().endswith(said)
 
 

@@ -20,7 +20,7 @@ Partition = tuple[tuple[str, str], ...]
 
 
 def compact(root: str, tables: Iterable[str], progress: Progress, *, dry_run: bool = False) -> int:
-    """Make one file of the small files of each partition, and shorten the log.
+    """Merge the small files of each partition into one, and shorten the log.
 
     ``tables`` are names; those that the folder does not have are left out. Rows and what files
     tell about them stay as they are. With ``dry_run`` nothing is changed, and ``progress`` is told

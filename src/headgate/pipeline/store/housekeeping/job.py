@@ -1,4 +1,4 @@
-"""``headgate pipeline compact``: tidy up a folder while nobody writes it. No Spark."""
+"""``headgate pipeline compact``: housekeeping of a folder that nobody writes. No Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from headgate.pipeline.tables.catalogue import TABLES
 
 
 def run_compact(options: CompactOptions, err: TextIO) -> None:
-    """Drop what is too old, put small files together, delete what is not referred to.
+    """Drop old rows, merge small files, delete unreferenced files.
 
     In this order, so that nothing is rewritten that goes anyway. What was done goes to ``err``, or
     of a dry run, which takes no lock, what would be.
@@ -38,7 +38,7 @@ def run_compact(options: CompactOptions, err: TextIO) -> None:
         check_layouts(root)
     held = nullcontext() if options.is_dry_run else folder_lock(root, progress.say)
     with held, _plain_errors(root):
-        _tidy_up(root, tables, options, progress)
+        _run(root, tables, options, progress)
     if options.is_dry_run:
         progress.say("Nothing was changed.")
 
@@ -55,7 +55,7 @@ def check_layouts(root: str) -> None:
             check_layout(store.delta(name), store.uri(name))
 
 
-def _tidy_up(root: str, tables: Sequence[str], options: CompactOptions, progress: Progress) -> None:
+def _run(root: str, tables: Sequence[str], options: CompactOptions, progress: Progress) -> None:
     dry_run = options.is_dry_run
     if options.retain_days is not None:
         verb = "Looking for" if dry_run else "Dropping"
@@ -72,8 +72,8 @@ def _tidy_up(root: str, tables: Sequence[str], options: CompactOptions, progress
 
 @contextmanager
 def _plain_errors(root: str) -> Iterator[None]:
-    """What the disk or a table's log refuses is told in a sentence."""
+    """Turn a failure of the disk or of a table's log into one sentence."""
     try:
         yield
     except (DeltaError, OSError) as error:
-        raise PipelineError(f"folder {root} cannot be tidied up: {error}") from error
+        raise PipelineError(f"folder {root} cannot be compacted: {error}") from error

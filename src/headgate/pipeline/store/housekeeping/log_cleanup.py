@@ -41,7 +41,7 @@ def clean_log(root: str, name: str, *, versions_kept: int = LOG_VERSIONS_KEPT) -
 
 
 def _seen(root: str, source: DeltaTable) -> Iterator[int]:
-    """Up to which version the tables that follow from this one have seen it."""
+    """The versions up to which the tables that follow from this one have seen it."""
     key = source_key(source)
     for name in table_names(root):
         version = store_of(root).delta(name).transaction_version(key)

@@ -1,4 +1,4 @@
-"""What a stream does for its folder by itself, between two batches.
+"""Housekeeping by a stream: it compacts after batches, and vacuums once an hour.
 
 A trigger every few seconds leaves a file of each kind in the present hour, and derived tables read
 the whole hour with every trigger. Measured with a window every 10 s: a refresh took 1.1 s at the
@@ -20,11 +20,11 @@ from headgate.pipeline.store.table_store import store_of, table_names
 from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_QUARANTINE, BRONZE_SAMPLES
 
 FILES_MAX: Final = 32
-"""Files of one partition of bronze that are left as they are."""
+"""Most files of one partition of bronze that are not compacted."""
 
 VACUUM_PERIOD_S: Final = 3_600.0
 RETAIN_HOURS: Final = 6
-"""How long files stay that were replaced, for those who read them. Derived tables replace the
+"""How long replaced files stay, for jobs that read them. Derived tables replace the
 present hour with every trigger: some 100 MB an hour."""
 
 _BRONZE: Final = (BRONZE_SAMPLES.name, BRONZE_EVENTS.name, BRONZE_QUARANTINE.name)
@@ -40,7 +40,7 @@ class PeriodicHousekeeping:
         self._next_vacuum_s = monotonic() + VACUUM_PERIOD_S
 
     def after_batch(self) -> None:
-        """Compact what is crowded, and once an hour delete what is dead."""
+        """Compact partitions with too many files, and once an hour vacuum all tables."""
         for name in _BRONZE:
             if store_of(self._root).is_table(name):
                 compact_table(self._root, name, files_max=FILES_MAX)

@@ -25,7 +25,7 @@ UNKNOWN_HOURS_MIN: Final = 1
 
 
 def vacuum(root: str, retain_hours: int, dry_run: bool) -> list[str]:
-    """Delete files that no table has had for so many hours, also those of runs that were killed.
+    """Delete files that no table has used for so many hours, also those of killed runs.
 
     Files of the last :data:`VERSIONS_KEPT` versions of a table stay, for those who read them now.
     With ``dry_run`` nothing is deleted. Returns the files, relative to ``root``.
@@ -58,7 +58,7 @@ def vacuum(root: str, retain_hours: int, dry_run: bool) -> list[str]:
 
 
 def _dead_files(store: TableStore, name: str, retain_hours: int) -> set[str]:
-    """What a vacuum of a table takes, relative to its folder, in any order.
+    """The files of a table that a vacuum deletes, relative to its folder, in any order.
 
     In S3 a file that the log does not mention stays for :data:`UNKNOWN_HOURS_MIN` at least: a job
     that lost the folder a moment ago may have written it, and commit it yet.
@@ -88,7 +88,7 @@ def _last_versions(delta: DeltaTable, store: TableStore, name: str) -> list[int]
 
 
 def _remove_empty(path: Path) -> None:
-    """Take away folders of partitions that have no file left."""
+    """Delete folders of partitions without files."""
     for folder, _, _ in os.walk(path, topdown=False):
         if "=" in Path(folder).name:
             with suppress(OSError):  # it is not empty
