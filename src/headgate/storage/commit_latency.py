@@ -1,4 +1,4 @@
-"""How long commits take: since the start for /metrics, lately for explain and health."""
+"""How long group commits take: sums since the start for /metrics, the last seconds for explain."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ from headgate.storage.repeated_failures import QUIET_NS
 logger = logging.getLogger("headgate.disk")
 
 WINDOW_S: Final = 10
-"""What is said is about so many seconds."""
+"""Length of the window that the facts cover."""
 
 
 class CommitLatency:
-    """The commits of one broker's log. There is one at a time."""
+    """Measures the commits of one log. There is one commit at a time."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.count = 0
-        """Commits since the start, those that failed included."""
+        """Commits since the start, failed ones included."""
         self.sum_ns = 0
-        """Their time."""
+        """Duration of all commits together."""
         self._began_ns: int | None = None
         self._seconds: deque[list[int]] = deque()
-        """Of each second in which a commit ended: which, how many, their time, the longest."""
+        """For each second in which commits ended: the second, their number, their duration, the
+        longest."""
         self._slow_since_ns: int | None = None
-        """Since when the disk is slow and the log was told so."""
+        """When the slow period began that the log has a line about."""
         self._slow_ns = 0
-        """When it last was."""
+        """When the disk was last slow."""
 
     def began(self) -> None:
-        """A commit was handed to the disk now."""
+        """A commit begins now."""
         self._began_ns = self._engine.now_ns
 
     def ended(self) -> int:
-        """It is done; returns how long it took, in nanoseconds."""
+        """The commit ended; returns how long it took, in nanoseconds."""
         now_ns = self._engine.now_ns
         took_ns = 0 if self._began_ns is None else now_ns - self._began_ns
         self._began_ns = None
@@ -58,11 +59,11 @@ class CommitLatency:
         return took_ns
 
     def running_ns(self) -> int:
-        """For how long the commit in hand has run; 0 without one."""
+        """How long the commit in flight has taken so far; 0 without one."""
         return 0 if self._began_ns is None else self._engine.now_ns - self._began_ns
 
     def facts(self) -> PaceFacts:
-        """The last seconds."""
+        """The commits of the last :data:`WINDOW_S` seconds."""
         first = self._engine.now_ns // NS_PER_S - WINDOW_S
         recent = [second for second in self._seconds if second[0] > first]
         count = sum(second[1] for second in recent)
@@ -75,7 +76,7 @@ class CommitLatency:
         )
 
     def watch(self) -> None:
-        """Call about once a second: a beginning and an end are a line each in the log."""
+        """Log when the disk becomes slow and when it is fast again. Call it about once a second."""
         now_ns, facts = self._engine.now_ns, self.facts()
         if facts.is_slow:
             self._slow_ns = now_ns

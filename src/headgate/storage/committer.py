@@ -1,8 +1,8 @@
-"""Group commit: whatever was staged while the last commit ran goes into the next one.
+"""Group commit: everything that was staged during the last commit is in the next one.
 
-There is at most one commit in flight. Acknowledgements ride along with the next publish, or go by
-themselves after :data:`ACK_DELAY_S`, so that a stream of them costs a few commits a second and an
-acknowledgement older than a second is safe.
+At most one commit is in flight. Acknowledgements share a commit with the next publish, or get one
+after :data:`ACK_DELAY_S`. So a stream of acknowledgements costs a few commits a second, and an
+acknowledgement is durable within a second.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from headgate.storage.repeated_failures import RepeatedFailureLog
 logger = logging.getLogger("headgate.commit")
 
 ACK_DELAY_S = 0.05
-"""Longest that an acknowledgement waits for a publish to share a commit with."""
+"""How long an acknowledgement waits at most for a publish to share a commit with."""
 
 RETRY_DELAY_S = 0.1
-"""How long nothing is committed after a commit that failed and may succeed later."""
+"""The pause after a failed commit that may succeed later."""
 
 HELD = "the disk has no room: not stored yet, but will be when it has some, unless power fails"
-"""Said of what memory keeps until there is room."""
+"""The error of an operation whose records stay in memory until there is space."""
 
 
 class Committer:
-    """Takes what the engine staged through the log, one batch at a time."""
+    """Commits what the engine staged in one log, one batch at a time."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class Committer:
         owns: Callable[[Topic], bool],
         what: str,
     ) -> None:
-        """``disk`` holds what has no room; None: that fails. ``owns`` says whether a topic is in
-        this log, which ``what`` names in log lines."""
+        """On a full disk, ``disk`` makes entries wait; without one they fail. ``owns`` says whether
+        a topic is in this log, and ``what`` names the log in log lines."""
         self._log = log
         self._lane = lane
         self._engine = engine
@@ -59,13 +59,13 @@ class Committer:
         self._disk = disk
         self._owns = owns
         self._loop = loop
-        self._trouble = RepeatedFailureLog(logger, f"storing in {what}")
+        self._failures = RepeatedFailureLog(logger, f"storing in {what}")
         self.in_flight = False
         """Whether a batch is being written."""
         self.latency = CommitLatency(engine)
         self._urgent = False
         self._had_no_room = False
-        """Whether the disk had no room for the last commit."""
+        """Whether the disk had no space for the last commit."""
         self._dirty_cursors: list[Subscription] = []
         self._waiting: list[asyncio.Future[None]] = []
         self._ack_timer: asyncio.TimerHandle | None = None
@@ -84,10 +84,10 @@ class Committer:
         self.kick()
 
     def when_durable(self) -> asyncio.Future[None]:
-        """A future that is done when everything staged until now is durable, but for entries for
-        which the disk has no room.
+        """A future that is done when everything staged until now is durable, except entries that
+        wait for space on the disk.
 
-        It fails with :class:`StorageError` when that could not be done.
+        It fails with :class:`StorageError` if the records could not be stored.
         """
         future: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append(future)
@@ -142,8 +142,8 @@ class Committer:
         _: object,
         error: BaseException | None,
     ) -> None:
-        """Take note of how a commit ended. After an error that nobody expected nobody knows what is
-        on the disk, and those who wait for it would wait for ever."""
+        """Handle the end of a commit. An internal error here is fatal: what is on the disk would be
+        unknown, and waiting operations would never end."""
         try:
             self._ended(batch, waiting, error)
         except Exception as bug:
@@ -158,7 +158,7 @@ class Committer:
         if error is None:
             self.commits_count += 1
             self._had_no_room = False
-            self._trouble.succeeded(self._engine.now_ns)
+            self._failures.succeeded(self._engine.now_ns)
             by_number = self._engine.by_number
             for log in self._log.complete(batch):
                 topic = by_number.get(log.number)
@@ -177,18 +177,18 @@ class Committer:
         if error is None or self._log.failed is not None:
             self.kick()
         else:
-            # What goes on being staged (acknowledgements) would fail again and again at once.
+            # Records that are staged meanwhile (acknowledgements) would fail at once, in a loop.
             self._retry_timer = self._loop.call_later(RETRY_DELAY_S, self._retry)
 
     def _failed(
         self, batch: Batch, waiting: list[asyncio.Future[None]], error: StorageError
     ) -> None:
-        """Entries that may be stored later stay: at the disk, or in the next commit."""
+        """Keep entries that can be stored later: they wait for space, or for the next commit."""
         self._log.fail(batch, error)
         disk = self._disk
         no_room = disk is not None and isinstance(error, NoRoomError)
         if disk is None or not isinstance(error, NoRoomError):
-            self._trouble.failed(error, self._engine.now_ns)
+            self._failures.failed(error, self._engine.now_ns)
         else:
             disk.no_room(error)
         if disk is not None:
@@ -203,7 +203,7 @@ class Committer:
             else:
                 topic.restage_pending()
         if no_room and not self._had_no_room:
-            # Whatever rode along is staged again by itself, into the room that was kept for it.
+            # Other records of the batch are staged again, for the space that is reserved for them.
             self._waiting = waiting + self._waiting
             self._urgent = self._had_no_room = True
             return

@@ -1,9 +1,9 @@
-"""The disk under the messages, watched: whether the log takes entries, how much room is left.
+"""Monitors the disk of the main log: whether the log accepts entries, and how much space is left.
 
-The log says itself when it is full. Whatever may have changed that is followed by a look, in the
-same turn, so that the engine parks what is sent while there is no room and nothing else. A
-beginning and an end are a line each in the log; so are many that follow each other closely, as on a
-disk where consumers make room for one segment after the other.
+The log knows when it is full. After everything that may change this the monitor looks, in the same
+turn, so that the engine parks SENDs exactly while there is no space. The log gets one line when a
+full period begins and one when it ends; periods that follow each other closely count as one, as on
+a disk where consumers free one segment after the other.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from headgate.storage.repeated_failures import QUIET_NS
 logger = logging.getLogger("headgate.disk")
 
 SPACE_PERIOD_NS: Final = 5 * NS_PER_S
-"""How often the file system is asked for its room."""
+"""How often the monitor asks the file system for its free space."""
 
 
 class DiskMonitor:
-    """Whether one broker's log has room, since when, and how much there is."""
+    """Whether one broker's main log has space, since when, and how much."""
 
     def __init__(self, log: CommitLog, lane: Lane, engine: Engine) -> None:
-        """``lane`` is where the file system is asked: that may block."""
+        """``lane`` runs the calls to the file system, which may block."""
         self._log = log
         self._lane = lane
         self._engine = engine
         self.keep_reserve: Callable[[], None] = lambda: None
-        """Called on the lane now and then while there is room; assign another to keep some."""
+        """Called on the lane while there is space; the owner of a reserve assigns it."""
         self.space: Space | None = None
-        """As last asked; None before."""
+        """The last answer of the file system; None before the first."""
         self.full_since_ns: int | None = None
-        """Since when no entry has been taken; None while they are."""
+        """When the log stopped accepting entries; None while it accepts them."""
         self._spent_ns = 0
         self._asked_ns: int | None = None
         self._is_asking = False
         self._reason = ""
         self._began_ns: int | None = None
-        """When the trouble began that the log was told of and not yet of its end."""
+        """When the full period began that has a line about its beginning and none about its end."""
         self._spent_before_ns = 0
         self._ended_ns = 0
 
     def full_ns(self, now_ns: int) -> int:
-        """Time in which no entry was taken since the start, until now."""
+        """How long the log accepted no entries since the start, until now."""
         running_ns = 0 if self.full_since_ns is None else now_ns - self.full_since_ns
         return self._spent_ns + running_ns
 
@@ -67,12 +67,12 @@ class DiskMonitor:
         )
 
     def no_room(self, error: NoRoomError) -> None:
-        """The disk refused something, for that reason. Look next."""
+        """The disk refused a write for this reason. Call :meth:`look` next."""
         self._reason = str(error).removeprefix("the disk is full: ")
         self._asked_ns = None
 
     def look(self) -> None:
-        """The log may have become full, or have room again."""
+        """Check whether the log became full, or has space again."""
         full = self._log.full and self._log.failed is None
         if full is (self.full_since_ns is not None):
             return
@@ -87,7 +87,8 @@ class DiskMonitor:
         self._engine.disk_hold.turned(full=full)
 
     def watch(self) -> None:
-        """Call about once a second."""
+        """Ask the file system if that is due, and log the end of a full period. Call it about once
+        a second."""
         now_ns = self._engine.now_ns
         over = self._began_ns is not None and self.full_since_ns is None
         if over and now_ns - self._ended_ns >= QUIET_NS:

@@ -1,4 +1,4 @@
-"""Backlog reads: entries that are no longer in memory come back through the read lane."""
+"""Backlog reads: the read lane fetches entries that are no longer in memory."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ logger = logging.getLogger("headgate.reads")
 
 READ_ENTRIES_MAX = 512
 READ_BYTES_MAX = 4 * MIB
-"""Bounds of one read: it serves every topic that waits for the same stretch of the log."""
+"""Bounds of one read. It serves every topic that waits for entries in the same range of the log."""
 
 OPEN_READS_MAX = 16
-"""Reads whose bytes are in memory, or on the way there; the next ones wait their turn."""
+"""Reads whose bytes are in memory or being fetched; further reads wait."""
 
 CACHE_PARTS = 4
-"""One read brings at most this part of the cache's size, so that it is not evicted by itself."""
+"""One read fetches at most the cache's size divided by this, so that it does not evict itself."""
 
 RETRY_NS = NS_PER_S
-"""After a read that the disk refused the next try waits this long."""
+"""The pause after a failed read."""
 
 
 @dataclass(slots=True)
 class OpenRead:
-    """What was read for a subscription and is still to be taken out."""
+    """Bytes that were fetched for a subscription and are not fully decoded."""
 
     subscription: Subscription
     plan: ReadPlan
     entries: Iterator[tuple[int, int, bytes]]
     left: int
-    """Entries of the subscription's own topic that are not taken out."""
+    """Entries of the subscription's own topic that are not decoded."""
 
 
 class EntryReader:
-    """Reads for subscriptions that wait for entries on disk.
+    """Reads entries from the disk for subscriptions that wait for them.
 
-    A read that the disk refuses is tried again until it succeeds. A damaged entry is never served
-    and, once it is known, never asked for again: its subscription stands still in front of it, in
-    state ``storage``, until somebody skips it.
+    A failed read is repeated until it succeeds. The reader never serves a damaged entry and does
+    not read it again: its subscription stops in front of it, in state ``storage``, until an
+    operator skips the entry.
     """
 
     def __init__(
@@ -70,23 +70,23 @@ class EntryReader:
         self._begin_turn = begin_turn
         self._committer = committer
         self._queue: deque[tuple[Subscription, int]] = deque()
-        """Who wants to read, and from which ordinal on."""
+        """The subscriptions that want to read, each with its first ordinal."""
         self._wanted: Counter[int] = Counter()
-        """How many subscriptions want entries of a topic, by its number."""
+        """Subscriptions that want entries of a topic, by topic number."""
         self._fetching = 0
         self._open: deque[OpenRead] = deque()
-        """Each has a slice in its turn."""
+        """They take turns, a slice each."""
         self._busy_since_ns = 0
-        """Since when there has been something to read, but for moments between two reads."""
+        """Since when reading has been busy, ignoring breaks between two reads."""
         self._busy_until_ns = -BREAK_NS
-        """When the last slice was taken."""
+        """When the last slice was decoded."""
         self._rest: asyncio.Handle | None = None
-        """What begins the next slice."""
+        """The timer that begins the next slice."""
         self._waits_left = 0
-        """How often it may still be put off because of a commit."""
+        """How often the next slice may still wait for a commit."""
         self._closed = False
         self._damaged: dict[tuple[int, int], str] = {}
-        """What is wrong with an entry, by topic number and ordinal."""
+        """The damage of entries, by topic number and ordinal."""
 
     def read(self, subscription: Subscription, ordinal: int) -> None:
         """Bring entries from ``ordinal`` on into the topic's cache."""
@@ -121,11 +121,11 @@ class EntryReader:
         return sorted(ordinal for topic, ordinal in self._damaged if topic == number)
 
     def is_idle(self) -> bool:
-        """Whether nothing is waited for, being read or held."""
+        """Whether no read is queued, in flight or being decoded."""
         return not (self._wanted or self._fetching or self._open)
 
     def close(self) -> None:
-        """Read nothing any more; who waits goes on waiting. The lane may still end what it does."""
+        """Start no more reads; waiting subscriptions get no answer. The lane finishes its job."""
         self._closed = True
         self._queue.clear()
         self._open.clear()
@@ -142,7 +142,7 @@ class EntryReader:
             if subscription.removed:
                 self._no_longer_wanted(topic.log.number)
             elif ordinal < topic.log.first or ordinal in topic.cache:
-                # Trimmed, or another's read brought it, while this one stood in the queue.
+                # It was trimmed, or another read fetched it, while this read was in the queue.
                 self._no_longer_wanted(topic.log.number)
                 subscription.entries_read()
             else:
@@ -181,8 +181,8 @@ class EntryReader:
         self._fetch()
 
     def _refused(self, subscription: Subscription, error: BaseException) -> None:
-        """Try again later. Nothing was changed by reading, so that holds for errors of ours, too:
-        they are told with their traceback, and explain has them as it has the disk's."""
+        """Repeat a failed read later. Reading changes nothing, so that also holds for internal
+        errors: they are logged with a traceback, and explain shows them like errors of the disk."""
         is_expected = isinstance(error, StorageError)
         reason = str(error) if is_expected else f"an error of ours, {error!r}"
         if subscription.read_failed != reason:
@@ -220,11 +220,11 @@ class EntryReader:
         try:
             self._take_slice()
         except Exception as error:
-            # Who waits for what was read would wait for ever.
+            # Subscriptions that wait for these entries would wait for ever.
             raise broken("handing out what was read", error) from error
 
     def _take_slice(self) -> None:
-        """Take a slice out of the reads in turn, then rest."""
+        """Decode a slice of the open reads in turn, then pause."""
         now_ns = self._busy_until_ns = self._engine.now_ns
         allowed = next_slice(now_ns - self._engine.written_ns, now_ns - self._busy_since_ns)
         entries_max, bytes_max = allowed.entries_max, allowed.bytes_max
@@ -246,8 +246,8 @@ class EntryReader:
             self._rest = self._loop.call_soon(self._rested)
 
     def _take(self, read: OpenRead, entries_max: int, bytes_max: int) -> tuple[int, int, bool]:
-        """Put entries into the caches of their topics. Return how many, their bytes, and whether
-        the read is over."""
+        """Decode entries into the caches of their topics. Returns their number, their bytes, and
+        whether the read is complete."""
         subscription, number = read.subscription, read.plan.topic_number
         if subscription.removed:
             if read.left:
@@ -271,7 +271,7 @@ class EntryReader:
             bug = error
         cache, by_number = self._engine.cache, self._engine.by_number
         own = 0
-        # Backwards: where they do not all fit into the cache, those that are sent first stay.
+        # Backwards: if they do not all fit into the cache, those that are sent first stay.
         for topic_number, ordinal, body in reversed(taken):
             topic = by_number.get(topic_number)
             if topic is not None and ordinal >= topic.log.first:
@@ -279,7 +279,7 @@ class EntryReader:
                 topic.entries_read += 1
             own += topic_number == number
         if bug is not None:
-            # What came before it is in memory: it is served when this is tried again.
+            # The entries before it are in memory; they are served when the read is repeated.
             if read.left:
                 self._no_longer_wanted(number)
                 self._refused(subscription, bug)
@@ -290,8 +290,8 @@ class EntryReader:
         return len(taken), size_bytes, is_over
 
     def _taken(self, read: OpenRead, own: int, damage: CorruptionError | None) -> bool:
-        """Tell the subscription that there is more in memory; True when it wants no more of this
-        read, because it was moved elsewhere."""
+        """Tell the subscription that more entries are in memory. Returns whether it needs no more
+        of this read because its position moved."""
         subscription, plan = read.subscription, read.plan
         if own:
             subscription.read_failed = ""
@@ -317,7 +317,7 @@ class EntryReader:
     def _note_damage(
         self, subscription: Subscription, ordinal: int, error: CorruptionError
     ) -> None:
-        """Those before it are served; whoever asks for the entry itself is told of this."""
+        """Serve the entries before it; a read of the entry itself gets this damage."""
         place = subscription.topic.log.number, ordinal
         if place not in self._damaged:
             self._damaged[place] = str(error)

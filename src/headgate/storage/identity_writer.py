@@ -21,31 +21,31 @@ logger = logging.getLogger("headgate.broker")
 
 
 class IdentityWriter:
-    """Notes the metadata's revision and highest topic number beside each log."""
+    """Writes the metadata's revision and highest topic number beside each log."""
 
     def __init__(self, catalog: Catalog, logs: Mapping[str, CommitLog], lane: Lane) -> None:
-        """``logs`` by their names in the metadata; ``lane`` is the metadata's."""
+        """``logs`` have their names in the metadata as keys; ``lane`` is the metadata's."""
         self._catalog = catalog
         self._logs = logs
         self._lane = lane
-        self._noted = 0
+        self._written_revision = 0
         self._is_busy = False
-        self._trouble = RepeatedFailureLog(logger, "noting the metadata's revision beside the log")
+        self._failures = RepeatedFailureLog(logger, "writing the metadata's identity")
 
     def look(self, now_ns: int) -> None:
-        """Note what has changed, if anything has; a failure is tried again at the next look."""
+        """Write the identity if the metadata changed. The next call repeats a failed write."""
         revision = self._catalog.revision
-        if self._is_busy or revision == self._noted:
+        if self._is_busy or revision == self._written_revision:
             return
         notes = self._notes()
 
         def done(_: object, error: BaseException | None) -> None:
             self._is_busy = False
             if error is None:
-                self._noted = revision
-                self._trouble.succeeded(now_ns)
+                self._written_revision = revision
+                self._failures.succeeded(now_ns)
             elif isinstance(error, StorageError):
-                self._trouble.failed(error, now_ns)
+                self._failures.failed(error, now_ns)
             else:
                 raise error
 
@@ -53,8 +53,8 @@ class IdentityWriter:
         self._lane.submit(lambda: _write(notes), done)
 
     async def close(self) -> None:
-        """Note the last state. Every change must have been stored or given up."""
-        if self._catalog.revision == self._noted:
+        """Write the last state. Every change must have been stored or abandoned before."""
+        if self._catalog.revision == self._written_revision:
             return
         notes = self._notes()
         try:
@@ -63,7 +63,7 @@ class IdentityWriter:
             logger.error("closing: %s", error)
 
     def _notes(self) -> list[tuple[CommitLog, Identity]]:
-        """What to write where; nothing for a log that could not be bound when it was opened."""
+        """What to write for each log that was bound when it was opened."""
         row, number = self._catalog.identity, self._catalog.topic_number_last
         return [
             (log, Identity(row.data_id, starts, number, self._catalog.revision))

@@ -1,8 +1,8 @@
-"""Blocking work beside the event loop: one thread per lane, results back on the loop.
+"""Lanes: executors with one thread each, which run blocking work and return to the event loop.
 
-The commit lane does nothing but commits, the read lane reads backlog, the metadata lane writes the
-metadata store. A lane runs its jobs in order, one at a time. ``headgate.testing`` has lanes that
-run in simulated time instead.
+A lane runs its jobs in order, one at a time. The commit lane only commits, the read lane reads
+backlog, and the metadata lane writes the metadata store. ``headgate.testing`` has lanes that run in
+simulated time.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ Done = Callable[[Any, BaseException | None], None]
 
 
 class Lane(Protocol):
-    """Runs blocking work elsewhere, in order."""
+    """Runs blocking work outside the event loop, in order."""
 
     def submit(self, work: Callable[[], Any], done: Done) -> None:
         """Run ``work``; then call ``done(result, None)`` or ``done(None, error)`` on the loop."""
 
     def close(self) -> None:
-        """Finish what was submitted and end. Blocks."""
+        """Finish the submitted jobs, then end. Blocks."""
 
     def abandon(self) -> None:
-        """End after what was submitted. Nobody waits for it, not even the process's end."""
+        """End after the submitted jobs, without waiting; the process may end before."""
 
 
 class ThreadLane:
-    """A lane on a thread of its own."""
+    """A lane on its own thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         self._loop = loop
@@ -55,12 +55,12 @@ class ThreadLane:
             work, done = job
             try:
                 result, error = work(), None
-            except BaseException as caught:  # handed to the loop, which decides
+            except BaseException as caught:  # the loop decides what it means
                 result, error = None, caught
             try:
                 self._loop.call_soon_threadsafe(done, result, error)
             except RuntimeError:
-                return  # the loop is closed: nobody waits for the result
+                return  # the loop is closed
 
 
 async def run_on(lane: Lane, work: Callable[[], T]) -> T:

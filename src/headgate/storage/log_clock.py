@@ -1,8 +1,8 @@
-"""The time of the log in a running broker: read, told of when the wall clock steps, and kept.
+"""The clock of the log: a time that steps of the wall clock do not move.
 
-The mark from which the next start finds it is a row of the metadata: written at the start, soon
-after a step, once an hour and at the end. A broker that is killed between has the running time of
-the machine, and the receive times in the log, to go by.
+The next start continues it from a mark, a row of the metadata that the broker writes at its start,
+soon after a step, once an hour and when it closes. If the broker is killed in between, the
+machine's running time and the receive times in the log bridge the gap.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from headgate.storage.repeated_failures import RepeatedFailureLog
 logger = logging.getLogger("headgate.clock")
 
 KEEP_NS: Final = 60 * S_PER_MINUTE * NS_PER_S
-"""The mark is written anew when it is this old."""
+"""The age at which the broker writes the mark again."""
 
 _DAY_NS: Final = 24 * 60 * S_PER_MINUTE * NS_PER_S
 _DAYS_FROM: Final = 3
 
 LINES_MAX: Final = 20
-"""Steps that are told one by one in a :data:`LINES_PERIOD_NS`; those beyond as a number, later."""
+"""Steps that get their own log line in a :data:`LINES_PERIOD_NS`; later ones are only counted."""
 LINES_PERIOD_NS: Final = 60 * S_PER_MINUTE * NS_PER_S
 
 
 def receive_time_bound(catalog: Catalog, clock: Clock) -> ReceiveTimeBound:
-    """What :meth:`CommitLog.open` has to be told: the bound that was set when the log was taken
-    over from an earlier release, or the one that is set now."""
+    """The bound on receive times for :meth:`CommitLog.open`: the one of the first start of this
+    release on the log, or the present time."""
     row = catalog.log_time()
     if row is None:
         return ReceiveTimeBound(None, clock.wall_ns() // NS_PER_MS)
@@ -46,13 +46,13 @@ def receive_time_bound(catalog: Catalog, clock: Clock) -> ReceiveTimeBound:
 
 
 class LogClock:
-    """The clocks of one broker."""
+    """The wall clock and the clock of the log of one broker."""
 
     def __init__(
         self, clock: Clock, catalog: Catalog, logs: Sequence[CommitLog], machine: str
     ) -> None:
-        """Go on from what the last start left. The first of ``logs`` is the main one. ``machine``
-        names the boot of the machine, or is empty: then its running time is not gone by."""
+        """Continue from the last start's mark. The first of ``logs`` is the main one. ``machine``
+        names the boot of the machine; if it is empty, the machine's running time is not used."""
         self._clock = clock
         self._catalog = catalog
         now = read_together(clock)
@@ -68,21 +68,21 @@ class LogClock:
             self._bound_before_segment = row.bound_before_segment
             self._bound_received_ms = row.bound_received_ms
         self._kept_ns: int | None = None
-        self._trouble = RepeatedFailureLog(logger, "keeping the time of the log")
-        self._telling_since_ns = now.monotonic_ns
+        self._failures = RepeatedFailureLog(logger, "keeping the time of the log")
+        self._lines_since_ns = now.monotonic_ns
         self._steps_count = 0
         self.wall_offset_ns = now.wall_ns - now.monotonic_ns
-        """What is added to the monotonic clock to get the wall clock."""
+        """The wall clock minus the monotonic clock."""
         self.skew_ms = self._time.skew_ms
         """How far the wall clock is ahead of the time of the log. Read for every message."""
         if mark is not None:
-            self._tell_start(mark, now)
+            self._log_start(mark, now)
         elif newest_ms:
-            self._tell_adoption(log.topics_bounded, wall_ms)
+            self._log_adoption(log.topics_bounded, wall_ms)
 
     def look(self) -> bool:
-        """Follow the clocks; True when the time of the log went on by more than the monotonic
-        clock did: the machine was asleep, or learned late what time it is."""
+        """Follow the clocks. Returns whether the log's clock advanced by more than the monotonic
+        clock: the machine was asleep, or set its clock late after the boot."""
         now = read_together(self._clock)
         before_ns = self.wall_offset_ns - self.skew_ms * NS_PER_MS
         skew_before_ms = self.skew_ms
@@ -90,7 +90,7 @@ class LogClock:
         self.wall_offset_ns, self.skew_ms = now.wall_ns - now.monotonic_ns, self._time.skew_ms
         if step_ns:
             self._kept_ns = None
-            self._tell_step(step_ns, now, taken_in=self.skew_ms == skew_before_ms)
+            self._log_step(step_ns, now, taken_in=self.skew_ms == skew_before_ms)
         return abs(self.wall_offset_ns - self.skew_ms * NS_PER_MS - before_ns) > STEP_NS
 
     def is_due(self, now_ns: int) -> bool:
@@ -103,7 +103,7 @@ class LogClock:
             await self.keep(writer)
 
     async def keep(self, writer: MetadataWriter) -> None:
-        """Write the mark. A failure is told once, and the next look comes back to it."""
+        """Write the mark. If that fails, it stays due."""
         now = read_together(self._clock)
         mark = self._time.mark(now.running_ns)
         change = self._catalog.plan_log_time(
@@ -121,36 +121,36 @@ class LogClock:
             await writer.commit(change)
         except StorageError as error:
             self._kept_ns = None
-            self._trouble.failed(error, now.monotonic_ns)
+            self._failures.failed(error, now.monotonic_ns)
         else:
-            self._trouble.succeeded(now.monotonic_ns)
+            self._failures.succeeded(now.monotonic_ns)
 
-    # -- what is told ----------------------------------------------------------------------
+    # -- log lines -------------------------------------------------------------------------
 
-    def _tell_step(self, step_ns: int, now: Reading, *, taken_in: bool) -> None:
-        if now.monotonic_ns - self._telling_since_ns >= LINES_PERIOD_NS:
+    def _log_step(self, step_ns: int, now: Reading, *, taken_in: bool) -> None:
+        if now.monotonic_ns - self._lines_since_ns >= LINES_PERIOD_NS:
             if self._steps_count > LINES_MAX:
-                untold = self._steps_count - LINES_MAX
-                logger.warning("the wall clock was set %d more times, which was not told", untold)
-            self._telling_since_ns, self._steps_count = now.monotonic_ns, 0
+                left_out = self._steps_count - LINES_MAX
+                logger.warning("the wall clock was set %d more times", left_out)
+            self._lines_since_ns, self._steps_count = now.monotonic_ns, 0
         self._steps_count += 1
         if self._steps_count > LINES_MAX:
             return
         what = f"the wall clock was set {_direction(step_ns)}"
         if taken_in:
             logger.warning(
-                "%s: this machine learned late what time it is, so messages of before the start "
-                "are that much older",
+                "%s: this machine learned the time only after the start, so messages of before the "
+                "start are that much older",
                 what,
             )
             return
         logger.warning(
-            "%s: messages keep their ages, and quotas, expiry and retention by time do not see it; "
-            "seeks by time follow the wall clock",
+            "%s: messages keep their ages, so quotas, expiry and retention by time are not "
+            "affected; seeks by time follow the wall clock",
             what,
         )
 
-    def _tell_start(self, mark: Mark, now: Reading) -> None:
+    def _log_start(self, mark: Mark, now: Reading) -> None:
         down_ns, continued = self._time.down_ns, self._time.continued
         off_ns = now.wall_ns - mark.wall_ns - down_ns
         if continued is Continued.SET_BACK:
@@ -175,7 +175,7 @@ class LogClock:
                 iso_time(mark.wall_ns // NS_PER_MS),
             )
 
-    def _tell_adoption(self, topics_bounded: int, wall_ms: int) -> None:
+    def _log_adoption(self, topics_bounded: int, wall_ms: int) -> None:
         logger.info(
             "ages of messages go by a time of the log's own from now on, which no step of the wall "
             "clock moves; it begins at %s",

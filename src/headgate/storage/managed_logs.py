@@ -1,8 +1,8 @@
 """The logs of one broker, and which of them holds a topic.
 
-All topics are in the main log but the broker's own telemetry, which has one for itself, so that
-what is kept of it for days pins nothing else's segments. Each log has its own group commits, reads
-and upkeep, and a thread that writes it. A topic's row in the metadata says in which log it is.
+The main log holds all topics except the telemetry topic, which has a separate log, so that its
+retention of days pins no segments of other topics. Each log has its own group commits, reads,
+maintenance and writing thread. A topic's row in the metadata names its log.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from headgate.storage.lanes import Lane
 from headgate.storage.log_maintenance import LogMaintenance
 
 TELEMETRY_LOG: Final = "telemetry-log"
-"""The telemetry's log in rows of topics; also the name of its folder."""
+"""Name of the telemetry's log in rows of topics, and of its folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManagedLog:
-    """One log and what works it."""
+    """One log with the parts that commit, read and maintain it."""
 
     log: CommitLog
     lane: Lane
-    """Where it is written."""
+    """The thread that writes the log."""
     committer: Committer
     reader: EntryReader
     maintenance: LogMaintenance
 
 
 class ManagedLogs:
-    """Every log of one broker; the main one first."""
+    """All logs of one broker, the main one first."""
 
     def __init__(self, main: ManagedLog, telemetry: ManagedLog | None) -> None:
         self.main = main
         self.telemetry = telemetry
         self._all = (main,) if telemetry is None else (main, telemetry)
         self._elsewhere: dict[int, ManagedLog] = {}
-        """The topics that are not in the main log, by number."""
+        """The logs of topics that are not in the main log, by topic number."""
 
     def __iter__(self) -> Iterator[ManagedLog]:
         return iter(self._all)
 
     def enter(self, number: int, log: str) -> ManagedLog:
-        """A topic is loaded, whose row names this log; returns it."""
+        """Register a loaded topic whose row names ``log``; returns that log."""
         if log == TELEMETRY_LOG and self.telemetry is not None:
             self._elsewhere[number] = self.telemetry
         return self.numbered(number)
@@ -76,6 +76,6 @@ class ManagedLogs:
         return [bug for managed in self._all for bug in managed.maintenance.bugs()]
 
     def drop_topic(self, number: int, log: str) -> None:
-        """A topic is deleted, whose row named this log."""
+        """Delete a topic whose row named ``log`` from that log."""
         self.enter(number, log).log.drop_topic(number)
         self._elsewhere.pop(number, None)

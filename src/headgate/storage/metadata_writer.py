@@ -1,4 +1,4 @@
-"""Metadata changes on their way to disk: in order, all or nothing, visible only when durable."""
+"""Commits metadata changes: in order, atomically, and visible only when durable."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from headgate.storage.lanes import Lane
 
 
 class OutcomeUnknownError(StorageError):
-    """The disk failed in the middle of a change: whether it is stored, a restart will tell."""
+    """The disk failed in the middle of a change: only a restart shows whether it is stored."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"{reason}. Nothing of tenants, topics and policies is stored until a restart: "
+            f"{reason}. Changes of tenants, topics and policies are refused until a restart: "
             "what the disk holds of them is not known after such a failure",
             retryable=False,
         )
@@ -25,11 +25,12 @@ class OutcomeUnknownError(StorageError):
 class MetadataWriter:
     """Commits the catalog's planned changes on the metadata lane.
 
-    A change rests on those planned before it. So when one cannot be committed, all that are queued
-    behind it are refused as well, and the catalog forgets them together.
+    A change depends on those planned before it. So if one cannot be committed, the writer refuses
+    all changes queued behind it, and the catalog abandons them together.
 
-    After an error that no retry can mend (a failed sync), nobody knows whether the transaction is
-    on the disk: a restart may find it. So nothing more is stored until then, as in the log.
+    After an error that no retry can repair (a failed sync) it is not known whether the transaction
+    is on the disk; a restart may find it. So the writer stores no more changes until then, as the
+    log does.
     """
 
     def __init__(
@@ -48,10 +49,11 @@ class MetadataWriter:
         self._generation = 0
         self._failed_generation = -1
         self.failed: OutcomeUnknownError | None = None
-        """Why nothing is stored until a restart; None while all is well. Read only for others."""
+        """Why no change is stored until a restart; None in normal operation. Only the writer sets
+        it."""
 
     async def settled(self) -> None:
-        """Return when every change submitted before has been stored or abandoned."""
+        """Return when every change submitted before is stored or abandoned."""
         future: asyncio.Future[None] = self._loop.create_future()
 
         def done(_: object, __: BaseException | None) -> None:
@@ -104,5 +106,5 @@ class MetadataWriter:
                 future.set_exception(error)
 
         self._lane.submit(work, done)
-        # A client that goes away must not leave its change half followed.
+        # A client that disconnects must not cancel its change half way.
         await asyncio.shield(future)

@@ -1,4 +1,4 @@
-"""Failures that repeat, told as one: when they begin and when they are over."""
+"""Log lines about a failure that repeats: one when it begins and one when it is over."""
 
 from __future__ import annotations
 
@@ -9,40 +9,39 @@ from headgate.base.errors import HeadgateError
 from headgate.base.units import NS_PER_S
 
 QUIET_NS: Final = 10 * NS_PER_S
-"""Failures are over at the first success so long after the last of them: on a full disk small
-writes may succeed between large ones that fail."""
+"""Failures are over at the first success after this long without one: on a full disk small writes
+may succeed between large ones that fail."""
 
 
 class RepeatedFailureLog:
-    """One kind of failure, of what ``what`` names."""
+    """The lines about failures of one job, which ``what`` names."""
 
     def __init__(self, logger: logging.Logger, what: str) -> None:
         self._logger = logger
         self._what = what
         self._count = 0
         self._last_ns = 0
-        self._said = ""
+        self._logged = ""
         self.bug = ""
-        """What fails by an error of ours, in words; empty when nothing does, or by what may be
-        expected. Until the first success."""
+        """The internal error that the job fails with, until its next success. Empty if there is no
+        error or an expected one."""
 
     def failed(self, error: BaseException, now_ns: int) -> None:
-        """Tell of ``error``, unless the failure before it said the same. One that nobody expected
-        is told with its traceback."""
+        """Log ``error``, unless the last line says the same; an internal error with traceback."""
         self._count += 1
         self._last_ns = now_ns
         is_expected = isinstance(error, HeadgateError)
         kind = "" if is_expected else f"an error of ours, {type(error).__name__}: "
-        said = f"{kind}{error}"
-        self.bug = "" if is_expected else f"{self._what} fails: {said}"
-        if said != self._said:
-            self._said = said
+        text = f"{kind}{error}"
+        self.bug = "" if is_expected else f"{self._what} fails: {text}"
+        if text != self._logged:
+            self._logged = text
             trace = None if is_expected else error
-            self._logger.error("%s fails: %s", self._what, said, exc_info=trace)
+            self._logger.error("%s fails: %s", self._what, text, exc_info=trace)
 
     def succeeded(self, now_ns: int) -> None:
-        """Tell that failures are over, with their number, if there were any."""
+        """Log that failures are over, with their number, if there were any."""
         self.bug = ""
         if self._count and now_ns - self._last_ns >= QUIET_NS:
             self._logger.warning("%s works again, after %d failures", self._what, self._count)
-            self._count, self._said = 0, ""
+            self._count, self._logged = 0, ""

@@ -1,17 +1,17 @@
-"""Metadata and logs of one data directory belong together: a start is refused when they do not.
+"""Refuses a start if the metadata and the logs of a data directory do not belong together.
 
-The metadata say which topics exist, a log holds their messages under numbers. Metadata that are
-missing or older than the log make its messages nobody's, and they would be deleted; a log that is
-missing or older than the metadata has lost messages without a word. Both hold
+The metadata say which topics exist; a log holds their messages under numbers. With metadata that
+are missing or older than the log, the broker would delete messages as garbage. A log that is
+missing or older than the metadata has lost messages silently. So both stores hold
 
-* the data directory's random id, made at its first start: the other's is another's;
-* how often the log was opened: a log that knows fewer starts than the metadata is older;
-* the metadata's last revision and the highest topic number given, which the log's directory gets
-  at each start, within a second of a change and at the end: metadata that know less are older.
-  A record with a number that was never given says so as well, when the log is read.
+* the data directory's random id, created at its first start: a different id is a foreign store;
+* how often the log was opened: a log that has seen fewer starts than the metadata is older;
+* the metadata's last revision and the highest topic number, which the broker writes into the log's
+  directory at each start, within a second of a change and when it closes: metadata that are behind
+  them are older. A record with an unknown higher number proves the same when the log is read.
 
-Metadata ahead of the log are what a crash leaves. Each step of binding is durable before the next,
-metadata first, and can be repeated after a crash.
+After a crash the metadata may be ahead of the log; that is allowed. Each step of binding is durable
+before the next, metadata first, and can be repeated after a crash.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from headgate.metadata.store import MetadataStore
 logger = logging.getLogger("headgate.broker")
 
 Loss = Literal["metadata", "log"]
-"""What an operator may give up: what the metadata lack, or what the log lacks."""
+"""What an operator may accept as lost: what the metadata lack, or what the log lacks."""
 
 DATA_ID_BYTES: Final = 16
 MAIN_LOG: Final = "log"
-"""The log that every data directory has; also the name of its folder."""
+"""Name of the log that every data directory has, and of its folder."""
 
 _TOGETHER = "Put metadata and log back from the same backup, taken while no broker ran"
 
@@ -45,8 +45,8 @@ class BindingError(HeadgateError):
     """Metadata and log do not belong together. Nothing was changed.
 
     Attributes:
-        loss: what ``headgate accept-loss`` may give up to start all the same; None when nothing
-            would be left that is worth it.
+        loss: what ``headgate accept-loss`` can give up so that the broker starts; None if too
+            little would be left.
     """
 
     def __init__(self, message: str, loss: Loss | None = None) -> None:
@@ -56,7 +56,7 @@ class BindingError(HeadgateError):
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """One log of a data directory, as a start finds it."""
+    """One log of a data directory before it is opened."""
 
     name: str
     path: str
@@ -66,7 +66,7 @@ class LogPlace:
 
 @dataclass(frozen=True, slots=True)
 class LogTerms:
-    """What a log is opened with."""
+    """Conditions under which a log is opened."""
 
     topic_number_last: int | None
     """As in :meth:`headgate.ledger.CommitLog.open`."""
@@ -83,10 +83,10 @@ def open_bound_log(
     boot_wall_ms: int,
     is_last: bool = True,
 ) -> CommitLog:
-    """Open a log that belongs to the metadata, and bind it when it was not yet. Blocks.
+    """Open a log that belongs to the metadata; bind it if it was not bound yet. Blocks.
 
-    A directory of a release without ids is bound at its first start, with one log line. What an
-    operator accepted holds for all logs, until the one that ``is_last``.
+    The first start on a directory of a release without ids binds it, with one log line. A loss that
+    an operator accepted counts for all logs, until the one that ``is_last``.
 
     Raises:
         BindingError: they do not belong together.
@@ -96,7 +96,7 @@ def open_bound_log(
     row = catalog.identity
     loss = row.accepted_loss
     is_refused = is_loss_accepted(catalog, place)
-    # One of two logs may lack something; of the metadata both logs' topics are lost.
+    # A log may be missing alone; missing metadata concern both logs.
     if loss == "metadata" or is_refused:
         logger.warning(
             "what the %s of %s lacks is given up, as noted by accept-loss", loss, place.path
@@ -108,7 +108,7 @@ def open_bound_log(
         _commit(catalog, store, row)
     terms = LogTerms(
         None if loss == "metadata" else catalog.topic_number_last,
-        # A log that lost records would give ids again that clients have.
+        # A log that lost records would reuse ids that clients know.
         boot_wall_ms if loss == "log" else 1,
     )
     try:
@@ -122,7 +122,7 @@ def open_bound_log(
     if place.found.holds_records and identity is None and catalog.clusters() and not loss:
         logger.info(
             "%s and %s are of a release that did not bind them: they are bound now, by the id %s; "
-            "releases before this one cannot open them any more",
+            "earlier releases cannot open them any more",
             place.metadata_path,
             place.path,
             data_id,
@@ -141,13 +141,13 @@ def open_bound_log(
 def _note_start(
     catalog: Catalog, store: MetadataStore, place: LogPlace, log: CommitLog, *, is_last: bool
 ) -> None:
-    """Note this start in the log's directory, then in the metadata."""
+    """Record this start in the log's directory, then in the metadata."""
     row, identity = catalog.identity, place.found.identity
     if log.full and identity is None and not row.accepted_loss:
-        return  # the disk has no room for a first segment: nothing is there to be bound
+        return  # no space for a first segment: there is nothing to bind
     starts = row.starts_by_log.get(place.name, 0) + 1
     if row.accepted_loss == "metadata" and identity is not None:
-        # Beyond what the metadata that were given up could take for a crash of theirs.
+        # Higher than a crash under the lost metadata could explain.
         starts = max(starts, identity.starts + 2)
     number = max(catalog.topic_number_last, log.topic_number_seen)
     log.identify(Identity(row.data_id, starts, number, catalog.revision))
@@ -168,8 +168,7 @@ def _commit(
 
 
 def forget_accepted_loss(catalog: Catalog, store: MetadataStore) -> None:
-    """What an operator accepted holds no longer: the log that :func:`open_bound_log` is called for
-    last is not opened at this start. Blocks.
+    """Clear a loss that an operator accepted, if this start does not open the last log. Blocks.
 
     Raises:
         StorageError: the disk refused.
@@ -180,10 +179,10 @@ def forget_accepted_loss(catalog: Catalog, store: MetadataStore) -> None:
 
 
 def is_loss_accepted(catalog: Catalog, place: LogPlace) -> bool:
-    """Whether what is there does not belong together, and an operator accepted that.
+    """Whether the stores do not belong together and an operator accepted that loss.
 
     Raises:
-        BindingError: it does not belong together, and nobody accepted that.
+        BindingError: the stores do not belong together, and no operator accepted that.
     """
     try:
         check_binding(catalog, place)
@@ -195,16 +194,16 @@ def is_loss_accepted(catalog: Catalog, place: LogPlace) -> bool:
 
 
 def check_binding(catalog: Catalog, place: LogPlace) -> None:
-    """Whether what is there belongs together, as far as it can be told before the log is read.
+    """Check that the stores belong together, as far as that shows before the log is read.
 
     Raises:
-        BindingError: it does not.
+        BindingError: they do not.
     """
     row, found = catalog.identity, place.found
     starts = row.starts_by_log.get(place.name)
     if found.damage:
         raise BindingError(
-            f"{found.damage}, so nobody knows whether {place.metadata_path} is of the same state. "
+            f"{found.damage}, so it is not known whether {place.metadata_path} has the same state. "
             f"{_way_out(place, 'metadata')}",
             "metadata",
         )
@@ -226,7 +225,7 @@ def check_binding(catalog: Catalog, place: LogPlace) -> None:
 
 
 def metadata_missing(places: Sequence[LogPlace]) -> BindingError | None:
-    """What to say when there are no metadata at all; None when there is none of the logs either."""
+    """The error for logs without any metadata; None if there are no logs either."""
     logs = [
         place.path
         for place in places
@@ -237,7 +236,7 @@ def metadata_missing(places: Sequence[LogPlace]) -> BindingError | None:
     named = " and ".join(logs)
     return BindingError(
         f"{places[0].metadata_path} is missing, but {named} {'is' if len(logs) == 1 else 'are'} "
-        "there: without the topics' names the messages are nobody's. "
+        "there: without the topics' names the messages belong to no topic. "
         f"{_TOGETHER}; or, to begin without these messages, move {named} away"
     )
 

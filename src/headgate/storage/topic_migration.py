@@ -1,7 +1,7 @@
-"""Moves what an earlier release stored in the main log to the log that its topic has now.
+"""Moves a topic that an earlier release stored in the main log to its separate log.
 
-A start copies the topic; its row in the metadata says where it is, and is changed when the copy is
-durable. A crash before that leaves garbage in the new log, and the next start copies anew.
+A start copies the topic. Its row in the metadata names its log and changes when the copy is
+durable. A crash before that leaves garbage in the new log, and the next start copies again.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ logger = logging.getLogger("headgate.broker")
 def migrate_topic(
     catalog: Catalog, store: MetadataStore, main: CommitLog, log: CommitLog, topic: TopicName
 ) -> None:
-    """Move a topic that is in the main log. Where that is not possible it stays there, and a line
-    says so. Blocks; nobody else uses the stores.
+    """Move a topic out of the main log. If that is not possible it stays there, with a log line.
+    Blocks; the caller must have exclusive use of the stores.
 
     Raises:
         StorageError: the metadata could not be stored.
@@ -34,8 +34,8 @@ def migrate_topic(
         entries = copy_topic(main, log, row.number)
     except (StorageError, CorruptionError) as error:
         logger.warning(
-            "%s stays in the main log until the next start: it could not be moved to a log of its "
-            "own: %s",
+            "%s stays in the main log until the next start: it could not be moved to its separate "
+            "log: %s",
             topic,
             error,
         )
@@ -45,7 +45,7 @@ def migrate_topic(
     catalog.apply(change)
     main.drop_topic(row.number)
     logger.info(
-        "%s has a log of its own from now on, %s: %d entries were moved there",
+        "%s has a separate log from now on, %s: %d entries were moved there",
         topic,
         TELEMETRY_LOG,
         entries,

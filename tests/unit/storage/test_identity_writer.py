@@ -74,7 +74,7 @@ def test_what_the_disk_refuses_is_tried_again_and_told_once(
         assert noted(world) == before
         told = [r.getMessage() for r in caplog.records if "identity failed" in r.getMessage()]
         assert len(told) == 2  # once while it ran, once at the end
-        assert told[0].startswith("noting the metadata's revision beside the log fails: writing ")
+        assert told[0].startswith("writing the metadata's identity fails: writing ")
         world.disk.plan = lambda _: None
         world.run(world.start())
         assert noted(world).revision > before.revision

@@ -274,7 +274,7 @@ def test_a_directory_without_an_id_is_adopted_once(caplog: pytest.LogCaptureFixt
     assert directory.messages() == {"a": 1}
     assert [record.getMessage() for record in caplog.records] == [
         "/data/metadata.sqlite3 and /data/log are of a release that did not bind them: they are "
-        f"bound now, by the id {'00' * 16}; releases before this one cannot open them any more"
+        f"bound now, by the id {'00' * 16}; earlier releases cannot open them any more"
     ]
     directory.run()
     assert len(caplog.records) == 1

@@ -71,9 +71,9 @@ def test_it_is_moved_once_and_a_line_says_so(caplog: pytest.LogCaptureFixture) -
         assert system_topic(world).log.end == 6
 
     played(ledger=SMALL)(story)()
-    lines = [r.getMessage() for r in caplog.records if "log of its own" in r.getMessage()]
+    lines = [r.getMessage() for r in caplog.records if "a separate log" in r.getMessage()]
     assert lines == [
-        f"{SYSTEM} has a log of its own from now on, telemetry-log: 5 entries were moved there"
+        f"{SYSTEM} has a separate log from now on, telemetry-log: 5 entries were moved there"
     ]
 
 
