@@ -1,4 +1,4 @@
-"""Composes one broker of its parts and runs the turns of its event loop.
+"""The composition of one broker, with the turns of its event loop.
 
 A broker owns its data directory, its ports and its topics, and has no global state. It runs on the
 event loop on which it is started; its lanes do the blocking work. Every event reaches the engine

@@ -1,4 +1,4 @@
-"""The seam for authorization: who is asked, about what, and what a refusal looks like."""
+"""Authorization: which commands ask for which operation, and what a refusal looks like."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def test_what_follows_from_an_allowed_command_is_not_asked_about(world: Wo
 
 
 @played()
-async def test_a_connection_that_is_refused_is_told_and_ended(world: World) -> None:
+async def test_a_refused_connection_gets_an_error_and_ends(world: World) -> None:
     world.broker.authorizer = deny = Deny()
     with pytest.raises(RefusedError, match=r"perform connection\.open") as refusal:
         await world.connect()

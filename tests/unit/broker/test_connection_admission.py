@@ -1,4 +1,4 @@
-"""Connections are refused before the descriptors of the broker itself are gone."""
+"""Connections are refused before the broker's own file descriptors run out."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def test_a_quarter_of_few_and_a_bound_of_many_are_the_brokers_own() -> None:
     assert many.refuses(transport(100_000 - RESERVE_MAX))
 
 
-def test_without_a_limit_or_a_socket_nobody_is_refused() -> None:
+def test_without_a_limit_or_a_socket_no_connection_is_refused() -> None:
     assert not admission(None).refuses(transport(1 << 30))
     assert not admission(8).refuses(transport(None))
 
 
-def test_it_is_told_once_and_its_end_too(caplog: pytest.LogCaptureFixture) -> None:
+def test_refusals_are_logged_once_and_so_is_their_end(caplog: pytest.LogCaptureFixture) -> None:
     engine: Any = SimpleNamespace(now_ns=0)
     tight = ConnectionAdmission(engine)
     tight.set_limit(1_024)

@@ -1,4 +1,4 @@
-"""A bad client harms its own connection and nobody else's."""
+"""A bad client harms its own connection only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one connection may take of the broker: memory, names, entries. And how it lets go."""
+"""One connection has bounds in memory, names and entries, and releases all of them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def test_a_deaf_and_dumb_consumer_holds_nothing_for_long(world: World) -> 
 
 
 @played()
-async def test_who_does_not_take_the_last_words_is_cut_off(world: World) -> None:
+async def test_a_peer_that_does_not_read_the_last_frames_is_cut_off(world: World) -> None:
     deaf, client = await world.connect(), await world.connect()
     await deaf.producer(TOPIC, name="p")
     await deaf.subscribe(TOPIC, "s", queue_size=1_000)
@@ -152,7 +152,7 @@ async def test_answers_that_are_read_late_are_bounded(world: World) -> None:
 
 
 @played(settings={"keepAliveIntervalSeconds": "5"})
-async def test_who_only_talks_and_never_listens_is_cut_off(world: World) -> None:
+async def test_a_peer_that_only_sends_and_never_reads_is_cut_off(world: World) -> None:
     await make_topics(world)
     client = await world.connect()
     client.transport.pause_reading()
@@ -202,7 +202,7 @@ async def test_the_bytes_of_commands_that_wait_are_bounded(world: World) -> None
 
 
 @played(settings={"maxPendingPublishRequestsPerConnection": "10"})
-async def test_who_waits_for_a_slow_disk_keeps_its_name(world: World) -> None:
+async def test_a_producer_that_waits_for_a_slow_disk_keeps_its_name(world: World) -> None:
     client = await world.connect()
     producer = await client.producer(TOPIC, name="p")
     world.lanes[0].freeze()

@@ -1,4 +1,4 @@
-"""Whole, well-formed commands with any content, in any order: nobody else notices."""
+"""Well-formed commands with any content in any order harm no other client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publish limits on one connection in virtual time: what waits, what goes on, what is forgotten."""
+"""Publish limits on one connection in virtual time: which SENDs wait, and which continue."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ async def test_a_paused_peer_hears_from_the_broker_and_is_read_on_at_half(world:
 
 
 @played(settings={"headgateMaxParkedBytesPerConnection": "3000"})
-async def test_who_parks_too_much_under_its_own_limit_is_blamed_on_that(world: World) -> None:
+async def test_too_many_parked_sends_under_a_limit_have_the_limit_as_cause(world: World) -> None:
     """Rule 3.5: not on memory; a neighbour on the connection that is not read waits for that."""
     client = await world.connect()
     await limit_topic(world, 1)
@@ -196,7 +196,7 @@ async def test_another_bound_counts_at_once(world: World) -> None:
 
 
 @played(settings={"headgateMaxParkedBytesPerConnection": "3000"})
-async def test_who_ends_while_it_is_paused_leaves_nothing(world: World) -> None:
+async def test_a_connection_that_ends_while_it_is_paused_leaves_nothing(world: World) -> None:
     """Rule 3.4."""
     client = await world.connect()
     await limit_topic(world, 1)

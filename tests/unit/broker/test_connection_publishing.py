@@ -323,7 +323,7 @@ async def test_beyond_the_bounds_a_full_disk_closes_producers_and_no_connection(
 
 
 @played(ledger=LedgerSettings(segment_bytes=8_192))
-async def test_who_waits_too_long_for_a_full_disk_is_closed_and_may_wait_again(
+async def test_a_producer_that_waits_too_long_for_a_full_disk_is_closed_and_may_wait_again(
     world: World,
 ) -> None:
     client = await world.connect()

@@ -1,4 +1,4 @@
-"""Requests that cannot be met: each is answered, and its connection goes on."""
+"""A request that cannot be met is answered, and its connection stays open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a command may be: none costs others more than a moment, before CONNECT or after."""
+"""A long command delays other clients by a moment at most, before CONNECT and after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a connection does with more than a turn of work: no more is read until it is done."""
+"""A connection with more than a turn of work is read no further until the work is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients of earlier protocol versions are sent only what they know."""
+"""Clients of earlier protocol versions get only the frames that they know."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def test_the_lower_version_of_both_is_spoken(world: World) -> None:
 
 
 @played()
-async def test_entries_go_without_checksum_to_who_knows_none(world: World) -> None:
+async def test_old_clients_get_entries_without_checksum(world: World) -> None:
     old, new = await connect(world, 10), await connect(world, 11)
     consumers = [await old.subscribe(TOPIC, "old"), await new.subscribe(TOPIC, "new")]
     bodies: list[bytes] = []
@@ -46,7 +46,7 @@ async def test_entries_go_without_checksum_to_who_knows_none(world: World) -> No
 
 
 @played()
-async def test_who_knows_no_closing_is_disconnected_instead(world: World) -> None:
+async def test_old_clients_that_know_no_close_command_are_disconnected(world: World) -> None:
     old, new = await connect(world, 4), await connect(world, 5)
     neighbour = await (await world.connect()).producer(f"{TOPIC}-other")
     await old.subscribe(TOPIC, "old")
@@ -60,7 +60,7 @@ async def test_who_knows_no_closing_is_disconnected_instead(world: World) -> Non
 
 
 @played()
-async def test_who_is_active_is_told_to_who_asks_for_it(world: World) -> None:
+async def test_clients_that_know_it_learn_which_consumer_is_active(world: World) -> None:
     old, new = await connect(world, 11), await connect(world, 12)
     silent = await old.subscribe(TOPIC, "s", kind=FAILOVER, name="a")
     told = await new.subscribe(TOPIC, "s", kind=FAILOVER, name="b")
@@ -70,7 +70,7 @@ async def test_who_is_active_is_told_to_who_asks_for_it(world: World) -> None:
 
 
 @played(settings={"keepAliveIntervalSeconds": "5"})
-async def test_pings_go_to_who_knows_them(world: World) -> None:
+async def test_only_clients_that_know_pings_get_them(world: World) -> None:
     old, new = await connect(world, 0), await connect(world, 1)
     pings: dict[SimClient, int] = {old: 0, new: 0}
     for client in (old, new):

@@ -1,4 +1,4 @@
-"""Damage isolates its topics: they refuse and say where; all others go on, until it is accepted."""
+"""Damaged topics refuse and say where, until the damage is accepted; all others keep working."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker counts of its connections and lookups."""
+"""The counters of a broker's connections and lookups."""
 
 from __future__ import annotations
 

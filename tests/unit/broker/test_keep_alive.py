@@ -1,4 +1,4 @@
-"""Whether a peer is still there: asked now and then, and when somebody wants what it holds."""
+"""A peer is checked at intervals, and when another client needs a name that it holds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def connected(world: World) -> tuple[SimClient, Connection]:
 
 
 @played()
-async def test_who_never_says_connect_is_cut_off(world: World) -> None:
+async def test_a_peer_without_connect_is_cut_off(world: World) -> None:
     client = world.open_connection()
     await asyncio.sleep(HANDSHAKE_TIMEOUT_S - 0.1)
     assert client.is_open
@@ -56,7 +56,7 @@ async def test_any_sign_of_life_counts(world: World) -> None:
 
 
 @played(settings=QUICK)
-async def test_who_is_not_read_is_not_expected_to_be_heard(world: World) -> None:
+async def test_a_peer_that_is_not_read_may_be_silent(world: World) -> None:
     """What is paused for others' sake is not cut off for its silence."""
     client, server = await connected(world)
     server.pause_reading()
@@ -86,7 +86,7 @@ async def test_asked_for_life_a_dead_peer_is_cut_off(world: World) -> None:
 
 
 @played()
-async def test_who_leaves_while_it_is_asked_is_gone(world: World) -> None:
+async def test_a_peer_that_leaves_during_the_check_is_not_alive(world: World) -> None:
     client, server = await connected(world)
     client.answers_pings = False
     asked = asyncio.ensure_future(server.keep_alive.is_alive())

@@ -1,4 +1,4 @@
-"""Work on one key: in order, whole, and whoever asked may leave."""
+"""Work under one key runs in order and to its end, also when its caller is cancelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions that are added get the subscriptions of those beside them."""
+"""New partitions get the subscriptions of the other partitions."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ async def test_a_start_goes_on_where_the_last_one_was_cut(
     assert joining(world) == []
 
 
-def test_what_is_mended_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_created_subscriptions_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     @played()
     async def story(world: World) -> None:
         await create_partitioned(world, 1)

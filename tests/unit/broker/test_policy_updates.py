@@ -111,7 +111,7 @@ async def test_flags_of_the_start_are_in_force(world: World) -> None:
 
 
 @played(settings={"dispatchThrottlingRatePerSubscriptionInMsg": "10"})
-async def test_who_is_caught_up_may_be_spared(world: World) -> None:
+async def test_a_subscription_that_is_caught_up_may_be_spared(world: World) -> None:
     """Rule 1.9: dispatchThrottlingOnNonBacklogConsumerEnabled, live."""
     name = "dispatchThrottlingOnNonBacklogConsumerEnabled"
     await consume(world)
@@ -185,7 +185,7 @@ async def test_a_topic_that_is_only_named_like_a_partition_has_policies_of_its_o
 
 
 @played()
-async def test_who_becomes_a_partition_has_its_topics_policies_at_once(world: World) -> None:
+async def test_a_topic_that_becomes_a_partition_has_its_policies_at_once(world: World) -> None:
     """And its own again, or none, when it is one no more."""
     client, catalog = await world.connect(), world.broker.catalog
     parts = [f"{TOPIC}-partition-{index}" for index in (0, 7)]

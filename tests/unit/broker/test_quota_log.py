@@ -1,4 +1,4 @@
-"""What quotas do stands in the log, each topic at most once a minute."""
+"""Actions of quotas are logged, at most once a minute for each topic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.engine.quota_rig import EVICT, HOLD, QuotaRig, size_quota
 TEN = b"0123456789"
 
 
-def test_a_quota_that_is_reached_again_and_again_is_told_once_a_minute(
+def test_a_quota_that_is_reached_repeatedly_is_logged_once_a_minute(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -40,7 +40,7 @@ def test_a_quota_that_is_reached_again_and_again_is_told_once_a_minute(
     assert caplog.messages[2] == caplog.messages[0]
 
 
-def test_who_is_held_no_more_at_the_end_of_the_minute_was(
+def test_a_quota_that_has_room_at_the_end_of_the_minute_was_reached_before(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     rig, log = QuotaRig(size_quota(100)), QuotaLog()

@@ -51,7 +51,7 @@ def test_a_producer_s_name_stays_in_its_line(caplog: pytest.LogCaptureFixture) -
     assert len(text) < 300
 
 
-def test_a_refused_subscription_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refused_subscription_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 
     async def story(world: World) -> None:
@@ -70,7 +70,7 @@ def test_a_refused_subscription_is_told_once(caplog: pytest.LogCaptureFixture) -
     )
 
 
-def test_a_delay_is_ignored_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_delay_is_ignored_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     """Answered with an error, C++ and Python clients would reconnect and send it again, many times
     a second, until its time is out, with everybody else on the connection."""
     caplog.set_level(logging.INFO)

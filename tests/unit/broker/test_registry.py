@@ -1,4 +1,4 @@
-"""Topics made, unloaded and deleted, while others do the same and clients publish."""
+"""Topics are created, unloaded and deleted while other clients do the same and publish."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_several_that_use_a_new_topic_at_once_get_the_same(world: World) -
 
 
 @played()
-async def test_who_waited_for_a_creation_that_failed_tries_itself(world: World) -> None:
+async def test_a_client_that_waited_for_a_failed_creation_creates_the_topic(world: World) -> None:
     registry = world.broker.registry
     world.store.fail_next(StorageError("hiccup", retryable=True))
     first, second = await asyncio.gather(
@@ -129,7 +129,7 @@ async def test_nobody_comes_back_to_a_topic_that_is_being_deleted(world: World) 
 
 
 @played()
-async def test_unloads_at_once_leave_who_came_back_alone(world: World) -> None:
+async def test_concurrent_unloads_spare_clients_that_reconnected(world: World) -> None:
     client = await world.connect()
     registry = world.broker.registry
     await client.producer(TOPIC)
@@ -169,7 +169,7 @@ async def test_an_unload_keeps_what_is_under_way(world: World) -> None:
 
 
 @played()
-async def test_a_deletion_is_followed_when_who_asked_is_gone(world: World) -> None:
+async def test_a_deletion_is_completed_although_its_caller_is_gone(world: World) -> None:
     client = await world.connect()
     producer = await client.producer(TOPIC)
     await producer.send(b"of the first life")
@@ -199,7 +199,7 @@ async def test_a_deletion_that_is_not_stored_did_not_happen(world: World) -> Non
 
 
 @played()
-async def test_who_is_connected_keeps_a_topic(world: World) -> None:
+async def test_a_topic_with_connected_clients_is_not_deleted(world: World) -> None:
     client = await world.connect()
     producer = await client.producer(TOPIC)
     await client.subscribe(TOPIC, "s")

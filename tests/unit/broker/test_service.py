@@ -1,4 +1,4 @@
-"""The broker as a whole: its turns, its start and end, and what dynamic settings change at once."""
+"""The broker as a whole: its turns, its start and end, and its dynamic settings."""
 
 from __future__ import annotations
 

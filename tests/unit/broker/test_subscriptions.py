@@ -1,4 +1,4 @@
-"""Subscriptions are made, deleted and moved durably, one after the other, whoever goes away."""
+"""Subscriptions are created, deleted and moved durably, although callers go away."""
 
 from __future__ import annotations
 

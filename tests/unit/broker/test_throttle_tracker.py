@@ -1,4 +1,4 @@
-"""Throttle types as Pulsar has them, and what counts as a throttled connection."""
+"""Throttle types as Pulsar has them, and which connections count as throttled."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ async def test_a_connection_is_throttled_while_any_of_its_producers_is(world: Wo
 
 
 @played()
-async def test_the_brokers_limit_and_the_topics_are_told_apart(world: World) -> None:
+async def test_the_limits_of_broker_and_topic_are_distinguished(world: World) -> None:
     client = await world.connect()
     await set_dynamic(world, "brokerPublisherThrottlingMaxMessageRate", "5")
     producer = await client.producer(TOPIC)
@@ -134,7 +134,7 @@ async def test_too_many_unanswered_sends_count_as_throttled_and_not(world: World
 
 
 @pytest.mark.parametrize("how", ["close", "abort"])
-def test_whoever_goes_while_it_is_throttled_is_throttled_no_more(how: str) -> None:
+def test_a_throttled_connection_that_ends_is_counted_as_resumed(how: str) -> None:
     async def story(world: World) -> None:
         client, counts = await world.connect(), world.broker.counts
         await limit_topic(world, 1)

@@ -1,4 +1,4 @@
-"""Commands that wait: what they refuse or what fails by us is answered, and all are bounded."""
+"""Commands that wait are bounded, and their errors are answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands of consumers: SUBSCRIBE, FLOW, SEEK, redelivery, GET_LAST_MESSAGE_ID, their ends."""
+"""The commands of consumers, from SUBSCRIBE to CLOSE_CONSUMER."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Acknowledgements: whole entries, parts of batches, strangers, and when they are answered."""
+"""Acknowledgements of entries, of parts of batches and of unknown ids, and their answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ACKs and REDELIVERs of very many ids: others have their turns meanwhile, and none is lost."""
+"""ACKs and REDELIVERs of very many ids let other connections have their turns."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ async def test_what_is_given_back_is_taken_in_slices(world: World) -> None:
 
 
 @played()
-async def test_who_leaves_after_a_long_ack_has_acknowledged(world: World) -> None:
+async def test_a_long_ack_counts_although_its_consumer_leaves(world: World) -> None:
     client, consumer, positions = await delivered(world)
     consumer.ack_nowait(*positions)
     client.close()

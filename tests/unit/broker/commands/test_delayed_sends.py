@@ -1,4 +1,4 @@
-"""Messages that ask to be delivered later."""
+"""SENDs that ask for delayed delivery are refused, or delivered at once and counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions that say the same in other words, and those that do not."""
+"""Definitions of one meaning are equal, and those of another are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first definition of a topic is kept, and another one refused."""
+"""A topic keeps its first schema definition and refuses others."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def test_several_that_say_it_at_once(world: World) -> None:
 
 
 @played()
-async def test_who_waited_for_one_that_was_not_stored_says_its_own(world: World) -> None:
+async def test_a_client_that_waited_for_a_failed_definition_defines_its_own(world: World) -> None:
     client = await world.connect()
     await produce(client, None)
     world.store.fail_next(StorageError("hiccup", retryable=True))
@@ -168,7 +168,7 @@ async def test_the_brokers_own_topic_has_none(world: World) -> None:
 
 
 @played()
-async def test_a_schema_is_told(world: World) -> None:
+async def test_get_schema_answers_with_the_definition(world: World) -> None:
     client = await world.connect()
 
     async def told(make: Callable[[int], bytes]) -> BaseCommand:
