@@ -1,4 +1,4 @@
-"""The time range of ``--since`` and ``--until``, and how instants and durations are written."""
+"""How options and messages write instants, durations and time ranges. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every derived table says of itself, and how one follows from its source hour by hour."""
+"""The base classes of derived tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps about quota forecasts: the newest of each topic, and how right earlier ones were."""
+"""Steps about quota forecasts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The join of steps: it keeps every row, and null equals null."""
+"""The join of steps, in which null equals null."""
 
 from __future__ import annotations
 

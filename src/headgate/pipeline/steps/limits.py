@@ -1,4 +1,4 @@
-"""The step to ``throttle_timeline``: what each limiter let through, and which clients waited."""
+"""The step to ``throttle_timeline``: the use of each limiter, by minute."""
 
 from __future__ import annotations
 

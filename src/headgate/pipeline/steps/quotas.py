@@ -1,4 +1,4 @@
-"""Steps about backlog quotas: how full they are, and what they evicted."""
+"""Steps to the tables about backlog quotas."""
 
 from __future__ import annotations
 
