@@ -87,7 +87,7 @@ class Facade(Protocol):
 
     def check_setting(self, name: str, value: str | None) -> None:
         """Return if ``value`` (``None``: the start-up value) is allowed for the dynamic setting
-        ``name``, by itself and beside what the others are or are about to be.
+        ``name``, alone and together with the present and planned values of the others.
 
         Raises:
             RefusalError: 412 with the name, the value and what is allowed.
@@ -114,8 +114,8 @@ class Facade(Protocol):
     ) -> DispatchRate:
         """The dispatch rate in force (``applied=true``), as it is stored.
 
-        ``subscription`` names one that may have a rate of its own. Nothing set anywhere: rates of
-        0, with period 1 and not relative.
+        ``subscription`` names a subscription that may have its own rate. Without any rate, rates of
+        0 with period 1, not relative.
         """
 
     def effective_publish_rate(self, topic: TopicName) -> PublishRate | None:

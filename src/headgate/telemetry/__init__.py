@@ -1,5 +1,4 @@
-"""What the broker tells monitoring: the Prometheus page, OpenTelemetry metrics, the telemetry
-topic.
+"""Monitoring of the broker: the Prometheus page, OpenTelemetry metrics, the telemetry topic.
 
 It listens only, and nothing below knows it. ``prometheus`` makes and serves ``GET /metrics``,
 ``otel`` exports metrics to a collector, ``records`` follows the engine as its

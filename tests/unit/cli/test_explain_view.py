@@ -147,7 +147,7 @@ def test_what_keeps_up_and_what_nobody_reads(answers: dict[str, Any]) -> None:
     fine = page(answers["fine"])
     assert "\n    backlog 1, in flight\n    NONE (confidence 1.00): the consumer keeps up" in fine
     assert fine.endswith("\n\nNo dispatch limit and no publish limit is in force.\n")
-    assert page(answers["empty"]).splitlines()[2] == "Nobody subscribes to this topic."
+    assert page(answers["empty"]).splitlines()[2] == "This topic has no subscription."
 
 
 def test_no_backlog_at_all(answers: dict[str, Any]) -> None:

@@ -1,8 +1,8 @@
 """The judgement of one subscription, out of the broker's history and the limits in force.
 
 A subscription of a partitioned topic is judged as one over its partitions: amounts and seconds are
-summed over a common window, and limits that each partition has by itself count as often as there
-are partitions. The verdict is about the time since the backlog began, at most the last minute.
+summed over a common window, and a limit of each partition counts once for each partition. The
+verdict is about the time since the backlog began, at most the last minute.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _settling(waiting: int, known: Known, needed_ns: int) -> str:
 
 
 def named_level(judgement: Judgement) -> Level | None:
-    """Whose limit the judgement names, first or second."""
+    """The level of the limit that the judgement names, first or second."""
     for verdict in (judgement.verdict, judgement.second):
         if verdict in THROTTLED:
             return Level(THROTTLED.index(verdict))
@@ -243,7 +243,7 @@ def _circumstances(
     lonely = sum(not subscription.consumers for subscription in subscriptions)
     waiting = 0
     if level is Level.TOPIC:
-        # Each partition has a limit of its own.
+        # Each partition has its own limit.
         waiting = max(subscription.topic.gate.demand for subscription in subscriptions)
     elif level is Level.BROKER:
         waiting = subscriptions[0].topic.engine.gate.demand

@@ -21,7 +21,7 @@ from headgate.observe.explain.reports import TopicReport
 from headgate.observe.states.fields import LimitState, StorageState
 from headgate.observe.states.quotas import quota_states
 
-NO_SUBSCRIPTION = "nobody subscribes to this topic."
+NO_SUBSCRIPTION = "this topic has no subscription."
 
 
 class TopicLookup(Protocol):

@@ -52,8 +52,8 @@ def broker_values(
     lookups_pending: int,
     totals: Totals,
 ) -> list[tuple[Number, ...]]:
-    """Values of :data:`BROKER_SERIES`: one of each, but one for each value of a label of its own
-    where there is such a label (``system_topic``, ``system_subscription``)."""
+    """Values of :data:`BROKER_SERIES`: one of each, or one for each value of a series' own label
+    (``system_topic``, ``system_subscription``)."""
     return [
         (1.0,),
         (totals.topics,),

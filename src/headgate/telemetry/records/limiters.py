@@ -97,7 +97,7 @@ class LimiterTrack:
     ) -> Row | None:
         """The row of the window; None if nothing changed.
 
-        ``sent_since`` tells what a waiter was granted in this window.
+        ``sent_since`` gives what a waiter was granted in this window.
         """
         if at.window_end_ns <= self.covered_ns:
             return None
