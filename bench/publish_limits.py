@@ -38,7 +38,7 @@ SLICE_ENTRIES = 160
 def limit(rig: Rig, of_topics: RateLimit | None, of_broker: RateLimit | None) -> None:
     """Put limits in force."""
     for topic in rig.engine.topics.values():
-        topic.publish_limit = of_topics
+        topic.publishing.limit = of_topics
         rig.engine.admission.put_in_force(topic)
     rig.engine.admission.set_broker_limit(of_broker)
 
@@ -92,7 +92,7 @@ class HeldRig(Rig):
         """Park so many entries and let them go, each at its instant."""
         for index in range(entries):
             topic, producer = self._held[index % len(self._held)]
-            topic.publish(producer, index, 0, 1, self._body)
+            topic.publishing.publish(producer, index, 0, 1, self._body)
         while (wake_ns := self.engine.next_wake_ns()) is not None:
             now_ns = max(wake_ns, self.engine.now_ns)
             self.engine.begin_turn(now_ns, self._effects.now_ms, self._effects.now_ms)
@@ -107,7 +107,7 @@ class HeldRig(Rig):
             self._turn()
             for index in range(first, first + SLICE_ENTRIES):
                 topic, producer = self._held[index % len(self._held)]
-                topic.publish(producer, index, 0, 1, self._body)
+                topic.publishing.publish(producer, index, 0, 1, self._body)
             self._commit()
             self.settle()
 

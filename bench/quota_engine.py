@@ -9,8 +9,8 @@ from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.eviction import Eviction
-from headgate.engine.ports import UnboundedPort
-from headgate.engine.producer import Producer
+from headgate.engine.ports import EntryLog
+from headgate.engine.producer import Producer, UnboundedPort
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.quota.backlog_quota import Quota, Quotas
@@ -56,8 +56,8 @@ class _Effects:
         self._log = log
         self.now_ms = START_MS
 
-    def append(self, topic: Topic, message_count: int, body: bytes, /) -> int:
-        return self._log.stage_entry(topic.log, message_count, self.now_ms, 0, body)
+    def append(self, log: EntryLog, message_count: int, _log_ms: int, body: bytes, /) -> int:
+        return self._log.stage_entry(log, message_count, self.now_ms, 0, body)
 
     def read(self, _subscription: Subscription, _ordinal: int, /) -> None:
         raise RuntimeError("everything is in memory")
@@ -134,7 +134,7 @@ class Rig:
 
     def _publish(self, topic: Topic, producer: Producer, count: int) -> None:
         for _ in range(count):
-            if not topic.publish(producer, self._next, 0, 1, self._body):
+            if not topic.publishing.publish(producer, self._next, 0, 1, self._body):
                 raise RuntimeError("it was held")
             self._next += 1
 
@@ -144,7 +144,7 @@ class Rig:
             return
         for log in self._log.complete(batch):
             topic = self.engine.by_number[log.number]
-            topic.durable(0)
+            topic.publishing.entries_durable(0)
             if not self._retain_bodies:
                 topic.cache.clear()
 

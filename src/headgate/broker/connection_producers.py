@@ -97,11 +97,12 @@ class ConnectionProducers:
         if send.is_chunk:
             producer.chunks_published += 1
         if 0 < maximum <= self.pending_count:
-            topic.park(producer, sequence_id, highest_sequence_id, message_count, body)
+            topic.publishing.park(producer, sequence_id, highest_sequence_id, message_count, body)
             return
         try:
             # A SEND that waits is counted when it is staged, unless its producer closes before.
-            if topic.publish(producer, sequence_id, highest_sequence_id, message_count, body):
+            publish = topic.publishing.publish
+            if publish(producer, sequence_id, highest_sequence_id, message_count, body):
                 self.pending_count += 1
         except StorageError as error:
             self.send_refused(producer_id, sequence_id, str(error))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from headgate.base.log_time import published_in_log_ms
 from headgate.broker.quota_log import QuotaLog
 from headgate.engine.eviction import Eviction
+from headgate.engine.ports import EntryLog
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.quota.backlog_quota import Quota
@@ -16,7 +17,7 @@ from headgate.wire.publish_time import publish_time_ms_of
 
 
 class EngineEffects:
-    """Implements :class:`headgate.engine.ports.Effects` on the logs of one broker."""
+    """Implements :class:`headgate.engine.effects.Effects` on the logs of one broker."""
 
     logs: ManagedLogs
     """Set before the first topic is loaded: the logs need the engine, which needs its effects."""
@@ -29,14 +30,14 @@ class EngineEffects:
         self.work_pending = schedule_flush
         """The engine calls this after each event: no method, which would cost one more call."""
 
-    def append(self, topic: Topic, message_count: int, body: bytes) -> int:
+    def append(self, log: EntryLog, message_count: int, log_ms: int, body: bytes) -> int:
         """Stage an entry in its topic's log and return its ordinal."""
         self.work_pending()
-        log_ms, publish_ms = topic.engine.log_ms, publish_time_ms_of(body)
+        publish_ms = publish_time_ms_of(body)
         if skew_ms := self._log_clock.skew_ms:
             publish_ms = published_in_log_ms(publish_ms, log_ms, skew_ms)
-        stage = self.logs.of(topic).log.stage_entry
-        return stage(topic.log, message_count, log_ms, publish_ms, body)
+        stage = self.logs.numbered(log.number).log.stage_entry
+        return stage(log, message_count, log_ms, publish_ms, body)
 
     def read(self, subscription: Subscription, ordinal: int) -> None:
         """Read entries into the topic's cache, off the loop."""

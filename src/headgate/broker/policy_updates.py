@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 
 from headgate.base.units import MIB, NS_PER_MS
-from headgate.engine.engine import Engine, EngineLimits
+from headgate.engine.engine import Engine
+from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.topic import Topic
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.rows import Kind
@@ -63,7 +64,7 @@ class PolicyUpdates:
         if hold_park_ns != engine.limits.hold_park_ns:
             engine.limits.hold_park_ns = hold_park_ns
             engine.parked.holds_due()
-        engine.parked.look()
+        engine.parked.bounds_changed()
         engine.admission.answered()
         engine.throttle_counts_entries = settings.dispatchThrottlingOnBatchMessageEnabled
         engine.throttle_spares_caught_up = (

@@ -63,10 +63,10 @@ class QuotaSweep:
 
     async def look(self) -> None:
         """Note how fast topics with a backlog fill, in slices; write the log lines that are due."""
-        left = self._engine.quotas.look_round()
+        left = self._engine.quotas.sample_count()
         while left > 0:
             await asyncio.sleep(0)
             self._turns.begin_turn()
-            self._engine.quotas.look(min(left, SLICE_LOOKS))
+            self._engine.quotas.sample(min(left, SLICE_LOOKS))
             left -= SLICE_LOOKS
         self._log.flush(self._engine.now_ns)

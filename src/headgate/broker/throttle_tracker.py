@@ -110,7 +110,7 @@ class ThrottleTracker:
         if self._total == 1:
             counts.connections_paused += 1
             for topic in {topic for _, topic in self._producers.values()}:
-                topic.publish_throttled_count += 1
+                topic.publishing.throttled_count += 1
 
     def unmark(self, cause: ParkCause) -> None:
         """SENDs of one of these producers wait for that cause no more."""
@@ -144,9 +144,9 @@ class ThrottleTracker:
         was_paused, is_paused = any(before), self.pauses_reading
         for producer, topic in self._producers.values():
             if is_paused:
-                topic.pause_reading(producer, for_parked=not self._is_buffer_full)
+                topic.publishing.pause_reading(producer, for_parked=not self._is_buffer_full)
             else:
-                topic.read_on(producer)
+                topic.publishing.resume_reading(producer)
         if not is_paused:
             self.unmark(ParkCause.MEMORY)
         elif not was_paused:

@@ -287,12 +287,14 @@ class AdaptiveThrottle:
             for known in (self._followed, self._active, self._records, self._both):
                 known.pop(topic, None)
             return False
-        control = topic.control
+        control = topic.publishing.control
         if control is None:
-            control = topic.control = TopicControl()
-        end, parking = log.end, topic.parking
+            control = topic.publishing.control = TopicControl()
+        end, parking = log.end, topic.publishing.parking
         entries = end - log.first
-        held_bytes = topic.staged_bytes - log.bytes_before(end) + entries * INDEX_ENTRY_BYTES
+        held_bytes = (
+            topic.publishing.staged_bytes - log.bytes_before(end) + entries * INDEX_ENTRY_BYTES
+        )
         waited_for: set[ParkCause] = set()
         if parking is not None:
             held_bytes += parking.bytes
@@ -310,7 +312,7 @@ class AdaptiveThrottle:
         decision = control.evaluate(signals, cycle, pressure, rule)
         if decision is not None:
             self._carry_out(topic, decision)
-        if topic.adaptive_limit is not None and topic.publish_limit is not None:
+        if topic.publishing.adaptive_limit is not None and topic.publishing.limit is not None:
             self._log_both_limits(topic)
         else:
             self._both.pop(topic, None)
@@ -327,12 +329,12 @@ class AdaptiveThrottle:
         if quota is None:
             return math.inf
         size, time = stopping_quota(quota.quotas.size), stopping_quota(quota.quotas.time)
-        if time is not None or quota.mark < 0:
+        if time is not None or quota.safe_below < 0:
             return 0.0
         if size is None:
             return math.inf
         # Acknowledgements since the mark was set make the backlog smaller, never larger.
-        backlog_bytes_max = topic.staged_bytes - quota.mark + size.limit
+        backlog_bytes_max = topic.publishing.staged_bytes - quota.safe_below + size.limit
         settings = self._settings
         if backlog_bytes_max > min(NEAR_PART, settings.backlog_low) * size.limit:
             return 0.0
@@ -344,7 +346,9 @@ class AdaptiveThrottle:
         engine = self._engine
         if not decision.observe_only:
             limit = decision.new
-            topic.adaptive_limit = limit and RateLimit(limit.messages_per_s, limit.bytes_per_s)
+            topic.publishing.adaptive_limit = limit and RateLimit(
+                limit.messages_per_s, limit.bytes_per_s
+            )
             # A limit that rises step by step forgives no debt (D1).
             engine.admission.put_in_force(topic, forgives=limit is None)
             if limit is None:
@@ -362,7 +366,7 @@ class AdaptiveThrottle:
     def _log_both_limits(self, topic: Topic) -> None:
         """Log which limit applies in which dimension, where a topic has a publish limit that is set
         and an adaptive one; again when that changes."""
-        control = topic.control
+        control = topic.publishing.control
         if control is None or control.limit is None:
             return
         set_limit = set_limit_text(self._publish_limits.of_topic_as_set(topic))
@@ -375,7 +379,7 @@ class AdaptiveThrottle:
         """Lift all limits at once; return how many there were."""
         count = 0
         for topic in list(self._followed):
-            control = topic.control
+            control = topic.publishing.control
             if control is None or not topic.is_live:
                 continue  # the gate may belong to the topic's next load already
             decision = control.let_go(self._settings)

@@ -39,8 +39,8 @@ def topic_signals(
     if quota is not None:
         size, time = stopping_quota(quota.quotas.size), stopping_quota(quota.quotas.time)
         slowest = quota.slowest()
-        done_bytes = topic.staged_bytes if slowest is None else slowest.done_bytes
-        backlog_bytes = topic.staged_bytes - done_bytes
+        done_bytes = topic.publishing.staged_bytes if slowest is None else slowest.done_bytes
+        backlog_bytes = topic.publishing.staged_bytes - done_bytes
         age_ms = quota.age_ms()
     return TopicSignals(
         messages=messages,

@@ -1,9 +1,35 @@
-"""One consumer of a subscription: its permits, what it holds, what it was sent."""
+"""One consumer of a subscription, and the port through which the engine sends to it."""
 
 from __future__ import annotations
 
-from headgate.engine.ports import ConsumerPort
+from typing import Protocol
+
+from headgate.base.positions import Position
 from headgate.engine.rate_meter import RateMeter
+
+
+class ConsumerPort(Protocol):
+    """The connection of a consumer, as far as the engine needs it."""
+
+    writable: bool
+    """False while the socket's buffer is over its high mark: nothing more should be sent."""
+
+    def send_entry(
+        self,
+        consumer: Consumer,
+        position: Position,
+        partition: int,
+        redelivery_count: int,
+        body: bytes,
+        /,
+    ) -> None:
+        """Hand one entry to the connection."""
+
+    def close_consumer(self, consumer_id: int, /) -> None:
+        """The broker ends this consumer; the client may create it again."""
+
+    def active_consumer_changed(self, consumer_id: int, is_active: bool, /) -> None:
+        """A failover subscription chose its active consumer, perhaps the same one."""
 
 
 class Consumer:
@@ -81,7 +107,7 @@ class Consumer:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the next entry may be handed to it."""
+        """Whether it can take the next entry."""
         return self.permits > 0 and not self.blocked_on_unacked and self.port.writable
 
     def add_permits(self, count: int, now_ms: int) -> None:
@@ -92,7 +118,7 @@ class Consumer:
         self.last_flow_ms = now_ms
 
     def account_sent(self, entries: int, messages: int, size_bytes: int, now_ms: int) -> None:
-        """Account that it was handed so much."""
+        """Account that entries were sent to it."""
         self.permits -= messages
         self.messages_sent += messages
         self.bytes_sent += size_bytes
@@ -100,7 +126,7 @@ class Consumer:
         self.last_sent_ms = now_ms
 
     def counters(self) -> tuple[int, int, int, int]:
-        """Messages and bytes sent, messages acknowledged, messages redelivered: for the rates."""
+        """Messages and bytes sent, messages acknowledged, messages redelivered, for the rates."""
         return (
             self.messages_sent,
             self.bytes_sent,

@@ -1,87 +1,103 @@
-"""What waits because the disk is full: the SENDs of all topics, until the log takes entries again.
+"""The SENDs of all topics that are parked because the disk is full.
 
-The log itself says that it is full, at the first entry that it refuses or after a commit for which
-there was no room; what was in that commit waits again, before all that its producers sent later.
-When there is room, producers take turns, one SEND each. The bounds are those of a backlog quota's
-hold (:mod:`headgate.engine.parked_bounds`): nothing is paused, because acknowledgements are what
-makes room. A connection one of whose producers passed them gets no new producer until there is
-room, else its client would send all of it again at once, for ever.
+The log reports that it is full, at the first entry that it refuses or after a commit without room;
+what was in that commit is parked again, in front of what its producers sent later. When there is
+room, producers take turns of one SEND each. The bounds are those of a backlog quota's hold
+(:mod:`headgate.engine.parked_bounds`): no connection is paused, because acknowledgements make room.
+A connection whose producer was closed over these bounds gets no new producer until there is room:
+its client would send everything again at once, forever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, cast
 from weakref import WeakSet
 
 from headgate.base.units import NS_PER_S
+from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.errors import DiskFullError
 from headgate.engine.parked_send import ParkedAt, ParkedSend
-from headgate.engine.ports import ProducerPort
-from headgate.engine.producer import Producer
+from headgate.engine.producer import Producer, ProducerPort
+from headgate.engine.publishing import TopicPublishing
 
 if TYPE_CHECKING:
-    from headgate.engine.engine import Engine
-    from headgate.engine.topic import Topic
+    from headgate.engine.admission import AdmissionControl
 
 LOOK_NS = NS_PER_S
-"""Between two looks at who has waited too long: so much late producers are closed at most."""
+"""Least time between two checks for overdue SENDs: producers are closed at most this late."""
+
+
+class DiskHoldEngine(Protocol):
+    """The engine, as far as this hold needs it."""
+
+    now_ns: int
+    limits: EngineLimits
+    admission: AdmissionControl
+
+    def work_pending(self) -> None:
+        """Ask for a flush before the loop rests."""
+
+    def wake_at(self, when_ns: int, action: Callable[[], None], /) -> None:
+        """Run ``action`` in the first flush at or after ``when_ns``."""
 
 
 class DiskFullHold:
     """The producers of one broker that wait for room on the disk."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: DiskHoldEngine) -> None:
         self._engine = engine
         self.is_full = False
-        """Whether everything that is sent to users' topics waits. Read only for others."""
+        """Whether every SEND to a user's topic is parked. Only :meth:`turned` changes it."""
         self._waiting: dict[Producer, None] = {}
-        """In the order of their turns; some may have left."""
+        """Waiting producers in the order of their turns; some may have left."""
         self._over: WeakSet[ProducerPort] = WeakSet()
-        """Connections that parked more than they may since the disk is full."""
+        """Connections that have parked more than they may since the disk became full."""
         self._timer_ns = 0
-        """When it is looked who has waited too long; 0 for never."""
+        """When overdue SENDs are looked for; 0 for never."""
 
     def turned(self, *, full: bool) -> None:
-        """The log takes no more entries from now on, or takes them again."""
+        """The log takes no more entries from now on, or takes entries again."""
         if full is self.is_full:
             return
         self.is_full = full
         if not full:
             self._over.clear()
-            self._engine.effects.work_pending()
+            self._engine.work_pending()
 
     # -- who waits -------------------------------------------------------------------------
 
-    def no_room(self, topic: Topic, producer: Producer, send: ParkedSend) -> None:
-        """The log refused a SEND, the oldest of its producer that is not staged."""
+    def no_room(self, publishing: TopicPublishing, producer: Producer, send: ParkedSend) -> None:
+        """Park a SEND that the log refused: the oldest one of its producer that is not staged."""
         self.turned(full=True)
-        self._park(topic, producer, send)
+        self._park(publishing, producer, send)
 
-    def take_back(self, topic: Topic, taken: Sequence[tuple[Producer, ParkedSend]]) -> None:
-        """What was staged in ``topic`` was not stored; oldest first."""
+    def park_unstaged(
+        self, publishing: TopicPublishing, unstaged: Sequence[tuple[Producer, ParkedSend]]
+    ) -> None:
+        """Park SENDs of a topic that were staged and not stored, oldest first."""
         self.turned(full=True)
-        for producer, _ in taken:
+        for producer, _ in unstaged:
             producer.port.send_unstaged()
-        for producer, send in reversed(taken):
-            self._park(topic, producer, send)
+        for producer, send in reversed(unstaged):
+            self._park(publishing, producer, send)
 
-    def _park(self, topic: Topic, producer: Producer, send: ParkedSend) -> None:
+    def _park(self, publishing: TopicPublishing, producer: Producer, send: ParkedSend) -> None:
         if not producer.ending and not producer.closed:
-            self._engine.admission.enter(topic, producer, ParkedAt.DISK)
-            self._engine.admission.park(topic, producer, send, first=True)
+            self._engine.admission.enter(publishing, producer, ParkedAt.DISK)
+            self._engine.admission.park(publishing, producer, send, first=True)
 
     def entered(self, producer: Producer) -> None:
-        """A producer waits here from now on."""
+        """A producer waits for the disk from now on."""
         self._waiting[producer] = None
         self._arm(self._engine.now_ns + self._engine.limits.hold_park_ns)
 
     def over_bound(self, port: ProducerPort) -> None:
-        """A producer of a connection is closed because too much of it waits here."""
+        """A producer is closed because its connection parked too much here."""
         self._over.add(port)
 
     def check_newcomer(self, port: ProducerPort) -> None:
-        """Refuse a producer that would send again at once what had no room here.
+        """Refuse a producer whose client would send again at once what had no room.
 
         Raises:
             DiskFullError: its connection has parked too much for the full disk.
@@ -101,8 +117,10 @@ class DiskFullHold:
         return bool(self._waiting) and not self.is_full
 
     def work(self, entries_max: int) -> int:
-        """Stage what waits here while there is room, each producer in its turn, about
-        ``entries_max`` of it; return how much that was."""
+        """Stage what is parked here while there is room, each producer in its turn.
+
+        Stages about ``entries_max`` entries and returns about how many.
+        """
         used, admission = 0, self._engine.admission
         while self.may_go and used < entries_max:
             producer = next(iter(self._waiting))
@@ -110,14 +128,14 @@ class DiskFullHold:
             used += 1
             if producer.parked_at is not ParkedAt.DISK:
                 continue
-            topic = cast("Topic", producer.topic)
-            refused = admission.refused(topic, producer)
+            publishing = cast(TopicPublishing, producer.publishing)
+            refused = admission.refused(publishing, producer)
             if not producer.parked:
-                continue  # a quota that refuses producers ended it just now
+                continue  # a quota that refuses producers has just ended it
             if refused is None:
-                admission.stage_next(topic, producer)
+                admission.stage_next(publishing, producer)
             elif refused is not ParkedAt.DISK:
-                admission.enter(topic, producer, refused)
+                admission.enter(publishing, producer, refused)
             if producer.parked_at is ParkedAt.DISK:
                 self._waiting[producer] = None
         return used
@@ -125,7 +143,7 @@ class DiskFullHold:
     # -- time ------------------------------------------------------------------------------
 
     def holds_due(self) -> None:
-        """Close the producers whose oldest SEND has waited as long as it may."""
+        """Close the producers whose oldest SEND was parked for as long as it may be."""
         self._timer_ns = 0
         now_ns, hold_ns = self._engine.now_ns, self._engine.limits.hold_park_ns
         oldest_ns = None
@@ -135,7 +153,7 @@ class DiskFullHold:
                 self._waiting.pop(producer, None)
             elif since_ns + hold_ns <= now_ns:
                 if self.is_full:  # else its turn comes
-                    cast("Topic", producer.topic).end_producer(producer)
+                    cast(TopicPublishing, producer.publishing).end_producer(producer)
             else:
                 oldest_ns = since_ns if oldest_ns is None else min(oldest_ns, since_ns)
         if oldest_ns is not None:
@@ -152,7 +170,7 @@ class DiskFullHold:
 
 
 def held_since_ns(producer: Producer) -> int | None:
-    """Since when the oldest SEND of a producer waits for room on the disk; None if none does."""
+    """Since when the oldest SEND of a producer has waited for the disk; None if none does."""
     if not producer.parked or producer.parked_at is not ParkedAt.DISK:
         return None
     return max(producer.parked[0].arrived_ns, producer.parked_at_since_ns)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
 from headgate.engine.consumer import Consumer
-from headgate.engine.dispatcher import Dispatcher
+from headgate.engine.dispatcher import DispatchedSubscription, Dispatcher
 from headgate.engine.types import NotReady, SubscriptionType
 from headgate.flow.account.account import is_hungry
 from headgate.flow.quota.backlog import Amounts
-
-if TYPE_CHECKING:
-    from headgate.engine.subscription import Subscription
 
 ROUND_ENTRIES = 20
 """Entries that one consumer takes before the next one's turn (dispatcherMaxRoundRobinBatchSize)."""
@@ -41,7 +37,7 @@ class SharedDispatcher(Dispatcher):
         "unacked_messages",
     )
 
-    def __init__(self, subscription: Subscription) -> None:
+    def __init__(self, subscription: DispatchedSubscription) -> None:
         super().__init__(subscription)
         self.pending: dict[int, Consumer] = {}
         self.replay: list[int] = []

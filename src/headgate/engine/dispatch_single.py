@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING
 
 from headgate.engine.consumer import Consumer
-from headgate.engine.dispatcher import NO_AMOUNTS, RUN_ENTRIES_MAX, Dispatcher
+from headgate.engine.dispatcher import (
+    NO_AMOUNTS,
+    RUN_ENTRIES_MAX,
+    DispatchedSubscription,
+    Dispatcher,
+)
 from headgate.engine.types import NotReady, SubscriptionType
 from headgate.flow.account.account import is_hungry
 from headgate.flow.quota.backlog import Amounts
-
-if TYPE_CHECKING:
-    from headgate.engine.subscription import Subscription
 
 
 class SingleActiveDispatcher(Dispatcher):
@@ -20,7 +21,9 @@ class SingleActiveDispatcher(Dispatcher):
 
     __slots__ = ("active", "type")
 
-    def __init__(self, subscription: Subscription, subscription_type: SubscriptionType) -> None:
+    def __init__(
+        self, subscription: DispatchedSubscription, subscription_type: SubscriptionType
+    ) -> None:
         super().__init__(subscription)
         self.type = subscription_type
         self.active: Consumer | None = None

@@ -10,15 +10,22 @@ an acknowledgement ends) is in the two subclasses.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
+from headgate.base.ack_set import AckSet
+from headgate.base.names import TopicName
+from headgate.engine.cache import TopicCache
 from headgate.engine.consumer import Consumer
+from headgate.engine.engine_limits import EngineLimits
+from headgate.engine.ports import EntryLog
 from headgate.engine.types import NotReady, SubscriptionType
-from headgate.flow.account.account import LABELS, Cell, throttled_cell
+from headgate.flow.account.account import LABELS, Account, Cell, throttled_cell
+from headgate.flow.limits.waiter_gate import WaiterGate
 from headgate.flow.quota.backlog import Amounts
 
 if TYPE_CHECKING:
-    from headgate.engine.subscription import Subscription
+    from headgate.engine.throttled_dispatch import ThrottledDispatch
 
 RUN_ENTRIES_MAX = 64
 """Entries that are looked for at once where nothing forbids to hand them over together."""
@@ -37,6 +44,64 @@ NOT_READY_CELLS = {
 NO_AMOUNTS = Amounts(0, 0, 0)
 
 
+class DispatchEngine(Protocol):
+    """The engine, as far as dispatch needs it."""
+
+    now_ns: int
+    now_ms: int
+    limits: EngineLimits
+    throttle_counts_entries: bool
+    throttle_spares_caught_up: bool
+
+    def wake_at(self, when_ns: int, action: Callable[[], None], /) -> None:
+        """Run ``action`` in the first flush at or after ``when_ns``."""
+
+
+class DispatchedTopic(Protocol):
+    """The topic of a subscription, as far as dispatch needs it."""
+
+    name: TopicName
+    partition: int
+    log: EntryLog
+    cache: TopicCache
+    is_system: bool
+
+    @property
+    def engine(self) -> DispatchEngine:
+        """The engine of the topic."""
+
+
+class DispatchedSubscription(Protocol):
+    """The subscription that a dispatcher delivers to, as far as dispatch needs it."""
+
+    acks: AckSet
+    gate: WaiterGate
+    account: Account
+    consumers: list[Consumer]
+    throttled: bool
+    throttled_dispatch: ThrottledDispatch
+    fenced: bool
+    done_entries: int
+    done_messages: int
+    messages_sent: int
+    bytes_sent: int
+    entries_sent: int
+    last_sent_ms: int
+
+    @property
+    def topic(self) -> DispatchedTopic:
+        """The topic of the subscription."""
+
+    def wake(self) -> None:
+        """Dispatch again before the turn ends."""
+
+    def read(self, ordinal: int, /) -> None:
+        """Read entries from ``ordinal`` on into the topic's cache."""
+
+    def acked_within(self, first: int, stop: int, /) -> Amounts:
+        """What is acknowledged of the entries from ``first`` to before ``stop``."""
+
+
 class Dispatcher(ABC):
     """Delivers one subscription's entries to its consumers."""
 
@@ -51,7 +116,7 @@ class Dispatcher(ABC):
         "subscription",
     )
 
-    def __init__(self, subscription: Subscription) -> None:
+    def __init__(self, subscription: DispatchedSubscription) -> None:
         self.subscription = subscription
         self.read_ordinal = subscription.acks.mark_delete + 1
         """Below it everything was delivered or given back; what is given back is known apart."""
@@ -296,7 +361,7 @@ class Dispatcher(ABC):
     def _read(self, ordinal: int) -> None:
         if not self.reading:
             self.reading = self.behind = True
-            self.subscription.topic.engine.effects.read(self.subscription, ordinal)
+            self.subscription.read(ordinal)
 
     def _read_ahead(self, sent: int) -> None:
         """Ask for the next lot before the present one is used up; ``sent`` is the last entry that

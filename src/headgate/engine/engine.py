@@ -9,30 +9,29 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple, cast
 
 from headgate.base.names import TopicName
-from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
+from headgate.base.units import MIB
 from headgate.engine.admission import AdmissionControl
 from headgate.engine.cache import EntryCache
 from headgate.engine.disk_full_hold import DiskFullHold
-from headgate.engine.dispatch_shared import SharedDispatcher
-from headgate.engine.dispatch_single import SingleActiveDispatcher
-from headgate.engine.dispatcher import Dispatcher
+from headgate.engine.effects import Effects
+from headgate.engine.engine_limits import EngineLimits
+from headgate.engine.eviction import Eviction
+from headgate.engine.observer import NoObserver, Observer
 from headgate.engine.parked_bounds import ParkedBounds
-from headgate.engine.ports import Effects, EntryLog, NoObserver, Observer
-from headgate.engine.quota_keeper import QuotaKeeper
+from headgate.engine.ports import EntryLog
+from headgate.engine.quota_scheduler import QuotaScheduler
 from headgate.engine.relative import RelativeLimits
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.topic_quota import TopicQuota
-from headgate.engine.types import SubscriptionType
 from headgate.flow.limits.gate import BrokerGate, TopicGate
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.flow.limits.relative import PublishRate
-from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas
+from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, Quotas
 
 FLUSH_ENTRIES_MAX = 256
 """Entries handed over in one flush: less than a millisecond of work, also where limits apply."""
@@ -42,25 +41,6 @@ PUMP_ENTRIES_MAX = 64
 
 WAITING_ENTRIES_MIN = FLUSH_ENTRIES_MAX // 2
 """So many of a flush's entries are for those whose budgets have room again, if they want them."""
-
-
-@dataclass(slots=True)
-class EngineLimits:
-    """Settings that dispatch reads at every entry. Dynamic ones are assigned in place."""
-
-    unacked_per_consumer_max: int = 50_000
-    unacked_per_subscription_max: int = 200_000
-    failover_delay_ns: int = 1_000 * NS_PER_MS
-    backlogged_entries_min: int = 1_000
-    """managedLedgerCursorBackloggedThreshold: who is caught up falls behind beyond so many."""
-    hold_park_ns: int = 20 * NS_PER_S
-    """headgateHoldParkMs: so long a SEND waits for room in a backlog quota."""
-    parked_bytes_per_connection_max: int = 8 * MIB
-    parked_bytes_max: int = 64 * MIB
-    parked_bytes_over_max: int = 64 * MIB
-    """So much beyond it producers are closed, whatever holds them: the last bound on memory."""
-    parked_send_bytes: int = 160
-    """What a waiting SEND takes beside its entry, about: of small ones that is nearly all."""
 
 
 LimitsOf = Callable[[Topic, str | None], RateLimit | None]
@@ -111,6 +91,7 @@ class Engine:
         log_ms: int = 0,
     ) -> None:
         self.effects = effects
+        self.work_pending = effects.work_pending
         self.observer: Observer = NoObserver()
         """Told what comes, goes and is limited anew; assign another to listen."""
         self.limits = limits or EngineLimits()
@@ -131,7 +112,7 @@ class Engine:
         self.broker_limit: RateLimit | None = None
         """The broker-wide limit as it is set."""
         self.relative = RelativeLimits(self)
-        self.quotas = QuotaKeeper(self)
+        self.quotas = QuotaScheduler(self)
         self.admission = AdmissionControl(self)
         self.parked = ParkedBounds(self)
         self.disk_hold = DiskFullHold(self)
@@ -164,7 +145,7 @@ class Engine:
     def dirty_subscription(self, subscription: Subscription) -> None:
         """Have the next flush look at ``subscription``."""
         if not self._dirty:
-            self.effects.work_pending()
+            self.work_pending()
         self._dirty.append(subscription)
 
     def flush(self) -> bool:
@@ -213,7 +194,7 @@ class Engine:
         """Run ``action`` in the first flush at or after ``when_ns``."""
         self._timer_sequence += 1
         heappush(self._timers, (when_ns, self._timer_sequence, action))
-        self.effects.work_pending()
+        self.work_pending()
 
     # -- topics ----------------------------------------------------------------------------
 
@@ -250,7 +231,7 @@ class Engine:
         self.topics[name.full] = topic
         self.by_number[log.number] = topic
         if kept.publish_gate is not None:
-            topic.publish_gate = kept.publish_gate
+            topic.publishing.gate = kept.publish_gate
             kept.publish_gate.owner = topic
         self.observer.topic_loaded(topic)
         self.limits_of_topic(topic)
@@ -270,20 +251,44 @@ class Engine:
         publish_rate = self.relative.unloaded(topic)
         if deleted:
             topic.gate.close(self.now_ns)
-            if topic.publish_gate is not None:
-                topic.publish_gate.close(self.now_ns)
+            if topic.publishing.gate is not None:
+                topic.publishing.gate.close(self.now_ns)
         else:
-            retired = _RetiredLimits(topic.gate, topic.publish_gate, publish_rate)
+            retired = _RetiredLimits(topic.gate, topic.publishing.gate, publish_rate)
             self._retired[topic.log.number] = retired
         topic.cache.clear()
         self.topics.pop(topic.name.full, None)
         self.by_number.pop(topic.log.number, None)
 
-    def make_dispatcher(self, subscription: Subscription, kind: SubscriptionType) -> Dispatcher:
-        """The delivery of one subscription type."""
-        if kind is SubscriptionType.SHARED:
-            return SharedDispatcher(subscription)
-        return SingleActiveDispatcher(subscription, kind)
+    # -- what topics and subscriptions ask -------------------------------------------------
+
+    def read(self, subscription: Subscription, ordinal: int) -> None:
+        """Read entries into the topic's cache."""
+        self.effects.read(subscription, ordinal)
+
+    def acks_changed(self, subscription: Subscription) -> None:
+        """Store a subscription's acknowledgements soon."""
+        self.effects.acks_changed(subscription)
+
+    def subscription_added(self, subscription: Subscription) -> None:
+        """A subscription became live: apply its limit and tell the observer."""
+        self.observer.subscription_added(subscription)
+        self.limits_of_subscription(subscription)
+
+    def subscription_removed(self, subscription: Subscription) -> None:
+        """Tell the observer that a subscription is about to be removed."""
+        self.observer.subscription_removed(subscription)
+
+    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
+        """Report that a quota stops producers, or no longer does."""
+        self.observer.quota_turned(topic, quota, exceeded)
+        self.effects.quota_turned(topic, quota, exceeded)
+
+    def evicted(self, topic: Topic, eviction: Eviction) -> None:
+        """Report that a quota took messages from subscriptions."""
+        self.quotas.count_eviction(topic, eviction)
+        self.observer.evicted(topic, eviction)
+        self.effects.evicted(topic, eviction)
 
     # -- limits ----------------------------------------------------------------------------
 
@@ -300,11 +305,12 @@ class Engine:
         self.observer.limits_changed(topic, None)
         for subscription in topic.subscriptions.values():
             self._put_in_force(subscription)
-        self.effects.work_pending()
+        self.work_pending()
 
     def publish_limit_of_topic(self, topic: Topic) -> None:
         """Put the publish limit in force on a topic (law 3.3)."""
-        topic.publish_limit = _same_or_new(topic.publish_limit, self._publish_limit_of(topic))
+        limit = self._publish_limit_of(topic)
+        topic.publishing.limit = _same_or_new(topic.publishing.limit, limit)
         self.admission.put_in_force(topic, forgives=True)
 
     def quotas_of_topic(self, topic: Topic) -> None:
@@ -345,7 +351,7 @@ class Engine:
             for subscription in topic.subscriptions.values():
                 if subscription.throttled:
                     subscription.wake()
-        self.effects.work_pending()
+        self.work_pending()
 
 
 def _same_or_new(before: RateLimit | None, now: RateLimit | None) -> RateLimit | None:

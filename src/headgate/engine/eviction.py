@@ -1,19 +1,17 @@
-"""Moving subscriptions forward because of a backlog quota: over real entry sizes, exactly as far
-as the quota asks (law 4.3)."""
+"""Eviction: how far a backlog quota moves a subscription forward, to the entry (law 4.3)."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from headgate.base.ack_set import AckSet
+from headgate.engine.ports import EntryLog
 from headgate.flow.quota.backlog_quota import Quota
-
-if TYPE_CHECKING:
-    from headgate.engine.subscription import Subscription
 
 
 class SubscriptionLoss(NamedTuple):
-    """What one subscription lost."""
+    """What an eviction took from one subscription."""
 
     subscription: str
     messages: int
@@ -21,12 +19,12 @@ class SubscriptionLoss(NamedTuple):
 
 
 class Eviction(NamedTuple):
-    """One act of eviction on a topic."""
+    """One eviction on a topic."""
 
     quota: Quota
     backlog_bytes_before: int
     age_ms_before: int
-    """Of the oldest unacknowledged message; -1 without one."""
+    """Age of the oldest unacknowledged message; -1 if there is none."""
     losses: list[SubscriptionLoss]
     """The largest loss first."""
     backlog_bytes: int
@@ -34,33 +32,32 @@ class Eviction(NamedTuple):
 
     @property
     def messages(self) -> int:
-        """Lost by all subscriptions together."""
+        """Messages that all subscriptions lost together."""
         return sum(loss.messages for loss in self.losses)
 
     @property
     def bytes(self) -> int:
-        """Lost by all subscriptions together."""
+        """Bytes that all subscriptions lost together."""
         return sum(loss.bytes for loss in self.losses)
 
 
-def first_kept(subscription: Subscription, excess_bytes: int) -> int:
-    """The first entry that a subscription keeps when at least ``excess_bytes`` of its oldest
-    unacknowledged entries go, and not one entry more; the topic's end if all of them must."""
-    log, acks = subscription.topic.log, subscription.acks
+def first_kept(log: EntryLog, acks: AckSet, excess_bytes: int) -> int:
+    """The first entry that a subscription keeps when it loses at least ``excess_bytes`` of its
+    oldest unacknowledged entries, and not one entry more; the topic's end if it loses all."""
     at = max(acks.mark_delete + 1, log.first)
     for first, last in acks.acked_runs(log.end):
         if first > at:
-            owed_bytes = log.bytes_before(first) - log.bytes_before(at)
-            if owed_bytes >= excess_bytes:
-                return _after(subscription, at, first, excess_bytes)
-            excess_bytes -= owed_bytes
+            unacked_bytes = log.bytes_before(first) - log.bytes_before(at)
+            if unacked_bytes >= excess_bytes:
+                return _after(log, at, first, excess_bytes)
+            excess_bytes -= unacked_bytes
         at = max(at, last + 1)
-    return _after(subscription, at, log.end, excess_bytes)
+    return _after(log, at, log.end, excess_bytes)
 
 
-def _after(subscription: Subscription, first: int, stop: int, size_bytes: int) -> int:
-    """The least ordinal up to ``stop`` such that the entries from ``first`` to before it weigh
-    ``size_bytes``; ``stop`` if all of them do not."""
-    before = subscription.topic.log.bytes_before
-    places = range(first, stop)
-    return first + bisect_left(places, before(first) + size_bytes, key=before)
+def _after(log: EntryLog, first: int, stop: int, size_bytes: int) -> int:
+    """The least ordinal up to ``stop`` such that the entries from ``first`` to before it have
+    ``size_bytes``; ``stop`` if all of them have less."""
+    before = log.bytes_before
+    ordinals = range(first, stop)
+    return first + bisect_left(ordinals, before(first) + size_bytes, key=before)

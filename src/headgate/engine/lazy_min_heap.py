@@ -1,67 +1,64 @@
-"""Which of many subscriptions has done least: found without looking at all of them (law 4.1)."""
+"""A lazy min-heap: the item with the least of a figure that seldom falls (law 4.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from heapq import heapify, heappop, heappush, heapreplace
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
-if TYPE_CHECKING:
-    from headgate.engine.subscription import Subscription
+T = TypeVar("T")
 
-
-DEAD_MAX = 64
-"""Entries that no longer count are kept up to so many, beside one for each that does."""
+STALE_ENTRIES_MAX = 64
+"""Stale heap entries that are kept at most, beside one for each valid entry."""
 
 
-class LazyMinHeap:
-    """The stored subscription with the least of a figure that seldom falls.
+class LazyMinHeap(Generic[T]):
+    """Finds the item with the least figure without looking at all items.
 
-    A heap of figures as they were when last looked at. Since they grow, each is a lower bound: the
-    top is right as soon as it is up to date, and bringing it up to date costs O(log k). What an
-    acknowledgement costs is nothing. A figure that fell has to be told.
+    The heap has each item's figure from the last time the item was at the top. Since figures grow,
+    each is a lower bound: the top is right as soon as it is up to date, and updating it costs
+    O(log n). A growing figure costs nothing. :meth:`changed` must be called when a figure falls.
     """
 
     __slots__ = ("_figure", "_heap", "_number", "_valid")
 
-    def __init__(
-        self, figure: Callable[[Subscription], int], subscriptions: Iterable[Subscription]
-    ) -> None:
+    def __init__(self, figure: Callable[[T], int], items: Iterable[T]) -> None:
         self._figure = figure
         self._number = 0
-        """Given to the entry that was made last. Of each subscription only one counts."""
-        self._valid = dict.fromkeys(subscriptions, 0)
-        self._heap: list[tuple[int, int, Subscription]] = []
+        """The number of the newest heap entry. Only one entry of each item is valid."""
+        self._valid = dict.fromkeys(items, 0)
+        self._heap: list[tuple[int, int, T]] = []
         self._build()
 
-    def changed(self, subscription: Subscription) -> None:
-        """A subscription is new, is gone, or its figure fell."""
-        if subscription.removed or not subscription.is_durable:
-            self._valid.pop(subscription, None)
-            return
+    def changed(self, item: T) -> None:
+        """An item is new, or its figure fell."""
         self._number += 1
-        self._valid[subscription] = self._number
-        heappush(self._heap, (self._figure(subscription), self._number, subscription))
-        if len(self._heap) > 2 * len(self._valid) + DEAD_MAX:
+        self._valid[item] = self._number
+        heappush(self._heap, (self._figure(item), self._number, item))
+        if len(self._heap) > 2 * len(self._valid) + STALE_ENTRIES_MAX:
             self._build()
 
+    def discard(self, item: T) -> None:
+        """An item no longer counts; nothing happens if it never did."""
+        self._valid.pop(item, None)
+
     def _build(self) -> None:
-        for subscription in self._valid:
+        for item in self._valid:
             self._number += 1
-            self._valid[subscription] = self._number
-        self._heap = [(self._figure(s), number, s) for s, number in self._valid.items()]
+            self._valid[item] = self._number
+        self._heap = [(self._figure(item), number, item) for item, number in self._valid.items()]
         heapify(self._heap)
 
-    def top(self) -> Subscription | None:
-        """The one with the least; None if there is none."""
+    def top(self) -> T | None:
+        """The item with the least figure; None if there is no item."""
         heap = self._heap
         while heap:
-            known, number, subscription = heap[0]
-            if self._valid.get(subscription) != number:
+            known, number, item = heap[0]
+            if self._valid.get(item) != number:
                 heappop(heap)
                 continue
-            figure = self._figure(subscription)
+            figure = self._figure(item)
             if figure <= known:
-                return subscription
-            heapreplace(heap, (figure, number, subscription))
+                return item
+            heapreplace(heap, (figure, number, item))
         return None

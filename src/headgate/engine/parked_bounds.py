@@ -1,45 +1,68 @@
-"""Bounds on what waits before its append: bytes of a connection, bytes of all, time at a quota.
+"""Bounds on parked SENDs: bytes of a connection, bytes of the broker, time at a hold.
 
-* Over a bound the connection that parks most is read no further, never one that parks nothing
-  (law 3.1). A good deal beyond the bound of all, the producer that parks most is closed.
-* What a quota or a full disk holds never pauses a socket, because the acknowledgements that end
-  the hold may come over it: there the producer that parks most is closed, and what it parked is
-  forgotten. So it is with what the adaptive limit holds on a connection that has consumers. These
-  holds also end so after ``headgateHoldParkMs`` (law 4.3).
+* Over a bound of bytes, the connection that parks most is no longer read; a connection that parks
+  nothing is always read (law 3.1). Far beyond the broker's bound, the producer that parks most is
+  closed.
+* What a quota or a full disk holds never pauses a socket, because the acknowledgements that end the
+  hold may arrive on it: there the producer that parks most is closed, and what it parked is
+  dropped. The same applies to the adaptive limit on a connection that has consumers. These holds
+  also end so after ``headgateHoldParkMs`` (law 4.3).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol, cast
 
 from headgate.base.park_cause import ParkCause
+from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.parked_send import ParkedAt
 from headgate.engine.parking import Parking
-from headgate.engine.ports import ProducerPort
-from headgate.engine.producer import Producer
+from headgate.engine.producer import Producer, ProducerPort
+from headgate.engine.publishing import TopicPublishing
 
-if TYPE_CHECKING:
-    from headgate.engine.engine import Engine
-    from headgate.engine.topic import Topic
+
+class DiskBounds(Protocol):
+    """The SENDs that wait for room on the disk, as far as their bounds are concerned."""
+
+    def over_bound(self, port: ProducerPort, /) -> None:
+        """A producer of a connection is closed because the connection parked too much here."""
+
+    def holds_due(self) -> None:
+        """Close the producers whose oldest SEND was parked for as long as it may be."""
+
+
+class BoundsEngine(Protocol):
+    """The engine, as far as these bounds need it."""
+
+    now_ns: int
+    limits: EngineLimits
+
+    @property
+    def disk_hold(self) -> DiskBounds:
+        """The SENDs that wait for room on the disk."""
+
+    def wake_at(self, when_ns: int, action: Callable[[], None], /) -> None:
+        """Run ``action`` in the first flush at or after ``when_ns``."""
 
 
 class ParkedBounds:
-    """Everybody who has SENDs waiting in one broker."""
+    """All producers of one broker that have parked SENDs, and what they take together."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: BoundsEngine) -> None:
         self._engine = engine
         self._producers: dict[ProducerPort, dict[Producer, None]] = {}
-        """Those with waiting SENDs, of each connection that has any."""
+        """The producers with parked SENDs, by connection."""
         self._paused: dict[ProducerPort, int] = {}
-        """Down to how many parked bytes of all each of them is not read."""
+        """For each connection that is not read, the total of parked bytes that ends its pause."""
         self.bytes = 0
-        """Memory that all that waits takes now."""
+        """Memory that all parked SENDs take."""
 
     # -- bytes -----------------------------------------------------------------------------
 
-    def parked(self, producer: Producer, size_bytes: int) -> None:
-        """A SEND more waits; keep the bounds."""
+    def added(self, producer: Producer, size_bytes: int) -> None:
+        """One more SEND is parked; enforce the bounds."""
         port = producer.port
         self._producers.setdefault(port, {})[producer] = None
         self._count(port, 1, size_bytes)
@@ -49,18 +72,18 @@ class ParkedBounds:
         while self.bytes > bound:
             unpaused = [other for other in self._producers if other not in self._paused]
             if not unpaused or not self._relieve(max(unpaused, key=_parked_bytes), bound // 2):
-                break  # the others may go on until one more SEND waits
+                break  # the others may go on until one more SEND is parked
 
         # Each connection may still park one SEND: with very many of them that is too much again.
         while self.bytes > bound + self._engine.limits.parked_bytes_over_max:
             port = max(self._producers, key=_parked_bytes)
             most = max(self._producers[port], key=_parked_bytes)
-            if most.topic is None:
+            if most.publishing is None:
                 break
-            self._end(most.topic, most)
+            self._end(most)
 
-    def left(self, producer: Producer, count: int, size_bytes: int) -> None:
-        """So many SENDs of a producer, of so many bytes in all, wait no longer."""
+    def removed(self, producer: Producer, count: int, size_bytes: int) -> None:
+        """``count`` SENDs of a producer, of ``size_bytes`` together, are no longer parked."""
         port, before = producer.port, self.bytes
         self._count(port, -count, -size_bytes)
         if not producer.parked:
@@ -72,7 +95,7 @@ class ParkedBounds:
             bound = self._engine.limits.parked_bytes_max
             if before > bound >= self.bytes or before > bound // 2 >= self.bytes:
                 self._resume(list(self._paused))
-            elif port in self._paused:  # for all others nothing has changed
+            elif port in self._paused:  # nothing has changed for the others
                 self._resume([port])
 
     def _count(self, port: ProducerPort, count: int, size_bytes: int) -> None:
@@ -80,42 +103,47 @@ class ParkedBounds:
         self.bytes += size_bytes
         port.parked_bytes += size_bytes
 
-    def look(self) -> None:
-        """The bounds are others: who is paused may go on."""
+    def bounds_changed(self) -> None:
+        """The bounds have other values: resume the connections that they now allow."""
         self._resume(list(self._paused))
 
     def _is_over(self, port: ProducerPort) -> bool:
         bound = self._engine.limits.parked_bytes_per_connection_max
         return port.parked_bytes > bound and port not in self._paused
 
-    def held(self, topic: Topic) -> None:
-        """A quota, the disk or the adaptive limit holds from now on what a topic parks, or some: of
-        its producers on connections that are not read those are closed for which these may not be
-        paused, so that these are read again."""
-        over = None if topic.quota is None else topic.quota.over
+    def hold_began(self, publishing: TopicPublishing) -> None:
+        """From now on a quota, the disk or the adaptive limit holds what a topic parks, or some.
+
+        Of the topic's producers on connections that are not read, those are closed that must not
+        pause their connection for it, so that the connections are read again.
+        """
+        quota = publishing.topic.quota
+        over = None if quota is None else quota.over
         evicts = over is not None and not over.policy.stops_producers
         for port in list(self._paused):
             for producer in list(self._producers.get(port, ())):
                 may_wait = evicts and producer.parked_at is not ParkedAt.DISK
-                if producer.topic is topic and not may_wait and _needs_reading(producer):
-                    self._end(topic, producer)
+                is_here = producer.publishing is publishing
+                if is_here and not may_wait and _needs_reading(producer):
+                    self._end(producer)
 
-    def _relieve(self, port: ProducerPort, read_on_at: int) -> bool:
-        """Have a connection park less (True), or no more until at most so much is parked in all
-        (False). Of what it must not be paused for, the producer that parks most is closed."""
+    def _relieve(self, port: ProducerPort, resume_at_bytes: int) -> bool:
+        """Have a connection park less (True), or pause it until at most ``resume_at_bytes`` are
+        parked in all (False). It is not paused for a producer that needs it read: that producer is
+        closed."""
         most = max(self._producers[port], key=_parked_bytes)
-        if most.topic is not None and _needs_reading(most):
-            self._end(most.topic, most)
+        if most.publishing is not None and _needs_reading(most):
+            self._end(most)
             return True
-        self._paused[port] = read_on_at
+        self._paused[port] = resume_at_bytes
         port.pause_for_parked()
         return False
 
-    def _end(self, topic: Topic, producer: Producer) -> None:
-        """Close a producer for what it parks."""
+    def _end(self, producer: Producer) -> None:
+        """Close a producer because of what it parked."""
         if producer.parked_at is ParkedAt.DISK:
             self._engine.disk_hold.over_bound(producer.port)
-        topic.end_producer(producer)
+        cast(TopicPublishing, producer.publishing).end_producer(producer)
 
     def _resume(self, ports: list[ProducerPort]) -> None:
         few = self._engine.limits.parked_bytes_per_connection_max // 2
@@ -128,48 +156,51 @@ class ParkedBounds:
     # -- time ------------------------------------------------------------------------------
 
     def holds_due(self) -> None:
-        """How long a hold may be was changed: look at everybody who waits."""
+        """The longest time of a hold was changed: check everything that is parked."""
         self._engine.disk_hold.holds_due()
-        topics = {p.topic: None for mine in self._producers.values() for p in mine}
-        for topic in topics:
-            if topic is not None and topic.parking is not None:
-                self._holds_due(topic, topic.parking)
+        parked = {p.publishing: None for mine in self._producers.values() for p in mine}
+        for each in parked:
+            publishing = cast("TopicPublishing | None", each)
+            if publishing is not None and publishing.parking is not None:
+                self._holds_due(publishing, publishing.parking)
 
-    def arm_hold(self, topic: Topic, parking: Parking, since_ns: int) -> None:
-        """Look who has waited for the quota too long when a SEND that waits since then has."""
+    def arm_hold(self, publishing: TopicPublishing, parking: Parking, since_ns: int) -> None:
+        """End overdue holds of a quota when a SEND that was parked at ``since_ns`` is overdue."""
         when_ns = since_ns + self._engine.limits.hold_park_ns
         if not 0 < parking.hold_timer_ns <= when_ns:
             parking.hold_timer_ns = when_ns
-            self._engine.wake_at(when_ns, partial(self._hold_timer, topic, parking, when_ns))
+            action = partial(self._hold_timer, publishing, parking, when_ns)
+            self._engine.wake_at(when_ns, action)
 
-    def _hold_timer(self, topic: Topic, parking: Parking, when_ns: int) -> None:
-        if parking.hold_timer_ns == when_ns:  # else another one was armed for it
-            self._holds_due(topic, parking)
+    def _hold_timer(self, publishing: TopicPublishing, parking: Parking, when_ns: int) -> None:
+        if parking.hold_timer_ns == when_ns:  # else another timer has replaced this one
+            self._holds_due(publishing, parking)
 
-    def _holds_due(self, topic: Topic, parking: Parking) -> None:
+    def _holds_due(self, publishing: TopicPublishing, parking: Parking) -> None:
         """Close the producers whose oldest SEND has waited for the quota as long as it may."""
         parking.hold_timer_ns = 0
         engine = self._engine
-        for producer in list(parking.quota_ring):
+        for producer in list(parking.quota_queue):
             since_ns = held_since_ns(producer)
             if since_ns is not None and since_ns + engine.limits.hold_park_ns <= engine.now_ns:
-                topic.end_producer(producer)
-        waiting = [held_since_ns(producer) for producer in parking.quota_ring]
+                publishing.end_producer(producer)
+        waiting = [held_since_ns(producer) for producer in parking.quota_queue]
         since = [since_ns for since_ns in waiting if since_ns is not None]
         if since:
-            self.arm_hold(topic, parking, min(since))
+            self.arm_hold(publishing, parking, min(since))
 
 
 def held_since_ns(producer: Producer) -> int | None:
-    """Since when the oldest SEND of a producer waits for the quota; None if none does."""
+    """Since when the oldest SEND of a producer has waited for the quota; None if none does."""
     if not producer.parked or producer.parked_at is not ParkedAt.QUOTA:
         return None
     return max(producer.parked[0].arrived_ns, producer.parked_at_since_ns)
 
 
 def _needs_reading(producer: Producer) -> bool:
-    """Whether its wait may end only by what comes over its connection."""
-    parking = None if producer.topic is None else producer.topic.parking
+    """Whether only what arrives on its connection may end its wait."""
+    publishing = cast("TopicPublishing | None", producer.publishing)
+    parking = None if publishing is None else publishing.parking
     cause = None if parking is None else parking.cause_of(producer)
     return cause in (ParkCause.BACKLOG_QUOTA, ParkCause.DISK_FULL) or (
         cause is ParkCause.ADAPTIVE and producer.port.brings_acks

@@ -38,7 +38,7 @@ class Parking:
         "_since_ns",
         "_spent_ns",
         "hold_timer_ns",
-        "quota_ring",
+        "quota_queue",
     )
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Parking:
         self._is_over = False
         self._paused_count = 0
         """Producers that wait for memory."""
-        self.quota_ring: deque[Producer] = deque()
+        self.quota_queue: deque[Producer] = deque()
         """Producers that wait for room in the quota; the first one's turn is next."""
         self.hold_timer_ns = 0
         """When it is looked who has waited for the quota too long; 0 for never."""
@@ -110,9 +110,9 @@ class Parking:
         figures[0] += 1
         figures[1] += producer.parked_messages
         figures[2] += producer.parked_bytes
-        ring = self._ring(producer, place)
-        if ring is not None:
-            ring.append(producer)
+        queue = self._queue(producer, place)
+        if queue is not None:
+            queue.append(producer)
         self._restate(now_ns)
         producer.throttled_by = self._cause_of(place)
         producer.port.throttled(producer.throttled_by)
@@ -142,16 +142,16 @@ class Parking:
         figures[0] -= 1
         figures[1] -= producer.parked_messages
         figures[2] -= producer.parked_bytes
-        ring = self._ring(producer, place)
-        if ring is not None:
-            ring.remove(producer)
+        queue = self._queue(producer, place)
+        if queue is not None:
+            queue.remove(producer)
         producer.port.unthrottled(producer.throttled_by)
 
-    def _ring(self, producer: Producer, place: ParkedAt) -> deque[Producer] | None:
+    def _queue(self, producer: Producer, place: ParkedAt) -> deque[Producer] | None:
         """Those in one place, in the order of their turns; the gate and the disk keep their own."""
         if place is ParkedAt.GATE or place is ParkedAt.DISK:
             return None
-        return self.quota_ring if place is ParkedAt.QUOTA else producer.port.waiting
+        return self.quota_queue if place is ParkedAt.QUOTA else producer.port.waiting
 
     # -- causes ----------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class Parking:
             self._gate_cause = cause
             self._restate(now_ns)
 
-    def retell_gate_cause(self, cause: ParkCause, now_ns: int) -> None:
+    def correct_gate_cause(self, cause: ParkCause, now_ns: int) -> None:
         """Those at the gate waited for this limit since they were last told one: only now is it
         known which one released last."""
         told = self._cause_of(ParkedAt.GATE)

@@ -1,19 +1,108 @@
-"""One producer of a topic, and what it has published."""
+"""One producer of a topic, and the port through which the engine answers it."""
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.park_cause import ParkCause
-from headgate.engine.ports import ProducerPort
+from headgate.base.positions import Position
+from headgate.engine.parked_send import ParkedAt, ParkedSend
 from headgate.engine.rate_meter import RateMeter
 from headgate.engine.types import AccessMode
 
 if TYPE_CHECKING:
-    from headgate.engine.parked_send import ParkedAt, ParkedSend
-    from headgate.engine.topic import Topic
     from headgate.flow.limits.waiter_gate import WaiterGate
+
+
+class ProducerPort(Protocol):
+    """The connection of a producer, as far as the engine needs it."""
+
+    parked_bytes: int
+    """Memory that the parked SENDs of all its producers take. Only the engine changes it."""
+    waiting: deque[Producer]
+    """Producers that wait until more SENDs of the connection are answered. Only the engine changes
+    it."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more SEND may be appended before others are answered."""
+
+    @property
+    def brings_acks(self) -> bool:
+        """Whether consumers acknowledge over it, so that reading it may make room."""
+
+    def throttled(self, cause: ParkCause, /) -> None:
+        """One more producer has parked SENDs, for this cause."""
+
+    def unthrottled(self, cause: ParkCause, /) -> None:
+        """A producer that :meth:`throttled` reported with this cause no longer waits for it."""
+
+    def pause_for_parked(self) -> None:
+        """Too much is parked: stop reading."""
+
+    def resume_for_parked(self) -> None:
+        """Little enough is parked again: resume reading."""
+
+    def send_staged(self) -> None:
+        """A parked SEND is staged now: its receipt or failure follows."""
+
+    def send_unstaged(self) -> None:
+        """A staged SEND was not stored and is parked."""
+
+    def send_refused(self, producer_id: int, sequence_id: int, reason: str, /) -> None:
+        """A parked SEND cannot be staged: answer it with an error and end its producer."""
+
+    def send_receipt(
+        self, producer_id: int, sequence_id: int, highest_sequence_id: int, position: Position, /
+    ) -> None:
+        """The message is durable: send its receipt."""
+
+    def send_failed(self, producer_id: int, sequence_id: int, reason: str, /) -> None:
+        """The message was not stored: answer it with an error."""
+
+    def close_producer(self, producer_id: int, /) -> None:
+        """The broker ends this producer; the client may create it again."""
+
+
+class UnboundedPort:
+    """The port of a producer without a connection: it has no bounds and answers nobody."""
+
+    has_room = True
+    brings_acks = False
+
+    def __init__(self) -> None:
+        self.parked_bytes = 0
+        self.waiting: deque[Producer] = deque()
+
+    def throttled(self, _cause: ParkCause, /) -> None:
+        """There is no connection."""
+
+    def unthrottled(self, _cause: ParkCause, /) -> None:
+        """There is no connection."""
+
+    def pause_for_parked(self) -> None:
+        """There is no connection."""
+
+    def resume_for_parked(self) -> None:
+        """There is no connection."""
+
+    def send_staged(self) -> None:
+        """Answers are not counted."""
+
+    def send_unstaged(self) -> None:
+        """Answers are not counted."""
+
+
+class ProducerTopic(Protocol):
+    """The publish side of a producer's topic, for those who only know the producer."""
+
+    @property
+    def topic(self) -> object:
+        """The producer's topic."""
+
+    def end_producer(self, producer: Producer, /) -> None:
+        """Close a producer as soon as its staged entries are answered."""
 
 
 class Producer:
@@ -43,9 +132,9 @@ class Producer:
         "pending_count",
         "port",
         "producer_id",
+        "publishing",
         "rates",
         "throttled_by",
-        "topic",
     )
 
     def __init__(
@@ -74,31 +163,31 @@ class Producer:
         self.pending_count = 0
         """SENDs staged and not yet answered."""
         self.parked: deque[ParkedSend] | None = None
-        """SENDs that wait before their append, in their order."""
+        """SENDs that wait before their append, in order."""
         self.parked_bytes = 0
         self.parked_messages = 0
         self.parked_at: ParkedAt | None = None
-        """Where they wait; None while there are none."""
+        """What they wait at; None while there are none."""
         self.parked_at_since_ns = 0
         self.throttled_by = ParkCause.TOPIC_RATE
-        """What its connection was told of that."""
+        """The cause that its connection was given for that."""
         self.is_paused = False
-        """Whether its connection is not read because too much waits."""
+        """Whether its connection is not read because too much is parked."""
         self.is_paused_for_parked = False
-        """Whether that is what its connection parks."""
-        self.topic: Topic | None = None
-        """Of which it is a producer; None before and after."""
+        """Whether its own connection parked too much."""
+        self.publishing: ProducerTopic | None = None
+        """The publish side of its topic; None before it is added and after it is removed."""
         self.gate: WaiterGate | None = None
-        """Its turns under publish limits; made when there are any."""
+        """Its turns under publish limits; created when there is a limit."""
         self.ending = False
-        """Whether it takes no more, and is closed when what it staged is answered."""
+        """Whether it takes no more and is closed when its staged entries are answered."""
         self.messages_published = 0
-        """Of it and stored. What is staged may be taken back by a full disk, and no figure that is
-        shown as a counter may fall."""
+        """Messages that were stored. Staged ones do not count: a full disk may still park them, and
+        a counter must not fall."""
         self.bytes_published = 0
         self.chunks_published = 0
         self.rates = RateMeter(3)
 
     def counters(self) -> tuple[int, int, int]:
-        """Messages, bytes and chunks published: for the rates."""
+        """Messages, bytes and chunks published, for the rates."""
         return self.messages_published, self.bytes_published, self.chunks_published

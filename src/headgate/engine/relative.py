@@ -14,17 +14,16 @@ the sum of that over its topics, plus what is configured.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import PerSecond, RateLimit
 from headgate.flow.limits.relative import SAMPLE_NS, PublishRate
 
 if TYPE_CHECKING:
-    from headgate.engine.engine import Engine
-    from headgate.engine.subscription import Subscription
-    from headgate.engine.topic import Topic
     from headgate.flow.limits.gate import BrokerGate, TopicGate
     from headgate.flow.limits.waiter_gate import WaiterGate
 
@@ -39,12 +38,24 @@ SLICE_PAUSE_NS = 4 * NS_PER_MS
 than 100 ms."""
 
 
+class RelativeEngine(Protocol):
+    """The engine, as far as relative limits need it."""
+
+    now_ns: int
+    gate: BrokerGate
+    broker_limit: RateLimit | None
+    throttle_counts_entries: bool
+
+    def wake_at(self, when_ns: int, action: Callable[[], None], /) -> None:
+        """Run ``action`` in the first flush at or after ``when_ns``."""
+
+
 class RelativeLimits:
     """The relative limits of one engine."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: RelativeEngine) -> None:
         self._engine = engine
-        self._owed: dict[Topic, PerSecond] = {}
+        self._required: dict[Topic, PerSecond] = {}
         """Followed topics whose rates are not at rest, with what their subscriptions need."""
         self._due_ns: dict[Topic, int] = {}
         """When each of them is sampled next."""
@@ -96,7 +107,7 @@ class RelativeLimits:
 
     def published(self, topic: Topic, first: int) -> None:
         """A followed topic got entries, the first of which is ``first``."""
-        if topic not in self._owed and topic.publish_rate is not None:
+        if topic not in self._required and topic.publish_rate is not None:
             topic.publish_rate.resume(_counts(topic, first), self._engine.now_ns)
             self._move(topic)
 
@@ -110,11 +121,11 @@ class RelativeLimits:
 
     def _forget(self, topic: Topic) -> None:
         topic.publish_rate = None
-        self._owed.pop(topic, None)
+        self._required.pop(topic, None)
         self._due_ns.pop(topic, None)
 
     def _move(self, topic: Topic) -> None:
-        self._owed[topic] = self.owed_per_second(topic)
+        self._required[topic] = self.required_per_second(topic)
         self._due_ns[topic] = due_ns = self._engine.now_ns + SAMPLE_NS
         self._queue.append((due_ns, topic))
         self._arm()
@@ -137,7 +148,7 @@ class RelativeLimits:
         messages, size, entries = topic.publish_rate.per_second
         return PerSecond(entries if self._engine.throttle_counts_entries else messages, size)
 
-    def owed_per_second(self, topic: Topic) -> PerSecond:
+    def required_per_second(self, topic: Topic) -> PerSecond:
         """What the topic's subscriptions need together to keep up."""
         followers = self.followers(topic)
         messages, size = self.published_per_second(topic)
@@ -161,15 +172,16 @@ class RelativeLimits:
         limit = topic.limit
         if limit is None or not limit.relative:
             return limit
-        return limit.over(self.owed_per_second(topic))
+        return limit.over(self.required_per_second(topic))
 
     def of_broker(self) -> RateLimit | None:
         """The limit in force on the broker: over what all topics' subscriptions need."""
         limit = self._engine.broker_limit
         if limit is None or not limit.relative:
             return limit
-        owed = self._owed.values()
-        return limit.over(PerSecond(sum(o.messages for o in owed), sum(o.bytes for o in owed)))
+        required = self._required.values()
+        messages = sum(each.messages for each in required)
+        return limit.over(PerSecond(messages, sum(each.bytes for each in required)))
 
     # -- the samples -----------------------------------------------------------------------
 
@@ -200,7 +212,7 @@ class RelativeLimits:
         rate = topic.publish_rate
         goes_on = rate is not None and rate.sample(_counts(topic), self._engine.now_ns)
         yield from self._put_in_force(topic)
-        if self._owed.pop(topic, None) is None:
+        if self._required.pop(topic, None) is None:
             return  # nobody follows it any more
         del self._due_ns[topic]
         if goes_on:

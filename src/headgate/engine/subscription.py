@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError, invariant
 from headgate.engine.consumer import Consumer
+from headgate.engine.dispatch_shared import SharedDispatcher
+from headgate.engine.dispatch_single import SingleActiveDispatcher
+from headgate.engine.dispatcher import Dispatcher
 from headgate.engine.errors import (
     ConsumerBusyError,
     DamagedError,
@@ -27,7 +30,6 @@ from headgate.flow.limits.waiter_gate import WaiterGate
 from headgate.flow.quota import backlog
 
 if TYPE_CHECKING:
-    from headgate.engine.dispatcher import Dispatcher
     from headgate.engine.topic import Topic
     from headgate.flow.quota.backlog_quota import Quota
 
@@ -144,7 +146,7 @@ class Subscription:
         self.account = Account(
             now_ns, Cell.CAUGHT_UP if self.done_entries >= from_end else Cell.NO_CONSUMER
         )
-        self.dispatcher: Dispatcher = topic.engine.make_dispatcher(self, SubscriptionType.EXCLUSIVE)
+        self.dispatcher: Dispatcher = SingleActiveDispatcher(self, SubscriptionType.EXCLUSIVE)
 
     # -- what it owes ----------------------------------------------------------------------
 
@@ -234,7 +236,7 @@ class Subscription:
         if self.consumers and subscription_type is SubscriptionType.EXCLUSIVE:
             raise ConsumerBusyError("Exclusive consumer is already connected")
         if subscription_type is not self.type:
-            self.dispatcher = self.topic.engine.make_dispatcher(self, subscription_type)
+            self.dispatcher = _dispatcher_of(self, subscription_type)
         self.type_known = True
         self.consumers.append(consumer)
         self.dispatcher.consumer_added(consumer)
@@ -462,9 +464,10 @@ class Subscription:
             self.acks.forget_changes()
         elif not self.acks_dirty:
             self.acks_dirty = True
-            topic.engine.effects.acks_changed(self)
-        if topic.is_held and topic.quota is not None:
-            topic.engine.quotas.touch(topic.quota)
+            topic.engine.acks_changed(self)
+        quota = topic.quota
+        if quota is not None and quota.awaits_acks:
+            topic.engine.quotas.touch(quota)
 
     def trimmed(self) -> None:
         """The topic gave up entries: if this cursor still stands before them, it moves on.
@@ -482,6 +485,10 @@ class Subscription:
         if not self.dirty:
             self.dirty = True
             self.topic.engine.dirty_subscription(self)
+
+    def read(self, ordinal: int) -> None:
+        """Read entries from ``ordinal`` on into the topic's cache; :meth:`entries_read` follows."""
+        self.topic.engine.read(self, ordinal)
 
     def entries_read(self) -> None:
         """What the dispatcher waited for is in the topic's cache (or the read failed)."""
@@ -518,3 +525,9 @@ class Subscription:
             self.redelivered_messages,
             self.expired_messages,
         )
+
+
+def _dispatcher_of(subscription: Subscription, kind: SubscriptionType) -> Dispatcher:
+    if kind is SubscriptionType.SHARED:
+        return SharedDispatcher(subscription)
+    return SingleActiveDispatcher(subscription, kind)

@@ -1,21 +1,25 @@
-"""The backlog quotas of one topic: how full it is, who waits for that, what was lost (law 4).
+"""The backlog quotas of one topic, enforced at each append (law 4).
 
-An append costs one comparison: of the bytes ever staged with :attr:`TopicQuota.mark`, up to which
-nothing can be exceeded. Since what the slowest subscription has done only grows, that mark errs on
-the safe side until it is reached; then everything is looked at. Where a look must not be missed
-(nothing was owed until now, the topic is over, somebody waits) the mark is -1.
+An append costs one comparison: while fewer than :attr:`TopicQuota.safe_below` bytes were ever
+staged, no quota can be exceeded. What the slowest subscription has acknowledged only grows, so this
+bound errs on the safe side; an append beyond it evaluates the quotas. Where every append has to
+(no backlog until now, a quota is exceeded, a producer waits) the bound is -1.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
 
-from headgate.base.units import INT64_MAX
+from headgate.base.ack_set import AckSet
+from headgate.base.names import TopicName
 from headgate.engine.errors import ProducersHeldError, ProducersRefusedError
 from headgate.engine.eviction import Eviction, SubscriptionLoss, first_kept
 from headgate.engine.lazy_min_heap import LazyMinHeap
+from headgate.engine.ports import EntryLog
+from headgate.engine.producer_stops import ProducerStops
+from headgate.engine.publishing import ADMIT_ALL, ADMIT_NONE
 from headgate.flow.quota.backlog_quota import (
     NO_QUOTAS,
     RELEASE_PERCENT,
@@ -35,57 +39,117 @@ from headgate.flow.quota.backlog_quota import (
 
 if TYPE_CHECKING:
     from headgate.engine.producer import Producer
-    from headgate.engine.quota_keeper import Bucket
-    from headgate.engine.subscription import Subscription
-    from headgate.engine.topic import Topic
+    from headgate.engine.publishing import TopicPublishing
 
 SCANNED_MAX = 16
-"""So many subscriptions are looked through; of more, the least are kept in heaps."""
+"""With more subscriptions than this, the slowest and the oldest are found in heaps."""
 
 LATE_MS_MAX = 1_000
-"""A time quota that acts later than this was missed."""
+"""A time quota that is enforced later than this was missed."""
 
-LOOKED_PART = 64
-"""From so small a part of the limit on it is noted how fast a topic fills."""
-
-NO_MARK = INT64_MAX
-"""Nothing that is appended needs a look."""
-ALWAYS = -1
-"""Everything that is appended needs one."""
+SAMPLED_PART = 64
+"""The fill rate is sampled from this part of the limit on: 1/64."""
 
 _NOTHING = (0, 0, 0)
 
 
-class ProducerStops:
-    """What quotas did to the producers of one topic since it was loaded. Made at the first time."""
+class Bucket:
+    """Topics whose oldest message reaches its time quota at about the same time."""
 
-    __slots__ = ("_ended_ns", "_since_ns", "_spent_ns", "closed", "refused")
+    __slots__ = ("dead", "number", "topics")
 
-    def __init__(self) -> None:
-        self._since_ns: list[int | None] = [None, None]
-        self._ended_ns: list[int | None] = [None, None]
-        self._spent_ns = [0, 0]
-        self.closed = 0
-        """Producers that were closed: refused by policy, held too long, or with too much."""
-        self.refused = 0
-        """Times that a producer was not created."""
+    def __init__(self, number: int) -> None:
+        self.number = number
+        """The time of the log in units of the scheduler's ``BUCKET_MS``."""
+        self.topics: list[int] = []
+        """Their numbers, not the objects: a time quota of a month must not keep a deleted topic."""
+        self.dead = 0
+        """How many of them no longer wait in this bucket."""
 
-    def turned(self, kind: QuotaType, now_ns: int, *, exceeded: bool) -> None:
-        """A quota stops producers from now on, or lets them go on."""
-        since_ns = self._since_ns[kind]
-        if since_ns is not None:
-            self._spent_ns[kind] += now_ns - since_ns
-            self._ended_ns[kind] = now_ns
-        self._since_ns[kind] = now_ns if exceeded else None
 
-    def ended_ns(self, kind: QuotaType) -> int | None:
-        """When a quota last let producers go on; None: it never stopped any, or still does."""
-        return self._ended_ns[kind]
+class QuotaSubscription(Protocol):
+    """A subscription, as far as backlog quotas need it."""
 
-    def stopped_ns(self, kind: QuotaType, now_ns: int) -> int:
-        """Time in which a quota stopped producers, until now."""
-        since_ns = self._since_ns[kind]
-        return self._spent_ns[kind] + (0 if since_ns is None else now_ns - since_ns)
+    name: str
+    cursor_id: int | None
+    acks: AckSet
+    done_bytes: int
+    removed: bool
+
+    def oldest_unacked_ms(self) -> int | None:
+        """When the broker received the oldest unacknowledged message; None without backlog."""
+
+    def evict_to(self, ordinal: int, quota: Quota, /) -> tuple[int, int]:
+        """Drop everything below ``ordinal``; returns the messages and bytes that were lost."""
+
+
+class ParkedSends(Protocol):
+    """The bounds on parked SENDs, as far as backlog quotas need them."""
+
+    def hold_began(self, publishing: TopicPublishing, /) -> None:
+        """From now on a quota, the disk or the adaptive limit holds what a topic parks."""
+
+
+class QuotaWork(Protocol):
+    """The work that backlog quotas do in each turn, as far as one topic's quotas need it."""
+
+    def touch(self, quota: TopicQuota, /) -> None:
+        """Evaluate these quotas in this turn's flush."""
+
+    def follow(self, quota: TopicQuota, /) -> None:
+        """Sample from now on how fast the topic fills."""
+
+    def arm(self, quota: TopicQuota, limit_ms: int, /) -> None:
+        """Evaluate these quotas when the topic's oldest message gets too old."""
+
+    def disarm(self, quota: TopicQuota, /) -> None:
+        """Cancel what :meth:`arm` planned."""
+
+
+class QuotaEngine(Protocol):
+    """The engine, as far as backlog quotas need it."""
+
+    now_ns: int
+    log_ms: int
+
+    @property
+    def quotas(self) -> QuotaWork:
+        """The work of each turn."""
+
+    @property
+    def parked(self) -> ParkedSends:
+        """The bounds on parked SENDs."""
+
+
+class QuotaTopic(Protocol):
+    """The topic, as far as its backlog quotas need it."""
+
+    name: TopicName
+    log: EntryLog
+    fenced: bool
+    publishing: TopicPublishing
+
+    @property
+    def engine(self) -> QuotaEngine:
+        """The engine of the topic."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the topic is still loaded."""
+
+    @property
+    def producers(self) -> Mapping[str, Producer]:
+        """The connected producers by name."""
+
+    @property
+    def subscriptions(self) -> Mapping[str, QuotaSubscription]:
+        """The topic's subscriptions by name."""
+
+    def quota_turned(self, quota: Quota, exceeded: bool, /) -> None:
+        """Report that a quota stops producers, or no longer does."""
+
+    def evicted(self, eviction: Eviction, /) -> None:
+        """Report that a quota took messages from subscriptions."""
 
 
 class TopicQuota:
@@ -98,18 +162,19 @@ class TopicQuota:
         "_evictions",
         "_exceeded",
         "_heaps",
+        "awaits_acks",
         "awaits_durable",
         "due",
         "is_active",
         "is_dirty",
-        "mark",
         "over",
         "quotas",
+        "safe_below",
         "stops",
         "topic",
     )
 
-    def __init__(self, topic: Topic, quotas: Quotas) -> None:
+    def __init__(self, topic: QuotaTopic, quotas: Quotas) -> None:
         self.topic = topic
         self.quotas = quotas
         self.over: Quota | None = None
@@ -122,13 +187,15 @@ class TopicQuota:
         """Whether the keeper follows how fast it fills; not while nothing is owed."""
         self.due: Bucket | None = None
         """For the keeper: when it looks whether the oldest message is too old."""
-        self.mark = ALWAYS
+        self.safe_below = ADMIT_NONE
         """While fewer bytes are staged, no quota can be exceeded."""
+        self.awaits_acks = False
+        """Whether acknowledgements may change its state: it is exceeded, or producers wait."""
         self.awaits_durable = False
         """By the keeper: what is staged is too old already, and looked at when it is durable."""
         self.stops: ProducerStops | None = None
         """What producers had to bear; None while that is nothing."""
-        self._heaps: tuple[LazyMinHeap, LazyMinHeap] | None = None
+        self._heaps: tuple[LazyMinHeap[QuotaSubscription], ...] | None = None
         self._evictions: list[tuple[int, int, int]] | None = None
         self._evicted_ns: list[int | None] | None = None
         """When it last evicted, by type; None while it never did."""
@@ -136,13 +203,13 @@ class TopicQuota:
 
     # -- how full it is --------------------------------------------------------------------
 
-    def slowest(self) -> Subscription | None:
+    def slowest(self) -> QuotaSubscription | None:
         """The stored subscription with the largest backlog in bytes; None without any."""
         if self._heaps is not None:
             return self._heaps[QuotaType.SIZE].top()
         return min(self._durable(), key=_done_bytes, default=None)
 
-    def oldest(self) -> Subscription | None:
+    def oldest(self) -> QuotaSubscription | None:
         """The stored subscription that owes the oldest message; None if none owes any."""
         if self._heaps is not None:
             found = self._heaps[QuotaType.TIME].top()
@@ -150,13 +217,13 @@ class TopicQuota:
             found = min(self._durable(), key=_mark_delete, default=None)
         return None if found is None or found.oldest_unacked_ms() is None else found
 
-    def _durable(self) -> Iterable[Subscription]:
+    def _durable(self) -> Iterable[QuotaSubscription]:
         return [s for s in self.topic.subscriptions.values() if s.cursor_id is not None]
 
     def backlog_bytes(self) -> int:
         """Of the slowest subscription, with what is staged and not yet durable; 0 without any."""
         slowest = self.slowest()
-        return 0 if slowest is None else self.topic.staged_bytes - slowest.done_bytes
+        return 0 if slowest is None else self.topic.publishing.staged_bytes - slowest.done_bytes
 
     def age_ms(self) -> int:
         """Of the oldest message that any stored subscription owes; -1 if none owes any."""
@@ -196,22 +263,22 @@ class TopicQuota:
             return False
         return self._exceeded[kind] is not None or self._is_exceeded(quota, None)
 
-    def look(self) -> bool:
+    def sample(self) -> bool:
         """Note how fast it fills, about once a second; False when nothing is owed any more and
         nothing needs to be noted until the next append."""
         backlog_bytes, age = self.backlog_bytes(), self.age_ms()
-        if not backlog_bytes and not self.ring and self.over is None:
+        if not backlog_bytes and not self.queue and self.over is None:
             self.is_active = False
             self._approaches = None
-            self._set_mark(ALWAYS)
+            self._set_safe_below(ADMIT_NONE)
             return False
         for kind, level in ((QuotaType.SIZE, backlog_bytes), (QuotaType.TIME, max(age, 0))):
-            self._look_at(kind, level)
+            self._sample_level(kind, level)
         return True
 
-    def _look_at(self, kind: QuotaType, level: int) -> None:
+    def _sample_level(self, kind: QuotaType, level: int) -> None:
         quota = self.quotas[kind]
-        if quota is None or level * LOOKED_PART < quota.limit:
+        if quota is None or level * SAMPLED_PART < quota.limit:
             # Far from it: what such a topic remembers should not weigh on a hundred thousand.
             if self._approaches is not None:
                 self._approaches[kind] = None
@@ -233,21 +300,25 @@ class TopicQuota:
             self.quotas = quotas
             self._approaches = None
             self._index()
-            self.look_again()
+            self.reevaluate()
 
-    def look_again(self) -> None:
+    def reevaluate(self) -> None:
         """Whatever was known is void: look before the next append, and before the turn ends."""
         self.topic.engine.quotas.disarm(self)
-        self._set_mark(ALWAYS)
+        self._set_safe_below(ADMIT_NONE)
         self.topic.engine.quotas.touch(self)
 
-    def subscription_changed(self, subscription: Subscription) -> None:
+    def subscription_changed(self, subscription: QuotaSubscription) -> None:
         """A subscription came, went, or owes again what it had done with."""
         if self._heaps is not None:
+            is_counted = subscription.cursor_id is not None and not subscription.removed
             for heap in self._heaps:
-                heap.changed(subscription)
+                if is_counted:
+                    heap.changed(subscription)
+                else:
+                    heap.discard(subscription)
         self._index()
-        self.look_again()
+        self.reevaluate()
 
     def _index(self) -> None:
         """Keep heaps from now on, if there are many subscriptions."""
@@ -273,30 +344,31 @@ class TopicQuota:
         self.settle()
         topic = self.topic
         keeper = topic.engine.quotas
-        if topic.parking is not None:
-            topic.parking.set_over(self.over is not None, topic.engine.now_ns)
-            topic.engine.parked.held(topic)
+        parking = topic.publishing.parking
+        if parking is not None:
+            parking.set_over(self.over is not None, topic.engine.now_ns)
+            topic.engine.parked.hold_began(topic.publishing)
         if self.over is None:
-            if self.ring:
+            if self.queue:
                 keeper.touch(self)
         elif self.over.policy is QuotaPolicy.EXCEPTION:
             for producer in list(topic.producers.values()):
-                topic.end_producer(producer)
+                topic.publishing.end_producer(producer)
         if self.quotas.any and not self.is_active:
             self.is_active = True
             keeper.follow(self)
         if time is not None and self.due is None:
             keeper.arm(self, time.limit)
             if self.awaits_durable:
-                self._set_mark(ALWAYS)
+                self._set_safe_below(ADMIT_NONE)
 
-    def look_when_due(self) -> None:
+    def evaluate_when_due(self) -> None:
         """The oldest message may be too old by now. While none is owed, nothing is to be done
         until the next append."""
         topic = self.topic
-        is_quiet = self.over is None and not self.ring and not topic.pending_count
+        is_quiet = self.over is None and not self.queue and not topic.publishing.pending_count
         if is_quiet and self.oldest() is None:
-            self._set_mark(ALWAYS)
+            self._set_safe_below(ADMIT_NONE)
         else:
             self.evaluate()
 
@@ -327,28 +399,28 @@ class TopicQuota:
         return age_exceeded(age, quota.limit) or (holds_on and not age_released(age, quota.limit))
 
     @property
-    def ring(self) -> deque[Producer] | None:
+    def queue(self) -> deque[Producer] | None:
         """Producers that wait for room, if any."""
-        parking = self.topic.parking
-        return None if parking is None else parking.quota_ring
+        parking = self.topic.publishing.parking
+        return None if parking is None else parking.quota_queue
 
     def _next_bytes(self) -> int:
-        ring = self.ring
-        return len(ring[0].parked[0].body) if ring and ring[0].parked else 0
+        queue = self.queue
+        return len(queue[0].parked[0].body) if queue and queue[0].parked else 0
 
     def settle(self) -> None:
         """Set the mark up to which appends need no look."""
-        topic, size = self.topic, self.quotas.size
+        size = self.quotas.size
         slowest = None if size is None else self.slowest()
-        mark = NO_MARK
+        mark = ADMIT_ALL
         if size is not None and slowest is not None:
-            mark = min(size.limit + slowest.done_bytes, NO_MARK)
-        topic.is_held = self.over is not None or bool(self.ring)
-        self._set_mark(ALWAYS if self.over is not None or self.awaits_durable else mark)
+            mark = min(size.limit + slowest.done_bytes, ADMIT_ALL)
+        self.awaits_acks = self.over is not None or bool(self.queue)
+        self._set_safe_below(ADMIT_NONE if self.over is not None or self.awaits_durable else mark)
 
-    def _set_mark(self, mark: int) -> None:
-        self.mark = mark
-        self.topic.settle_admission()
+    def _set_safe_below(self, safe_below: int) -> None:
+        self.safe_below = safe_below
+        self.topic.publishing.settle_admission()
 
     def _tell(self, before: Quotas) -> None:
         topic, now = self.topic, self._exceeded
@@ -357,8 +429,7 @@ class TopicQuota:
                 # One that evicts stops producers only until what they sent is durable.
                 if quota is not None and quota != other and quota.policy.stops_producers:
                     self.stopping().turned(quota.type, topic.engine.now_ns, exceeded=exceeded)
-                    topic.engine.observer.quota_turned(topic, quota, exceeded)
-                    topic.engine.effects.quota_turned(topic, quota, exceeded)
+                    topic.quota_turned(quota, exceeded)
 
     def check_newcomer(self) -> None:
         """Refuse a producer that would have to wait at once.
@@ -396,12 +467,12 @@ class TopicQuota:
         what = "backlog" if quota.type is QuotaType.SIZE else "oldest message"
         return f"the {what}{whose} is at {figure} of {limit} ({quota.source})"
 
-    def is_right(self) -> bool:
+    def is_consistent(self) -> bool:
         """Whether a count of everything comes to the same state: nothing was missed. Between an
         event and the look that it asked for, it may not."""
         topic = self.topic
         end = mark_delete = topic.log.end
-        done_bytes = NO_MARK
+        done_bytes = ADMIT_ALL
         for subscription in topic.subscriptions.values():
             if subscription.cursor_id is not None:
                 if subscription.done_bytes < done_bytes:
@@ -409,47 +480,49 @@ class TopicQuota:
                 if subscription.acks.mark_delete < mark_delete:
                     mark_delete = subscription.acks.mark_delete
         oldest_ms = topic.log.received_ms(mark_delete + 1) if mark_delete + 1 < end else None
-        if self._exceeded is not NO_QUOTAS or self._heaps is not None or topic.is_held:
-            return self._all_is_right(min(done_bytes, topic.staged_bytes), oldest_ms)
+        if self._exceeded is not NO_QUOTAS or self._heaps is not None or self.awaits_acks:
+            done_bytes = min(done_bytes, topic.publishing.staged_bytes)
+            return self._all_is_consistent(done_bytes, oldest_ms)
         # As nearly all topics of a sweep are.
         size, time = self.quotas
-        if size is not None and self.mark > size.limit + done_bytes:
+        if size is not None and self.safe_below > size.limit + done_bytes:
             return False
-        if size is not None and topic.staged_bytes - done_bytes >= size.limit:
+        if size is not None and topic.publishing.staged_bytes - done_bytes >= size.limit:
             # What is not durable yet is looked at when it is.
             return topic.log.bytes_before(end) - done_bytes < max(size.limit, 1)
         if time is None or oldest_ms is None:
             return True
         return topic.engine.log_ms - oldest_ms < time.limit + LATE_MS_MAX
 
-    def _all_is_right(self, done_bytes: int, oldest_ms: int | None) -> bool:
+    def _all_is_consistent(self, done_bytes: int, oldest_ms: int | None) -> bool:
         """The same of a topic that is over a quota, or has many subscriptions."""
         topic = self.topic
-        backlog_bytes = topic.staged_bytes - done_bytes
+        backlog_bytes = topic.publishing.staged_bytes - done_bytes
         if self._heaps is not None and backlog_bytes != self.backlog_bytes():
             return False
-        if topic.is_held != (self.over is not None or bool(self.ring)):
+        if self.awaits_acks != (self.over is not None or bool(self.queue)):
             return False
         if self._exceeded.any != (self.over is not None):
             return False
-        owed_bytes = topic.log.bytes_before(topic.log.end) - done_bytes
-        return self._size_is_right(backlog_bytes, owed_bytes) and self._time_is_right(oldest_ms)
+        unacked_bytes = topic.log.bytes_before(topic.log.end) - done_bytes
+        is_size_consistent = self._size_is_consistent(backlog_bytes, unacked_bytes)
+        return is_size_consistent and self._time_is_consistent(oldest_ms)
 
-    def _size_is_right(self, backlog_bytes: int, owed_bytes: int) -> bool:
+    def _size_is_consistent(self, backlog_bytes: int, unacked_bytes: int) -> bool:
         """With what is not durable yet, and without."""
         size, known = self.quotas.size, self._exceeded.size
         if size is None:
             return known is None
         if known is None:
             # What is not durable yet is looked at when it is.
-            looks_at = self.mark - self.topic.staged_bytes + backlog_bytes
+            looks_at = self.safe_below - self.topic.publishing.staged_bytes + backlog_bytes
             is_marked = looks_at <= size.limit or self.slowest() is None
-            return is_marked and owed_bytes < max(size.limit, 1)
+            return is_marked and unacked_bytes < max(size.limit, 1)
         if known.policy.stops_producers:
             return not size_released(backlog_bytes, size.limit, self._next_bytes())
         return size_exceeded(backlog_bytes, size.limit)
 
-    def _time_is_right(self, oldest_ms: int | None) -> bool:
+    def _time_is_consistent(self, oldest_ms: int | None) -> bool:
         time, known = self.quotas.time, self._exceeded.time
         if time is None:
             return known is None
@@ -478,23 +551,21 @@ class TopicQuota:
         self._evicted_ns[quota.type] = topic.engine.now_ns
         acts, messages, size = self._evictions[quota.type]
         self._evictions[quota.type] = (acts + 1, messages + act.messages, size + act.bytes)
-        topic.engine.quotas.count_eviction(topic, act)
-        topic.engine.observer.evicted(topic, act)
-        topic.engine.effects.evicted(topic, act)
+        topic.evicted(act)
 
-    def _first_kept(self, subscription: Subscription, quota: Quota) -> int:
+    def _first_kept(self, subscription: QuotaSubscription, quota: Quota) -> int:
         topic = self.topic
         if quota.type is QuotaType.TIME:
             last_ms = topic.engine.log_ms - age_evicted_ms(quota.limit)
             return topic.log.ordinal_received_at_or_after(last_ms + 1)
-        backlog_bytes = topic.staged_bytes - subscription.done_bytes
+        backlog_bytes = topic.publishing.staged_bytes - subscription.done_bytes
         excess_bytes = backlog_bytes - size_after_eviction(quota.limit)
-        return first_kept(subscription, excess_bytes) if excess_bytes > 0 else 0
+        return first_kept(topic.log, subscription.acks, excess_bytes) if excess_bytes > 0 else 0
 
 
-def _done_bytes(subscription: Subscription) -> int:
+def _done_bytes(subscription: QuotaSubscription) -> int:
     return subscription.done_bytes
 
 
-def _mark_delete(subscription: Subscription) -> int:
+def _mark_delete(subscription: QuotaSubscription) -> int:
     return subscription.acks.mark_delete

@@ -98,7 +98,7 @@ class PublishLimitsInForce:
         the adaptive one."""
         if topic.is_system:
             return NO_LIMIT
-        return _with_adaptive(self._table.of_topic(topic.name), topic.adaptive_limit)
+        return _with_adaptive(self._table.of_topic(topic.name), topic.publishing.adaptive_limit)
 
     def of_topic_as_set(self, topic: Topic) -> EffectiveLimit:
         """The limit that is set for a topic, without the adaptive one."""

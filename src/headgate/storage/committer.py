@@ -163,7 +163,7 @@ class Committer:
             for log in self._log.complete(batch):
                 topic = by_number.get(log.number)
                 if topic is not None:
-                    topic.durable(storage_ns)
+                    topic.publishing.entries_durable(storage_ns)
             for log, _ in batch.trims:
                 topic = by_number.get(log.number)
                 if topic is not None:
@@ -194,14 +194,14 @@ class Committer:
         if disk is not None:
             disk.look()
         for topic in list(self._engine.by_number.values()):
-            if not (topic.pending_count and self._owns(topic)):
+            if not (topic.publishing.pending_count and self._owns(topic)):
                 continue
             if not error.retryable or disk is None or (no_room and topic.is_system):
-                topic.fail_pending(error)
+                topic.publishing.fail_pending(error)
             elif self._log.full:
-                topic.park_pending()
+                topic.publishing.park_pending()
             else:
-                topic.restage_pending()
+                topic.publishing.restage_pending()
         if no_room and not self._had_no_room:
             # Other records of the batch are staged again, for the space that is reserved for them.
             self._waiting = waiting + self._waiting

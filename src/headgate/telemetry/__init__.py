@@ -2,6 +2,6 @@
 
 It listens only, and nothing below knows it. ``prometheus`` makes and serves ``GET /metrics``,
 ``otel`` exports metrics to a collector, ``records`` follows the engine as its
-:class:`headgate.engine.ports.Observer` and publishes the telemetry record like any producer. All
+:class:`headgate.engine.observer.Observer` and publishes the telemetry record like any producer. All
 walk the topics in short slices.
 """

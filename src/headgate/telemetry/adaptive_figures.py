@@ -39,7 +39,10 @@ def broker_figures(throttle: AdaptiveThrottle) -> tuple[Number, ...]:
 def topic_figures(settings: Settings, topic: Topic) -> tuple[Number, ...] | None:
     """In the order of :data:`.series.ADAPTIVE_TOPIC_SERIES`; None if they are not enabled or the
     controller does not know the topic."""
-    if not settings.adaptivePublisherThrottlingPerTopicMetricsEnabled or topic.control is None:
+    if (
+        not settings.adaptivePublisherThrottlingPerTopicMetricsEnabled
+        or topic.publishing.control is None
+    ):
         return None
-    active, *others = topic.control.figures()
+    active, *others = topic.publishing.control.figures()
     return (int(active), *others)

@@ -51,7 +51,7 @@ class TidalMemory:
 def check(broker: Broker, seen: Counter[str]) -> list[str]:
     """What is wrong with the controller between two turns."""
     throttle = broker.adaptive
-    limited = [t for t in broker.engine.topics.values() if t.adaptive_limit is not None]
+    limited = [t for t in broker.engine.topics.values() if t.publishing.adaptive_limit is not None]
     if throttle is None:
         return [f"{topic.name} is limited by nobody" for topic in limited]
     wrong = []
@@ -63,7 +63,7 @@ def check(broker: Broker, seen: Counter[str]) -> list[str]:
     for topic in limited:
         if topic.is_system or topic not in throttle._active or topic not in throttle._followed:
             wrong.append(f"{topic.name} is slowed, and the controller does not know it")
-    gone = [topic for topic in throttle._active if topic.adaptive_limit is None]
+    gone = [topic for topic in throttle._active if topic.publishing.adaptive_limit is None]
     wrong += [f"{topic.name} counts as slowed, and is not" for topic in gone]
     seen["observed"] += throttle.settings.observe_only and bool(throttle._followed)
     return wrong

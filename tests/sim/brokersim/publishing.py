@@ -11,7 +11,7 @@ from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
 from headgate.broker.service import Broker
 from headgate.engine.parked_send import ParkedAt
-from headgate.engine.topic import Topic
+from headgate.engine.ports import EntryLog
 from headgate.facade.admin_facade import AdminFacade
 from headgate.flow.limits.rate_limit import Dimension, RateLimit
 from headgate.metadata.policies import PublishRate
@@ -101,11 +101,12 @@ class PublishWatch:
 
     def _of(self, number: int, ordinal: int, amounts: tuple[int, int]) -> _Accepted:
         engine = self._broker.engine
-        limits = {each.log.number: each.publish_limit for each in engine.by_number.values()}
+        limits = {each.log.number: each.publishing.limit for each in engine.by_number.values()}
         return _Accepted(engine.now_ns, number, ordinal, amounts, limits, engine.admission.limit)
 
-    def _append(self, topic: Topic, message_count: int, body: bytes) -> int:
-        ordinal = int(self._stage(topic, message_count, body))
+    def _append(self, log: EntryLog, message_count: int, log_ms: int, body: bytes) -> int:
+        ordinal = int(self._stage(log, message_count, log_ms, body))
+        topic = self._broker.engine.by_number[log.number]
         if topic.is_system:
             return ordinal
         accepted, number = self._accepted, topic.log.number
@@ -114,7 +115,7 @@ class PublishWatch:
             accepted.popleft()
         limits = [each.of_broker for each in accepted] + [self._broker.engine.admission.limit]
         self._check("the broker", list(accepted), limits)
-        limits = [each.of_topic.get(number) for each in accepted] + [topic.publish_limit]
+        limits = [each.of_topic.get(number) for each in accepted] + [topic.publishing.limit]
         mine = [each for each in accepted if each.number == number]
         self._check(str(topic.name), mine, limits)
         accepted.append(self._of(number, ordinal, (message_count, len(body))))
@@ -152,7 +153,7 @@ class PublishWatch:
         broker, wrong = self._broker, []
         engine = broker.engine
         for topic in engine.topics.values():
-            parking = topic.parking
+            parking = topic.publishing.parking
             for cause in ParkCause if parking else ():
                 self._seen[f"parked by {cause.label}"] += parking.waiting(cause).producers > 0
             for producer in topic.producers.values():
@@ -161,7 +162,7 @@ class PublishWatch:
                     continue
                 label = f"{topic.name} {producer.name}"
                 if producer.parked_at is ParkedAt.GATE:
-                    if not engine.admission.is_limited(topic):
+                    if not engine.admission.is_limited(topic.publishing):
                         wrong.append(f"{label} waits for a limit, and there is none")
                     elif not self._wakes_in_time():
                         wrong.append(f"{label} waits for a limit, and nobody wakes it")

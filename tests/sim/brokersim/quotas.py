@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from headgate.base.names import parse_topic
 from headgate.broker.service import Broker
 from headgate.engine.eviction import Eviction
-from headgate.engine.ports import NoObserver
+from headgate.engine.observer import NoObserver
+from headgate.engine.ports import EntryLog
 from headgate.engine.topic import Topic
 from headgate.facade.admin_facade import AdminFacade
 from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType, size_after_eviction
@@ -70,9 +71,10 @@ class QuotaWatch(NoObserver):
         effects.append = self._append
         broker.engine.observer = self
 
-    def _append(self, topic: Topic, message_count: int, body: bytes) -> int:
+    def _append(self, log: EntryLog, message_count: int, log_ms: int, body: bytes) -> int:
         """What is staged was below the limit the instant before, whatever the policy: so a backlog
         is never passed by more than one entry, unless a limit was lowered or a cursor set back."""
+        topic = self._broker.engine.by_number[log.number]
         if not topic.is_system:
             size = self._broker.policies.quotas.of_topic(topic.name).size
             backlog_bytes = _backlog_bytes(topic)
@@ -83,7 +85,7 @@ class QuotaWatch(NoObserver):
                     self._fail(f"{topic.name}: {backlog_bytes} are owed of {size}, and one more")
             if topic.quota is not None and topic.quota.over is not None:
                 self._fail(f"{topic.name}: stored although {topic.quota.why()}")
-        return int(self._stage(topic, message_count, body))
+        return int(self._stage(log, message_count, log_ms, body))
 
     def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
         self._seen[f"{quota.type.label} quota {'exceeded' if exceeded else 'released'}"] += 1
@@ -97,7 +99,7 @@ class QuotaWatch(NoObserver):
             subscription = topic.subscriptions[taken.subscription]
             if not subscription.is_durable:
                 self._fail(f"{topic.name}: the reader {subscription.name} was evicted")
-            staged_bytes = topic.staged_bytes - topic.log.bytes_before(topic.log.end)
+            staged_bytes = topic.publishing.staged_bytes - topic.log.bytes_before(topic.log.end)
             left = subscription.backlog_bytes
             mark = size_after_eviction(quota.limit)
             if quota.type is QuotaType.SIZE and left and left + staged_bytes > mark:
@@ -127,9 +129,13 @@ class QuotaWatch(NoObserver):
             quota = topic.quota
             if quota is None or quota.is_dirty or self._broker._flush_scheduled:
                 continue
-            if quota.is_active and not quota.is_right():
+            if quota.is_active and not quota.is_consistent():
                 wrong.append(f"{topic.name}: over {quota.over}, {quota.backlog_bytes()} bytes")
-            if topic.parking and topic.parking.quota_ring and quota.over is None:
+            if (
+                topic.publishing.parking
+                and topic.publishing.parking.quota_queue
+                and quota.over is None
+            ):
                 wrong.append(f"{topic.name}: SENDs wait although no quota is exceeded")
         parked_bytes = self._broker.engine.parked.bytes
         if parked_bytes != sum(parked.values()):
@@ -147,4 +153,4 @@ class QuotaWatch(NoObserver):
 def _backlog_bytes(topic: Topic) -> int:
     """Of the slowest stored subscription, with what is not durable yet."""
     done = [s.done_bytes for s in topic.subscriptions.values() if s.is_durable]
-    return topic.staged_bytes - min(done, default=topic.staged_bytes)
+    return topic.publishing.staged_bytes - min(done, default=topic.publishing.staged_bytes)

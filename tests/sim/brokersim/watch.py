@@ -223,10 +223,14 @@ class WatchedWorld(World):
             if broker.engine.by_number.get(topic.log.number) is not topic:
                 wrong.append(f"{topic.name}: not the topic of its number")
             staged = topic.log.staged_end - topic.log.end
-            if topic.pending_count != staged:
-                wrong.append(f"{topic.name}: {topic.pending_count} wait, {staged} are staged")
-            if topic.staged_bytes != topic.log.bytes_before(topic.log.staged_end):
-                wrong.append(f"{topic.name}: {topic.staged_bytes} bytes were ever staged")
+            if topic.publishing.pending_count != staged:
+                wrong.append(
+                    f"{topic.name}: {topic.publishing.pending_count} wait, {staged} are staged"
+                )
+            if topic.publishing.staged_bytes != topic.log.bytes_before(topic.log.staged_end):
+                wrong.append(
+                    f"{topic.name}: {topic.publishing.staged_bytes} bytes were ever staged"
+                )
         wrong += self._quotas.check() + self._publishing.check()
         if wrong:
             raise ViolationError("; ".join(wrong))

@@ -73,9 +73,9 @@ async def test_beyond_its_unanswered_sends_a_connection_is_read_on(world: World)
     server = server_side(world, client)
     assert not server.read_paused
     topic = world.broker.engine.topics[TOPIC]
-    assert topic.pending_count == 4
-    assert topic.parking is not None
-    assert topic.parking.waiting(ParkCause.PENDING_LIMIT).messages == 6
+    assert topic.publishing.pending_count == 4
+    assert topic.publishing.parking is not None
+    assert topic.publishing.parking.waiting(ParkCause.PENDING_LIMIT).messages == 6
     await client.lookup(TOPIC)
     world.lanes[0].thaw()
     await asyncio.gather(*receipts, *others)
@@ -92,10 +92,10 @@ async def test_another_maximum_of_unanswered_sends_counts_at_once(world: World) 
     world.lanes[0].freeze()
     receipts = send_many(producer, 10)
     await asyncio.sleep(0.1)
-    assert topic.pending_count == 2
+    assert topic.publishing.pending_count == 2
     await set_dynamic(world, "maxPendingPublishRequestsPerConnection", "7")
     await asyncio.sleep(0.01)
-    assert topic.pending_count == 7
+    assert topic.publishing.pending_count == 7
     world.lanes[0].thaw()
     await asyncio.gather(*receipts)
 
@@ -173,7 +173,7 @@ async def test_too_many_parked_sends_under_a_limit_have_the_limit_as_cause(world
     assert [held["cause"] for held in found["parked"]] == ["memory"]
     assert "is not read, because too much waits in memory" in found["sentence"]
     topics = world.broker.engine.topics
-    assert ParkCause.MEMORY not in topics[TOPIC].parking.causes(  # type: ignore[union-attr]
+    assert ParkCause.MEMORY not in topics[TOPIC].publishing.parking.causes(  # type: ignore[union-attr]
         world.broker.engine.now_ns
     )
     assert neighbour is not None
@@ -192,7 +192,7 @@ async def test_another_bound_counts_at_once(world: World) -> None:
     await set_dynamic(world, "headgateMaxParkedBytesPerConnection", "1000000")
     await asyncio.sleep(0.5)
     assert not server.read_paused
-    assert world.broker.engine.topics[TOPIC].parking.messages > 190  # type: ignore[union-attr]
+    assert world.broker.engine.topics[TOPIC].publishing.parking.messages > 190  # type: ignore[union-attr]
 
 
 @played(settings={"headgateMaxParkedBytesPerConnection": "3000"})
@@ -446,7 +446,7 @@ async def test_a_quota_and_a_limit_hold_together(world: World) -> None:
     producer = await client.producer(TOPIC)
     receipts = send_many(producer, 60)
     await asyncio.sleep(5)
-    parking = world.broker.engine.topics[TOPIC].parking
+    parking = world.broker.engine.topics[TOPIC].publishing.parking
     assert parking is not None
     assert parking.waiting(ParkCause.BACKLOG_QUOTA).producers == 1
     assert done(receipts) < 20

@@ -158,7 +158,7 @@ async def test_a_flood_is_read_as_fast_as_it_is_stored(world: World) -> None:
     sent = [producer.send_nowait(b"x" * 1_000) for _ in range(500)]
     await asyncio.sleep(0.1)
     topic = world.broker.engine.topics[TOPIC]
-    assert topic.pending_count == 10
+    assert topic.publishing.pending_count == 10
     world.lanes[0].thaw()
     receipts = await asyncio.gather(*sent)
     assert [position.entry_id for position in receipts] == list(range(500))
@@ -180,8 +180,8 @@ async def test_a_full_disk_holds_what_is_sent_and_lets_it_go_in_order(world: Wor
     assert 0 < stored < 300
     assert in_order(sent[:stored])
     topic = world.broker.engine.topics[TOPIC]
-    assert topic.parking is not None
-    assert topic.parking.waiting(ParkCause.DISK_FULL).messages == 300 - stored
+    assert topic.publishing.parking is not None
+    assert topic.publishing.parking.waiting(ParkCause.DISK_FULL).messages == 300 - stored
     while topic.subscriptions["s"].backlog_entries:
         message = await consumer.receive()
         await consumer.ack(message.position)
@@ -194,7 +194,7 @@ async def test_a_full_disk_holds_what_is_sent_and_lets_it_go_in_order(world: Wor
     assert in_order(sent)
     found = [(await consumer.receive()).payload.split()[0] for _ in range(300 - stored)]
     assert found == [b"%d" % number for number in range(stored, 300)]
-    assert not topic.parking
+    assert not topic.publishing.parking
     assert not consumer.queue
 
 

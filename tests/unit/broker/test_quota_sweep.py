@@ -93,17 +93,17 @@ async def test_it_finds_nothing_and_mends_what_a_defect_left(world: World) -> No
     await asyncio.sleep(0.1)
     assert producer.is_open
     assert not waiting.done()
-    topic, keeper = world.broker.engine.topics[TOPIC], world.broker.engine.quotas
+    topic, scheduler = world.broker.engine.topics[TOPIC], world.broker.engine.quotas
     await world.broker.quota_sweep.check()
-    assert (keeper.defects_count, checks_count(world)) == (0, 1)
-    topic.is_held = False  # as if acknowledgements were not told
+    assert (scheduler.defects_count, checks_count(world)) == (0, 1)
+    topic.quota.awaits_acks = False  # as if acknowledgements were not told
     consumer.ack_nowait(message.position)
     await asyncio.sleep(0.5)
     assert not waiting.done()
     await world.broker.quota_sweep.check()
     await asyncio.sleep(0.1)
     assert waiting.done()
-    assert (keeper.defects_count, checks_count(world)) == (1, 2)
+    assert (scheduler.defects_count, checks_count(world)) == (1, 2)
     assert world.broker.quota_sweep.durations.counts[0] == 2
 
 
@@ -129,8 +129,8 @@ async def test_others_have_their_turn_between_slices(world: World) -> None:
     fill(world, 2 * SLICE_TOPICS + 7)
     await asyncio.sleep(0.5)
     slices: Counter[int] = Counter()
-    keeper, turns = world.broker.engine.quotas, [0]
-    verify, look = keeper.verify, keeper.look
+    scheduler, turns = world.broker.engine.quotas, [0]
+    verify, sample = scheduler.verify, scheduler.sample
     seen: list[Any] = []
 
     def watched(topic: Any) -> None:
@@ -138,7 +138,7 @@ async def test_others_have_their_turn_between_slices(world: World) -> None:
         seen.append(topic)
         verify(topic)
 
-    keeper.verify = watched  # type: ignore[method-assign]
+    scheduler.verify = watched  # type: ignore[method-assign]
     checking = asyncio.ensure_future(world.broker.quota_sweep.check())
     for _ in range(20):
         turns[0] += 1
@@ -150,16 +150,16 @@ async def test_others_have_their_turn_between_slices(world: World) -> None:
     assert checks_count(world) == 1
     counts: list[int] = []
 
-    def watched_look(count: int) -> None:
+    def watched_sample(count: int) -> None:
         counts.append(count)
-        look(count)
+        sample(count)
 
-    keeper.look = watched_look  # type: ignore[method-assign]
+    scheduler.sample = watched_sample  # type: ignore[method-assign]
     for quota in [t.quota for t in world.broker.engine.topics.values() if t.quota is not None]:
         if not quota.is_active:
             quota.is_active = True
-            keeper.follow(quota)
-    wanted = keeper.look_round()
+            scheduler.follow(quota)
+    wanted = scheduler.sample_count()
     await world.broker.quota_sweep.look()
     assert sum(counts) == wanted > SLICE_LOOKS
     assert max(counts) <= SLICE_LOOKS

@@ -75,12 +75,12 @@ async def test_one_limited_topic_throttles_every_topic_of_its_connection(world: 
     send_many(neighbour, 20)
     await asyncio.sleep(1.5)
     topics = [world.broker.engine.topics[name] for name in (TOPIC, OTHER, THIRD)]
-    assert [topic.publish_throttled_count for topic in topics] == [1, 1, 0]
-    assert topics[1].parking is None  # the truth is in series of Headgate's own
+    assert [topic.publishing.throttled_count for topic in topics] == [1, 1, 0]
+    assert topics[1].publishing.parking is None  # the truth is in series of Headgate's own
     await asyncio.sleep(4)
     send_many(producer, 20)
     await asyncio.sleep(0.5)
-    assert [topic.publish_throttled_count for topic in topics] == [2, 2, 0]
+    assert [topic.publishing.throttled_count for topic in topics] == [2, 2, 0]
 
 
 @played()

@@ -200,8 +200,8 @@ class VirtualBroker:
 
     # What the engine asks for.
 
-    def append(self, topic: Topic, message_count: int, body: bytes) -> int:
-        return topic.log.append(self.engine.now_ms)  # type: ignore[attr-defined]
+    def append(self, log: Any, message_count: int, log_ms: int, body: bytes) -> int:
+        return int(log.append(self.engine.now_ms))
 
     def read(self, subscription: Subscription, ordinal: int) -> None:
         for wanted in range(ordinal, min(ordinal + 500, subscription.topic.log.end)):
@@ -251,9 +251,9 @@ class VirtualBroker:
 
     def publish(self, topic: Topic, count: int) -> None:
         for _ in range(count):
-            ordinal = self.append(topic, 1, BODY)
+            ordinal = self.append(topic.log, 1, 0, BODY)
             self.engine.cache.put(topic.cache, ordinal, BODY)
-        topic.visible = topic.log.end
+        topic.publishing.visible = topic.log.end
         for subscription in topic.subscriptions.values():
             if not subscription.throttled:
                 subscription.wake()

@@ -53,7 +53,11 @@ async def test_disabled_there_is_nothing_of_it(world: World) -> None:
     await asyncio.sleep(3)
     topic = await live(world)
     assert world.broker.adaptive is None
-    assert (topic.control, topic.adaptive_limit, topic.publish_gate) == (None, None, None)
+    assert (topic.publishing.control, topic.publishing.adaptive_limit, topic.publishing.gate) == (
+        None,
+        None,
+        None,
+    )
     assert world.broker.engine.published is None
     assert publisher.received > 1_000
 
@@ -65,10 +69,10 @@ async def test_without_pressure_nothing_is_limited(world: World) -> None:
     publisher = Publisher(world, await world.connect(), TOPIC, 400)
     await asyncio.sleep(30)
     topic = await live(world)
-    assert topic.adaptive_limit is None
+    assert topic.publishing.adaptive_limit is None
     assert controller(world).status.activations == 0
     assert publisher.received >= 400 * 29
-    assert not topic.parking
+    assert not topic.publishing.parking
     reader.stop()
 
 
@@ -77,7 +81,7 @@ async def test_a_backlog_slows_its_producer_smoothly_and_a_drain_lets_it_go(worl
     """Rules 5.1 and 5.6: by 25 % of the natural rate a cycle, up again by the same steps."""
     publisher, reader = await overloaded(world)
     topic, throttle = await live(world), controller(world)
-    while topic.adaptive_limit is None:
+    while topic.publishing.adaptive_limit is None:
         await asyncio.sleep(0.1)
     await asyncio.sleep(4)
     records = throttle.decisions(topic)
@@ -90,13 +94,16 @@ async def test_a_backlog_slows_its_producer_smoothly_and_a_drain_lets_it_go(worl
     assert 300 <= (rates[0] or 0) <= 420
     assert all((later or 0) >= (rate or 0) - 0.26 * 420 for rate, later in pairwise(rates))
     assert throttle.active_count == 1
-    assert topic.parking is not None
-    assert topic.parking.parked_ns(ParkCause.ADAPTIVE, world.broker.engine.now_ns) > NS_PER_S
+    assert topic.publishing.parking is not None
+    assert (
+        topic.publishing.parking.parked_ns(ParkCause.ADAPTIVE, world.broker.engine.now_ns)
+        > NS_PER_S
+    )
     publisher.per_s, reader.per_s = 50, 2_000
     await asyncio.sleep(30)
     last = throttle.decisions(topic)[-1].decision
     assert (last.kind, last.rule, last.new) == (DecisionKind.DEACTIVATED, Rule.CLEAR, None)
-    assert topic.adaptive_limit is None
+    assert topic.publishing.adaptive_limit is None
     assert throttle.active_count == 0
 
 
@@ -133,11 +140,11 @@ async def test_observe_only_holds_nobody_and_says_what_it_would_do(world: World)
     assert any(record.decision.observe_only for record in throttle.decisions(topic))
     assert set(held) == {0}
     assert throttle.status.activations == 0
-    assert topic.adaptive_limit is None
-    parking = topic.parking
+    assert topic.publishing.adaptive_limit is None
+    parking = topic.publishing.parking
     now_ns = world.broker.engine.now_ns
     assert parking is None or parking.parked_ns(ParkCause.ADAPTIVE, now_ns) == 0
-    assert topic.publish_gate is None
+    assert topic.publishing.gate is None
 
 
 @played(settings={**ON, f"{PREFIX}IntervalMs": "50"})
@@ -147,10 +154,13 @@ async def test_d1_a_limit_that_is_looked_at_often_is_not_weaker_for_it(world: Wo
         await change_setting(world, f"{PREFIX}{name}", value)
     await overloaded(world, drain_per_s=1)
     topic = await set_quota(world, 10_000_000)
-    while topic.control is None or topic.control.figures().backlog_pressure < 1.0:
+    while (
+        topic.publishing.control is None
+        or topic.publishing.control.figures().backlog_pressure < 1.0
+    ):
         await asyncio.sleep(0.1)
     await asyncio.sleep(1)
-    floor = topic.adaptive_limit
+    floor = topic.publishing.adaptive_limit
     assert floor is not None
     assert floor.bytes is not None
     assert floor.messages is not None
@@ -158,8 +168,8 @@ async def test_d1_a_limit_that_is_looked_at_often_is_not_weaker_for_it(world: Wo
     staged: list[int] = []
     for _ in range(200):
         await asyncio.sleep(0.05)
-        staged.append(topic.staged_bytes)
-    assert topic.adaptive_limit == floor
+        staged.append(topic.publishing.staged_bytes)
+    assert topic.publishing.adaptive_limit == floor
     entry_bytes = floor.bytes // floor.messages + 1
     in_a_second = [later - now for now, later in zip(staged, staged[20:], strict=False)]
     assert max(in_a_second) <= floor.bytes + entry_bytes
@@ -173,17 +183,17 @@ async def test_d4_observe_only_releases_everything_within_100_ms(world: World) -
     publisher, _ = await overloaded(world, drain_per_s=1)
     topic = await live(world)
     await set_quota(world, 4_000_000)
-    while topic.adaptive_limit is None or publisher.unanswered < 500:
+    while topic.publishing.adaptive_limit is None or publisher.unanswered < 500:
         await asyncio.sleep(0.1)
     await change_setting(world, f"{PREFIX}ObserveOnly", "true")
     await asyncio.sleep(0.1)
-    assert topic.adaptive_limit is None
-    parking = topic.parking
+    assert topic.publishing.adaptive_limit is None
+    parking = topic.publishing.parking
     assert parking is not None
     assert parking.waiting(ParkCause.ADAPTIVE).producers == 0
     await change_setting(world, f"{PREFIX}ObserveOnly", "false")
     await asyncio.sleep(6)
-    assert topic.adaptive_limit is not None
+    assert topic.publishing.adaptive_limit is not None
 
 
 @played(settings=ON)
@@ -236,7 +246,7 @@ async def test_low_watermarks_press_as_early_as_they_say(world: World) -> None:
         await change_setting(world, f"{PREFIX}{name}", value)
     await overloaded(world, drain_per_s=1)
     topic = await set_quota(world, 20_000_000)
-    while topic.adaptive_limit is None:
+    while topic.publishing.adaptive_limit is None:
         await asyncio.sleep(0.1)
     decision = controller(world).decisions(topic)[0].decision
     assert 0.05 < decision.inputs.backlog_bytes / 20_000_000 < 0.08
@@ -277,7 +287,7 @@ async def test_d4_observe_only_between_two_slices_of_a_cycle_releases_everything
     controller(world).settings_changed()
     await to_its_end(world)
     assert controller(world).active_count == 0
-    assert [topic.adaptive_limit for topic in topics] == [None] * 3
+    assert [topic.publishing.adaptive_limit for topic in topics] == [None] * 3
 
 
 @played(settings=ON)
@@ -287,7 +297,7 @@ async def test_a_controller_that_is_stopped_between_two_slices_limits_nobody(
     topics = await first_slice(world)
     controller(world).stop()
     await to_its_end(world)
-    assert [topic.adaptive_limit for topic in topics] == [None] * 3
+    assert [topic.publishing.adaptive_limit for topic in topics] == [None] * 3
 
 
 class BrokenLawError(Exception):
@@ -300,7 +310,7 @@ async def test_d14_and_d18_a_failing_controller_goes_on_and_leaves_no_limit(worl
     publisher, reader = await overloaded(world, drain_per_s=1)
     await set_quota(world, 3_000_000)
     topic, throttle = await live(world), controller(world)
-    while topic.adaptive_limit is None:
+    while topic.publishing.adaptive_limit is None:
         await asyncio.sleep(0.1)
     evaluate = TopicControl.evaluate
     last_ms = throttle.status.last_evaluation_ms
@@ -315,9 +325,9 @@ async def test_d14_and_d18_a_failing_controller_goes_on_and_leaves_no_limit(worl
         await asyncio.sleep(10)
         assert throttle.status.failures >= 9
         assert throttle.status.last_evaluation_ms - last_ms <= 1_100
-        assert topic.adaptive_limit is not None
+        assert topic.publishing.adaptive_limit is not None
         await asyncio.sleep(25)
-        assert topic.adaptive_limit is None
+        assert topic.publishing.adaptive_limit is None
         assert throttle.active_count == 0
     assert TopicControl.evaluate is evaluate
     await asyncio.sleep(2)
@@ -394,11 +404,13 @@ async def test_d10_memory_pressure_slows_who_takes_the_memory(world: World) -> N
     await asyncio.sleep(20)
     throttle = controller(world)
     assert throttle.status.memory_pressure == 1.0
-    limited = {t.name.local for t in world.broker.engine.topics.values() if t.adaptive_limit}
+    limited = {
+        t.name.local for t in world.broker.engine.topics.values() if t.publishing.adaptive_limit
+    }
     assert limited == {"orders-large"}
     MEMORY.used = 100
     await asyncio.sleep(30)
-    assert not [t for t in world.broker.engine.topics.values() if t.adaptive_limit]
+    assert not [t for t in world.broker.engine.topics.values() if t.publishing.adaptive_limit]
     small.stop()
     large.stop()
 
@@ -413,7 +425,7 @@ async def test_d11_a_quota_that_evicts_slows_nobody(world: World) -> None:
     topic = await live(world)
     assert topic.quota is not None
     assert topic.quota.evictions(topic.quota.quotas.size.type)[0] > 0  # type: ignore[union-attr]
-    assert topic.adaptive_limit is None
+    assert topic.publishing.adaptive_limit is None
     reader.stop()
 
 
@@ -426,7 +438,7 @@ async def test_d12_acknowledgements_on_the_producers_connection_go_on(world: Wor
     await asyncio.sleep(0.1)
     publisher = Publisher(world, client, TOPIC, 400)
     topic = await live(world)
-    while topic.adaptive_limit is None:
+    while topic.publishing.adaptive_limit is None:
         await asyncio.sleep(0.1)
     before = publisher.received
     await asyncio.sleep(30)
@@ -449,7 +461,7 @@ async def test_a_producer_that_is_closed_for_what_it_parked_was_not_closed_by_th
         await asyncio.sleep(0.1)
     while topic.producers:
         await asyncio.sleep(0.1)
-    assert topic.adaptive_limit is not None
+    assert topic.publishing.adaptive_limit is not None
     assert topic.quota is not None
     assert topic.quota.over is None
     assert topic.quota.stops is None
@@ -461,14 +473,14 @@ async def test_d17_who_waits_does_not_wait_out_a_limit_that_has_ended(world: Wor
     """At the end of the ramp, too, everybody goes on in the same moment."""
     publisher, _ = await overloaded(world, drain_per_s=1)
     topic = await set_quota(world, 3_000_000)
-    while topic.adaptive_limit is None or publisher.unanswered < 900:
+    while topic.publishing.adaptive_limit is None or publisher.unanswered < 900:
         await asyncio.sleep(0.1)
     await set_quota(world, -1)
-    while topic.adaptive_limit is not None:
-        assert topic.parking
+    while topic.publishing.adaptive_limit is not None:
+        assert topic.publishing.parking
         await asyncio.sleep(0.01)
     await asyncio.sleep(0.1)
-    assert not topic.parking
+    assert not topic.publishing.parking
     assert controller(world).decisions(topic)[-1].decision.rule is Rule.CLEAR
 
 
@@ -476,7 +488,7 @@ async def test_d17_who_waits_does_not_wait_out_a_limit_that_has_ended(world: Wor
 async def test_an_unloaded_topic_is_forgotten(world: World) -> None:
     await overloaded(world, drain_per_s=1)
     topic, throttle = await live(world), controller(world)
-    while topic.adaptive_limit is None:
+    while topic.publishing.adaptive_limit is None:
         await asyncio.sleep(0.1)
     world.broker.begin_turn()
     topic.fence()
@@ -491,7 +503,7 @@ async def test_what_was_decided_about_a_topic_that_is_gone_is_forgotten(world: W
     """Also where no cycle looks at it any more: its limit ended before."""
     publisher, reader = await overloaded(world)
     topic, throttle = await live(world), controller(world)
-    while topic.adaptive_limit is None:
+    while topic.publishing.adaptive_limit is None:
         await asyncio.sleep(0.1)
     publisher.per_s, reader.per_s = 50, 2_000
     await asyncio.sleep(30)
@@ -514,7 +526,7 @@ async def test_to_release_an_unloaded_topic_changes_nothing_on_the_one_that_was_
     await limit_topic(world, 350)
     publisher, reader = await overloaded(world, drain_per_s=1)
     topic, throttle = await live(world), controller(world)
-    while topic.adaptive_limit is None:
+    while topic.publishing.adaptive_limit is None:
         await asyncio.sleep(0.1)
     await change_setting(world, f"{PREFIX}IntervalMs", "60000")
     publisher.stop()
@@ -524,8 +536,8 @@ async def test_to_release_an_unloaded_topic_changes_nothing_on_the_one_that_was_
     assert again is not topic
     await limit_topic(world, 1_000)
     throttle.stop()
-    assert again.publish_gate is not None
-    assert [budget.limit for budget in again.publish_gate.budgets] == [1_000]
+    assert again.publishing.gate is not None
+    assert [budget.limit for budget in again.publishing.gate.budgets] == [1_000]
 
 
 @played(settings=ON)
@@ -570,9 +582,9 @@ def test_one_topic_that_always_fails_neither_floods_the_log_nor_toggles_the_othe
         Publisher(world, await world.connect(), f"{TOPIC}-bad", 100)
         await set_quota(world, 20_000_000)
         topic = await live(world)
-        while topic.adaptive_limit is None:
+        while topic.publishing.adaptive_limit is None:
             await asyncio.sleep(0.1)
-        control = (await live(world, f"{TOPIC}-bad")).control
+        control = (await live(world, f"{TOPIC}-bad")).publishing.control
         assert control is not None
         bad.append(control)
         await asyncio.sleep(45)

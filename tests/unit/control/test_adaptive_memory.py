@@ -52,8 +52,8 @@ async def test_all_who_publish_are_slowed_and_let_go_without_effect(world: World
     await asyncio.sleep(10)
     for name in TOPICS:
         topic = await live(world, name)
-        assert topic.adaptive_limit is not None
-        assert topic.adaptive_limit.messages == 2  # the floor: a tenth
+        assert topic.publishing.adaptive_limit is not None
+        assert topic.publishing.adaptive_limit.messages == 2  # the floor: a tenth
         state = adaptive_state(world.broker.adaptive, [topic])
         assert state is not None
         assert "no topic is seen to use it up" in state.sentence

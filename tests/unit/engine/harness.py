@@ -13,8 +13,8 @@ from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.eviction import Eviction
-from headgate.engine.ports import UnboundedPort
-from headgate.engine.producer import Producer
+from headgate.engine.ports import EntryLog
+from headgate.engine.producer import Producer, UnboundedPort
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
@@ -158,8 +158,7 @@ class FakeEffects:
         self.evictions: list[Eviction] = []
         self.now_ms = START_MS
 
-    def append(self, topic: Topic, message_count: int, body: bytes) -> int:
-        log = topic.log
+    def append(self, log: EntryLog, message_count: int, log_ms: int, body: bytes) -> int:
         assert isinstance(log, FakeLog)
         log.bodies.append(body)
         log.counts.append(message_count)
@@ -227,13 +226,13 @@ class Rig:
     def send(self, count: int = 1, *, messages: int = 1, body: bytes = b"body") -> None:
         """Send entries; those that were admitted are staged."""
         for _ in range(count):
-            self.topic.publish(self.producer, self._sequence, 0, messages, body)
+            self.topic.publishing.publish(self.producer, self._sequence, 0, messages, body)
             self._sequence += 1
 
     def commit(self) -> None:
         """What is staged is durable."""
         self.log.end = self.log.staged_end
-        self.topic.durable(0)
+        self.topic.publishing.entries_durable(0)
         self.flush()
 
     def subscribe(self, name: str = "s", *, at: int = 0, durable: bool = True) -> Subscription:

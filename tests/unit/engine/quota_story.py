@@ -15,7 +15,7 @@ from headgate.base.units import NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.errors import ProducersHeldError, ProducersRefusedError
 from headgate.engine.producer import Producer
-from headgate.engine.quota_keeper import BUCKET_MS
+from headgate.engine.quota_scheduler import BUCKET_MS
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic_quota import TopicQuota
 from headgate.engine.types import SubscriptionType
@@ -116,21 +116,21 @@ class Story:
             body.session, body.sequence = producer.producer_id, self.sent[producer.producer_id]
             self.sent[producer.producer_id] += 1
             if not producer.port.has_room:
-                self.rig.topic.park(producer, body.sequence, 0, 1, body)
-            elif not self.rig.topic.publish(producer, body.sequence, 0, 1, body):
+                self.rig.topic.publishing.park(producer, body.sequence, 0, 1, body)
+            elif not self.rig.topic.publishing.publish(producer, body.sequence, 0, 1, body):
                 self.reached["parked" if producer.parked else "forgotten"] += 1
             if producer.parked_at is not None:
                 self.reached[f"waits at {producer.parked_at.name.lower()}"] += 1
 
     def do_commit(self, _: int, __: int) -> None:
         self.rig.log.end = self.rig.log.staged_end
-        self.rig.topic.durable(0)
+        self.rig.topic.publishing.entries_durable(0)
         self.rig.engine.admission.answered()
 
     def do_commit_some(self, which: int, _: int) -> None:
         log = self.rig.log
         log.end = min(log.staged_end, log.end + which)
-        self.rig.topic.durable(0)
+        self.rig.topic.publishing.entries_durable(0)
         self.rig.engine.admission.answered()
 
     def do_fail(self, _: int, __: int) -> None:
@@ -138,7 +138,7 @@ class Story:
         for column in (log.bodies, log.counts, log.times):
             del column[log.end :]
         del self._taken[log.end :]
-        self.rig.topic.fail_pending(StorageError("disk full", retryable=True))
+        self.rig.topic.publishing.fail_pending(StorageError("disk full", retryable=True))
         self.rig.engine.admission.answered()
 
     def do_ack(self, which: int, amount: int) -> None:
@@ -209,7 +209,7 @@ class Story:
             self.rig.publish_limit = limit
             self.rig.engine.publish_limit_of_topic(topic)
         elif which % 3 == 1:
-            topic.adaptive_limit = limit
+            topic.publishing.adaptive_limit = limit
             admission.put_in_force(topic)
         else:
             admission.set_broker_limit(limit)
@@ -218,7 +218,10 @@ class Story:
     def _limits_now(self) -> list[float]:
         """What the topic's and the broker's limits allow a second now, in messages and in bytes."""
         topic = self.rig.topic
-        levels = ((topic.publish_limit, topic.adaptive_limit), (self.rig.engine.admission.limit,))
+        levels = (
+            (topic.publishing.limit, topic.publishing.adaptive_limit),
+            (self.rig.engine.admission.limit,),
+        )
         return [
             min((x for limit in limits if limit and (x := limit.amount(dimension))), default=NONE)
             for limits in levels
@@ -260,10 +263,10 @@ class Story:
         self._check_rest()
 
     def do_look(self, _: int, __: int) -> None:
-        keeper = self.rig.engine.quotas
-        keeper.look(keeper.look_round())
-        keeper.verify(self.rig.topic)
-        assert keeper.defects_count == 0
+        scheduler = self.rig.engine.quotas
+        scheduler.sample(scheduler.sample_count())
+        scheduler.verify(self.rig.topic)
+        assert scheduler.defects_count == 0
 
     # -- what must hold --------------------------------------------------------------------
 
@@ -305,8 +308,8 @@ class Story:
         backlog = self.largest()
         if not size.policy.stops_producers:
             return backlog < size.limit or backlog == 0
-        parking = self.rig.topic.parking
-        parked = parking.quota_ring[0].parked if parking and parking.quota_ring else None
+        parking = self.rig.topic.publishing.parking
+        parked = parking.quota_queue[0].parked if parking and parking.quota_queue else None
         return size_released(backlog, size.limit, len(parked[0].body) if parked else 0)
 
     @property
@@ -314,7 +317,7 @@ class Story:
         quota = self.rig.topic.quota
         return NO_QUOTAS if quota is None else quota.quotas
 
-    def _append(self, topic: Any, message_count: int, body: bytes) -> int:
+    def _append(self, log: Any, message_count: int, log_ms: int, body: bytes) -> int:
         """Rule 4.2: what is staged was below the limit the instant before."""
         size, time = self._in_force
         if size is not None:
@@ -323,9 +326,10 @@ class Story:
             self.reached["staged below a size limit"] += 1
         if time is not None and time.policy.stops_producers:
             assert self.age_ms() < time.limit + BUCKET_MS
+        topic = self.rig.engine.by_number[log.number]
         assert topic.quota is None or topic.quota.over is None
         self._check_limits(len(body))
-        return self._stage(topic, message_count, body)
+        return self._stage(log, message_count, log_ms, body)
 
     def _check_limits(self, size: int) -> None:
         """Rule 3.2: of the second before there is less than the largest limit that held in it. What
@@ -344,11 +348,13 @@ class Story:
 
     def _check_figures(self) -> None:
         """What holds between any two events."""
-        topic, keeper = self.rig.topic, self.rig.engine.quotas
+        topic, scheduler = self.rig.topic, self.rig.engine.quotas
         parked = {p: list(p.parked or ()) for p in self.producers.values()}
         sizes = {p: sum(len(s.body) for s in sends) for p, sends in parked.items()}
         assert self.rig.engine.parked.bytes == sum(sizes.values())
-        assert (topic.parking.bytes if topic.parking else 0) == sum(sizes.values())
+        assert (topic.publishing.parking.bytes if topic.publishing.parking else 0) == sum(
+            sizes.values()
+        )
         for port in self.ports:
             assert port.parked_bytes == sum(sizes[p] for p in sizes if p.port is port)
         stored: dict[int, list[int]] = {number: [] for number in self.producers}
@@ -370,7 +376,7 @@ class Story:
             evictions = [topic.quota.evictions(kind) for kind in QuotaType]
             for before, now in zip(self._evictions, evictions, strict=True):
                 assert all(b <= n for b, n in zip(before, now, strict=True))
-            assert evictions == keeper.evicted
+            assert evictions == scheduler.evicted
             self._evictions = evictions
 
     def _check_rest(self) -> None:
@@ -383,14 +389,14 @@ class Story:
             assert (producer.parked_at is not None) == bool(producer.parked)
         if quota is None:
             return
-        assert quota.is_right()
+        assert quota.is_consistent()
         assert quota.backlog_bytes() == self.largest()
         assert quota.age_ms() == self.age_ms()
         size, time = quota.quotas
         is_free = (size is None or self._has_room(size)) and not self._stopping()
         if is_free:
             assert quota.over is None
-            assert not (topic.parking and topic.parking.quota_ring)
+            assert not (topic.publishing.parking and topic.publishing.parking.quota_queue)
         if quota.over is not None:
             self.reached[f"over by {quota.over.type.label}, {quota.over.policy.value}"] += 1
             if quota.over.policy is QuotaPolicy.EXCEPTION:
@@ -398,7 +404,7 @@ class Story:
         if time is not None and not time.policy.stops_producers:
             assert self.age_ms() < time.limit + BUCKET_MS
         if size is not None and not size.policy.stops_producers and self.largest() >= size.limit:
-            assert self.largest() == self.staged_bytes() or topic.pending_count
+            assert self.largest() == self.staged_bytes() or topic.publishing.pending_count
 
 
 def limit_of(which: int, amount: int) -> RateLimit | None:

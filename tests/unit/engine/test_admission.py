@@ -11,6 +11,7 @@ from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import RateLimit
@@ -43,11 +44,11 @@ class Sent:
         self._rig = rig
         effects.append = self._staged  # type: ignore[method-assign]
 
-    def _staged(self, topic: Topic, message_count: int, body: bytes) -> int:
+    def _staged(self, log: EntryLog, message_count: int, log_ms: int, body: bytes) -> int:
         self.at_ns.append(self._rig.engine.now_ns)
         self.names.append(body.decode().split("/")[0])
         self.amounts.append(message_count)
-        return self._append(topic, message_count, body)
+        return self._append(log, message_count, log_ms, body)
 
     def most_in_a_second(self) -> int:
         """The most messages in any sliding second."""
@@ -71,7 +72,9 @@ def other_producer(rig: Rig, number: int, port: FakePort | None = None) -> Produ
 
 def publish(topic: Topic, producer: Producer, count: int, *, batch: int = 1) -> None:
     for sequence in range(count):
-        topic.publish(producer, sequence, 0, batch, f"{producer.name}/{sequence}".encode())
+        topic.publishing.publish(
+            producer, sequence, 0, batch, f"{producer.name}/{sequence}".encode()
+        )
 
 
 @pytest.mark.parametrize("batch", [1, 7])
@@ -143,7 +146,7 @@ def test_topics_share_the_brokers_limit() -> None:
     rig.advance(5_000)
     assert rig.log.staged_end + log.staged_end <= 601
     assert abs(rig.log.staged_end - 100 - log.staged_end) <= 4
-    parking = rig.topic.parking
+    parking = rig.topic.publishing.parking
     assert parking is not None
     assert parking.waiting(ParkCause.BROKER_RATE).producers == 1
 
@@ -153,14 +156,14 @@ def test_the_cause_is_the_limit_that_releases_last() -> None:
     rig = QuotaRig()
     rig.subscribe()
     limited(rig, messages(10))
-    rig.topic.adaptive_limit = messages(5)
+    rig.topic.publishing.adaptive_limit = messages(5)
     rig.engine.admission.put_in_force(rig.topic)
     rig.send(10, body=TEN)
-    parking = rig.topic.parking
+    parking = rig.topic.publishing.parking
     assert parking is not None
     assert rig.log.staged_end == 5
     assert parking.waiting(ParkCause.ADAPTIVE) == (1, 5, 50)
-    rig.topic.adaptive_limit = messages(20)
+    rig.topic.publishing.adaptive_limit = messages(20)
     rig.engine.admission.put_in_force(rig.topic)
     rig.advance(900)
     assert rig.log.staged_end == 10
@@ -188,7 +191,7 @@ def test_a_raise_or_a_removal_releases_at_once(raised: RateLimit | None) -> None
     limited(rig, raised)
     rig.advance(100)
     assert rig.log.staged_end == 501
-    assert not rig.topic.parking
+    assert not rig.topic.publishing.parking
     assert rig.port.parked_bytes == rig.engine.parked.bytes == 0
 
 
@@ -218,7 +221,7 @@ def test_what_is_parked_goes_with_its_producer() -> None:
     assert rig.engine.parked.bytes == other.parked_bytes > 0
     rig.advance(3_000)
     assert rig.log.staged_end == 5
-    assert not rig.topic.parking
+    assert not rig.topic.publishing.parking
     assert rig.engine.admission.gate.demand == 0
 
 
@@ -229,7 +232,7 @@ def test_what_was_not_stored_is_not_charged() -> None:
     rig.send(10)
     rig.log.bodies.clear()
     rig.log.counts.clear()
-    rig.topic.fail_pending(StorageError("lost", retryable=True))
+    rig.topic.publishing.fail_pending(StorageError("lost", retryable=True))
     assert len(rig.port.failures) == 10
     rig.send(10)
     assert rig.log.staged_end == 10
@@ -288,16 +291,16 @@ def test_beyond_its_unanswered_sends_a_connections_producers_take_turns() -> Non
     def send(producer: Producer, sequence: int) -> None:
         body = f"{producer.name}/{sequence}".encode()
         if port.has_room:
-            port.pending += rig.topic.publish(producer, sequence, 0, 1, body)
+            port.pending += rig.topic.publishing.publish(producer, sequence, 0, 1, body)
         else:
-            rig.topic.park(producer, sequence, 0, 1, body)
+            rig.topic.publishing.park(producer, sequence, 0, 1, body)
 
     for sequence in range(6):
         send(one, sequence)
     for sequence in range(3):
         send(two, sequence)
     assert sent.names == ["p2"] * 4
-    parking = rig.topic.parking
+    parking = rig.topic.publishing.parking
     assert parking is not None
     assert parking.waiting(ParkCause.PENDING_LIMIT).messages == 5
     rig.send(1, body=b"free/0")
@@ -313,13 +316,13 @@ def test_a_topic_without_limits_asks_nothing() -> None:
     """Disabled costs nothing: the append is one comparison."""
     rig = Rig()
     rig.send(3)
-    assert rig.topic.publish_gate is None
+    assert rig.topic.publishing.gate is None
     assert rig.producer.gate is None
-    assert rig.topic.staged_bytes < rig.topic.admit_below
+    assert rig.topic.publishing.staged_bytes < rig.topic.publishing.admit_below
     limited(rig, messages(5))
     limited(rig, None)
     rig.send(3)
-    assert rig.topic.staged_bytes < rig.topic.admit_below
+    assert rig.topic.publishing.staged_bytes < rig.topic.publishing.admit_below
 
 
 def test_the_brokers_own_topics_have_no_limits() -> None:
@@ -385,11 +388,11 @@ def test_who_waits_goes_at_once_when_what_was_charged_before_is_lost() -> None:
     rig.log.bodies.clear()
     rig.log.counts.clear()
     pending_before = rig.effects.work_count
-    rig.topic.fail_pending(StorageError("lost", retryable=True))
+    rig.topic.publishing.fail_pending(StorageError("lost", retryable=True))
     assert rig.effects.work_count > pending_before
     rig.advance(600)  # paced
     assert rig.log.staged_end == 5
-    assert not rig.topic.parking
+    assert not rig.topic.publishing.parking
 
 
 @pytest.mark.parametrize("level", ["topic", "broker"])
@@ -436,7 +439,9 @@ def test_the_cause_of_a_wait_is_the_limit_that_released_last() -> None:
     told = []
     for _ in range(50):
         rig.advance(200)
-        parkings = [topic.parking for topic in topics if topic.parking is not None]
+        parkings = [
+            topic.publishing.parking for topic in topics if topic.publishing.parking is not None
+        ]
         told.append(
             [
                 sum(parking.parked_ns(cause, rig.engine.now_ns) for parking in parkings)

@@ -10,8 +10,8 @@ from headgate.base.units import NS_PER_S
 from headgate.engine.disk_full_hold import held_since_ns
 from headgate.engine.errors import DiskFullError
 from headgate.engine.parked_send import ParkedAt
+from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
-from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import RateLimit
 from tests.unit.engine.harness import FakePort, Rig
 
@@ -24,10 +24,10 @@ class FullRig(Rig):
         self.is_full = False
         append = self.effects.append
 
-        def refusing(topic: Topic, message_count: int, body: bytes) -> int:
+        def refusing(log: EntryLog, message_count: int, log_ms: int, body: bytes) -> int:
             if self.is_full:
                 raise NoRoomError("no room")
-            return append(topic, message_count, body)
+            return append(log, message_count, log_ms, body)
 
         self.effects.append = refusing  # type: ignore[method-assign]
 
@@ -45,7 +45,7 @@ class FullRig(Rig):
         self.fill()
         del self.log.bodies[self.log.end :], self.log.counts[self.log.end :]
         del self.log.times[self.log.end :]
-        self.topic.park_pending()
+        self.topic.publishing.park_pending()
         self.flush()
 
     def second(self, name: str = "q") -> tuple[Producer, FakePort]:
@@ -55,7 +55,7 @@ class FullRig(Rig):
         return producer, port
 
     def waiting(self) -> int:
-        parking = self.topic.parking
+        parking = self.topic.publishing.parking
         return 0 if parking is None else parking.waiting(ParkCause.DISK_FULL).messages
 
 
@@ -74,7 +74,7 @@ def test_sends_wait_for_room_and_then_go_in_order_once() -> None:
     rig.commit()
     assert [sequence for sequence, _ in rig.port.receipts] == [0, 1, 2, 3, 4]
     assert rig.port.staged_count == 3
-    assert not rig.topic.parking
+    assert not rig.topic.publishing.parking
     assert (rig.port.failures, rig.port.refusals) == ([], [])
     assert held_since_ns(rig.producer) is None
 
@@ -90,7 +90,7 @@ def test_what_was_in_the_commit_waits_before_what_came_after_it() -> None:
     assert (rig.waiting(), rig.producer.pending_count) == (4, 0)
     assert rig.port.unstaged_count == 2
     assert (rig.producer.messages_published, rig.producer.bytes_published) == (1, 4)
-    assert rig.topic.staged_bytes == 4
+    assert rig.topic.publishing.staged_bytes == 4
     rig.make_room()
     rig.commit()
     assert rig.log.bodies[1:] == [b"in it", b"in it", b"after", b"after"]
@@ -111,11 +111,11 @@ def test_a_bad_moment_changes_nothing_but_the_time() -> None:
     rig = FullRig()
     rig.send(3)
     del rig.log.bodies[:], rig.log.counts[:], rig.log.times[:]
-    rig.topic.restage_pending()
+    rig.topic.publishing.restage_pending()
     assert rig.producer.pending_count == 3
     rig.commit()
     assert [sequence for sequence, _ in rig.port.receipts] == [0, 1, 2]
-    assert rig.topic.parking is None
+    assert rig.topic.publishing.parking is None
 
 
 def test_limits_are_charged_when_it_is_stored() -> None:
@@ -129,8 +129,8 @@ def test_limits_are_charged_when_it_is_stored() -> None:
     assert rig.producer.pending_count == 4
     rig.send(20)
     assert rig.producer.pending_count == 10
-    assert rig.topic.parking is not None
-    assert rig.topic.parking.waiting(ParkCause.TOPIC_RATE).messages == 14
+    assert rig.topic.publishing.parking is not None
+    assert rig.topic.publishing.parking.waiting(ParkCause.TOPIC_RATE).messages == 14
 
 
 def test_who_waits_for_a_limit_waits_for_the_disk_when_its_turn_comes() -> None:
@@ -153,7 +153,7 @@ def test_producers_take_turns() -> None:
     rig.fill()
     rig.send(3, body=b"p")
     for sequence in range(3):
-        rig.topic.publish(other, sequence, 0, 1, b"q")
+        rig.topic.publishing.publish(other, sequence, 0, 1, b"q")
     rig.make_room()
     assert rig.log.bodies == [b"p", b"q", b"p", b"q", b"p", b"q"]
 
@@ -165,12 +165,12 @@ def test_full_again_half_way_keeps_the_rest_in_order() -> None:
     appended = rig.effects.append
     count = 0
 
-    def two_more(topic: Topic, message_count: int, body: bytes) -> int:
+    def two_more(log: EntryLog, message_count: int, log_ms: int, body: bytes) -> int:
         nonlocal count
         count += 1
         if count > 2:
             rig.is_full = True
-        return appended(topic, message_count, body)
+        return appended(log, message_count, log_ms, body)
 
     rig.effects.append = two_more  # type: ignore[method-assign]
     rig.make_room()
@@ -186,7 +186,7 @@ def test_beyond_the_bounds_a_producer_is_closed_and_its_connection_gets_no_other
     rig.engine.limits.parked_bytes_per_connection_max = 100
     other, other_port = rig.second()
     rig.fill()
-    rig.topic.publish(other, 0, 0, 1, b"small")
+    rig.topic.publishing.publish(other, 0, 0, 1, b"small")
     rig.engine.disk_hold.check_newcomer(rig.port)
     rig.send(3, body=b"x" * 40)
     assert (rig.port.closed, rig.port.is_paused, other_port.closed) == ([1], False, [])
@@ -214,7 +214,7 @@ def test_who_waits_too_long_is_closed_and_may_come_back() -> None:
     rig.fill()
     rig.send()
     rig.advance(10_000)
-    rig.topic.publish(other, 0, 0, 1, b"later")
+    rig.topic.publishing.publish(other, 0, 0, 1, b"later")
     rig.advance(9_000)
     assert not rig.port.closed
     rig.advance(2_000)
@@ -263,7 +263,7 @@ def test_a_closed_producer_leaves_nothing_behind() -> None:
 def test_a_producer_that_is_ending_is_closed() -> None:
     rig = FullRig()
     rig.send(2)
-    rig.topic.end_producer(rig.producer)
+    rig.topic.publishing.end_producer(rig.producer)
     assert not rig.port.closed
     rig.lose()
     assert rig.port.closed == [1]
@@ -276,7 +276,7 @@ def test_topics_of_the_system_do_not_wait() -> None:
     rig.fill()
     with pytest.raises(NoRoomError):
         rig.send()
-    assert rig.topic.parking is None
+    assert rig.topic.publishing.parking is None
 
 
 def test_a_failed_disk_is_told() -> None:
@@ -284,7 +284,7 @@ def test_a_failed_disk_is_told() -> None:
     rig.fill()
     rig.send()
 
-    def broken(topic: Topic, message_count: int, body: bytes) -> int:
+    def broken(log: EntryLog, message_count: int, log_ms: int, body: bytes) -> int:
         raise StorageError("failed", retryable=False)
 
     rig.effects.append = broken  # type: ignore[method-assign]

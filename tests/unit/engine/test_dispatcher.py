@@ -7,7 +7,7 @@ import pytest
 from headgate.base.positions import Position
 from headgate.base.units import NS_PER_S
 from headgate.engine.consumer import Consumer
-from headgate.engine.engine import EngineLimits
+from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.types import SubscriptionType
 from headgate.flow.account.account import LABELS, Cell, State
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit

@@ -35,27 +35,27 @@ def standing(
 )
 def test_entries_go_until_enough_is_gone(excess: int, kept: int) -> None:
     _, subscription = standing([10, 20, 30, 40])
-    assert first_kept(subscription, excess) == kept
+    assert first_kept(subscription.topic.log, subscription.acks, excess) == kept
 
 
 def test_what_is_acknowledged_counts_nothing() -> None:
     """The holes of a shared subscription are passed, not charged."""
     _, subscription = standing([10, 20, 30, 40, 50], acked=(1, 3))
-    assert first_kept(subscription, 10) == 1
-    assert first_kept(subscription, 11) == 3
-    assert first_kept(subscription, 41) == 5
-    assert first_kept(subscription, 91) == 5
+    assert first_kept(subscription.topic.log, subscription.acks, 10) == 1
+    assert first_kept(subscription.topic.log, subscription.acks, 11) == 3
+    assert first_kept(subscription.topic.log, subscription.acks, 41) == 5
+    assert first_kept(subscription.topic.log, subscription.acks, 91) == 5
 
 
 def test_what_the_topic_gave_up_counts_nothing() -> None:
     _, subscription = standing([10, 20, 30, 40], first=2)
-    assert first_kept(subscription, 1) == 3
-    assert first_kept(subscription, 31) == 4
+    assert first_kept(subscription.topic.log, subscription.acks, 1) == 3
+    assert first_kept(subscription.topic.log, subscription.acks, 31) == 4
 
 
 def test_who_owes_nothing_stays() -> None:
     _, subscription = standing([10, 20], at=2)
-    assert first_kept(subscription, 5) == 2
+    assert first_kept(subscription.topic.log, subscription.acks, 5) == 2
     assert subscription.evict_to(2, QUOTA) == (0, 0)
 
 
@@ -85,7 +85,7 @@ def test_just_enough_goes(
     backlog = sum(sizes[o] for o in owed)
     assert subscription.backlog_bytes == backlog
     assume(backlog > target)
-    kept = first_kept(subscription, backlog - target)
+    kept = first_kept(subscription.topic.log, subscription.acks, backlog - target)
     gone = [o for o in owed if o < kept]
     assert gone
     assert sum(sizes[o] for o in owed if o >= kept) <= target

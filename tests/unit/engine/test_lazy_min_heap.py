@@ -1,102 +1,92 @@
-"""The subscription that has done least, against a look at all of them (rule 4.1)."""
+"""The item with the least figure, compared with a look at all items (rule 4.1)."""
 
 from __future__ import annotations
-
-from typing import cast
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.engine.lazy_min_heap import DEAD_MAX, LazyMinHeap
-from headgate.engine.subscription import Subscription
+from headgate.engine.lazy_min_heap import STALE_ENTRIES_MAX, LazyMinHeap
 
 
-class Fake:
-    """As much of a subscription as is looked at."""
+class Item:
+    """Something with a figure that counts how often it is read."""
 
-    def __init__(self, figure: int, *, is_durable: bool = True) -> None:
+    def __init__(self, figure: int) -> None:
         self.figure = figure
-        self.is_durable = is_durable
-        self.removed = False
         self.looks_count = 0
 
 
-def figure_of(subscription: Subscription) -> int:
-    fake = cast(Fake, subscription)
-    fake.looks_count += 1
-    return fake.figure
+def figure_of(item: Item) -> int:
+    item.looks_count += 1
+    return item.figure
 
 
-def least_of(fakes: list[Fake]) -> LazyMinHeap:
-    return LazyMinHeap(figure_of, cast("list[Subscription]", fakes))
+def heap_of(items: list[Item]) -> LazyMinHeap[Item]:
+    return LazyMinHeap(figure_of, items)
 
 
-def top_figure(least: LazyMinHeap) -> int | None:
-    top = least.top()
-    return None if top is None else cast(Fake, top).figure
+def top_figure(heap: LazyMinHeap[Item]) -> int | None:
+    top = heap.top()
+    return None if top is None else top.figure
 
 
-def tell(least: LazyMinHeap, fake: Fake) -> None:
-    least.changed(cast(Subscription, fake))
+def test_without_items_there_is_none() -> None:
+    heap = heap_of([])
+    assert heap.top() is None
+    only = Item(7)
+    heap.changed(only)
+    assert top_figure(heap) == 7
+    heap.discard(only)
+    assert heap.top() is None
 
 
-def test_without_subscriptions_there_is_none() -> None:
-    least = least_of([])
-    assert least.top() is None
-    only = Fake(7)
-    tell(least, only)
-    assert top_figure(least) == 7
-    only.removed = True
-    tell(least, only)
-    assert least.top() is None
+def test_growth_needs_no_call() -> None:
+    items = [Item(number) for number in range(5)]
+    heap = heap_of(items)
+    assert heap.top() is items[0]
+    items[0].figure = 10
+    items[1].figure = 4
+    assert heap.top() is items[2]
 
 
-def test_growth_need_not_be_told() -> None:
-    fakes = [Fake(number) for number in range(5)]
-    least = least_of(fakes)
-    assert least.top() is cast(object, fakes[0])
-    fakes[0].figure = 10
-    fakes[1].figure = 4
-    assert least.top() is cast(object, fakes[2])
+def test_a_figure_that_fell_is_changed() -> None:
+    items = [Item(10), Item(20)]
+    heap = heap_of(items)
+    assert top_figure(heap) == 10
+    items[1].figure = 3
+    heap.changed(items[1])
+    assert heap.top() is items[1]
 
 
-def test_a_fall_is_told() -> None:
-    fakes = [Fake(10), Fake(20)]
-    least = least_of(fakes)
-    assert top_figure(least) == 10
-    fakes[1].figure = 3
-    tell(least, fakes[1])
-    assert least.top() is cast(object, fakes[1])
+def test_an_item_that_was_never_there_may_be_discarded() -> None:
+    heap = heap_of([Item(10)])
+    heap.discard(Item(1))
+    assert top_figure(heap) == 10
 
 
-def test_a_reader_is_never_among_them() -> None:
-    least = least_of([Fake(10)])
-    tell(least, Fake(1, is_durable=False))
-    assert top_figure(least) == 10
-
-
-def test_being_told_often_costs_no_room() -> None:
-    """Rule 4.1: a subscription that is rewound all the time leaves no trail."""
-    fakes = [Fake(number) for number in range(10)]
-    least = least_of(fakes)
+def test_frequent_changes_take_no_more_room() -> None:
+    """Rule 4.1: an item that changes all the time leaves no stale entries."""
+    items = [Item(number) for number in range(10)]
+    heap = heap_of(items)
     for number in range(10_000):
-        fakes[number % 10].figure = number % 7
-        tell(least, fakes[number % 10])
-        assert len(least._heap) <= 2 * len(fakes) + DEAD_MAX
-    assert top_figure(least) == min(fake.figure for fake in fakes)
+        items[number % 10].figure = number % 7
+        heap.changed(items[number % 10])
+        assert len(heap._heap) <= 2 * len(items) + STALE_ENTRIES_MAX
+    assert top_figure(heap) == min(item.figure for item in items)
 
 
 def test_finding_the_least_looks_at_few() -> None:
-    """Rule 4.1: with a thousand subscriptions, one acknowledgement costs a look or two."""
-    fakes = [Fake(0) for _ in range(1_000)]
-    least = least_of(fakes)
-    for fake in fakes:
-        fake.looks_count = 0
+    """Rule 4.1: with a thousand items, growth costs a look or two."""
+    items = [Item(0) for _ in range(1_000)]
+    heap = heap_of(items)
+    for item in items:
+        item.looks_count = 0
     for number in range(1_000):
-        top = cast(Fake, least.top())
+        top = heap.top()
+        assert top is not None
         top.figure += 1_000 + number
-        least.top()
-    assert sum(fake.looks_count for fake in fakes) <= 4 * 1_000
+        heap.top()
+    assert sum(item.looks_count for item in items) <= 4 * 1_000
 
 
 acts = st.lists(
@@ -113,24 +103,23 @@ acts = st.lists(
 def test_the_top_is_the_least_whatever_happened(
     figures: list[int], story: list[tuple[str, int, int]]
 ) -> None:
-    """Rule 4.1: growth that nobody tells, falls that are told, comers and goers."""
-    fakes = [Fake(figure) for figure in figures]
-    least = least_of(fakes)
+    """Rule 4.1: growth without a call, falls with one, new and discarded items."""
+    items = [Item(figure) for figure in figures]
+    heap = heap_of(items)
     for act, which, amount in story:
         if act == "add":
-            fakes.append(Fake(amount))
-            tell(least, fakes[-1])
-        elif fakes:
-            fake = fakes[which % len(fakes)]
+            items.append(Item(amount))
+            heap.changed(items[-1])
+        elif items:
+            item = items[which % len(items)]
             if act == "grow":
-                fake.figure += amount
+                item.figure += amount
             elif act == "fall":
-                fake.figure = max(0, fake.figure - amount)
-                tell(least, fake)
+                item.figure = max(0, item.figure - amount)
+                heap.changed(item)
             elif act == "remove":
-                fakes.remove(fake)
-                fake.removed = True
-                tell(least, fake)
+                items.remove(item)
+                heap.discard(item)
         if act != "grow":
-            assert top_figure(least) == min((fake.figure for fake in fakes), default=None)
-    assert top_figure(least) == min((fake.figure for fake in fakes), default=None)
+            assert top_figure(heap) == min((item.figure for item in items), default=None)
+    assert top_figure(heap) == min((item.figure for item in items), default=None)

@@ -8,7 +8,7 @@ import pytest
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
-from headgate.engine.engine import EngineLimits
+from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.parked_bounds import held_since_ns
 from headgate.engine.parked_send import ParkedAt, ParkedSend
 from headgate.engine.producer import Producer
@@ -50,7 +50,7 @@ def producer_on(rig: Rig, port: FakePort, number: int = 2) -> Producer:
 
 def send(rig: Rig, producer: Producer, count: int) -> None:
     for _ in range(count):
-        rig.topic.publish(producer, 0, 0, 1, TEN)
+        rig.topic.publishing.publish(producer, 0, 0, 1, TEN)
 
 
 def let_go(rig: Rig, count: int) -> None:
@@ -83,7 +83,7 @@ def test_a_bound_counts_what_small_sends_take_in_memory() -> None:
         before, _ = tracemalloc.get_traced_memory()
         for number in range(100):
             body = bytes(bytearray(number % 30))
-            rig.topic.publish(rig.producer, 1_000 + number, 0, 1, body)
+            rig.topic.publishing.publish(rig.producer, 1_000 + number, 0, 1, body)
             if rig.port.is_paused:
                 break
         after, _ = tracemalloc.get_traced_memory()
@@ -91,7 +91,7 @@ def test_a_bound_counts_what_small_sends_take_in_memory() -> None:
         tracemalloc.stop()
     assert rig.port.is_paused
     assert 0.7 * (after - before) < rig.port.parked_bytes < 1.3 * (after - before)
-    rig.topic.discard_parked(rig.producer)
+    rig.topic.publishing.discard_parked(rig.producer)
     assert rig.port.parked_bytes == rig.engine.parked.bytes == 0
 
 
@@ -184,7 +184,7 @@ def test_bounds_that_are_raised_let_paused_connections_go_on_at_once() -> None:
     rig.send(6, body=TEN)
     assert rig.port.is_paused
     rig.engine.limits.parked_bytes_per_connection_max = 120
-    rig.engine.parked.look()
+    rig.engine.parked.bounds_changed()
     assert not rig.port.is_paused
 
 
@@ -239,12 +239,12 @@ def test_the_adaptive_limit_pauses_only_who_acknowledges_nothing(port: FakePort)
     pressure, so that the producer that parks most is closed instead."""
     rig = held_rig(connection=50)
     limited(rig, None)
-    rig.topic.adaptive_limit = RateLimit(messages=1, bytes=None)
+    rig.topic.publishing.adaptive_limit = RateLimit(messages=1, bytes=None)
     rig.engine.admission.put_in_force(rig.topic)
     producer = producer_on(rig, port)
     send(rig, producer, 5)
-    assert rig.topic.parking is not None
-    assert rig.topic.parking.cause_of(producer) is ParkCause.ADAPTIVE
+    assert rig.topic.publishing.parking is not None
+    assert rig.topic.publishing.parking.cause_of(producer) is ParkCause.ADAPTIVE
     send(rig, producer, 1)
     assert (port.is_paused, port.closed) == ((False, [2]) if port.brings_acks else (True, []))
 
@@ -257,7 +257,7 @@ def test_a_paused_connection_whose_acknowledgements_the_adaptive_limit_needs_is_
     rig, port = held_rig(connection=50), AckingPort()
     send(rig, producer_on(rig, port), 6)
     assert port.is_paused
-    rig.topic.adaptive_limit = RateLimit(messages=None, bytes=1)
+    rig.topic.publishing.adaptive_limit = RateLimit(messages=None, bytes=1)
     rig.engine.admission.put_in_force(rig.topic)
     let_go(rig, 3)
     rig.commit()
@@ -300,8 +300,8 @@ def test_what_moved_on_from_the_gate_to_the_quota_has_its_whole_time_there() -> 
     rig.publish_limit = RateLimit(messages=1, bytes=None)
     rig.set_quotas(size_quota(1))
     rig.advance(1_100)
-    assert rig.topic.parking is not None
-    assert rig.topic.parking.quota_ring
+    assert rig.topic.publishing.parking is not None
+    assert rig.topic.publishing.parking.quota_queue
     rig.advance(19_000)
     assert rig.port.closed == []
     rig.advance(1_000)
@@ -314,7 +314,7 @@ def test_who_is_closed_for_an_adaptive_limit_is_not_counted_as_closed_by_a_quota
     rig = held_rig(connection=50)
     rig.set_quotas(size_quota(1_000_000))
     limited(rig, None)
-    rig.topic.adaptive_limit = RateLimit(messages=1, bytes=None)
+    rig.topic.publishing.adaptive_limit = RateLimit(messages=1, bytes=None)
     rig.engine.admission.put_in_force(rig.topic)
     port = AckingPort()
     send(rig, producer_on(rig, port), 6)

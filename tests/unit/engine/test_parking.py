@@ -106,11 +106,11 @@ def test_turns_of_a_quota_and_of_a_connection() -> None:
     producers = [producer(number, port) for number in range(4)]
     for one in producers[:3]:
         parking.enter(one, ParkedAt.QUOTA, 0)
-    assert list(parking.quota_ring) == producers[:3]
+    assert list(parking.quota_queue) == producers[:3]
     parking.enter(producers[1], ParkedAt.GATE, 0)
     parking.enter(producers[0], ParkedAt.CONNECTION, 0)
     parking.enter(producers[3], ParkedAt.CONNECTION, 0)
-    assert list(parking.quota_ring) == [producers[2]]
+    assert list(parking.quota_queue) == [producers[2]]
     assert list(port.waiting) == [producers[0], producers[3]]
     parking.leave(producers[0], 0)
     parking.leave(producers[0], 0)
@@ -209,16 +209,16 @@ def test_what_a_wait_was_for_may_show_at_its_end_and_what_was_told_stays() -> No
     parking, one = Parking(), producer(1)
     parking.enter(one, ParkedAt.GATE, 0)
     parking.set_gate_cause(ParkCause.TOPIC_RATE, 100)
-    parking.retell_gate_cause(ParkCause.BROKER_RATE, 300)
+    parking.correct_gate_cause(ParkCause.BROKER_RATE, 300)
     assert parking.parked_ns(ParkCause.TOPIC_RATE, 300) == 100
     assert parking.parked_ns(ParkCause.BROKER_RATE, 300) == 200
     parking.set_gate_cause(ParkCause.TOPIC_RATE, 300)
     assert parking.parked_ns(ParkCause.TOPIC_RATE, 400) == 200
-    parking.retell_gate_cause(ParkCause.BROKER_RATE, 450)
+    parking.correct_gate_cause(ParkCause.BROKER_RATE, 450)
     assert parking.parked_ns(ParkCause.TOPIC_RATE, 500) == 200
     assert parking.parked_ns(ParkCause.BROKER_RATE, 500) == 300
     parking.set_over(True, 500)
-    parking.retell_gate_cause(ParkCause.TOPIC_RATE, 600)
+    parking.correct_gate_cause(ParkCause.TOPIC_RATE, 600)
     assert parking.parked_ns(ParkCause.BACKLOG_QUOTA, 600) == 100
     assert parking.cause_of(one) is ParkCause.BACKLOG_QUOTA
     parking.leave(one, 600)

@@ -51,7 +51,7 @@ def delivered(rig: Rig, subscription: Subscription, per_s: int, seconds: float =
 
 def old_messages(rig: Rig, count: int = 100_000) -> None:
     for _ in range(count // 100):
-        rig.topic.publish(rig.producer, 0, 0, 100, b"b")
+        rig.topic.publishing.publish(rig.producer, 0, 0, 100, b"b")
     rig.publish(messages=100)
     rig.advance(60_000)
 
@@ -277,9 +277,9 @@ def test_many_topics_are_sampled_in_slices() -> None:
         topics.append(rig.engine.load_topic(name, log))
     for topic in topics:
         topic.add_subscription("s", AckSet(), cursor_id=1)
-        topic.publish(Producer(1, "p", rig.port), 0, 0, 50, b"b")
+        topic.publishing.publish(Producer(1, "p", rig.port), 0, 0, 50, b"b")
         topic.log.end = topic.log.staged_end
-        topic.durable(0)
+        topic.publishing.entries_durable(0)
     rig.flush()
     turns = []
     set_limit = WaiterGate.set_limit

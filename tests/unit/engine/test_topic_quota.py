@@ -67,7 +67,7 @@ def test_producers_take_turns_after_a_hold() -> None:
     rig.publish(10, body=TEN)
     rig.send(5, body=TEN)
     for sequence in range(5):
-        rig.topic.publish(other, sequence, 0, 1, TEN)
+        rig.topic.publishing.publish(other, sequence, 0, 1, TEN)
     subscription.ack_through(consumer, 5)
     rig.flush()
     rig.commit()
@@ -361,7 +361,7 @@ def test_a_failed_commit_gives_its_room_back() -> None:
     assert rig.stored == 10
     for column in (rig.log.bodies, rig.log.counts, rig.log.times):
         del column[:]
-    rig.topic.fail_pending(StorageError("disk full", retryable=True))
+    rig.topic.publishing.fail_pending(StorageError("disk full", retryable=True))
     rig.flush()
     rig.commit()
     assert [sequence for sequence, _ in rig.port.receipts] == [10, 11]
@@ -377,11 +377,11 @@ def test_how_long_until_it_breaks() -> None:
     for _ in range(10):
         rig.advance(1_000)
         rig.publish(1, body=TEN)
-        rig.engine.quotas.look(1)
+        rig.engine.quotas.sample(1)
     assert quota.seconds_to_breach(QuotaType.SIZE) == pytest.approx(89)
     assert quota.seconds_to_breach(QuotaType.TIME) == pytest.approx(90)
     rig.publish(90, body=TEN)
-    rig.engine.quotas.look(1)
+    rig.engine.quotas.sample(1)
     assert quota.seconds_to_breach(QuotaType.SIZE) == 0.0
 
 
@@ -402,7 +402,7 @@ def test_many_subscriptions_that_are_there_already_are_not_looked_through_each_t
         rig.flush()
         assert quota.backlog_bytes() == max(s.backlog_bytes for s in subscriptions)
     assert quota.over is None
-    assert quota.is_right()
+    assert quota.is_consistent()
 
 
 def test_of_two_quotas_each_is_released_at_its_own_low_mark() -> None:

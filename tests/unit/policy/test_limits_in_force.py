@@ -51,7 +51,7 @@ def live(rig: Rig, adaptive: RateLimit | None = None) -> Topic:
     """The topic with what is set, and what the controller allows, in force."""
     engine = Engine(FakeEffects(), publish_limit_of=rig.resolver.enforced_publish_limit)
     topic = engine.load_topic(NAME, FakeLog(1))
-    topic.adaptive_limit = adaptive
+    topic.publishing.adaptive_limit = adaptive
     engine.admission.put_in_force(topic)
     return topic
 
@@ -88,7 +88,7 @@ def test_in_each_dimension_the_tighter_holds_and_says_where_it_comes_from(
             source for source in sources if source
         ]
         assert found.source == " and ".join(dict.fromkeys(filter(None, sources)))
-    enforced = {} if topic.publish_gate is None else topic.publish_gate.budgets
+    enforced = {} if topic.publishing.gate is None else topic.publishing.gate.budgets
     assert {budget.dimension: budget.limit for budget in enforced} == {
         d: amount for d, amount in zip(Dimension, limit or (), strict=False) if amount is not None
     }

@@ -83,7 +83,7 @@ async def test_the_time_that_the_log_takes_is_told_from_the_time_before(world: W
     await asyncio.sleep(60)
     world.broker.begin_turn()
     topics = world.broker.engine.topics
-    hung, waited = [topics[f"{TOPIC}-{index}"].writes_last_minute() for index in (1, 2)]
+    hung, waited = [topics[f"{TOPIC}-{index}"].publishing.writes_last_minute() for index in (1, 2)]
     assert 0.5 <= hung.storage_ns / NS_PER_S <= hung.latency_ns / NS_PER_S < 0.51
     assert waited.storage_ns / NS_PER_S < 0.01
     assert 0.35 <= waited.latency_ns / NS_PER_S < 0.37

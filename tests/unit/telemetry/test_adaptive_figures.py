@@ -39,7 +39,7 @@ async def test_the_brokers_and_on_demand_each_topics(world: World) -> None:
     Reader(await world.connect(), TOPIC, 50)
     await asyncio.sleep(0.1)
     Publisher(world, await world.connect(), TOPIC, 400)
-    while topic.adaptive_limit is None:
+    while topic.publishing.adaptive_limit is None:
         await asyncio.sleep(0.1)
     _, samples = read_page(await rendered(world.broker))
     for series, figure in zip(ADAPTIVE_SERIES, broker_figures(controller(world)), strict=True):

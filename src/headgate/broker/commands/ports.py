@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from headgate.base.errors import HeadgateError
-from headgate.engine.consumer import Consumer
-from headgate.engine.ports import ConsumerPort, ProducerPort
-from headgate.engine.producer import Producer
+from headgate.engine.consumer import Consumer, ConsumerPort
+from headgate.engine.producer import Producer, ProducerPort
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.wire.connection import Peer

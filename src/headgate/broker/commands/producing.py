@@ -120,7 +120,8 @@ class ProducerCommands:
         entry = connection.producers.get(request.producer_id)
         if entry is not None:
             producer, topic = entry
-            topic.discard_parked(producer)  # the client no longer waits for their receipts
+            # The client no longer waits for their receipts.
+            topic.publishing.discard_parked(producer)
             if producer.pending_count:
                 with contextlib.suppress(HeadgateError):  # each SEND gets an error of its own
                     await self._host.when_durable(topic)

@@ -38,10 +38,10 @@ class PublishingReports:
     def of(self, topics: Sequence[Topic]) -> Steps[Publishing]:
         """The publishing side of a topic, given as its partitions."""
         rates = [topic.rates.per_second(topic.counters(), topic.engine.now_ns) for topic in topics]
-        last_ms = max((topic.last_publish_ms for topic in topics), default=0)
+        last_ms = max((topic.publishing.last_publish_ms for topic in topics), default=0)
         waiting: list[WaitingProducer] = []
         for topic in topics:
-            if topic.parking:
+            if topic.publishing.parking:
                 found = [*waiting, *_held_producers(topic)]
                 waiting = nlargest(LARGEST_WAITERS, found, key=lambda held: held.messages)
                 yield
@@ -50,7 +50,7 @@ class PublishingReports:
             producers=sum(len(topic.producers) for topic in topics),
             messages_per_s=sum(rate[0] for rate in rates),
             bytes_per_s=sum(rate[1] for rate in rates),
-            pending_entries=sum(topic.pending_count for topic in topics),
+            pending_entries=sum(topic.publishing.pending_count for topic in topics),
             parked=parked,
             longest_waiting=waiting,
             limits=publish_limits(self._limits, topics),
@@ -70,7 +70,7 @@ class PublishingReports:
         most ``count``."""
         found = []
         async for topic in live_topics(engine, turns):
-            parking = topic.parking
+            parking = topic.publishing.parking
             if parking is None or topic.is_system:
                 continue
             paused = parking.waiting(ParkCause.MEMORY).producers
@@ -126,7 +126,7 @@ def _sentence(parked: Sequence[ParkedState], topics: Sequence[Topic]) -> str:
 
 
 def _held_producers(topic: Topic) -> list[WaitingProducer]:
-    parking, now_ns = topic.parking, topic.engine.now_ns
+    parking, now_ns = topic.publishing.parking, topic.engine.now_ns
     if parking is None:
         return []
     return [

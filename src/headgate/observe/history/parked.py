@@ -98,10 +98,10 @@ class ParkedHistory:
 
     def observe(self, topic: Topic) -> None:
         """Note one topic. Call it about once a second."""
-        if topic.parking is None:
+        if topic.publishing.parking is None:
             return
         now_ns = topic.engine.now_ns
-        spent_ns = parked_ns(topic.parking, now_ns)
+        spent_ns = parked_ns(topic.publishing.parking, now_ns)
         track = self._tracks.get(topic)
         if track is None:
             self._tracks[topic] = ParkedTrack(now_ns, spent_ns)
@@ -110,9 +110,9 @@ class ParkedHistory:
 
     def last(self, topic: Topic, length_ns: int) -> Nanoseconds:
         """Time in which anything waited, out of the last ``length_ns`` (at most an hour)."""
-        if topic.parking is None:
+        if topic.publishing.parking is None:
             return NOTHING
         now_ns = topic.engine.now_ns
-        spent_ns = parked_ns(topic.parking, now_ns)
+        spent_ns = parked_ns(topic.publishing.parking, now_ns)
         track = self._tracks.get(topic) or ParkedTrack(now_ns, spent_ns)
         return track.since(now_ns - length_ns, now_ns, spent_ns)

@@ -17,14 +17,18 @@ def adaptive_state(
 ) -> AdaptiveState | None:
     """What the controller does to a topic, given as its partitions; None if it is not enabled or
     has not seen the topic yet."""
-    known = [topic for topic in topics if topic.control is not None]
+    known = [topic for topic in topics if topic.publishing.control is not None]
     if throttle is None or not known:
         return None
     records = [(record, topic) for topic in known for record in throttle.decisions(topic)]
     records.sort(key=lambda each: each[0].at_ms)
     last = records[-DECISIONS_MAX:]
-    figures = [topic.control.figures() for topic in known if topic.control is not None]
-    limited = [topic for topic in known if topic.adaptive_limit is not None]
+    figures = [
+        topic.publishing.control.figures()
+        for topic in known
+        if topic.publishing.control is not None
+    ]
+    limited = [topic for topic in known if topic.publishing.adaptive_limit is not None]
     decision = records[-1][0].decision if records else None
     settings = throttle.settings
     return AdaptiveState(

@@ -67,7 +67,7 @@ def publish_limits(limits: PublishLimitsInForce, topics: Sequence[Topic]) -> lis
     """The publish limits of a topic, given as its partitions, and of the broker."""
     states = []
     for topic in topics:
-        effective, gate = limits.of_topic(topic), topic.publish_gate
+        effective, gate = limits.of_topic(topic), topic.publishing.gate
         if effective.source:
             statistics = _IDLE if gate is None else gate.statistics(topic.engine.now_ns)
             states.append(_state(PUBLISH_TOPIC, topic.name.full, effective, statistics, False))

@@ -32,7 +32,11 @@ class ParkedStates:
     def of(self, topics: Sequence[Topic]) -> Steps[list[ParkedState]]:
         """The waiting messages of a topic, given as its partitions, by cause: every cause that ever
         made any wait."""
-        known = [(topic, topic.parking) for topic in topics if topic.parking is not None]
+        known = [
+            (topic, topic.publishing.parking)
+            for topic in topics
+            if topic.publishing.parking is not None
+        ]
         if not known:
             return []
         history, minutes, hours = self._history, [], []
@@ -81,9 +85,9 @@ def _last_goes_s(limits: PublishLimitsInForce, topic: Topic, cause: ParkCause) -
         limit = limits.of_topic(topic).limit
     else:
         return None
-    if limit is None or topic.parking is None:
+    if limit is None or topic.publishing.parking is None:
         return None
-    _, messages, size_bytes = topic.parking.waiting(cause)
+    _, messages, size_bytes = topic.publishing.parking.waiting(cause)
     rates = (limit.per_second(Dimension.MESSAGES), limit.per_second(Dimension.BYTES))
     amounts = zip((messages, size_bytes), rates, strict=True)
     return max((amount / rate for amount, rate in amounts if rate), default=None)

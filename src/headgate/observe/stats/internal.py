@@ -43,7 +43,7 @@ def internal_stats(topic: Topic, *, metadata: bool, skew_ms: int = 0) -> Interna
             ledgers[-1].created_ms + skew_ms if ledgers else topic.created_ms
         ),
         waiting_cursors_count=sum(cursor.waiting_read_op for cursor in cursors.values()),
-        pending_add_entries_count=topic.pending_count,
+        pending_add_entries_count=topic.publishing.pending_count,
         last_confirmed_entry=str(last),
         ledgers=[
             _ledger_stats(info, skew_ms, is_open=info is ledgers[-1], metadata=metadata)

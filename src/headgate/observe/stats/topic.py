@@ -91,7 +91,7 @@ class TopicStatsReader:
             average_msg_size=throughput_in / rate_in if rate_in else 0.0,
             msg_chunk_published=any(p.chunks_published for p in topic.producers.values()),
             storage_size=topic.storage_bytes(),
-            publish_rate_limited_times=topic.publish_throttled_count,
+            publish_rate_limited_times=topic.publishing.throttled_count,
             backlog_size=backlog_bytes,
             publishers=[]
             if options.exclude_publishers
@@ -126,7 +126,7 @@ class TopicStatsReader:
             "backlogMessages": max((s.backlog_messages for s in durable), default=0),
             "backlogBytes": topic.backlog_bytes(),
             "oldestAgeSeconds": _age_s(topic, oldest_ms),
-            "publishesPending": topic.pending_count,
+            "publishesPending": topic.publishing.pending_count,
             "limits": limits_view(dict(zip(_LEVELS[1:], limits_above, strict=True))),
             "publishLimits": limits_view(
                 dict(zip(_LEVELS[1:], self._publish_limits.on(topic), strict=True))

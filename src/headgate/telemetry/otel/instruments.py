@@ -201,7 +201,7 @@ TOPIC_INSTRUMENTS: Final = (
     Instrument("pulsar.broker.topic.publish.rate.limit.count", COUNTER, "{event}",
                "Times that a connection with a producer on the topic began to be throttled, as"
                " ``pulsar_publish_rate_limit_times``.",
-               lambda topic: topic.publish_throttled_count),
+               lambda topic: topic.publishing.throttled_count),
     Instrument("pulsar.broker.topic.storage.size", UP_DOWN_COUNTER, "By",
                "Bytes of all entries held.", lambda topic: topic.storage_bytes()),
     Instrument("pulsar.broker.topic.storage.logical.size", UP_DOWN_COUNTER, "By",

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from headgate.broker.connection_admission import ConnectionAdmission
     from headgate.broker.info import BrokerCounts
     from headgate.engine.parking import Parking
+    from headgate.engine.producer_stops import ProducerStops
     from headgate.engine.subscription import Subscription
     from headgate.engine.topic import Topic
-    from headgate.engine.topic_quota import ProducerStops, TopicQuota
+    from headgate.engine.topic_quota import TopicQuota
     from headgate.storage.commit_latency import CommitLatency
     from headgate.storage.disk_monitor import DiskMonitor
 
@@ -218,7 +219,7 @@ def producers_held(topic: Topic) -> int | None:
     """Producers whose messages wait; None on a topic that never had a quota."""
     if topic.quota is None:
         return None
-    parking = topic.parking
+    parking = topic.publishing.parking
     return 0 if parking is None else parking.waiting(ParkCause.BACKLOG_QUOTA).producers
 
 
@@ -255,7 +256,7 @@ def parked_bytes(topic: Topic) -> Values:
 
 
 def _parked(topic: Topic, read: Callable[[Parking, ParkCause], Number]) -> Values:
-    parking = topic.parking
+    parking = topic.publishing.parking
     if parking is None:
         return ()
     causes = parking.causes(topic.engine.now_ns)

@@ -67,9 +67,9 @@ class NamespaceSums:
         self._sums[namespace] = (
             own if known is None else [a + b for a, b in zip(known, own, strict=True)]
         )
-        if topic.parking is not None:
+        if topic.publishing.parking is not None:
             for cause in ParkCause:
-                waiting = topic.parking.waiting(cause)
+                waiting = topic.publishing.parking.waiting(cause)
                 if waiting.messages:
                     parked = self._parked[namespace, cause]
                     parked[0] += waiting.messages

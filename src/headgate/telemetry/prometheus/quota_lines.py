@@ -30,7 +30,7 @@ from headgate.telemetry.prometheus.series import (
 
 if TYPE_CHECKING:
     from headgate.broker.quota_sweep import Durations
-    from headgate.engine.quota_keeper import QuotaKeeper
+    from headgate.engine.quota_scheduler import QuotaScheduler
     from headgate.engine.topic import Topic
     from headgate.engine.topic_quota import TopicQuota
     from headgate.flow.quota.backlog_quota import Quotas
@@ -66,7 +66,7 @@ class QuotaLines:
             if seconds is not None:
                 self._add(BREACH_SERIES, labels, end, f"{seconds:.3f}")
         if quota is not None:
-            parking = topic.parking
+            parking = topic.publishing.parking
             held = 0 if parking is None else parking.waiting(ParkCause.BACKLOG_QUOTA).producers
             self._add(PRODUCERS_HELD_SERIES, labels, "} ", held)
             self._stops(quota, labels)
@@ -79,7 +79,7 @@ class QuotaLines:
         self._add(PRODUCERS_CLOSED_SERIES, labels, "} ", 0 if stops is None else stops.closed)
         self._add(PRODUCERS_REFUSED_SERIES, labels, "} ", 0 if stops is None else stops.refused)
 
-    def broker(self, labels: str, keeper: QuotaKeeper, durations: Durations) -> None:
+    def broker(self, labels: str, keeper: QuotaScheduler, durations: Durations) -> None:
         """The samples of the whole broker; ``labels`` name the cluster and are still open.
 
         ``durations`` are those of the periodic check.

@@ -139,7 +139,7 @@ def topic_values(topic: Topic, totals: Totals) -> tuple[Number, ...]:
         write_rate,
         read_rate,
         read_rate,
-        topic.publish_throttled_count,
+        topic.publishing.throttled_count,
     )
 
 
@@ -149,7 +149,7 @@ def _age_s(log_ms: int, received_ms: int) -> int:
 
 def write_values(topic: Topic) -> list[Number]:
     """Values of :data:`WRITE_SERIES`."""
-    figures = topic.writes_last_minute()
+    figures = topic.publishing.writes_last_minute()
     entries = figures.entries
     return [
         *figures.latency,

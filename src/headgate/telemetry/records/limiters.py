@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
 from headgate.flow.limits.budget import Budget
 from headgate.flow.limits.gate import BrokerGate, TopicGate
 from headgate.flow.limits.rate_limit import Dimension, Level
@@ -151,7 +152,15 @@ class LimiterTrack:
         return names, amounts
 
 
+def topic_of(waiter: Waiter) -> Topic | None:
+    """The topic of a subscription, or of a producer that is still connected."""
+    if isinstance(waiter, Producer):
+        return None if waiter.publishing is None else cast(Topic, waiter.publishing.topic)
+    return waiter.topic
+
+
 def subject_of(waiter: Waiter, names: Names = PLAIN) -> str:
     """How a record names a subscription or a connected producer of a topic."""
-    topic = "" if waiter.topic is None else names.topic(waiter.topic.name)
-    return f"{topic}|{names.part(waiter.name)}"
+    topic = topic_of(waiter)
+    name = "" if topic is None else names.topic(topic.name)
+    return f"{name}|{names.part(waiter.name)}"

@@ -17,8 +17,7 @@ from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.engine.ports import UnboundedPort
-from headgate.engine.producer import Producer
+from headgate.engine.producer import Producer, UnboundedPort
 from headgate.engine.topic import Topic
 from headgate.record.codec import BatchHeader, encode_window, message_properties
 from headgate.record.fields import FULL_PERIOD_NS
@@ -202,7 +201,7 @@ class TelemetryPublisher:
             )
             for key, value in message_properties(header, seq).items():
                 metadata.properties.add(key=key, value=value)
-            topic.publish(producer, seq, seq, 1, build_entry(metadata, payload))
+            topic.publishing.publish(producer, seq, seq, 1, build_entry(metadata, payload))
             self._messages += 1
 
     async def _connected(self) -> tuple[Producer, Topic]:
@@ -232,7 +231,7 @@ class TelemetryPublisher:
 
 
 class _Port(UnboundedPort):
-    """The :class:`~headgate.engine.ports.ProducerPort` of a producer without a connection."""
+    """The :class:`~headgate.engine.producer.ProducerPort` of a producer without a connection."""
 
     def __init__(self, publisher: TelemetryPublisher) -> None:
         super().__init__()

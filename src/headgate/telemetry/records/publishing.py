@@ -59,7 +59,7 @@ class PublishTrack:
         """In the order of :data:`PUBLISH_COLUMNS`."""
         limit = self.limit.values
         period_s = (limit.period_ns or NS_PER_S) / NS_PER_S
-        control = self._topic.control
+        control = self._topic.publishing.control
         natural = None if control is None or not control.natural.is_known else control.natural
         return (
             None if limit.messages is None else limit.messages / period_s,
@@ -78,7 +78,7 @@ class PublishTrack:
 
     def end_window(self) -> None:
         """Count what each producer was granted in the window that ends now."""
-        if not self._topic.engine.admission.is_limited(self._topic):
+        if not self._topic.engine.admission.is_limited(self._topic.publishing):
             self._before = None
             self._granted = _NOBODY
             return
@@ -105,14 +105,14 @@ class PublishTrack:
 
     def waiting(self, dimension: Dimension) -> int:
         """Messages or bytes that wait at the publish limits now."""
-        parking = self._topic.parking
+        parking = self._topic.publishing.parking
         if parking is None:
             return 0
         return sum(parking.waiting(cause)[1 + dimension] for cause in LIMIT_CAUSES)
 
     def turn(self) -> Turn | None:
         """Whether limits began or ceased to hold producers in the window that ends now."""
-        parking, now_ns = self._topic.parking, self._topic.engine.now_ns
+        parking, now_ns = self._topic.publishing.parking, self._topic.engine.now_ns
         if parking is None:
             return None
         before, self._held_ns = (
@@ -132,7 +132,7 @@ class PublishTrack:
 
 def parked_values(topic: Topic) -> tuple[int, ...]:
     """In the order of :data:`PARKED_COLUMNS`."""
-    parking = topic.parking
+    parking = topic.publishing.parking
     if parking is None:
         return _NOTHING
     values: list[int] = []

@@ -41,6 +41,7 @@ from headgate.telemetry.records.limiters import (
     LimiterTrack,
     Waiter,
     subject_of,
+    topic_of,
 )
 from headgate.telemetry.records.names import PLAIN, Names
 from headgate.telemetry.records.publishing import Turn
@@ -141,8 +142,8 @@ class Sampler:
         for subscription in list(track.subscriptions.values()):
             self.subscription_removed(subscription.subscription)
         self._end_limiters(topic.gate)
-        if topic.publish_gate is not None:
-            self._end_limiters(topic.publish_gate)
+        if topic.publishing.gate is not None:
+            self._end_limiters(topic.publishing.gate)
         self._quotas.topic_unloaded(topic)
         self._controller.topic_unloaded(topic)
         self._keep_last(Kind.TOPIC, track.row(self._ending()))
@@ -192,11 +193,11 @@ class Sampler:
             self._follow_budgets(gate, PUBLISH_BROKER, self._broker_id, 0, now_ns)
             return
         track = self._topics.get(topic)
-        if track is not None and topic.publish_gate is not None:
+        if track is not None and topic.publishing.gate is not None:
             track.publishing.limit.changed_ns = now_ns
             track.publishing.begin()
             name, incarnation = self._names.topic(topic.name), topic.incarnation
-            self._follow_budgets(topic.publish_gate, PUBLISH_TOPIC, name, incarnation, now_ns)
+            self._follow_budgets(topic.publishing.gate, PUBLISH_TOPIC, name, incarnation, now_ns)
 
     def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
         if topic in self._topics:
@@ -338,7 +339,7 @@ class Sampler:
         publishing.end_window()
         if (turn := publishing.turn()) is not None:
             self._add_holding_event(track, turn, at)
-        own: tuple[Gate, ...] = () if topic.publish_gate is None else (topic.publish_gate,)
+        own: tuple[Gate, ...] = () if topic.publishing.gate is None else (topic.publishing.gate,)
         for gate in (*own, self._engine.admission.gate):
             for budget in gate.budgets:
                 limiter = self._limiters.get((gate, budget.dimension))
@@ -346,7 +347,8 @@ class Sampler:
                     limiter.waiting += publishing.waiting(budget.dimension)
 
     def _sent_in_window(self, waiter: Waiter, dimension: Dimension) -> int:
-        topic = None if waiter.topic is None else self._topics.get(waiter.topic)
+        known = topic_of(waiter)
+        topic = None if known is None else self._topics.get(known)
         if isinstance(waiter, Producer):
             return 0 if topic is None else topic.publishing.granted(waiter, dimension)
         track = topic.subscriptions.get(waiter.name) if topic is not None else None
@@ -393,8 +395,8 @@ class Sampler:
                 self._add_limit_event(change, PUBLISH_TOPIC, topic)
             effective = self._limits.publish_in_force.of_topic(topic)
             limit.values = limit_values(effective, self._names)
-            if topic.publish_gate is not None:
-                self._name_sources(topic.publish_gate, effective)
+            if topic.publishing.gate is not None:
+                self._name_sources(topic.publishing.gate, effective)
 
     def _refresh_subscription_limit(self, track: SubscriptionTrack) -> None:
         limit, own = track.limit, track.subscription

@@ -143,7 +143,7 @@ async def test_what_a_quota_holds_is_told_by_its_cause(world: World) -> None:
 async def test_topics_whose_connections_are_not_read_are_listed(world: World) -> None:
     await publish(world, "p", messages=1)
     topic = world.broker.engine.topics[TOPIC]
-    topic.pause_reading(topic.producers["p"])
+    topic.publishing.pause_reading(topic.producers["p"])
     (held,) = (await world.observer.explain_top(10))["publishing"]
     assert (held["causes"], held["messages"]) == (["memory"], 0)
     assert "the connection of 1 producer is not read" in held["sentence"]

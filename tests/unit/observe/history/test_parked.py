@@ -61,7 +61,7 @@ def test_the_last_minute_and_the_last_hour() -> None:
     assert play.last_s(NS_PER_HOUR) == pytest.approx(25, abs=0.1)
     play.rest(1_800)
     assert play.last_s(NS_PER_HOUR) == pytest.approx(0, abs=6)
-    assert play.rig.topic.parking is not None
+    assert play.rig.topic.publishing.parking is not None
 
 
 def test_what_waits_all_the_time_waits_all_of_the_hour() -> None:

@@ -84,7 +84,7 @@ async def test_the_controllers_limit_is_another_cause_than_a_policys(world: Worl
     await world.broker.registry.create(NAME)
     await publish_rate(world, PublishRate(10))
     topic = live(world)
-    topic.adaptive_limit = RateLimit(5, 9_000)
+    topic.publishing.adaptive_limit = RateLimit(5, 9_000)
     world.broker.engine.admission.put_in_force(topic)
     await crowd(world, 1, 50)
     await asyncio.sleep(1)
@@ -93,7 +93,7 @@ async def test_the_controllers_limit_is_another_cause_than_a_policys(world: Worl
     assert state.limit == LimitRef(
         level="publish_topic", dimension="messages", text="5 msg/s", source="adaptive controller"
     )
-    topic.adaptive_limit = None
+    topic.publishing.adaptive_limit = None
     world.broker.engine.admission.put_in_force(topic)
     await asyncio.sleep(1)
     now = states(world)

@@ -54,7 +54,7 @@ def test_each_cause_that_ever_held_anything_has_its_samples() -> None:
         assert value_of(samples, SECONDS, topic=NAME, cause="topic_rate") < 3
         topic = broker.engine.topics[NAME]
         (paused,) = topic.producers.values()
-        topic.pause_reading(paused)
+        topic.publishing.pause_reading(paused)
         await asyncio.sleep(2)
         samples = await samples_of(world)
         assert value_of(samples, SECONDS, cause="memory") == pytest.approx(2, abs=0.1)
@@ -77,7 +77,7 @@ def test_with_namespaces_only_what_waits_now_is_summed() -> None:
         samples = await samples_of(world)
         assert {s.name for s in parked(samples)} == {MESSAGES, BYTES}
         labels = {"namespace": "public/default", "cause": "topic_rate"}
-        expected = sum(topic.parking.messages for topic in broker.engine.topics.values())  # type: ignore[union-attr]
+        expected = sum(topic.publishing.parking.messages for topic in broker.engine.topics.values())  # type: ignore[union-attr]
         assert value_of(samples, MESSAGES, **labels) == expected >= 20
         assert value_of(samples, BYTES, **labels) > 100 * expected
 

@@ -207,7 +207,7 @@ def test_publish_limits_are_told_beside_those_of_dispatch() -> None:
         broker = await world.start()
         topic = await publish(world, 1)
         await publish_limit(broker, 80, 9_000)
-        topic.adaptive_limit = RateLimit(100, 2_000)
+        topic.publishing.adaptive_limit = RateLimit(100, 2_000)
         broker.engine.admission.put_in_force(topic)
         _, samples = await page(world)
         limits = {

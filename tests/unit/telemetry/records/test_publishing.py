@@ -58,7 +58,7 @@ def test_the_limit_in_force_is_in_the_topics_row_and_what_is_set_in_an_event() -
         assert (outcome["messages"], outcome["bytes"], outcome["source"]) == (
             80, 9_000, "topic policy",
         )  # fmt: skip
-        topic.adaptive_limit = RateLimit(100, 2_000)
+        topic.publishing.adaptive_limit = RateLimit(100, 2_000)
         broker.engine.admission.put_in_force(topic)
         window = await own.after(1)
         (row,) = window[Kind.TOPIC]
@@ -150,7 +150,7 @@ async def learn(own: Watch, broker: Broker, world: World) -> dict[str, Any]:
     for _ in range(100):
         await producer.send(bytes(100))
         await asyncio.sleep(0.1)
-    assert topic_of(broker).control is not None
+    assert topic_of(broker).publishing.control is not None
     return (await own.window())[Kind.TOPIC][-1]
 
 

@@ -25,11 +25,11 @@ def test_what_waits_by_its_cause() -> None:
         "parked_backlog_quota_messages": 3,
         "parked_backlog_quota_bytes": 10,
     }
-    rig.topic.pause_reading(rig.producer)
+    rig.topic.publishing.pause_reading(rig.producer)
     rig.advance(500)
     rig.set_quotas(NO_QUOTAS)
     rig.commit()
-    rig.topic.read_on(rig.producer)
+    rig.topic.publishing.resume_reading(rig.producer)
     rig.advance(100)
     assert values(rig) == {
         "parked_backlog_quota_ns": 2_000 * NS_PER_MS,

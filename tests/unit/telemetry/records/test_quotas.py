@@ -71,7 +71,7 @@ def test_how_long_until_each_breaks() -> None:
     rig.subscribe()
     for _ in range(11):
         rig.publish(1, body=b"0123456789")
-        rig.engine.quotas.look(1)
+        rig.engine.quotas.sample(1)
         rig.advance(1_000)
     size_ns, time_ns = breach_values(rig.topic)
     assert size_ns is not None

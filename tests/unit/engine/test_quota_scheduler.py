@@ -17,7 +17,7 @@ from headgate.base.park_cause import ParkCause
 from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.engine.engine import FLUSH_ENTRIES_MAX, WAITING_ENTRIES_MIN
 from headgate.engine.producer import Producer
-from headgate.engine.quota_keeper import LOOKS_MAX
+from headgate.engine.quota_scheduler import SAMPLES_MAX
 from headgate.engine.topic import Topic
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas, QuotaType
 from tests.unit.engine.harness import FakeLog, FakePort
@@ -63,7 +63,7 @@ def test_each_send_may_wait_as_long_as_the_first() -> None:
     other, other_port = rig.second_producer()
     rig.publish(11, body=TEN)
     rig.advance(10_000)
-    rig.topic.publish(other, 0, 0, 1, TEN)
+    rig.topic.publishing.publish(other, 0, 0, 1, TEN)
     rig.advance(10_010)
     assert (rig.port.closed, other_port.closed) == ([1], [])
     rig.advance(10_000)
@@ -78,7 +78,7 @@ def test_what_waits_is_bounded_for_each_connection() -> None:
     rig.publish(10, body=TEN)
     rig.send(5, body=TEN)
     assert rig.port.closed == []
-    rig.topic.publish(other, 0, 0, 1, bytes(50))
+    rig.topic.publishing.publish(other, 0, 0, 1, bytes(50))
     rig.send(1, body=TEN)
     assert rig.port.closed == [1]
     assert other_port.closed == []
@@ -92,7 +92,7 @@ def test_what_waits_is_bounded_for_all() -> None:
     other, other_port = rig.second_producer()
     rig.publish(10, body=TEN)
     for sequence in range(6):
-        rig.topic.publish(other, sequence, 0, 1, TEN)
+        rig.topic.publishing.publish(other, sequence, 0, 1, TEN)
     rig.send(5, body=TEN)
     assert (rig.port.closed, other_port.closed) == ([], [2])
     assert rig.engine.parked.bytes == 50
@@ -102,14 +102,14 @@ def test_idle_topics_are_not_followed_and_wake_up_with_an_append() -> None:
     rig = QuotaRig(Quotas(size_quota(1_000).size, time_quota(5_000).time))
     subscription = rig.subscribe()
     consumer, _ = rig.consumer(subscription, permits=100)
-    keeper, quota = rig.engine.quotas, rig.topic.quota
+    scheduler, quota = rig.engine.quotas, rig.topic.quota
     assert quota is not None
     rig.publish(1, body=TEN)
     assert quota.is_active
     subscription.ack_entry(consumer, 0)
-    keeper.look(keeper.look_round())
+    scheduler.sample(scheduler.sample_count())
     assert not quota.is_active
-    assert keeper.look_round() == 0
+    assert scheduler.sample_count() == 0
     rig.advance(60_000)
     rig.publish(1, body=TEN)
     assert quota.is_active
@@ -121,13 +121,13 @@ def test_a_verification_finds_nothing_and_mends_what_a_defect_left() -> None:
     rig = QuotaRig(size_quota(100))
     rig.subscribe()
     rig.publish(10, body=TEN)
-    keeper, quota = rig.engine.quotas, rig.topic.quota
+    scheduler, quota = rig.engine.quotas, rig.topic.quota
     assert quota is not None
-    keeper.verify(rig.topic)
-    assert keeper.defects_count == 0
-    quota.over, rig.topic.is_held = None, False  # as if it had been missed
-    keeper.verify(rig.topic)
-    assert keeper.defects_count == 1
+    scheduler.verify(rig.topic)
+    assert scheduler.defects_count == 0
+    quota.over, rig.topic.quota.awaits_acks = None, False  # as if it had been missed
+    scheduler.verify(rig.topic)
+    assert scheduler.defects_count == 1
     assert quota.over is not None
 
 
@@ -140,9 +140,9 @@ def test_an_unloaded_topic_is_looked_at_no_more() -> None:
     rig.engine.unload_topic(rig.topic)
     rig.advance(10_000)
     assert told == []
-    keeper = rig.engine.quotas
-    keeper.look(keeper.look_round())
-    assert keeper.look_round() == 0
+    scheduler = rig.engine.quotas
+    scheduler.sample(scheduler.sample_count())
+    assert scheduler.sample_count() == 0
 
 
 def test_the_account_of_what_waits() -> None:
@@ -151,7 +151,7 @@ def test_the_account_of_what_waits() -> None:
     consumer, _ = rig.consumer(subscription, permits=100)
     rig.publish(10, body=TEN)
     rig.send(1, body=TEN, messages=3)
-    parking = rig.topic.parking
+    parking = rig.topic.publishing.parking
     assert parking is not None
     rig.advance(1_500)
     cause = ParkCause.BACKLOG_QUOTA
@@ -172,7 +172,7 @@ def test_another_longest_wait_counts_for_what_waits_already() -> None:
     other, other_port = rig.second_producer()
     rig.publish(11, body=TEN)
     rig.advance(5_000)
-    rig.topic.publish(other, 0, 0, 1, TEN)
+    rig.topic.publishing.publish(other, 0, 0, 1, TEN)
     rig.engine.limits.hold_park_ns = 4_000_000_000
     rig.engine.parked.holds_due()
     assert (rig.port.closed, other_port.closed) == ([1], [])
@@ -201,7 +201,7 @@ def test_a_lower_bound_for_connections_counts_with_the_next_send() -> None:
     producers = [Producer(number, f"p{number}", rig.port) for number in range(2, 8)]
     for one in producers:
         rig.topic.add_producer(one)
-        rig.topic.publish(one, 0, 0, 1, TEN)
+        rig.topic.publishing.publish(one, 0, 0, 1, TEN)
     rig.engine.limits.parked_bytes_per_connection_max = 25
     rig.send(1, body=b"5byte")
     assert rig.port.parked_bytes <= 25
@@ -217,7 +217,7 @@ def test_who_waits_behind_a_producer_that_goes_is_looked_at() -> None:
     other, _ = rig.second_producer()
     rig.publish(10, body=TEN)
     rig.send(1, body=bytes(60))
-    rig.topic.publish(other, 0, 0, 1, b"x")
+    rig.topic.publishing.publish(other, 0, 0, 1, b"x")
     subscription.ack_entry(consumer, 0)
     rig.flush()
     assert rig.stored == 10  # 90 are owed: too much for the 60 that go next
@@ -274,7 +274,7 @@ def test_a_quota_of_weeks_is_looked_at_a_few_times() -> None:
     instants: set[int | None] = set()
     for number, topic in enumerate(topics):
         rig.advance(7)
-        topic.publish(Producer(number, "p", FakePort()), 0, 0, 1, TEN)
+        topic.publishing.publish(Producer(number, "p", FakePort()), 0, 0, 1, TEN)
         instants.add(rig.engine.next_wake_ns())
     rig.advance(WEEK_MS // 2)
     instants.add(rig.engine.next_wake_ns())
@@ -306,7 +306,7 @@ def test_what_grew_old_while_the_machine_slept_is_found_at_once() -> None:
     rig.flush()
     assert rig.told.turns[-1] == ("time", True)
     assert rig.topic.quota is not None
-    assert rig.topic.quota.is_right()
+    assert rig.topic.quota.is_consistent()
 
 
 def test_the_wall_clock_makes_nothing_older() -> None:
@@ -319,7 +319,7 @@ def test_the_wall_clock_makes_nothing_older() -> None:
     rig.flush()
     assert rig.told.turns == []
     assert rig.topic.quota is not None
-    assert rig.topic.quota.is_right()
+    assert rig.topic.quota.is_consistent()
 
 
 def test_after_the_machine_slept_all_are_due_at_their_new_instants() -> None:
@@ -397,14 +397,14 @@ def test_one_topic_with_much_waiting_does_not_keep_others_waiting() -> None:
 
 def test_many_topics_are_looked_at_in_turn() -> None:
     rig = QuotaRig(size_quota(1_000))
-    topics = more_topics(rig, LOOKS_MAX + 200)
+    topics = more_topics(rig, SAMPLES_MAX + 200)
     rig.flush()
-    keeper = rig.engine.quotas
+    scheduler = rig.engine.quotas
     # Nobody owes anything: each look lets go of one.
-    keeper.look(keeper.look_round())
+    scheduler.sample(scheduler.sample_count())
     left = [t for t in [rig.topic, *topics] if t.quota is not None and t.quota.is_active]
     assert len(left) == 201
-    assert keeper.look_round() == 201
+    assert scheduler.sample_count() == 201
 
 
 def test_a_hold_without_a_reason_is_a_defect() -> None:
@@ -413,16 +413,16 @@ def test_a_hold_without_a_reason_is_a_defect() -> None:
     subscription = rig.subscribe()
     consumer, _ = rig.consumer(subscription, permits=100)
     rig.publish(12, body=TEN)
-    rig.topic.is_held = False  # as if nobody had told of the acknowledgements
+    rig.topic.quota.awaits_acks = False  # as if nobody had told of the acknowledgements
     subscription.ack_through(consumer, 9)
     rig.flush()
-    keeper = rig.engine.quotas
-    keeper.verify(rig.topic)
+    scheduler = rig.engine.quotas
+    scheduler.verify(rig.topic)
     rig.flush()
-    assert keeper.defects_count == 1
+    assert scheduler.defects_count == 1
     assert rig.stored == 12
-    keeper.verify(rig.topic)
-    assert keeper.defects_count == 1
+    scheduler.verify(rig.topic)
+    assert scheduler.defects_count == 1
 
 
 def test_what_this_turn_will_look_at_is_no_defect() -> None:
@@ -432,11 +432,11 @@ def test_what_this_turn_will_look_at_is_no_defect() -> None:
     rig.publish(9, body=TEN)
     rig.quotas = size_quota(50)
     rig.engine.quotas_of_topic(rig.topic)
-    keeper = rig.engine.quotas
-    keeper.verify(rig.topic)
-    assert keeper.defects_count == 0
+    scheduler = rig.engine.quotas
+    scheduler.verify(rig.topic)
+    assert scheduler.defects_count == 0
     rig.flush()
-    assert rig.topic.is_held
+    assert rig.topic.quota.awaits_acks
 
 
 def test_what_reaches_the_limit_and_is_not_durable_yet_is_no_defect() -> None:
@@ -446,11 +446,11 @@ def test_what_reaches_the_limit_and_is_not_durable_yet_is_no_defect() -> None:
         rig.subscribe()
         rig.publish(9, body=TEN)
         rig.send(1, body=TEN)
-        keeper = rig.engine.quotas
-        keeper.verify(rig.topic)
-        assert keeper.defects_count == 0
+        scheduler = rig.engine.quotas
+        scheduler.verify(rig.topic)
+        assert scheduler.defects_count == 0
         rig.commit()
-        assert rig.topic.is_held == (policy is HOLD)
+        assert rig.topic.quota.awaits_acks == (policy is HOLD)
 
 
 def test_the_brokers_totals_stay_when_a_topic_goes() -> None:
@@ -474,7 +474,7 @@ def test_what_a_removed_quota_kept_waiting_goes_although_the_disk_fails_meanwhil
     assert rig.stored == 12
     for column in (rig.log.bodies, rig.log.counts, rig.log.times):
         del column[rig.log.end :]
-    rig.topic.fail_pending(StorageError("disk full", retryable=True))
+    rig.topic.publishing.fail_pending(StorageError("disk full", retryable=True))
     assert [sequence for sequence, _ in rig.port.failures] == [10, 11]
     assert rig.topic.quota is not None
     assert rig.topic.quota.backlog_bytes() == 100
@@ -487,11 +487,11 @@ def test_a_topic_that_only_readers_use_is_no_defect() -> None:
         rig = QuotaRig(quotas)
         rig.subscribe("reader", durable=False)
         rig.publish(20, body=TEN)
-        quota, keeper = rig.topic.quota, rig.engine.quotas
+        quota, scheduler = rig.topic.quota, rig.engine.quotas
         assert quota is not None
         assert quota.is_active
-        keeper.verify(rig.topic)
-        assert keeper.defects_count == 0
+        scheduler.verify(rig.topic)
+        assert scheduler.defects_count == 0
 
 
 def test_a_topic_that_is_gone_is_not_kept_for_the_time_of_its_quota() -> None:
@@ -501,8 +501,8 @@ def test_a_topic_that_is_gone_is_not_kept_for_the_time_of_its_quota() -> None:
     gone = weakref.ref(rig.log)
     rig.topic.fence()
     rig.engine.unload_topic(rig.topic, deleted=True)
-    keeper = rig.engine.quotas
-    keeper.look(keeper.look_round())
+    scheduler = rig.engine.quotas
+    scheduler.sample(scheduler.sample_count())
     rig.flush()
     del rig.topic, rig.log
     gc.collect()

@@ -1,76 +1,77 @@
-"""What the backlog quotas of all topics share: time, and work for each turn.
+"""Schedules the evaluation of all topics' backlog quotas: by time, and in each turn.
 
-A topic with a time quota is looked at when its oldest message gets too old, in buckets of
+A topic with a time quota is evaluated when its oldest message gets too old, in buckets of
 :data:`BUCKET_MS`, so that a hundred thousand topics need few timers.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.units import MS_PER_S
 from headgate.engine.eviction import Eviction
 from headgate.engine.parked_send import ParkedAt
+from headgate.engine.topic import Topic
+from headgate.engine.topic_quota import Bucket, TopicQuota
 from headgate.flow.quota.backlog_quota import due_ns
 
 if TYPE_CHECKING:
-    from headgate.engine.engine import Engine
-    from headgate.engine.topic import Topic
-    from headgate.engine.topic_quota import TopicQuota
+    from headgate.engine.admission import AdmissionControl
 
 BUCKET_MS = 250
-"""A time quota is enforced so much late at most, and the loop's own delay."""
+"""A time quota is enforced at most this late, plus the loop's own delay."""
 
 FAR_MS = 60 * MS_PER_S
-"""What is due later is looked at once before, in buckets of :data:`FAR_BUCKET_MS`: a quota of
-weeks does not need a bucket for each quarter of a second."""
+"""A topic that is due later than this is evaluated once before, in buckets of
+:data:`FAR_BUCKET_MS`: a quota of weeks needs no bucket for each quarter of a second."""
 FAR_BUCKET_MS = 30 * MS_PER_S
 
-LOOKS_MAX = 1_000
-"""Topics whose speed is noted in one round; with more, each has its turn less often."""
+SAMPLES_MAX = 1_000
+"""Topics whose fill rate is sampled in one round; with more topics, each is sampled less often."""
 
 
-class Bucket:
-    """Topics whose oldest message is due at about the same time."""
+class SchedulerEngine(Protocol):
+    """The engine, as far as the scheduler needs it."""
 
-    __slots__ = ("dead", "number", "topics")
+    now_ns: int
+    log_ms: int
+    by_number: dict[int, Topic]
+    admission: AdmissionControl
 
-    def __init__(self, number: int) -> None:
-        self.number = number
-        """The time of the log in units of :data:`BUCKET_MS`."""
-        self.topics: list[int] = []
-        """By their numbers: who waits for a time quota of a month must not keep a deleted topic."""
-        self.dead = 0
-        """How many of them do not wait here any more."""
+    def work_pending(self) -> None:
+        """Ask for a flush before the loop rests."""
+
+    def wake_at(self, when_ns: int, action: Callable[[], None], /) -> None:
+        """Run ``action`` in the first flush at or after ``when_ns``."""
 
 
-class QuotaKeeper:
+class QuotaScheduler:
     """The backlog quotas of one broker's live topics."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: SchedulerEngine) -> None:
         self._engine = engine
         self._dirty: deque[TopicQuota] = deque()
         self._active: deque[TopicQuota] = deque()
         self._wheel: dict[int, Bucket] = {}
         self._due: deque[TopicQuota] = deque()
         self.evicted = [(0, 0, 0), (0, 0, 0)]
-        """By :class:`QuotaType`: acts, messages, bytes of all topics since the start."""
+        """Evictions, messages and bytes of all topics since the start, by :class:`QuotaType`."""
         self.evictions_by_namespace: dict[str, list[int]] = {}
-        """Acts since the start, by :class:`QuotaType`, of namespaces that had any."""
+        """Evictions since the start by :class:`QuotaType`, for namespaces that had any."""
         self.defects_count = 0
-        """What a verification found to be wrong since the start: nothing, unless there is a bug."""
+        """Wrong states that verification found since the start: 0, unless there is a bug."""
 
     # -- topics ----------------------------------------------------------------------------
 
     def follow(self, quota: TopicQuota) -> None:
-        """Note from now on how fast a topic fills."""
+        """Sample from now on how fast a topic fills."""
         self._active.append(quota)
 
     def count_eviction(self, topic: Topic, act: Eviction) -> None:
-        """Add it to the totals that stay when a topic goes."""
+        """Add an eviction to the totals, which remain when the topic is unloaded."""
         namespace = str(topic.name.namespace)
         by_type = self.evictions_by_namespace.setdefault(namespace, [0, 0])
         by_type[act.quota.type] += 1
@@ -80,37 +81,39 @@ class QuotaKeeper:
     # -- the turn --------------------------------------------------------------------------
 
     def touch(self, quota: TopicQuota) -> None:
-        """Look at it in this turn's flush, once."""
+        """Evaluate these quotas once in this turn's flush."""
         if not quota.is_dirty:
             quota.is_dirty = True
             self._dirty.append(quota)
-            self._engine.effects.work_pending()
+            self._engine.work_pending()
 
     def work(self, entries_max: int) -> int:
-        """Look at what was touched or is due and stage what waited and may go, about
-        ``entries_max`` of it; return how much that was."""
+        """Evaluate the quotas that were touched or are due, and stage what they now allow.
+
+        Stages about ``entries_max`` entries and returns about how many.
+        """
         used = 0
         while self._due and used < entries_max:
             quota = self._due.popleft()
             if quota.topic.is_live:
-                quota.look_when_due()
+                quota.evaluate_when_due()
             used += 1
-        # What is put back meanwhile has had its turn.
+        # Quotas that are put back meanwhile have had their turn.
         for _ in range(len(self._dirty)):
             if used >= entries_max:
                 break
             quota = self._dirty.popleft()
             if not quota.topic.is_live:
                 continue
-            # Still dirty, so that nothing that happens in here puts it into the queue again.
+            # It stays dirty, so that nothing that happens in here queues it again.
             quota.evaluate()
-            ring = quota.ring
+            queue = quota.queue
             used += 1
-            if ring and quota.over is None:
-                used += self._engine.admission.drain(ring, ParkedAt.QUOTA, entries_max - used)
+            if queue and quota.over is None:
+                used += self._engine.admission.drain(queue, ParkedAt.QUOTA, entries_max - used)
             quota.settle()
             quota.is_dirty = False
-            if ring and quota.over is None:
+            if queue and quota.over is None:
                 self.touch(quota)
         return used
 
@@ -122,8 +125,11 @@ class QuotaKeeper:
     # -- time ------------------------------------------------------------------------------
 
     def arm(self, quota: TopicQuota, limit_ms: int) -> None:
-        """Look at a topic when the oldest message that it owes gets too old; while it owes none,
-        when one that arrives from now on could. Until then the oldest can only become younger."""
+        """Evaluate a topic when its oldest unacknowledged message gets too old.
+
+        Without one: when a message that arrives from now on could be too old. Until then the oldest
+        message can only become younger.
+        """
         engine, topic = self._engine, quota.topic
         log_ms = engine.log_ms
         oldest = quota.oldest()
@@ -131,8 +137,8 @@ class QuotaKeeper:
         if received_ms is not None:
             due_ms = received_ms + limit_ms
             if due_ms <= log_ms:
-                return  # it is over, and acknowledgements end that
-        elif topic.pending_count:
+                return  # it is exceeded, and acknowledgements end that
+        elif topic.publishing.pending_count:
             due_ms = topic.log.received_ms(topic.log.end) + limit_ms
             if due_ms <= log_ms:
                 quota.awaits_durable = True
@@ -151,7 +157,7 @@ class QuotaKeeper:
         bucket.topics.append(topic.log.number)
 
     def disarm(self, quota: TopicQuota) -> None:
-        """Its topic goes, or what was known of its due time is void."""
+        """Cancel the planned evaluation: its topic is unloaded, or its due time has changed."""
         bucket = quota.due
         if bucket is None:
             return
@@ -175,24 +181,24 @@ class QuotaKeeper:
             self._due.append(quota)
 
     def time_jumped(self) -> None:
-        """Time passed that the clock of timers did not count: messages are older than they were."""
-        self._wheel.clear()  # each bucket waits for an instant that is not its own any more
+        """Time passed that the clock of timers did not count: messages got older at once."""
+        self._wheel.clear()  # each bucket now waits for a wrong instant
         for quota in self._active:
             if quota.topic.is_live:
-                quota.look_again()
+                quota.reevaluate()
 
     # -- sweeps ----------------------------------------------------------------------------
 
-    def look_round(self) -> int:
-        """How many active topics :meth:`look` has to be called for in this round."""
-        return min(len(self._active), LOOKS_MAX)
+    def sample_count(self) -> int:
+        """How many active topics :meth:`sample` covers in this round."""
+        return min(len(self._active), SAMPLES_MAX)
 
-    def look(self, count: int) -> None:
-        """Note how fast the next ``count`` of the active topics fill."""
+    def sample(self, count: int) -> None:
+        """Sample how fast the next ``count`` active topics fill."""
         active = self._active
         for _ in range(min(count, len(active))):
             quota = active.popleft()
-            if quota.topic.is_live and quota.look():
+            if quota.topic.is_live and quota.sample():
                 active.append(quota)
 
     def verify(self, topic: Topic) -> None:
@@ -202,6 +208,6 @@ class QuotaKeeper:
             return
         if quota.is_dirty:
             return  # it is evaluated before this turn ends
-        if not quota.is_right():
+        if not quota.is_consistent():
             self.defects_count += 1
             quota.evaluate()

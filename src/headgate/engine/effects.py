@@ -1,0 +1,37 @@
+"""The effects that the engine asks of the broker's shell.
+
+The engine calls them in the order in which they must happen. None may block, and none may call back
+into the engine before it returns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from headgate.engine.publishing import Appends
+
+if TYPE_CHECKING:
+    from headgate.engine.eviction import Eviction
+    from headgate.engine.subscription import Subscription
+    from headgate.engine.topic import Topic
+    from headgate.flow.quota.backlog_quota import Quota
+
+
+class Effects(Appends, Protocol):
+    """Everything that the engine asks of the shell."""
+
+    def read(self, subscription: Subscription, ordinal: int, /) -> None:
+        """Read entries of the topic, from ``ordinal`` on, into its cache, then call
+        :meth:`Subscription.entries_read`."""
+
+    def acks_changed(self, subscription: Subscription, /) -> None:
+        """A subscription acknowledged more or its cursor was moved: store that soon."""
+
+    def work_pending(self) -> None:
+        """There is something to dispatch: call :meth:`Engine.flush` before the loop rests."""
+
+    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
+        """Report to the operator that a quota stops producers, or no longer does."""
+
+    def evicted(self, topic: Topic, eviction: Eviction, /) -> None:
+        """Report to the operator that a quota took messages from subscriptions."""
