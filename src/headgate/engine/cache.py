@@ -1,9 +1,9 @@
-"""The bounded memory of recent and read-ahead entries.
+"""The cache of recent and read-ahead entries, bounded in bytes.
 
 One cache serves the whole broker; each topic looks its own entries up in its own dictionary, so a
-delivery costs one lookup. What was put in first leaves first: a tail reader never misses, and a
-backlog read that is evicted before it was sent is simply read again. What was put in last stays,
-however large it is: an entry that no cache could hold would never be sent.
+delivery costs one lookup. Eviction is first in, first out: a tail reader never misses, and an entry
+of a backlog read that is evicted before it is sent is read again. The newest entry always stays,
+however large it is: an entry that does not fit into the cache would never be sent.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 
 ENTRY_OVERHEAD_BYTES = 160
-"""Python's cost of one cached entry beside its body: bytes object, dictionary slot, queue tuple."""
+"""Memory of a cached entry beside its body: bytes object, dictionary slot, queue tuple."""
 
 TopicCache = dict[int, bytes]
 
@@ -27,7 +27,7 @@ class EntryCache:
         self._queue: deque[tuple[TopicCache, int, int]] = deque()
 
     def put(self, entries: TopicCache, ordinal: int, body: bytes) -> None:
-        """Remember an entry of the topic whose dictionary is ``entries``."""
+        """Cache an entry of the topic whose dictionary is ``entries``."""
         if ordinal in entries:
             return
         entries[ordinal] = body

@@ -1,4 +1,4 @@
-"""Shared subscriptions: any ready consumer takes the next entry; each is acknowledged singly."""
+"""Dispatch of Shared subscriptions: any ready consumer takes the next entry."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SharedDispatcher(Dispatcher):
     """Round robin among the ready consumers of the best priority level.
 
     ``pending`` maps each delivered, unacknowledged entry to the consumer that holds it; ``replay``
-    is a heap of entries that were given back, valid while they are in ``replaying``, which has
+    is a heap of entries that wait for redelivery, valid while they are in ``replaying``, which has
     their messages and bytes.
     """
 
@@ -167,7 +167,7 @@ class SharedDispatcher(Dispatcher):
         self._released(holder, messages)
 
     def _released(self, holder: Consumer, messages: int) -> None:
-        """``messages`` are no longer with ``holder``; lift the limits that this satisfies."""
+        """``messages`` are no longer with ``holder``; unblock what this brings below its limit."""
         holder.unacked_messages -= messages
         self.unacked_messages -= messages
         limits = self.subscription.topic.engine.limits
@@ -189,12 +189,12 @@ class SharedDispatcher(Dispatcher):
         pending = self.pending
         if ordinals is None:
             ordinals = list(pending)
-        # Only what it holds itself: others go on with what they were given.
+        # Only entries that it holds itself: other consumers keep theirs.
         held = [ordinal for ordinal in ordinals if pending.get(ordinal) is consumer]
         return sum(self._give_back(ordinal, counted=True) for ordinal in held)
 
     def _give_back(self, ordinal: int, *, counted: bool) -> int:
-        """Make a delivered entry deliverable again; return its messages (0: nobody holds it)."""
+        """Queue a delivered entry for redelivery; returns its messages, 0 if nobody holds it."""
         holder = self.pending.pop(ordinal, None)
         if holder is None:
             return 0
@@ -209,7 +209,7 @@ class SharedDispatcher(Dispatcher):
         return messages
 
     def _no_replay(self, ordinal: int) -> None:
-        """It is delivered again, or no longer to be delivered."""
+        """An entry no longer waits for redelivery."""
         amounts = self.replaying.pop(ordinal, None)
         if amounts is not None:
             messages, size = self._given_back
@@ -228,7 +228,7 @@ class SharedDispatcher(Dispatcher):
             self._recover()
 
     def _recover(self) -> None:
-        """Nobody holds anything: start again at the first unacknowledged entry."""
+        """No consumer holds an entry: start again at the first unacknowledged entry."""
         self.pending.clear()
         self.replay.clear()
         self.replaying.clear()
@@ -249,7 +249,7 @@ class SharedDispatcher(Dispatcher):
 
 
 def _not_ready_why(consumer: Consumer) -> NotReady:
-    """What stops one consumer that is not ready."""
+    """Why one consumer is not ready."""
     if consumer.blocked_on_unacked:
         return NotReady.UNACKED_LIMIT
     if consumer.permits <= 0:

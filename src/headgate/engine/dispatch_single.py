@@ -1,4 +1,4 @@
-"""Exclusive and Failover subscriptions: one consumer at a time takes everything, in order."""
+"""Dispatch of Exclusive and Failover subscriptions: one consumer takes everything, in order."""
 
 from __future__ import annotations
 
@@ -108,10 +108,10 @@ class SingleActiveDispatcher(Dispatcher):
         self.read_ordinal = self.subscription.acks.mark_delete + 1
 
     def consumer_ready(self, consumer: Consumer) -> None:
-        """Readiness is looked up at each entry; there is no queue to join."""
+        """Nothing to do: readiness is checked at each entry."""
 
     def acked(self, ordinal: int, messages: int) -> None:
-        """Nothing is held per entry; the cursor says it all."""
+        """Nothing to do: the cursor has all state."""
 
     def redeliver(self, consumer: Consumer, ordinals: list[int] | None) -> int:  # noqa: ARG002
         if consumer is not self.active:
@@ -133,7 +133,7 @@ class SingleActiveDispatcher(Dispatcher):
             return 0
         log = subscription.topic.log
         read = max(min(self.read_ordinal, log.end), log.first)
-        # What lies below the read position and is not acknowledged; acknowledgements above it
+        # Entries below the read position that are not acknowledged; acknowledgements above it
         # (after a rewind) are rare and only make this an undercount.
         return max(0, log.messages_before(read) - subscription.done_messages)
 

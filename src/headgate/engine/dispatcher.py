@@ -1,10 +1,10 @@
-"""From backlog to consumer: the one loop that every subscription type shares.
+"""The dispatcher of a subscription: the loop from backlog to consumer that all types share.
 
-A dispatcher asks, in this order: is there backlog, is a consumer ready, do the budgets allow the
-next entry, is it in memory. Where the answer is no it rests in exactly one state of the account
+A dispatcher checks in this order: is there backlog, is a consumer ready, do the budgets allow the
+next entry, is the entry in memory? At the first no it waits in exactly one state of the account
 (docs/telemetry.md 1), with one cause, until an event wakes it. Budgets are charged in the turn that
-hands the entry over (law 1.3). What differs between types (which entry is next, who takes it, what
-an acknowledgement ends) is in the two subclasses.
+sends the entry (law 1.3). The two subclasses decide what differs between the types: which entry is
+next, which consumer takes it, and what an acknowledgement ends.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from headgate.engine.throttled_dispatch import ThrottledDispatch
 
 RUN_ENTRIES_MAX = 64
-"""Entries that are looked for at once where nothing forbids to hand them over together."""
+"""Entries that are looked up at once if nothing forbids to send them together."""
 
 READ_AHEAD_ENTRIES = 64
-"""A reader of old entries asks for the next lot when fewer than this many are in memory."""
+"""The next read of old entries starts when fewer than this many are in memory."""
 
 NOT_READY_CELLS = {
     NotReady.NO_CONSUMER: Cell.NO_CONSUMER,
@@ -119,38 +119,38 @@ class Dispatcher(ABC):
     def __init__(self, subscription: DispatchedSubscription) -> None:
         self.subscription = subscription
         self.read_ordinal = subscription.acks.mark_delete + 1
-        """Below it everything was delivered or given back; what is given back is known apart."""
+        """Everything below it was delivered. Entries to redeliver are known separately."""
         self.reading = False
         self.behind = False
         """Whether entries are being read from disk ahead of delivery."""
         self.paused_until_ns = 0
-        """Failover: the newly active consumer waits until then."""
+        """Failover: a newly active consumer gets nothing before then."""
         self.redelivery_counts: dict[int, int] = {}
-        """How often an entry was given back unprocessed, for entries for which that is not 0."""
+        """How often each entry was redelivered, for entries where that is not 0."""
 
     # -- what the types decide -------------------------------------------------------------
 
     @abstractmethod
     def next_run(self) -> tuple[int, int]:
-        """The entry to deliver next, and one past the last of those that may follow it directly
-        to the same consumer; (-1, -1) when everything deliverable was delivered."""
+        """The entry to deliver next, and one past the last entry that may follow it directly to
+        the same consumer; (-1, -1) if everything deliverable was delivered."""
 
     @abstractmethod
     def pick(self) -> Consumer | NotReady:
-        """The consumer that takes it, or what stops all of them."""
+        """The consumer that takes the next entry, or why none is ready."""
 
     @abstractmethod
     def room_messages(self, consumer: Consumer) -> int:
-        """How many messages the picked consumer may get now, at least 1. The last entry may go
-        beyond: entries are never split."""
+        """How many messages the picked consumer may get now, at least 1. The last entry may exceed
+        it, because entries are never split."""
 
     @abstractmethod
     def sent(self, consumer: Consumer, first: int, stop: int, messages: int) -> None:
-        """Account that the entries from ``first`` to before ``stop`` were handed over."""
+        """Account that the entries from ``first`` to before ``stop`` were sent."""
 
     @abstractmethod
     def permits(self) -> int:
-        """Messages that the eligible consumers asked for and were not sent yet."""
+        """Permits of the eligible consumers: messages requested and not yet sent."""
 
     @abstractmethod
     def is_hungry(self) -> bool:
@@ -170,15 +170,15 @@ class Dispatcher(ABC):
 
     @abstractmethod
     def acked(self, ordinal: int, messages: int) -> None:
-        """An entry was acknowledged (perhaps again, perhaps never sent)."""
+        """An entry was acknowledged, perhaps not for the first time, perhaps without being sent."""
 
     @abstractmethod
     def redeliver(self, consumer: Consumer, ordinals: list[int] | None) -> int:
-        """Take entries back from a consumer; return how many messages that were."""
+        """A consumer asks for redelivery; returns how many messages will be redelivered."""
 
     @abstractmethod
     def cursor_moved(self) -> None:
-        """The cursor was moved by an administrator or a seek."""
+        """An administrator or a seek moved the cursor."""
 
     @abstractmethod
     def in_flight_messages(self) -> int:
@@ -186,13 +186,13 @@ class Dispatcher(ABC):
 
     @abstractmethod
     def given_back(self) -> Amounts:
-        """What was given back and waits to be delivered again, without messages of those entries
-        that are acknowledged singly."""
+        """What waits for redelivery, without messages of partly acknowledged entries that are
+        acknowledged already."""
 
     # -- the loop --------------------------------------------------------------------------
 
     def pump(self, now_ns: int, entries_max: int) -> int:
-        """Deliver up to ``entries_max`` entries; return how many went.
+        """Deliver up to ``entries_max`` entries; returns how many were sent.
 
         Afterwards the account stands in the state that holds at ``now_ns``.
         """
@@ -217,7 +217,7 @@ class Dispatcher(ABC):
                 self._rest(NOT_READY_CELLS[consumer], now_ns)
                 return sent
             if gate.limited:
-                stop = first + 1  # budgets are asked for each entry
+                stop = first + 1  # budgets are checked for each entry
                 if self._refused(now_ns):
                     if first not in cache:
                         self._read(first)
@@ -240,7 +240,7 @@ class Dispatcher(ABC):
 
     def _hand_over(self, consumer: Consumer, first: int, stop: int, now_ns: int) -> int:
         """Send the entries from ``first`` to before ``stop``, as far as they are in memory and
-        the consumer has room for them: at least one. Return how many."""
+        the consumer has room for them: at least one. Returns how many."""
         subscription = self.subscription
         topic = subscription.topic
         log, cache, partition = topic.log, topic.cache, topic.partition
@@ -281,11 +281,11 @@ class Dispatcher(ABC):
         return entries
 
     def is_exempt(self) -> bool:
-        """Whether no limit applies: on the broker's own topics, and where who is caught up is
-        spared (``dispatchThrottlingOnNonBacklogConsumerEnabled=false``).
+        """Whether no limit applies: on the broker's own topics, and for caught-up subscriptions if
+        ``dispatchThrottlingOnNonBacklogConsumerEnabled=false``.
 
-        Who has been delivered everything is caught up, and stays so while it has a consumer and
-        no more than ``managedLedgerCursorBackloggedThreshold`` entries are before it.
+        A subscription is caught up when everything was delivered. It stays so while it has a
+        consumer and no more than ``managedLedgerCursorBackloggedThreshold`` entries wait for it.
         """
         subscription = self.subscription
         topic = subscription.topic
@@ -300,7 +300,7 @@ class Dispatcher(ABC):
         return waiting <= 0
 
     def waiting(self) -> tuple[int, int]:
-        """Messages and bytes that are with nobody and not acknowledged."""
+        """Messages and bytes that no consumer has and that are not acknowledged."""
         log = self.subscription.topic.log
         first = max(self.read_ordinal, log.first)
         _, messages, size = self.given_back()
@@ -315,15 +315,15 @@ class Dispatcher(ABC):
         return messages, size
 
     def _refused(self, now_ns: int) -> bool:
-        """Ask the budgets; when they refuse, the account says which, and who waits for whom."""
+        """Check the budgets; if they refuse, move the account to the state of the refusing one."""
         subscription = self.subscription
         gate, account = subscription.gate, subscription.account
         waited, amounts = subscription.throttled, subscription.throttled_dispatch
         if waited:
-            amounts.refused(self)  # what came while it waited waited, too
+            amounts.refused(self)  # messages that came meanwhile are delayed, too
         if waited and (cause := gate.cause(now_ns)) is not None:
             if not gate.is_sole:
-                # Of several budgets that bind, the one that releases last caused all of the wait.
+                # Of several binding budgets, the one that releases last caused the whole wait.
                 hungry = LABELS[account.cell].consumer == "hungry"
                 account.retell(throttled_cell(cause.level, cause.dimension, hungry=hungry))
             self.settle_late(now_ns)
@@ -338,9 +338,9 @@ class Dispatcher(ABC):
         return True
 
     def settle_late(self, now_ns: int) -> None:
-        """Book what of a wait at a limiter is the broker's own: time in which the limiter allowed
-        the next entry, and the broker came too late for that to be caught up (law 1.2). A consumer
-        that is busy anyway lost nothing by it."""
+        """Book the part of a wait at a limiter that the broker caused: the limiter allowed the next
+        entry, and the broker sent it too late to make that up (law 1.2). A busy consumer lost
+        nothing by that."""
         subscription = self.subscription
         gate, account = subscription.gate, subscription.account
         late_ns = gate.late_ns(gate.cause(now_ns))
@@ -348,7 +348,7 @@ class Dispatcher(ABC):
             account.give(Cell.DISPATCHING, late_ns, now_ns)
 
     def _rest(self, cell: Cell, now_ns: int) -> None:
-        """Nothing more can go for a reason that no budget has: stop waiting at the budgets."""
+        """Nothing more can be sent, for another reason than budgets: leave their queues."""
         subscription = self.subscription
         if subscription.gate.limited:
             subscription.gate.leave(now_ns)
@@ -364,14 +364,14 @@ class Dispatcher(ABC):
             self.subscription.read(ordinal)
 
     def _read_ahead(self, sent: int) -> None:
-        """Ask for the next lot before the present one is used up; ``sent`` is the last entry that
-        went."""
+        """Request the next read before the entries in memory are used up; ``sent`` is the last
+        entry that was sent."""
         topic = self.subscription.topic
         ordinal = sent + READ_AHEAD_ENTRIES
         if ordinal >= topic.log.end:
             self.behind = False
         elif not self.reading and ordinal not in topic.cache:
-            # What comes before it may be missing too, if the last lot arrived late.
+            # Entries before it may be missing too, if the last read ended late.
             while ordinal - 1 > sent and ordinal - 1 not in topic.cache:
                 ordinal -= 1
             self._read(ordinal)

@@ -1,8 +1,9 @@
-"""All topics of one broker and the turn in which their work is done.
+"""The engine of one broker: its topics, and the turn in which their work is done.
 
-The shell sets the time at the start of a turn (:meth:`Engine.begin_turn`), calls the events, and
-before the loop rests calls :meth:`Engine.flush`, which looks at every subscription that an event
-touched and at every budget that has room again. A flush is bounded; what is left asks for another.
+The shell sets the time at the start of a turn (:meth:`Engine.begin_turn`) and calls events. Before
+the loop rests it calls :meth:`Engine.flush`, which dispatches for every subscription that an event
+touched and for every budget that has room again. A flush is bounded; if work is left over, it asks
+for another one.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from headgate.flow.limits.relative import PublishRate
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, Quotas
 
 FLUSH_ENTRIES_MAX = 256
-"""Entries handed over in one flush: less than a millisecond of work, also where limits apply."""
+"""Entries sent in one flush: less than a millisecond of work, also where limits apply."""
 
 PUMP_ENTRIES_MAX = 64
-"""Entries that one subscription hands over before the next has its turn."""
+"""Entries that one subscription sends before the next one's turn."""
 
 WAITING_ENTRIES_MIN = FLUSH_ENTRIES_MAX // 2
-"""So many of a flush's entries are for those whose budgets have room again, if they want them."""
+"""How many of a flush's entries are reserved for waiters whose budgets have room again."""
 
 
 LimitsOf = Callable[[Topic, str | None], RateLimit | None]
@@ -67,7 +68,7 @@ def _no_limits(_: Topic, __: str | None) -> RateLimit | None:
 
 
 class _RetiredLimits(NamedTuple):
-    """What an unloaded topic leaves behind."""
+    """The budgets and the publish rate of an unloaded topic."""
 
     gate: TopicGate | None
     publish_gate: TopicGate | None
@@ -93,22 +94,21 @@ class Engine:
         self.effects = effects
         self.work_pending = effects.work_pending
         self.observer: Observer = NoObserver()
-        """Told what comes, goes and is limited anew; assign another to listen."""
+        """Receives the engine's events; assign another to observe."""
         self.limits = limits or EngineLimits()
         self.cache = EntryCache(cache_bytes_max)
         self.gate = BrokerGate()
         self.topics: dict[str, Topic] = {}
         self.by_number: dict[int, Topic] = {}
         self.damaged_topics: set[int] = set()
-        """Numbers of topics of which, or of whose subscriptions, something was lost at some time.
-        """
+        """Numbers of topics that have lost data, or whose subscriptions have."""
         self.now_ns = now_ns
         self.now_ms = now_ms
         self.log_ms = log_ms
         self.throttle_counts_entries = False
         """dispatchThrottlingOnBatchMessageEnabled: a batch counts as one message."""
         self.throttle_spares_caught_up = False
-        """dispatchThrottlingOnNonBacklogConsumerEnabled=false: only who is behind is limited."""
+        """dispatchThrottlingOnNonBacklogConsumerEnabled=false: caught up means unlimited."""
         self.broker_limit: RateLimit | None = None
         """The broker-wide limit as it is set."""
         self.relative = RelativeLimits(self)
@@ -117,23 +117,23 @@ class Engine:
         self.parked = ParkedBounds(self)
         self.disk_hold = DiskFullHold(self)
         self.published: dict[Topic, None] | None = None
-        """Users' topics that published since the adaptive controller looked; None without one."""
+        """Users' topics that published since the last adaptive cycle; None without one."""
         self.written_ns = now_ns
-        """When an entry of any but a system topic last became durable."""
+        """When an entry of a user's topic last became durable."""
         self._limits_of = limits_of
         self._quotas_of = quotas_of
         self._publish_limit_of = publish_limit_of
         self._retired: dict[int, _RetiredLimits] = {}
         """Budgets and publish rates of unloaded topics: an unload forgives nothing (law 1.1)."""
         self._dirty: deque[Subscription] = deque()
-        """In the order in which they were touched: whoever had its turn goes behind the others."""
+        """Subscriptions in the order in which events touched them."""
         self._timers: list[tuple[int, int, Callable[[], None]]] = []
         self._timer_sequence = 0
 
     # -- the turn --------------------------------------------------------------------------
 
     def begin_turn(self, now_ns: int, now_ms: int, log_ms: int) -> None:
-        """Set the time of everything that happens until the next call.
+        """Set the time for everything that happens until the next call.
 
         ``now_ns`` is for durations and rates, ``now_ms`` the wall clock, to be shown, ``log_ms``
         the time of the log (see headgate.base.log_time), for receive times and ages.
@@ -143,13 +143,13 @@ class Engine:
         self.log_ms = log_ms
 
     def dirty_subscription(self, subscription: Subscription) -> None:
-        """Have the next flush look at ``subscription``."""
+        """Have the next flush dispatch to ``subscription``."""
         if not self._dirty:
             self.work_pending()
         self._dirty.append(subscription)
 
     def flush(self) -> bool:
-        """Dispatch what events and time have made possible; True when work is left over."""
+        """Dispatch what events and time made possible; returns whether work is left over."""
         now_ns = self.now_ns
         timers = self._timers
         while timers and timers[0][0] <= now_ns:
@@ -171,8 +171,10 @@ class Engine:
         return self.quotas.is_busy or self.admission.is_busy
 
     def _serve_waiting(self, entries_max: int) -> int:
-        """Hand over to those whose budgets have room again, in their fair order, at about one entry
-        each; return how much of ``entries_max`` that took, all of it if some are left."""
+        """Dispatch to waiters whose budgets have room again, in their fair order, one entry each.
+
+        Returns how many of ``entries_max`` that took; all of them if waiters are left.
+        """
         now_ns = self.now_ns
         used = 0
         while used < entries_max:
@@ -217,7 +219,7 @@ class Engine:
         created_ms: int = 0,
         is_system: bool = False,
     ) -> Topic:
-        """Make a stored topic live. Its subscriptions are added by the caller."""
+        """Load a stored topic. The caller adds its subscriptions."""
         kept = self._retired.pop(log.number, _RetiredLimits(None, None, None))
         topic = Topic(
             self,
@@ -241,7 +243,7 @@ class Engine:
         return topic
 
     def unload_topic(self, topic: Topic, *, deleted: bool = False) -> None:
-        """Forget a fenced topic. Unless it was ``deleted``, what it spent of its limits stays."""
+        """Unload a fenced topic. Unless it was ``deleted``, what it spent of its limits is kept."""
         self.observer.topic_unloaded(topic)
         if topic.quota is not None:
             self.quotas.disarm(topic.quota)
@@ -293,10 +295,10 @@ class Engine:
     # -- limits ----------------------------------------------------------------------------
 
     def limits_of_topic(self, topic: Topic) -> None:
-        """Put the limits in force on a topic and all its subscriptions (law 1.5)."""
+        """Apply the limits of a topic and of all its subscriptions (law 1.5)."""
         topic.limit = _same_or_new(topic.limit, self._limits_of(topic, None))
         for subscription in topic.subscriptions.values():
-            # What the old limits held back is theirs, also if they are lifted now.
+            # Count what the old limits delayed before they change.
             subscription.settle_throttling()
             limit = self._limits_of(topic, subscription.name)
             subscription.limit = _same_or_new(subscription.limit, limit)
@@ -308,13 +310,13 @@ class Engine:
         self.work_pending()
 
     def publish_limit_of_topic(self, topic: Topic) -> None:
-        """Put the publish limit in force on a topic (law 3.3)."""
+        """Apply the publish limit of a topic (law 3.3)."""
         limit = self._publish_limit_of(topic)
         topic.publishing.limit = _same_or_new(topic.publishing.limit, limit)
         self.admission.put_in_force(topic, forgives=True)
 
     def quotas_of_topic(self, topic: Topic) -> None:
-        """Put the backlog quotas in force on a topic, within this turn."""
+        """Apply the backlog quotas of a topic within this turn."""
         quotas = self._quotas_of(topic)
         if topic.quota is not None:
             topic.quota.set_quotas(quotas)
@@ -323,7 +325,7 @@ class Engine:
             topic.quota.set_quotas(quotas)
 
     def limits_of_subscription(self, subscription: Subscription) -> None:
-        """Put the limit in force on one subscription."""
+        """Apply the limit of one subscription."""
         topic = subscription.topic
         limit = subscription.limit = self._limits_of(topic, subscription.name)
         if limit is not None and limit.relative:
@@ -336,10 +338,10 @@ class Engine:
         gate.set_limit(self.relative.of_subscription(subscription), self.now_ns)
         self.observer.limits_changed(subscription.topic, subscription)
         if subscription.throttled:
-            subscription.wake()  # what holds it now may be another limit: the account says which
+            subscription.wake()  # another limit may delay it now; the account says which
 
     def set_broker_limit(self, limit: RateLimit | None) -> None:
-        """Put a limit on everything that the broker dispatches."""
+        """Limit everything that the broker dispatches; None for no limit."""
         self.broker_limit = _same_or_new(self.broker_limit, limit)
         for topic in self.topics.values():
             for subscription in topic.subscriptions.values():
@@ -355,5 +357,5 @@ class Engine:
 
 
 def _same_or_new(before: RateLimit | None, now: RateLimit | None) -> RateLimit | None:
-    """The object that is there if it says the same: who compares often then compares quickly."""
+    """The present object if it is equal: later comparisons are then quick."""
     return before if before == now else now

@@ -1,4 +1,4 @@
-"""Refusals of the engine. Each names what was asked and why it cannot be."""
+"""The errors with which the engine refuses what a client or an administrator asks for."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from headgate.base.errors import HeadgateError
 
 
 class EngineError(HeadgateError):
-    """Something that a client or an administrator asked for and the engine refuses."""
+    """The engine refuses what a client or an administrator asked for."""
 
 
 class ProducerBusyError(EngineError):
-    """A producer of this name is connected, or the topic has its maximum of producers."""
+    """A producer of this name is connected, or another has exclusive access."""
 
 
 class ProducerFencedError(EngineError):
-    """Another producer has the topic for itself."""
+    """Exclusive access is refused because the topic has producers."""
 
 
 class ProducersHeldError(EngineError):
-    """The topic has reached a backlog quota that holds producers; there is no room for another."""
+    """The topic has reached a backlog quota that holds producers."""
 
 
 class DiskFullError(ProducersHeldError):
-    """The disk is full, and the connection parked as much of what was sent as it may."""
+    """The disk is full, and the connection has parked as much as it may."""
 
 
 class ProducersRefusedError(EngineError):
@@ -30,7 +30,7 @@ class ProducersRefusedError(EngineError):
 
 
 class DamagedError(EngineError):
-    """The disk lost something of the topic or subscription, and nobody has accepted that yet."""
+    """The disk lost data of the topic or subscription, and nobody has accepted that."""
 
     def __init__(self, name: str, damage: str) -> None:
         super().__init__(
@@ -40,7 +40,7 @@ class DamagedError(EngineError):
 
 
 class ConsumerBusyError(EngineError):
-    """The subscription has consumers that this one cannot join."""
+    """The subscription has consumers that the new one cannot join."""
 
 
 class TopicFencedError(EngineError):
@@ -52,4 +52,4 @@ class SubscriptionBusyError(EngineError):
 
 
 class NotAllowedError(EngineError):
-    """What was asked for is not possible on this topic or subscription."""
+    """The operation is not possible on this topic or subscription."""

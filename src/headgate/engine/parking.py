@@ -1,9 +1,8 @@
-"""SENDs that wait before their append, each in its producer's own queue (laws 3.1 and 4.3).
+"""The parked SENDs of one topic: how much is parked, for which cause and how long (laws 3.1, 4.3).
 
-A producer with waiting SENDs stands in one place: at its topic's backlog quota, at the gate of the
-publish limits, at its connection, for answers to what it sent before, or at a full disk. All of a
-topic that stand at the gate wait for the same limits, so that the gate's cause is one for all of
-them.
+A parked SEND is in its producer's own queue. Each producer with parked SENDs waits at one thing
+(:class:`headgate.engine.parked_send.ParkedAt`). All producers of a topic that wait at the gate wait
+for the same limits, so they share one cause.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from headgate.engine.producer import Producer
 
 
 class Waiting(NamedTuple):
-    """What waits now for one cause."""
+    """What is parked now for one cause."""
 
     producers: int
     messages: int
@@ -25,10 +24,10 @@ class Waiting(NamedTuple):
 
 
 class Parking:
-    """What one topic parks. Made at the first SEND that waits."""
+    """What one topic parks. Created with its first parked SEND."""
 
     __slots__ = (
-        "_by_place",
+        "_by_point",
         "_causes",
         "_gate_cause",
         "_gate_since_ns",
@@ -42,10 +41,10 @@ class Parking:
     )
 
     def __init__(self) -> None:
-        self._by_place = [[0, 0, 0] for _ in ParkedAt]
-        """Producers, messages and bytes in each place."""
+        self._by_point = [[0, 0, 0] for _ in ParkedAt]
+        """Producers, messages and bytes at each :class:`ParkedAt`."""
         self._causes: set[ParkCause] = set()
-        """Those that something waits for now."""
+        """The causes that something waits for now."""
         self._seen: set[ParkCause] = set()
         self._since_ns = [0] * len(ParkCause)
         self._spent_ns = [0] * len(ParkCause)
@@ -55,58 +54,61 @@ class Parking:
         self._paused_count = 0
         """Producers that wait for memory."""
         self.quota_queue: deque[Producer] = deque()
-        """Producers that wait for room in the quota; the first one's turn is next."""
+        """Producers that wait for room in the quota; the first one is next."""
         self.hold_timer_ns = 0
-        """When it is looked who has waited for the quota too long; 0 for never."""
+        """When SENDs that wait too long for the quota are looked for; 0 for never."""
 
     def __bool__(self) -> bool:
-        at_quota, at_gate, at_connection, at_disk = self._by_place
+        at_quota, at_gate, at_connection, at_disk = self._by_point
         return bool(at_quota[0] or at_gate[0] or at_connection[0] or at_disk[0])
 
     @property
     def messages(self) -> int:
-        """Messages that wait now."""
-        return sum(place[1] for place in self._by_place)
+        """Messages that are parked now."""
+        return sum(place[1] for place in self._by_point)
 
     @property
     def bytes(self) -> int:
-        """Bytes that wait now."""
-        return sum(place[2] for place in self._by_place)
+        """Bytes that are parked now."""
+        return sum(place[2] for place in self._by_point)
 
     def waiting(self, cause: ParkCause) -> Waiting:
-        """What waits now for one cause. For ``memory`` nothing does: its producers are those whose
-        connections are not read for what is not their own."""
+        """What is parked now for one cause.
+
+        For ``memory`` no message is: it counts producers whose connections are not read because
+        of what others parked.
+        """
         if cause is ParkCause.MEMORY:
             return Waiting(self._paused_count, 0, 0)
         places = [p for p in ParkedAt if self._cause_of(p) is cause]
-        return Waiting(*(sum(self._by_place[p][i] for p in places) for i in range(3)))
+        return Waiting(*(sum(self._by_point[p][i] for p in places) for i in range(3)))
 
     def parked_ns(self, cause: ParkCause, now_ns: int) -> int:
-        """Time in which at least one SEND waited for one cause, until now. What was told once is
-        not told otherwise later: it never falls."""
+        """Time in which at least one SEND waited for one cause, until now. It never falls, so what
+        was reported once is not corrected later."""
         self._gate_since_ns = now_ns
         running_ns = now_ns - self._since_ns[cause] if cause in self._causes else 0
         return self._spent_ns[cause] + running_ns
 
     def causes(self, now_ns: int) -> list[ParkCause]:
-        """Those that anything ever waited for, or does."""
+        """The causes that anything waits for or ever waited for."""
         return [c for c in ParkCause if c in self._causes or self.parked_ns(c, now_ns)]
 
     def since_ns(self, cause: ParkCause) -> int | None:
-        """Since when something has waited for one cause without a break; None: nothing does."""
+        """Since when something has waited for a cause without a break; None if nothing does."""
         return self._since_ns[cause] if cause in self._causes else None
 
     # -- who waits -------------------------------------------------------------------------
 
     def enter(self, producer: Producer, place: ParkedAt, now_ns: int) -> None:
-        """All that a producer has waiting waits there from now on."""
+        """What a producer parked waits there from now on."""
         self._count_paused(producer, -1)
         if producer.parked_at is not None:
             self._take_out(producer)
         producer.parked_at = place
         self._count_paused(producer, 1)
         producer.parked_at_since_ns = now_ns
-        figures = self._by_place[place]
+        figures = self._by_point[place]
         figures[0] += 1
         figures[1] += producer.parked_messages
         figures[2] += producer.parked_bytes
@@ -118,7 +120,7 @@ class Parking:
         producer.port.throttled(producer.throttled_by)
 
     def leave(self, producer: Producer, now_ns: int) -> None:
-        """It has nothing waiting any more."""
+        """A producer has no parked SENDs any more."""
         if producer.parked_at is not None:
             self._count_paused(producer, -1)
             self._take_out(producer)
@@ -127,18 +129,18 @@ class Parking:
             self._restate(now_ns)
 
     def count(self, producer: Producer, sign: int, send: ParkedSend) -> None:
-        """A SEND more (1) or less (-1) waits."""
+        """One more (1) or one less (-1) SEND is parked."""
         messages, size = sign * send.message_count, sign * len(send.body)
         producer.parked_messages += messages
         producer.parked_bytes += size
         if producer.parked_at is not None:
-            figures = self._by_place[producer.parked_at]
+            figures = self._by_point[producer.parked_at]
             figures[1] += messages
             figures[2] += size
 
     def _take_out(self, producer: Producer) -> None:
         place = cast(ParkedAt, producer.parked_at)
-        figures = self._by_place[place]
+        figures = self._by_point[place]
         figures[0] -= 1
         figures[1] -= producer.parked_messages
         figures[2] -= producer.parked_bytes
@@ -148,7 +150,7 @@ class Parking:
         producer.port.unthrottled(producer.throttled_by)
 
     def _queue(self, producer: Producer, place: ParkedAt) -> deque[Producer] | None:
-        """Those in one place, in the order of their turns; the gate and the disk keep their own."""
+        """The producers there in the order of their turns; gate and disk have queues themselves."""
         if place is ParkedAt.GATE or place is ParkedAt.DISK:
             return None
         return self.quota_queue if place is ParkedAt.QUOTA else producer.port.waiting
@@ -156,17 +158,17 @@ class Parking:
     # -- causes ----------------------------------------------------------------------------
 
     def set_gate_cause(self, cause: ParkCause, now_ns: int) -> None:
-        """Those at the gate wait for this limit from now on: the one that releases last."""
+        """Producers at the gate wait for this limit from now on: the one that releases last."""
         self._gate_since_ns = now_ns
         if cause is not self._gate_cause:
             self._gate_cause = cause
             self._restate(now_ns)
 
     def correct_gate_cause(self, cause: ParkCause, now_ns: int) -> None:
-        """Those at the gate waited for this limit since they were last told one: only now is it
-        known which one released last."""
+        """Producers at the gate waited for this limit since the cause was last set: only now is it
+        known which limit released last."""
         told = self._cause_of(ParkedAt.GATE)
-        if told is not cause and told is self._gate_cause and self._by_place[ParkedAt.GATE][0]:
+        if told is not cause and told is self._gate_cause and self._by_point[ParkedAt.GATE][0]:
             since_ns = max(self._gate_since_ns, self._since_ns[told])
             self.set_gate_cause(cause, now_ns)
             if told not in self._causes:  # else something else still waits for it
@@ -174,41 +176,43 @@ class Parking:
                 self._spent_ns[cause] += now_ns - since_ns
 
     def set_over(self, is_over: bool, now_ns: int) -> None:
-        """The quota is exceeded, or is no more: while it is, nobody can say when it releases, and
-        it is what those at the gate wait for, too."""
+        """The quota is exceeded, or no longer is. While it is, nobody knows when it releases, so
+        producers at the gate wait for it, too."""
         if is_over is not self._is_over:
             self._is_over = is_over
             self._restate(now_ns)
 
     def pause(self, producer: Producer, for_parked: bool, now_ns: int) -> None:
-        """The connection of a producer is not read, because too much waits; ``for_parked``: too
-        much that it parked itself. Then who has something parked there waits for what holds that,
-        and not for memory (law 3.5)."""
+        """The connection of a producer is not read because too much is parked.
+
+        ``for_parked``: the connection itself parked too much. Its producers with parked SENDs then
+        wait for what parked them, and not for memory (law 3.5).
+        """
         self._count_paused(producer, -1)
         producer.is_paused, producer.is_paused_for_parked = True, for_parked
         self._count_paused(producer, 1)
         self._restate(now_ns)
 
     def resume(self, producer: Producer, now_ns: int) -> None:
-        """It is read again, or the producer is gone."""
+        """The connection is read again, or the producer is gone."""
         if producer.is_paused:
             self._count_paused(producer, -1)
             producer.is_paused = producer.is_paused_for_parked = False
             self._restate(now_ns)
 
     def _count_paused(self, producer: Producer, step: int) -> None:
-        """One producer more (1) or less (-1) waits for memory, if it does."""
+        """Count a producer (1) or stop counting it (-1), if it waits for memory."""
         has_own = producer.is_paused_for_parked and producer.parked_at is not None
         if producer.is_paused and not has_own:
             self._paused_count += step
 
     def take_seen(self) -> set[ParkCause]:
-        """What anything waited for since this was last asked."""
+        """The causes that anything waited for since the last call."""
         seen, self._seen = self._seen, set(self._causes)
         return seen
 
     def cause_of(self, producer: Producer) -> ParkCause | None:
-        """What a producer waits for now; None if it does not."""
+        """The cause that a producer waits for now; None if it does not wait."""
         return None if producer.parked_at is None else self._cause_of(producer.parked_at)
 
     def _cause_of(self, place: ParkedAt) -> ParkCause:
@@ -221,7 +225,7 @@ class Parking:
         return self._gate_cause
 
     def _restate(self, now_ns: int) -> None:
-        causes = {self._cause_of(place) for place in ParkedAt if self._by_place[place][0]}
+        causes = {self._cause_of(place) for place in ParkedAt if self._by_point[place][0]}
         if self._paused_count:
             causes.add(ParkCause.MEMORY)
         before = self._causes

@@ -1,9 +1,9 @@
-"""Rates as means over the last few seconds, from counters that only grow.
+"""A rate meter: means over the last few seconds of counters that only grow.
 
 A meter holds two samples of its subject's counters, a period apart. The rate at any instant is what
-was counted since the older sample over the time since then, so it always covers between one and two
-periods and is never stale: an idle subject reads zero after two. Pulsar computes the same figures
-once a minute; a stats call right after traffic reads zeros there.
+was counted since the older sample, divided by the time since then. So it covers between one and two
+periods and is never stale: an idle subject reads zero after two periods. Pulsar computes the same
+figures once a minute, and a stats call right after traffic reads zeros there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from headgate.base.units import NS_PER_S
 
 SAMPLE_PERIOD_NS = 5 * NS_PER_S
-"""Between two samples: rates are means over the last 5 to 10 seconds."""
+"""Time between two samples: rates are means over the last 5 to 10 seconds."""
 
 
 class RateMeter:
@@ -27,7 +27,7 @@ class RateMeter:
         self._new_ns = -1
 
     def sample(self, counters: tuple[int, ...], now_ns: int) -> bool:
-        """Remember ``counters``; return whether anything moved since the older sample."""
+        """Take a sample; return whether a counter changed since the older sample."""
         if self._new_ns < 0:
             self._old, self._old_ns = counters, now_ns
         else:

@@ -1,14 +1,14 @@
-"""Keeps limits relative to the publish rate in force (law 1.7, PIP-52).
+"""Applies limits that are relative to the publish rate (law 1.7, PIP-52).
 
-A topic is followed while a relative limit concerns it: its own, one of its subscriptions' or the
-broker's. Its publish rate is sampled while something is published or the followed rate still falls;
-a topic that rests costs nothing. Where many topics are followed they are sampled in slices, so that
-others have their turns in between.
+The publish rate of a topic is followed while a relative limit depends on it: its own, one of its
+subscriptions' or the broker's. It is sampled while something is published or the rate still falls;
+an idle topic costs nothing. Many topics are sampled in slices, with other work in between.
 
-A subscription's limit is the publish rate plus what is configured. A topic's limit is shared by its
-subscriptions, and each of them needs what is published: so it is k times the publish rate plus what
-is configured, k being those that have a consumer and are not exempt, at least one. The broker's is
-the sum of that over its topics, plus what is configured.
+A subscription's limit is the publish rate plus the configured amount. A topic's limit is shared by
+its subscriptions, and each of them needs everything that is published: so it is k times the publish
+rate plus the configured amount, where k counts the subscriptions with a consumer that are not
+exempt, at least 1. The broker's limit is the sum of that over its topics, plus the configured
+amount.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 NOTHING = PerSecond(0.0, 0.0)
 
 SLICE_GATES = 128
-"""Limits that are put in force before others have their turn: about a millisecond of work."""
+"""Limits that are applied in one slice: about a millisecond of work."""
 SLICE_PAUSE_NS = 4 * NS_PER_MS
-"""Others have at least so much of the time. With 3,000 limits to move and more a round takes longer
-than 100 ms."""
+"""Time for other work between two slices. With 3,000 limits or more, a round takes longer than
+100 ms."""
 
 
 class RelativeEngine(Protocol):
@@ -56,7 +56,7 @@ class RelativeLimits:
     def __init__(self, engine: RelativeEngine) -> None:
         self._engine = engine
         self._required: dict[Topic, PerSecond] = {}
-        """Followed topics whose rates are not at rest, with what their subscriptions need."""
+        """Followed topics whose rate changes, with what their subscriptions require."""
         self._due_ns: dict[Topic, int] = {}
         """When each of them is sampled next."""
         self._queue: deque[tuple[int, Topic]] = deque()
@@ -66,7 +66,7 @@ class RelativeLimits:
         """A topic in the middle of its sample, because a slice ended there."""
         self._is_armed = False
 
-    # -- who is followed -------------------------------------------------------------------
+    # -- followed topics -------------------------------------------------------------------
 
     def limits_set(self, topic: Topic) -> None:
         """Limits of the topic, of its subscriptions or of the broker were set or are gone."""
@@ -76,12 +76,12 @@ class RelativeLimits:
             self.follow(topic)
 
     def follow(self, topic: Topic) -> None:
-        """Know the topic's publish rate from now on, unless it is followed already."""
+        """Follow the topic's publish rate from now on, unless it is followed already."""
         if topic.publish_rate is not None or topic.is_system:
             return
         engine = self._engine
-        # What the stats know of the last seconds spares a limit that is set on a topic in full
-        # swing the second that a measurement takes.
+        # The rate of the last seconds, which the stats have, spares a limit on a busy topic the
+        # second that a measurement takes.
         counters = topic.counters()
         known = topic.rates.per_second(counters, engine.now_ns, over_ns_min=NS_PER_S)[:3]
         topic.publish_rate = PublishRate(_counts(topic), engine.now_ns, known=known)
@@ -139,7 +139,7 @@ class RelativeLimits:
             at_ns = max(at_ns, self._queue[0][0])
         self._engine.wake_at(at_ns, self._sample_due)
 
-    # -- what they amount to ---------------------------------------------------------------
+    # -- present amounts ------------------------------------------------------------------
 
     def published_per_second(self, topic: Topic) -> PerSecond:
         """The followed publish rate of a topic, as its limits count messages."""
@@ -149,14 +149,14 @@ class RelativeLimits:
         return PerSecond(entries if self._engine.throttle_counts_entries else messages, size)
 
     def required_per_second(self, topic: Topic) -> PerSecond:
-        """What the topic's subscriptions need together to keep up."""
+        """What the topic's subscriptions require together to keep up."""
         followers = self.followers(topic)
         messages, size = self.published_per_second(topic)
         return PerSecond(followers * messages, followers * size)
 
     def followers(self, topic: Topic) -> int:
-        """How many subscriptions need all that is published: those that have a consumer and are
-        not exempt, but at least one."""
+        """How many subscriptions require everything that is published: those with a consumer that
+        are not exempt, at least 1."""
         subscriptions = topic.subscriptions.values()
         return max(1, sum([1 for s in subscriptions if s.consumers and not s.gate.exempt]))
 
@@ -175,7 +175,7 @@ class RelativeLimits:
         return limit.over(self.required_per_second(topic))
 
     def of_broker(self) -> RateLimit | None:
-        """The limit in force on the broker: over what all topics' subscriptions need."""
+        """The limit in force on the broker: above what all topics' subscriptions require."""
         limit = self._engine.broker_limit
         if limit is None or not limit.relative:
             return limit
@@ -186,7 +186,7 @@ class RelativeLimits:
     # -- the samples -----------------------------------------------------------------------
 
     def _sample_due(self) -> None:
-        """Sample the topics that are due, as far as one slice goes."""
+        """Sample the topics that are due, up to the size of one slice."""
         now_ns, queue, left = self._engine.now_ns, self._queue, SLICE_GATES
         while left > 0:
             if self._work is None:
@@ -213,7 +213,7 @@ class RelativeLimits:
         goes_on = rate is not None and rate.sample(_counts(topic), self._engine.now_ns)
         yield from self._put_in_force(topic)
         if self._required.pop(topic, None) is None:
-            return  # nobody follows it any more
+            return  # its rate is no longer followed
         del self._due_ns[topic]
         if goes_on:
             self._move(topic)
@@ -235,8 +235,7 @@ class RelativeLimits:
                 yield True
 
     def _set(self, gate: Gate, now: RateLimit | None) -> None:
-        """Put in force what a relative limit amounts to now; who waits is not woken for the
-        same."""
+        """Apply the present amount of a relative limit; an unchanged amount wakes no waiter."""
         if now is not None and any(b.limit != now.amount(b.dimension) for b in gate.budgets):
             gate.set_limit(now, self._engine.now_ns)
 

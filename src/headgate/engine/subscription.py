@@ -1,7 +1,7 @@
-"""A subscription: what it has acknowledged, what it still owes, and its account of time.
+"""A subscription: its acknowledgements, its backlog and its account of time.
 
-The subscription owns the cursor arithmetic, its dispatcher (by type) owns the delivery. Backlog is
-exact and costs nothing at publish: it is what the topic appended less what the subscription has
+The subscription does the cursor arithmetic; its dispatcher, chosen by type, delivers. The backlog
+is exact and costs nothing at publish: it is what the topic appended minus what the subscription is
 done with, both cumulative.
 """
 
@@ -38,9 +38,9 @@ class Subscription:
     """State of one subscription of one topic.
 
     ``done_*`` count entries, messages and bytes below the topic's end that it has acknowledged or
-    skipped, since the topic was created; everything at or below ``acks.mark_delete`` counts. Of an
-    entry whose messages are acknowledged singly, those that are count, and nothing else until all
-    of them are (headgate.flow.quota.backlog).
+    skipped, since the topic was created; everything at or below ``acks.mark_delete`` counts. For a
+    partly acknowledged entry the acknowledged messages count; its bytes and the entry itself count
+    when all its messages are acknowledged (headgate.flow.quota.backlog).
     """
 
     __slots__ = (
@@ -133,22 +133,22 @@ class Subscription:
         self.done_entries = self.done_messages = self.done_bytes = 0
         self._count_done()
         self.read_failed = ""
-        """Why its next entry cannot be read; empty while all is well."""
+        """Why its next entry cannot be read; empty if it can."""
         self.damage = ""
-        """What of its acknowledgements is lost on the disk; empty while nothing is."""
+        """Which acknowledgements the disk lost; empty if none."""
         self.damaged_entry = ""
-        """Where its next entry is damaged: it stands still there. Empty while it does not."""
+        """Where its next entry is damaged, so that it cannot go on; empty if it is not."""
         self.throttled = False
         """Whether it waits at a budget now."""
         self.throttled_dispatch = ThrottledDispatch()
         self.limit: RateLimit | None = None
-        """As it is set; the gate has what it amounts to."""
+        """The dispatch limit as it is set; the gate has the amounts in force."""
         self.account = Account(
             now_ns, Cell.CAUGHT_UP if self.done_entries >= from_end else Cell.NO_CONSUMER
         )
         self.dispatcher: Dispatcher = SingleActiveDispatcher(self, SubscriptionType.EXCLUSIVE)
 
-    # -- what it owes ----------------------------------------------------------------------
+    # -- its backlog -----------------------------------------------------------------------
 
     @property
     def is_durable(self) -> bool:
@@ -157,17 +157,17 @@ class Subscription:
 
     @property
     def type(self) -> SubscriptionType:
-        """The type that its connected consumers, or the last ones, agreed on."""
+        """The type of its connected consumers, or of the last ones."""
         return self.dispatcher.type
 
     @property
     def backlog_entries(self) -> int:
-        """Entries stored and not yet acknowledged as a whole, those with consumers included."""
+        """Entries stored and not yet acknowledged as a whole, delivered ones included."""
         return self.topic.log.end - self.done_entries
 
     @property
     def backlog_messages(self) -> int:
-        """Messages stored and not yet acknowledged, those with consumers included."""
+        """Messages stored and not yet acknowledged, delivered ones included."""
         log = self.topic.log
         return log.messages_before(log.end) - self.done_messages
 
@@ -184,25 +184,25 @@ class Subscription:
         return log.received_ms(ordinal) if ordinal < log.end else None
 
     def _count_done(self) -> None:
-        """Recount ``done_*`` from the acknowledgements: after recovery and resets."""
+        """Count ``done_*`` again from the acknowledgements, after recovery and resets."""
         log = self.topic.log
         self.done_entries, self.done_messages, self.done_bytes = backlog.done_before(
             log, self.acks, log.first, log.end
         )
 
     def acked_within(self, first: int, stop: int) -> backlog.Amounts:
-        """What is acknowledged one by one of the entries from ``first`` to before ``stop``: whole
+        """What is acknowledged individually of the entries from ``first`` to before ``stop``: whole
         entries, and single messages of others."""
         return backlog.acked_within(self.topic.log, self.acks, first, stop)
 
     def _finish_through(self, last: int) -> int:
-        """Take everything up to and including the stored entry ``last``, which is not done yet, as
-        done; return how many messages that are. What costs is each run of entries acknowledged one
-        by one: those that are passed are subtracted, or, if fewer, those that remain added up."""
+        """Mark everything up to and including the stored entry ``last``, which is not done yet, as
+        done; returns how many messages that are. The cost is one step for each run of individually
+        acknowledged entries: passed runs are subtracted or, if fewer, the remaining ones added."""
         log, acks = self.topic.log, self.acks
         before = self.done_messages
         first, stop = acks.mark_delete + 1, last + 1
-        # Below its first entry the index may know nothing any more.
+        # The index may have nothing below its first entry.
         if first < log.first or 2 * acks.holes_below(stop) > acks.holes_count:
             acks.ack_through(last)
             self._count_done()
@@ -221,7 +221,7 @@ class Subscription:
 
         Raises:
             TopicFencedError: the subscription is being moved or closed; try again.
-            DamagedError: something of it is lost, and nobody has accepted that.
+            DamagedError: it lost data, and nobody has accepted that.
             ConsumerBusyError: the connected consumers have another type, or exclude others.
         """
         if self.topic.fenced:
@@ -243,7 +243,7 @@ class Subscription:
         self.wake()
 
     def remove_consumer(self, consumer: Consumer) -> None:
-        """Disconnect a consumer: what it holds unacknowledged becomes deliverable again."""
+        """Disconnect a consumer: its unacknowledged messages are redelivered."""
         if consumer not in self.consumers:
             return
         self.settle_throttling()
@@ -251,13 +251,13 @@ class Subscription:
         self.dispatcher.consumer_removed(consumer)
         self.throttled_dispatch.forget()
         if not self.consumers and not self.is_durable and not self.fenced:
-            # A fenced one is being moved by its reader, which comes back to it.
+            # The reader of a fenced subscription seeks, and comes back to it.
             self.topic.remove_subscription(self.name)
             return
         self.wake()
 
     def disconnect_consumers(self) -> None:
-        """Close every consumer from the broker's side; their clients will come back."""
+        """Close every consumer; their clients reconnect."""
         for consumer in list(self.consumers):
             consumer.port.close_consumer(consumer.consumer_id)
             self.remove_consumer(consumer)
@@ -265,7 +265,7 @@ class Subscription:
     # -- events from consumers -------------------------------------------------------------
 
     def flow(self, consumer: Consumer, permits: int) -> None:
-        """A consumer asked for ``permits`` more messages (at least 1: the shell checks)."""
+        """A consumer requested ``permits`` more messages, at least 1 (the shell checks that)."""
         engine = self.topic.engine
         consumer.add_permits(permits, engine.now_ms)
         self.last_flow_ms = engine.now_ms
@@ -273,8 +273,8 @@ class Subscription:
         self.wake()
 
     def ack_entry(self, consumer: Consumer, ordinal: int) -> None:
-        """A consumer is done with one entry. Acknowledging twice, or what was never sent, is
-        harmless; what is not stored is ignored."""
+        """A consumer acknowledged one entry. Entries that are not stored are ignored; acknowledging
+        twice, or what was never sent, is harmless."""
         log = self.topic.log
         if not log.first <= ordinal < log.end:
             return
@@ -296,12 +296,12 @@ class Subscription:
     def ack_messages(
         self, consumer: Consumer, ordinal: int, indexes_mask: int, batch_size: int
     ) -> None:
-        """A consumer is done with some messages of one entry: bit i of the mask stands for
-        message i of its batch. With the last of them it is done with the entry.
+        """A consumer acknowledged some messages of one entry: bit i of the mask stands for message
+        i of its batch. The last of them acknowledges the entry.
 
-        Until then the entry stays with its consumer, and counts there and for the limits on
-        unacknowledged messages, with all its messages: deliveries are never split. What is not
-        stored is ignored, as in :meth:`ack_entry`. No command asks for this yet.
+        Until then the entry stays with its consumer. All its messages count there and for the
+        limits on unacknowledged messages, because deliveries are never split. Entries that are not
+        stored are ignored, as in :meth:`ack_entry`. No command uses this yet.
 
         Raises:
             InputError: the entry is no batch of that size, or the mask names a message beyond it.
@@ -329,7 +329,7 @@ class Subscription:
             self._acks_moved(consumer, mark_delete)
 
     def ack_through(self, consumer: Consumer, ordinal: int) -> None:
-        """A consumer is done with every entry up to and including ``ordinal``."""
+        """A consumer acknowledged every entry up to and including ``ordinal``."""
         last = min(ordinal, self.topic.log.end - 1)
         mark_delete = self.acks.mark_delete
         if last <= mark_delete:
@@ -347,12 +347,12 @@ class Subscription:
             self.last_mark_delete_ms = now_ms
         self._acks_changed()
         if self.done_entries >= self.topic.log.end and self.account.cell is not Cell.CAUGHT_UP:
-            # Whatever it waited for: what was given back may be acknowledged while it waits for a
-            # budget or a permit to be delivered again.
+            # Whatever it waited for: an entry may be acknowledged while it waits for redelivery,
+            # for a budget or a permit.
             self.wake()
 
     def redeliver(self, consumer: Consumer, ordinals: list[int] | None, epoch: int) -> None:
-        """A consumer gives entries back (all that it holds when ``ordinals`` is None)."""
+        """A consumer asks for redelivery, of all its entries if ``ordinals`` is None."""
         if epoch >= 0:
             consumer.epoch = epoch
         count = self.dispatcher.redeliver(consumer, ordinals)
@@ -364,9 +364,9 @@ class Subscription:
     # -- moves by administrators and seeks -------------------------------------------------
 
     def skip_to(self, ordinal: int, *, expired: bool = False) -> int:
-        """Give up everything below ``ordinal``; return how many messages that were.
+        """Skip everything below ``ordinal``; returns how many messages that were.
 
-        ``expired`` says that age did it, which the counters keep apart.
+        ``expired``: they are skipped because of their age; they are counted separately.
         """
         last = min(ordinal, self.topic.log.end) - 1
         if last <= self.acks.mark_delete:
@@ -381,8 +381,8 @@ class Subscription:
         return skipped
 
     def evict_to(self, ordinal: int, quota: Quota) -> tuple[int, int]:
-        """Give up everything below ``ordinal`` because a backlog quota asks for it; return the
-        messages and bytes that were lost."""
+        """Skip everything below ``ordinal`` for a backlog quota; returns the messages and bytes
+        that were lost."""
         last = min(ordinal, self.topic.log.end) - 1
         if last <= self.acks.mark_delete:
             return 0, 0
@@ -395,19 +395,19 @@ class Subscription:
         return messages, self.done_bytes - before_bytes
 
     def skip_messages(self, count: int) -> int:
-        """Give up the next ``count`` entries that nobody acknowledged; return messages skipped."""
+        """Skip the next ``count`` unacknowledged entries; returns how many messages that were."""
         log = self.topic.log
         ordinal = max(self.acks.mark_delete + 1, log.first)
         for first, last in self.acks.acked_runs():
-            owed = max(0, first - ordinal)
-            if count <= owed:
+            unacked = max(0, first - ordinal)
+            if count <= unacked:
                 break
-            count -= owed
+            count -= unacked
             ordinal = max(ordinal, last + 1)
         return self.skip_to(min(ordinal + count, log.end))
 
     def skip_lost(self, ordinal: int) -> None:
-        """Give up one entry that is lost on the disk, which an administrator has accepted."""
+        """Skip one entry that the disk lost, after an administrator accepted that."""
         log, acks = self.topic.log, self.acks
         if not log.first <= ordinal < log.end or acks.is_acked(ordinal):
             return
@@ -423,12 +423,12 @@ class Subscription:
         self._acks_changed()
 
     def damage_accepted(self) -> None:
-        """Go on with what is left."""
+        """An administrator accepted the damage: go on with what is left."""
         self.damage = self.damaged_entry = self.read_failed = ""
         self.entries_read()
 
     def reset(self, ordinal: int) -> None:
-        """Seek: the next entry delivered is ``ordinal``, all below count as done, none above.
+        """Seek: deliver ``ordinal`` next; entries below it count as done, entries above do not.
 
         The shell has fenced the subscription and disconnected its consumers.
         """
@@ -437,7 +437,7 @@ class Subscription:
         target = min(max(ordinal, log.first), log.end)
         before = self.done_messages
         self.acks.reset(target - 1)
-        self.damage = ""  # nothing of what it was before counts any more
+        self.damage = ""  # its old acknowledgements no longer matter
         self._count_done()
         moved = self.done_messages - before
         if moved >= 0:
@@ -458,7 +458,7 @@ class Subscription:
         self.wake()
 
     def _acks_changed(self) -> None:
-        """Persist them soon; and there may be room in a backlog quota."""
+        """Store the acknowledgements soon; a backlog quota may have room now."""
         topic = self.topic
         if self.cursor_id is None:
             self.acks.forget_changes()
@@ -470,10 +470,10 @@ class Subscription:
             topic.engine.quotas.touch(quota)
 
     def trimmed(self) -> None:
-        """The topic gave up entries: if this cursor still stands before them, it moves on.
+        """The topic trimmed entries: a cursor that is still before them moves on.
 
-        A reader may owe them; a stored cursor may have been made or moved back to them after it
-        was decided that nobody owes them any more.
+        A reader may not have acknowledged them, and a durable cursor may have been created at them,
+        or moved back to them, after the decision to trim.
         """
         if self.acks.mark_delete + 1 < self.topic.log.first:
             self.skip_to(self.topic.log.first)
@@ -481,7 +481,7 @@ class Subscription:
     # -- dispatch --------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Have the engine look at this subscription before the turn ends."""
+        """Have the engine dispatch to this subscription before the turn ends."""
         if not self.dirty:
             self.dirty = True
             self.topic.engine.dirty_subscription(self)
@@ -491,18 +491,18 @@ class Subscription:
         self.topic.engine.read(self, ordinal)
 
     def entries_read(self) -> None:
-        """What the dispatcher waited for is in the topic's cache (or the read failed)."""
+        """The dispatcher's read has ended; its entries are cached unless it failed."""
         self.dispatcher.reading = False
         self.wake()
 
     def settle_throttling(self) -> None:
-        """Count the wait at a limiter that still goes on: events and amounts are exact then."""
+        """Count a wait at a limiter up to now, so that events and amounts are exact."""
         self.gate.settle(self.topic.engine.now_ns)
         if self.throttled:
             self.throttled_dispatch.refused(self.dispatcher)
 
     def close(self, now_ns: int) -> None:
-        """Take it out of every queue. Its consumers are gone already.
+        """Take it out of every queue, without consumers.
 
         Raises:
             SubscriptionBusyError: it has consumers.
@@ -512,12 +512,12 @@ class Subscription:
         self.forget(now_ns)
 
     def forget(self, now_ns: int) -> None:
-        """It is no more; only what it spent of its limit stays known (law 1.1)."""
+        """Remove it; only what it spent of its limit stays known (law 1.1)."""
         self.fenced = self.removed = True
         self.topic.gate.retired.keep(self.name, self.gate, now_ns, is_reader=not self.is_durable)
 
     def counters(self) -> tuple[int, int, int, int, int]:
-        """Messages and bytes sent, acknowledged, redelivered, expired: for the rates."""
+        """Messages and bytes sent; messages acknowledged, redelivered, expired: for the rates."""
         return (
             self.messages_sent,
             self.bytes_sent,

@@ -1,7 +1,7 @@
-"""What limits held back of one subscription: the amounts of PIP-406's first form (rule 2.2).
+"""The messages and bytes whose dispatch limits delayed: PIP-406's first form (rule 2.2).
 
-Asked at each refusal and each release, which is often; so it looks first whether anything that
-matters has changed since it looked last.
+Each refusal and each release counts, which is often; so counting first checks whether anything that
+matters has changed since the last time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOTHING_SEEN = (-1, -1)
 
 
 class ThrottledDispatch:
-    """The amounts of one subscription. They begin at 0 when its topic is loaded."""
+    """The delayed amounts of one subscription. They start at 0 when its topic is loaded."""
 
     __slots__ = ("_amounts", "_refusing", "_seen")
 
@@ -38,7 +38,7 @@ class ThrottledDispatch:
         return tuple(tuple(level) for level in self._amounts.counts)
 
     def refused(self, dispatcher: Dispatcher) -> None:
-        """It waits: count what is held back now by the budgets that have refused it."""
+        """Count what the budgets that refuse the subscription delay now."""
         refusing = dispatcher.subscription.gate.refusing()
         if refusing != self._refusing:
             self._refusing = refusing
@@ -52,7 +52,7 @@ class ThrottledDispatch:
             self._count(dispatcher, permits)
 
     def forget(self) -> None:
-        """Something was given back, or the cursor moved: what was seen last means nothing."""
+        """Messages are redelivered, or the cursor moved: forget what was counted last."""
         self._seen = NOTHING_SEEN
 
     def _count(self, dispatcher: Dispatcher, permits: int) -> None:

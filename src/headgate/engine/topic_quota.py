@@ -153,8 +153,11 @@ class QuotaTopic(Protocol):
 
 
 class TopicQuota:
-    """The quotas in force on one live topic. Made when it first has one, kept as long as it is
-    loaded: its counters do not fall."""
+    """The quotas in force on one live topic.
+
+    Created with its first quota and kept as long as the topic is loaded, so that its counters do
+    not fall.
+    """
 
     __slots__ = (
         "_approaches",
@@ -178,23 +181,23 @@ class TopicQuota:
         self.topic = topic
         self.quotas = quotas
         self.over: Quota | None = None
-        """The quota that stops producers now: of two the size quota."""
+        """The quota that stops producers now; of two, the size quota."""
         self._exceeded = NO_QUOTAS
-        """Those that are exceeded, each until its own low mark."""
+        """The exceeded quotas, each until the backlog is below its release level."""
         self.is_dirty = False
-        """Whether the keeper looks at it in this turn."""
+        """Whether the scheduler evaluates it in this turn."""
         self.is_active = False
-        """Whether the keeper follows how fast it fills; not while nothing is owed."""
+        """Whether the scheduler samples how fast it fills; not while there is no backlog."""
         self.due: Bucket | None = None
-        """For the keeper: when it looks whether the oldest message is too old."""
+        """When the scheduler checks whether the oldest message is too old."""
         self.safe_below = ADMIT_NONE
         """While fewer bytes are staged, no quota can be exceeded."""
         self.awaits_acks = False
         """Whether acknowledgements may change its state: it is exceeded, or producers wait."""
         self.awaits_durable = False
-        """By the keeper: what is staged is too old already, and looked at when it is durable."""
+        """Set by the scheduler: staged entries are too old; evaluate when they are durable."""
         self.stops: ProducerStops | None = None
-        """What producers had to bear; None while that is nothing."""
+        """How the quotas stopped producers; None if they never did."""
         self._heaps: tuple[LazyMinHeap[QuotaSubscription], ...] | None = None
         self._evictions: list[tuple[int, int, int]] | None = None
         self._evicted_ns: list[int | None] | None = None
@@ -204,13 +207,13 @@ class TopicQuota:
     # -- how full it is --------------------------------------------------------------------
 
     def slowest(self) -> QuotaSubscription | None:
-        """The stored subscription with the largest backlog in bytes; None without any."""
+        """The durable subscription with the largest backlog in bytes; None without any."""
         if self._heaps is not None:
             return self._heaps[QuotaType.SIZE].top()
         return min(self._durable(), key=_done_bytes, default=None)
 
     def oldest(self) -> QuotaSubscription | None:
-        """The stored subscription that owes the oldest message; None if none owes any."""
+        """The durable subscription with the oldest unacknowledged message; None without backlog."""
         if self._heaps is not None:
             found = self._heaps[QuotaType.TIME].top()
         else:
@@ -221,22 +224,22 @@ class TopicQuota:
         return [s for s in self.topic.subscriptions.values() if s.cursor_id is not None]
 
     def backlog_bytes(self) -> int:
-        """Of the slowest subscription, with what is staged and not yet durable; 0 without any."""
+        """The backlog of the slowest subscription, staged entries included; 0 without any."""
         slowest = self.slowest()
         return 0 if slowest is None else self.topic.publishing.staged_bytes - slowest.done_bytes
 
     def age_ms(self) -> int:
-        """Of the oldest message that any stored subscription owes; -1 if none owes any."""
+        """Age of the oldest message in a durable subscription's backlog; -1 without backlog."""
         oldest = self.oldest()
         received_ms = None if oldest is None else oldest.oldest_unacked_ms()
         return age_ms(self.topic.engine.log_ms, received_ms)
 
     def evictions(self, kind: QuotaType) -> tuple[int, int, int]:
-        """Acts of eviction by one type, the messages and the bytes that they took."""
+        """Evictions by one type of quota, and the messages and bytes that they took."""
         return _NOTHING if self._evictions is None else self._evictions[kind]
 
     def acted_ns(self, kind: QuotaType) -> int | None:
-        """When a quota of one type last evicted, or let producers go on that it had stopped; None:
+        """When a quota of one type last evicted, or released producers that it had stopped; None if
         it never did."""
         ends = (
             None if self._evicted_ns is None else self._evicted_ns[kind],
@@ -245,8 +248,11 @@ class TopicQuota:
         return max((at for at in ends if at is not None), default=None)
 
     def seconds_to_breach(self, kind: QuotaType) -> float | None:
-        """Until the limit is reached at the present smoothed speed; None when it does not come
-        nearer, 0 while it is reached or producers are still stopped by it."""
+        """Seconds until the limit is reached at the present smoothed fill rate.
+
+        None if the backlog does not grow towards it; 0 while it is reached or still stops
+        producers.
+        """
         quota = self.quotas[kind]
         if quota is None:
             return None
@@ -264,8 +270,10 @@ class TopicQuota:
         return self._exceeded[kind] is not None or self._is_exceeded(quota, None)
 
     def sample(self) -> bool:
-        """Note how fast it fills, about once a second; False when nothing is owed any more and
-        nothing needs to be noted until the next append."""
+        """Sample how fast it fills, about once a second.
+
+        Returns False if there is no backlog, so that no sample is needed until the next append.
+        """
         backlog_bytes, age = self.backlog_bytes(), self.age_ms()
         if not backlog_bytes and not self.queue and self.over is None:
             self.is_active = False
@@ -279,7 +287,7 @@ class TopicQuota:
     def _sample_level(self, kind: QuotaType, level: int) -> None:
         quota = self.quotas[kind]
         if quota is None or level * SAMPLED_PART < quota.limit:
-            # Far from it: what such a topic remembers should not weigh on a hundred thousand.
+            # Far from the limit: a hundred thousand such topics should take no memory for samples.
             if self._approaches is not None:
                 self._approaches[kind] = None
             return
@@ -295,7 +303,7 @@ class TopicQuota:
     # -- the law ---------------------------------------------------------------------------
 
     def set_quotas(self, quotas: Quotas) -> None:
-        """Other quotas are in force from now on."""
+        """Apply other quotas."""
         if quotas != self.quotas:
             self.quotas = quotas
             self._approaches = None
@@ -303,13 +311,13 @@ class TopicQuota:
             self.reevaluate()
 
     def reevaluate(self) -> None:
-        """Whatever was known is void: look before the next append, and before the turn ends."""
+        """Evaluate before the next append and before the turn ends: earlier results are void."""
         self.topic.engine.quotas.disarm(self)
         self._set_safe_below(ADMIT_NONE)
         self.topic.engine.quotas.touch(self)
 
     def subscription_changed(self, subscription: QuotaSubscription) -> None:
-        """A subscription came, went, or owes again what it had done with."""
+        """A subscription was added, removed, or moved back."""
         if self._heaps is not None:
             is_counted = subscription.cursor_id is not None and not subscription.removed
             for heap in self._heaps:
@@ -321,26 +329,26 @@ class TopicQuota:
         self.reevaluate()
 
     def _index(self) -> None:
-        """Keep heaps from now on, if there are many subscriptions."""
+        """Use heaps from now on if there are many subscriptions."""
         if self._heaps is None and len(self.topic.subscriptions) > SCANNED_MAX:
             durable = self._durable()
             self._heaps = LazyMinHeap(_done_bytes, durable), LazyMinHeap(_mark_delete, durable)
 
     def evaluate(self) -> None:
-        """Bring everything up to now: evict what must go, stop producers or let them go on."""
+        """Enforce the quotas now: evict, stop producers or release them."""
         size, time = self.quotas
         before = self._exceeded
         if size is None or size.policy.stops_producers:
             late = self._over(time, before.time)
             full = self._over(size, before.size)
-        else:  # what it takes may have been what is too old
+        else:  # its eviction may take what is too old
             full = self._over(size, before.size)
             late = self._over(time, before.time)
         self.over = full or late
         self.awaits_durable = False
         if (full, late) != before:
             self._exceeded = Quotas(full, late) if self.over is not None else NO_QUOTAS
-            self._tell(before)
+            self._report(before)
         self.settle()
         topic = self.topic
         keeper = topic.engine.quotas
@@ -363,8 +371,8 @@ class TopicQuota:
                 self._set_safe_below(ADMIT_NONE)
 
     def evaluate_when_due(self) -> None:
-        """The oldest message may be too old by now. While none is owed, nothing is to be done
-        until the next append."""
+        """The oldest message may be too old by now. Without backlog nothing needs to be done until
+        the next append."""
         topic = self.topic
         is_quiet = self.over is None and not self.queue and not topic.publishing.pending_count
         if is_quiet and self.oldest() is None:
@@ -373,18 +381,18 @@ class TopicQuota:
             self.evaluate()
 
     def _over(self, quota: Quota | None, before: Quota | None) -> Quota | None:
-        """The quota, if it stops producers now. One that evicts does so first."""
+        """The quota, if it stops producers now. An evicting quota evicts first."""
         if quota is None or not self._is_exceeded(quota, before):
             return None
         if quota.policy.stops_producers:
             return quota
         self._evict(quota)
-        # What is not durable yet cannot be evicted: what is sent meanwhile waits for it.
+        # Staged entries cannot be evicted: SENDs wait until they are durable.
         return quota if quota.type is QuotaType.SIZE and self._is_exceeded(quota, None) else None
 
     def _is_exceeded(self, quota: Quota, before: Quota | None) -> bool:
-        """Whether the limit is reached; or was under this policy, and the low mark is not."""
-        # Under another limit or policy the hold begins anew, if there is reason for one.
+        """Whether the limit is reached, or was reached and the release level is not."""
+        # Under another limit or policy a hold has to start anew.
         holds_on = (
             before is not None
             and quota.policy.stops_producers
@@ -409,7 +417,7 @@ class TopicQuota:
         return len(queue[0].parked[0].body) if queue and queue[0].parked else 0
 
     def settle(self) -> None:
-        """Set the mark up to which appends need no look."""
+        """Set :attr:`safe_below`."""
         size = self.quotas.size
         slowest = None if size is None else self.slowest()
         mark = ADMIT_ALL
@@ -422,17 +430,17 @@ class TopicQuota:
         self.safe_below = safe_below
         self.topic.publishing.settle_admission()
 
-    def _tell(self, before: Quotas) -> None:
+    def _report(self, before: Quotas) -> None:
         topic, now = self.topic, self._exceeded
         for quotas, others, exceeded in ((before, now, False), (now, before, True)):
             for quota, other in zip(quotas, others, strict=True):
-                # One that evicts stops producers only until what they sent is durable.
+                # An evicting quota stops producers only until their SENDs are durable.
                 if quota is not None and quota != other and quota.policy.stops_producers:
                     self.stopping().turned(quota.type, topic.engine.now_ns, exceeded=exceeded)
                     topic.quota_turned(quota, exceeded)
 
     def check_newcomer(self) -> None:
-        """Refuse a producer that would have to wait at once.
+        """Refuse a new producer while the quota stops producers.
 
         Raises:
             ProducersHeldError: the quota holds producers.
@@ -448,7 +456,7 @@ class TopicQuota:
         raise ProducersRefusedError(text)
 
     def stopping(self) -> ProducerStops:
-        """What producers have to bear, to be added to."""
+        """The figures of stopped producers; created when first needed."""
         if self.stops is None:
             self.stops = ProducerStops()
         return self.stops
@@ -468,8 +476,8 @@ class TopicQuota:
         return f"the {what}{whose} is at {figure} of {limit} ({quota.source})"
 
     def is_consistent(self) -> bool:
-        """Whether a count of everything comes to the same state: nothing was missed. Between an
-        event and the look that it asked for, it may not."""
+        """Whether a count of everything comes to the same state, so that nothing was missed. It may
+        not between an event and the evaluation that the event requested."""
         topic = self.topic
         end = mark_delete = topic.log.end
         done_bytes = ADMIT_ALL
@@ -483,19 +491,19 @@ class TopicQuota:
         if self._exceeded is not NO_QUOTAS or self._heaps is not None or self.awaits_acks:
             done_bytes = min(done_bytes, topic.publishing.staged_bytes)
             return self._all_is_consistent(done_bytes, oldest_ms)
-        # As nearly all topics of a sweep are.
+        # The usual case: no quota is exceeded.
         size, time = self.quotas
         if size is not None and self.safe_below > size.limit + done_bytes:
             return False
         if size is not None and topic.publishing.staged_bytes - done_bytes >= size.limit:
-            # What is not durable yet is looked at when it is.
+            # Staged entries are evaluated when they are durable.
             return topic.log.bytes_before(end) - done_bytes < max(size.limit, 1)
         if time is None or oldest_ms is None:
             return True
         return topic.engine.log_ms - oldest_ms < time.limit + LATE_MS_MAX
 
     def _all_is_consistent(self, done_bytes: int, oldest_ms: int | None) -> bool:
-        """The same of a topic that is over a quota, or has many subscriptions."""
+        """The same for a topic that exceeds a quota or has many subscriptions."""
         topic = self.topic
         backlog_bytes = topic.publishing.staged_bytes - done_bytes
         if self._heaps is not None and backlog_bytes != self.backlog_bytes():
@@ -509,15 +517,15 @@ class TopicQuota:
         return is_size_consistent and self._time_is_consistent(oldest_ms)
 
     def _size_is_consistent(self, backlog_bytes: int, unacked_bytes: int) -> bool:
-        """With what is not durable yet, and without."""
+        """Of the size quota, with and without staged entries."""
         size, known = self.quotas.size, self._exceeded.size
         if size is None:
             return known is None
         if known is None:
-            # What is not durable yet is looked at when it is.
-            looks_at = self.safe_below - self.topic.publishing.staged_bytes + backlog_bytes
-            is_marked = looks_at <= size.limit or self.slowest() is None
-            return is_marked and unacked_bytes < max(size.limit, 1)
+            # Staged entries are evaluated when they are durable.
+            bound = self.safe_below - self.topic.publishing.staged_bytes + backlog_bytes
+            is_bounded = bound <= size.limit or self.slowest() is None
+            return is_bounded and unacked_bytes < max(size.limit, 1)
         if known.policy.stops_producers:
             return not size_released(backlog_bytes, size.limit, self._next_bytes())
         return size_exceeded(backlog_bytes, size.limit)

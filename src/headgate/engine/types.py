@@ -31,7 +31,7 @@ class AccessMode(IntEnum):
 
 
 class NotReady(Enum):
-    """Why no consumer of a subscription is ready, furthest along first (docs/telemetry.md 1)."""
+    """Why no consumer of a subscription is ready (docs/telemetry.md 1). The highest value wins."""
 
     SOCKET_FULL = 3
     NO_PERMITS = 2

@@ -1,8 +1,8 @@
-"""What a topic's writes weighed and how long they took, counted in Pulsar's buckets.
+"""Histograms of the sizes and latencies of a topic's writes, in Pulsar's buckets.
 
-A bucket counts what lies between the bound before it and its own, and starts again every minute;
-shown is the last whole one. So does a Pulsar broker, whose dashboards plot the counts as they are.
-Counting is done once for each commit of a topic, not once for each entry.
+A bucket counts values above the previous bound and up to its own. Each minute starts new
+histograms, and the last whole minute is shown. A Pulsar broker does the same, and its dashboards
+plot the counts unchanged. Counting costs one step for each commit of a topic, not for each entry.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from bisect import bisect_left, bisect_right
 from headgate.base.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
 PERIOD_NS = 60 * NS_PER_S
-"""What the buckets cover."""
+"""The time that one set of histograms covers."""
 
 SIZE_BOUNDS_BYTES = (128, 512, 1_024, 2_048, 4_096, 16_384, 102_400, 1_048_576)
-"""Largest entry of each bucket; one more bucket takes what is larger."""
+"""Largest entry of each bucket; one more bucket counts larger entries."""
 
 LATENCY_BOUNDS_NS = (
     NS_PER_MS // 2,
     *(bound_ms * NS_PER_MS for bound_ms in (1, 5, 10, 20, 50, 100, 200, 1_000)),
 )
-"""Longest write of each bucket; one more bucket takes what took longer."""
+"""Longest write of each bucket; one more bucket counts longer writes."""
 
 _LATENCY_BUCKETS = len(LATENCY_BOUNDS_NS) + 1
 _SIZE_BUCKETS = len(SIZE_BOUNDS_BYTES) + 1
 
 
 class WriteHistograms:
-    """Counts of one period."""
+    """The histograms of one period."""
 
     __slots__ = ("latency", "latency_ns", "size_bytes", "sizes", "storage", "storage_ns")
 
@@ -38,7 +38,7 @@ class WriteHistograms:
         self.latency_ns = 0
         """The sum of those times."""
         self.storage = [0] * _LATENCY_BUCKETS
-        """Entries by the time that the log took for the commit that they were in."""
+        """Entries by the time that the log took for their commit."""
         self.storage_ns = 0
         self.sizes = [0] * _SIZE_BUCKETS
         """Entries by their size."""
@@ -61,11 +61,11 @@ class WriteHistograms:
 
 
 NO_WRITES = WriteHistograms()
-"""Of topics that nobody wrote to. Never changed."""
+"""The histograms of topics without writes. Never changed."""
 
 
 class RecentWrites:
-    """The present period of one topic and the one before it. Made at the first write."""
+    """The current and the previous period of one topic. Created with its first write."""
 
     __slots__ = ("_current", "_end_ns", "_last")
 
@@ -75,7 +75,7 @@ class RecentWrites:
         self._last = NO_WRITES
 
     def current(self, now_ns: int) -> WriteHistograms:
-        """Where writes that end at ``now_ns`` are counted."""
+        """The histograms for writes that end at ``now_ns``."""
         if now_ns >= self._end_ns:
             is_next = now_ns < self._end_ns + PERIOD_NS
             self._last = self._current if is_next else NO_WRITES

@@ -1,9 +1,9 @@
 """The testing kit: a whole broker in one test, without a socket, a thread or a sleep.
 
-:class:`ManualClock` is time that a test turns; :class:`SimLoop` is an event loop that lives on it;
-:class:`SimLane` and :class:`SimNetwork` stand for disks and sockets; :class:`SimClient` speaks
-Pulsar's protocol; :class:`World` puts them together around a broker that can be cut off from its
-power and started again. Everything follows from one seed, so what failed once fails again.
+:class:`ManualClock` is time that a test advances; :class:`SimLoop` is an event loop on that time;
+:class:`SimLane` and :class:`SimNetwork` simulate disks and sockets; :class:`SimClient` speaks
+Pulsar's protocol; :class:`World` combines them around a broker that can lose its power and start
+again. One seed decides everything, so a failure can be repeated.
 """
 
 from headgate.testing.client import SimClient

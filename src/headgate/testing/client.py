@@ -1,7 +1,7 @@
 """A small Pulsar client for tests: one connection, plain coroutines, no hidden reconnecting.
 
-What the protocol says is what happens: a refusal is a :class:`RefusedError` with the broker's
-code, the end of the connection is a :class:`ConnectionLostError` in everything that waits.
+It does what the protocol says: a refusal is a :class:`RefusedError` with the broker's code, and the
+end of the connection is a :class:`ConnectionLostError` in everything that waits.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from headgate.wire.messages import BaseCommand, Schema
 class SimClient(asyncio.Protocol):
     """One connection to a broker.
 
-    ``wall_ms`` gives the publish time of messages. Everything unasked-for that arrives is handed
-    to the producers and consumers it is meant for; what is left is kept in ``unexpected``.
+    ``wall_ms`` gives the publish time of messages. Commands that answer no request are delivered to
+    their producers and consumers; all others are kept in ``unexpected``.
     """
 
     def __init__(
@@ -36,12 +36,12 @@ class SimClient(asyncio.Protocol):
         self.wall_ms = wall_ms
         self.is_open = False
         self.connected: BaseCommand | None = None
-        """The broker's CONNECTED, once it came."""
+        """The broker's CONNECTED; None until it arrives."""
         self.lost: asyncio.Future[None] = loop.create_future()
         """Done when the connection has ended."""
         self.unexpected: list[BaseCommand] = []
         self.answers_pings = True
-        """False plays dead: the broker should cut the connection."""
+        """If False, the client ignores pings, so the broker should cut the connection."""
         self.transport: asyncio.Transport
         self._decoder = FrameDecoder()
         self._requests: dict[int, asyncio.Future[BaseCommand]] = {}
@@ -92,17 +92,17 @@ class SimClient(asyncio.Protocol):
         return self.connected
 
     def write(self, frame: bytes) -> None:
-        """Send bytes as they are.
+        """Send bytes unchanged.
 
         Raises:
-            ConnectionLostError: there is no connection any more.
+            ConnectionLostError: the connection has ended.
         """
         if not self.is_open:
             raise ConnectionLostError("the connection has ended")
         self.transport.write(frame)
 
     def close(self) -> None:
-        """End the connection; what was written is sent first."""
+        """End the connection after everything written is sent."""
         self.transport.close()
 
     def abort(self) -> None:
@@ -279,11 +279,11 @@ class SimClient(asyncio.Protocol):
         _settle(future, error, command)
 
     def forget_producer(self, producer_id: int) -> None:
-        """Its CLOSE was answered."""
+        """A producer is closed: nothing more is delivered to it."""
         self._producers.pop(producer_id, None)
 
     def forget_consumer(self, consumer_id: int) -> None:
-        """Its CLOSE or UNSUBSCRIBE was answered."""
+        """A consumer is closed: nothing more is delivered to it."""
         self._consumers.pop(consumer_id, None)
 
 

@@ -1,4 +1,4 @@
-"""Time that a test turns by hand."""
+"""A clock that a test advances by hand."""
 
 from __future__ import annotations
 

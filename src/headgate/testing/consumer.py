@@ -1,4 +1,4 @@
-"""The consumer of the test client: a receiver queue, permits by halves, acknowledgements."""
+"""The consumer of the test client, with a receiver queue as Pulsar's clients have."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headgate.base.errors import HeadgateError
 from headgate.base.positions import Position
+from headgate.testing.connection import ClientConnection
 from headgate.testing.errors import ConnectionLostError
 from headgate.wire import client as frames
 from headgate.wire.batch import unpack_batch
@@ -17,17 +18,14 @@ from headgate.wire.codes import AckType
 from headgate.wire.entry import batch_size, parse_metadata, payload_of
 from headgate.wire.ids import position_of
 
-if TYPE_CHECKING:
-    from headgate.testing.client import SimClient
-
 
 @dataclass(frozen=True, slots=True)
 class ReceivedMessage:
-    """One entry as it arrived: a message, or a batch of them."""
+    """One received entry: a message or a batch of messages."""
 
     position: Position
     payloads: tuple[bytes, ...]
-    """The messages in it; one unless it is a batch."""
+    """Its messages; one unless it is a batch."""
     redelivery_count: int
     partition: int
     producer_name: str
@@ -35,20 +33,20 @@ class ReceivedMessage:
 
     @property
     def payload(self) -> bytes:
-        """The first (of an unbatched entry: the only) message."""
+        """The first message; the only one unless the entry is a batch."""
         return self.payloads[0]
 
 
 class SimConsumer:
-    """Receives from one subscription. Made by :meth:`SimClient.subscribe`.
+    """Receives from one subscription. :meth:`SimClient.subscribe` creates it.
 
-    It asks for ``queue_size`` messages when it begins and for half as many whenever half was taken
-    out with :meth:`receive`, as Pulsar's clients do.
+    It requests ``queue_size`` messages at the start, and half as many whenever :meth:`receive` has
+    taken half, as Pulsar's clients do.
     """
 
     def __init__(
         self,
-        client: SimClient,
+        client: ClientConnection,
         consumer_id: int,
         topic: str,
         subscription: str,

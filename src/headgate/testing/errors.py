@@ -1,4 +1,4 @@
-"""What can come of asking a broker, as the test client tells it."""
+"""The errors of requests to a broker, as the test client raises them."""
 
 from __future__ import annotations
 

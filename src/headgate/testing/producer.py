@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from headgate.base.errors import HeadgateError
 from headgate.base.positions import Position
+from headgate.testing.connection import ClientConnection
 from headgate.testing.errors import ConnectionLostError, refused
 from headgate.wire import client as frames
 from headgate.wire.batch import pack_batch
@@ -17,20 +17,17 @@ from headgate.wire.entry import build_entry
 from headgate.wire.ids import position_of
 from headgate.wire.messages import BaseCommand, MessageMetadata
 
-if TYPE_CHECKING:
-    from headgate.testing.client import SimClient
-
 
 class SimProducer:
-    """Publishes to one topic. Made by :meth:`SimClient.producer`."""
+    """Publishes to one topic. :meth:`SimClient.producer` creates it."""
 
-    def __init__(self, client: SimClient, producer_id: int, topic: str) -> None:
+    def __init__(self, client: ClientConnection, producer_id: int, topic: str) -> None:
         self._client = client
         self.producer_id = producer_id
         self.topic = topic
         self.name = ""
         self.schema_version = b""
-        """What the broker told of its schema; empty without one."""
+        """The schema version that the broker sent; empty without a schema."""
         self.is_open = True
         self.sequence_id = -1
         """Of the last message that was sent."""
@@ -42,8 +39,8 @@ class SimProducer:
         """Publish one message (or, with ``batch``, those messages as one entry), which asks to be
         delivered after ``delay_ms``.
 
-        The future gives the position of the receipt. It fails with :class:`RefusedError` or, when
-        nobody will ever know, with :class:`ConnectionLostError`.
+        The future gives the position of the receipt. It fails with :class:`RefusedError` or, if the
+        outcome stays unknown, with :class:`ConnectionLostError`.
         """
         client = self._client
         if not self.is_open:
