@@ -1,5 +1,5 @@
-"""What everything else rests on: clock protocol, names, ids, units, error roots, limits.
+"""Shared basics: the clock protocol, names, positions, units, errors, acknowledgement sets.
 
-Imports the standard library only, and may be imported by every other package. Nothing
-here knows Pulsar's wire format, the disk, or the event loop.
+Imports the standard library only, and every other package may import it. Nothing here knows
+Pulsar's wire format, the disk, or the event loop.
 """

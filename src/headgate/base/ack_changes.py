@@ -1,4 +1,4 @@
-"""What changed in a set of acknowledgements: what the log stores of it, again and again.
+"""The changes of a set of acknowledgements, as the log stores them.
 
 Stored form (little endian; the container adds a checksum and a version)::
 

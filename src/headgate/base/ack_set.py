@@ -1,4 +1,4 @@
-"""What a subscription has acknowledged, over the ordinals of its topic.
+"""The acknowledgements of a subscription, over the ordinals of its topic.
 
 Everything up to *mark delete* is acknowledged; above it a bitmap in blocks of 4,096 ordinals
 says which entries were acknowledged one by one. A block exists only while it holds a set bit, so

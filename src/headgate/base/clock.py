@@ -1,4 +1,4 @@
-"""Time as an argument.
+"""The clock protocol: laws take time as an argument.
 
 Laws take ``now_ns: int``; only shells own a :class:`Clock`; only ``headgate.app`` builds the
 real one. ``headgate.testing.ManualClock`` is the other implementation.

@@ -1,4 +1,4 @@
-"""The time of the log: what receive times and ages are counted in.
+"""The time of the log, in which receive times and ages are counted.
 
 The wall clock may be set; ages must not jump when it is. So the log has a time of its own: the
 wall clock without the steps that it made since the log began. How far the wall clock is ahead of it

@@ -1,4 +1,4 @@
-"""Names of topics, namespaces and subscriptions, parsed and checked in one place.
+"""Names of topics, namespaces and subscriptions, parsed and checked.
 
 ``persistent://tenant/namespace/local`` is a topic; ``local-partition-3`` is partition 3 of the
 partitioned topic ``local``. ``tenant/namespace/local`` and ``local`` alone are short forms (the

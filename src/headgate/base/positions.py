@@ -1,4 +1,4 @@
-"""Message ids as Pulsar shows them, and the special ones.
+"""Message ids as Pulsar shows them.
 
 Inside Headgate an entry is known by its *ordinal*: its place in its topic, counted from the
 topic's creation, without gaps. Clients and admin tools see positions ``(ledger id, entry id)``;

@@ -1,4 +1,4 @@
-"""The small door to the disk that everything durable goes through.
+"""The interface to the file system for everything durable.
 
 Three implementations share one behaviour suite: :class:`headgate.fs.OsFs` (the machine's),
 :class:`headgate.fs.MemFs` (memory that forgets in a power cut what was not synced) and

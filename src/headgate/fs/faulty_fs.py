@@ -1,4 +1,4 @@
-"""A filesystem that fails on demand.
+"""A file system that fails on demand, for tests.
 
 :class:`FaultyFs` wraps another one and asks a *plan* before each operation. The plan may do
 nothing, raise (an :class:`OSError`, or whatever ends a simulated process), or, for a write,

@@ -1,4 +1,4 @@
-"""A filesystem in memory that forgets in a power cut what was not synced.
+"""A file system in memory that loses unsynced data in a power cut.
 
 Each file keeps the bytes that readers see, the bytes that were last synced and the list of
 writes since. Each directory keeps its names and its durable names. :meth:`MemFs.crash_clone`

@@ -1,4 +1,4 @@
-"""The machine's own filesystem (POSIX)."""
+"""The operating system's file system (POSIX)."""
 
 from __future__ import annotations
 

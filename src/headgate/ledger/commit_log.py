@@ -1,4 +1,4 @@
-"""The commit log of a broker: what the loop calls, and in which thread the rest belongs.
+"""The commit log of a broker, as its event loop uses it.
 
 * *Loop side* (``stage_*``, ``seal_batch``, ``complete``, ``fail``, ``locate``, maintenance steps):
   never blocks and never touches the disk.

@@ -1,4 +1,4 @@
-"""Copies a topic from one log to another, as it is: ordinals, ids, times, cursors.
+"""Copies a topic unchanged from one log to another: ordinals, ids, times, cursors.
 
 For a start: it blocks, and nobody else uses the two logs meanwhile. The copy counts when whoever
 keeps account of topics says so; the one that does not count is given up with

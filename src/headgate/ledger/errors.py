@@ -1,4 +1,4 @@
-"""What can go wrong with the log, and what to do about it."""
+"""The errors of the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backlog reads: one extent of a segment, and every wanted entry that lies in it.
+"""Backlog reads: one extent of a segment with every wanted entry in it.
 
 The plan is made on the loop from the index. Fetching its bytes blocks and belongs to a reader
 thread, which needs the interpreter for nothing else; what lies in them is taken out on the loop, a

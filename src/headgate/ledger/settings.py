@@ -1,4 +1,4 @@
-"""Bounds of the commit log, each with its unit, checked when they are put together."""
+"""The settings of the commit log, each checked against its bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the log says about itself."""
+"""The statistics of a log."""
 
 from __future__ import annotations
 

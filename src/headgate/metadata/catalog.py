@@ -1,4 +1,4 @@
-"""The domain model: what exists in this broker, and every change that is allowed.
+"""The domain model: what exists in a broker, with every change that is allowed.
 
 Reads answer from durable state. ``plan_...`` methods validate a request against the staged view
 (see ``state``), raise :class:`RefusalError` with Pulsar's status and text, or stage a

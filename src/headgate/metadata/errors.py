@@ -1,4 +1,4 @@
-"""One error for every request that the metadata (or the broker behind it) refuses."""
+"""The error for a request that the metadata refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows that a broker keeps for itself: counters, identity, the time of its log, settings.
+"""The rows that a broker keeps for itself: counters, identity, log time, settings.
 
 The part of the catalog that is not about tenants and topics; see ``catalog`` for the life of a
 change.

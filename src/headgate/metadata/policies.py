@@ -1,4 +1,4 @@
-"""Policies as Pulsar's admin API writes them, and which of several levels counts.
+"""Policies as Pulsar's admin API writes them.
 
 Field names in JSON are Pulsar's (``rename="camel"``). A field that JSON leaves out gets Pulsar's
 default for a *missing* field, which is 0 for dispatch rates: their -1 is only what the builder of

@@ -1,4 +1,4 @@
-"""The rows that the catalog keeps, and how each is stored.
+"""The rows of the catalog, as the store keeps them.
 
 A row is a frozen value; its stored form is JSON, so that fields can be added (absent = default)
 and a person can read the file. ``Kind`` is the row's kind in the store; ``ROW_TYPES`` says which

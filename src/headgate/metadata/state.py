@@ -1,4 +1,4 @@
-"""Rows in two views: what is durable, and what will be once everything in flight is.
+"""Rows in two views: durable, and with everything in flight.
 
 Readers see the durable view only. A new change is validated against the *staged* view, so that a
 second identical create is refused while the first is still being written. Changes are applied in

@@ -1,4 +1,4 @@
-"""What a metadata store must do: keep small rows, and change several of them at once or not at all.
+"""The protocol of a metadata store: small rows, changed in transactions.
 
 The store is blocking and knows nothing of what the rows mean. The broker calls it from one thread
 of its own; a test calls it directly.

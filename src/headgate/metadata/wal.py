@@ -1,4 +1,4 @@
-"""Whether SQLite's write-ahead log is damaged where SQLite would only find it short.
+"""Checks SQLite's write-ahead log for damage that SQLite takes for its end.
 
 SQLite takes a WAL up to its last transaction that is whole, and says nothing of what follows: after
 a power cut that is the transaction that nobody was told of. A damaged frame in the middle is taken

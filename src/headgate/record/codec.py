@@ -1,4 +1,4 @@
-"""Rows to :class:`SampleBatch` bytes and back.
+"""Encodes rows as :class:`SampleBatch` bytes and decodes them.
 
 Rows travel as columns all the way: the writer hands in one list per field (null is ``None``, an
 absent field is null in every row), so a broker with ten thousand subscriptions builds no object

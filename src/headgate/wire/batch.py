@@ -1,4 +1,4 @@
-"""What is inside a batch: for producers and consumers, not for a broker.
+"""The content of a batch, for clients: a broker never opens one.
 
 The payload of an entry whose metadata has ``num_messages_in_batch``, after decompression::
 

@@ -1,4 +1,4 @@
-"""What a client may ask for: one row per command.
+"""The commands that a client may send, one row each.
 
 The table answers four questions of the broker: what is this command called, which operation does
 it perform (the name that authorization will be asked about), is it built, and how can it be

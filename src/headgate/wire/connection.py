@@ -1,4 +1,4 @@
-"""Which command a peer may send now, and what its version understands.
+"""The state of a connection: which commands a peer may send now.
 
 The server's side of a connection is a table. ``CONNECT`` comes first and once; then every command
 of :mod:`headgate.wire.commands` is allowed, built or not (the latter are refused one by one, which

@@ -1,4 +1,4 @@
-"""The frames that a broker sends: the two frequent ones by hand, the others from replies.py.
+"""The frames that a broker sends.
 
 ``SEND_RECEIPT`` and the head of ``MESSAGE`` go out once for every message, so they are put
 together from byte strings. What they look like (protobuf: field number * 8 + wire type, then

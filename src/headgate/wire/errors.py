@@ -1,4 +1,4 @@
-"""Whose fault a protocol error is, and what to answer.
+"""Protocol errors, with the answer to each.
 
 Only :class:`RemoteProtocolError` may leave the decoder and the connection table when bytes from
 a peer are fed to them; any other exception type from there is a bug of this package.

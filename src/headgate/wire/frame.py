@@ -1,4 +1,4 @@
-"""Cuts a byte stream into frames, and puts frames together.
+"""Splits a byte stream into frames and assembles frames.
 
 All integers are big-endian::
 

@@ -1,4 +1,4 @@
-"""Commands that are longer than a broker takes as a whole: ids in pieces, the rest refused.
+"""Commands longer than a broker takes at once: ids are read in pieces, others refused.
 
 A message of protobuf costs its reader up to a hundred times its own bytes, so the size alone says
 little of what parsing will cost. Above a bound nothing is parsed before it was looked through here:

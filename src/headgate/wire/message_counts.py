@@ -1,4 +1,4 @@
-"""How many messages an entry holds: what its SEND says is checked against the entry itself.
+"""The number of messages in an entry, checked against the entry.
 
 Limits, permits and statistics count messages by the number in the SEND command, so that a broker
 need not look into entries. A producer that says too many would put years of debt on everybody's

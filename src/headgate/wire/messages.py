@@ -1,4 +1,4 @@
-"""The protobuf classes that other packages may see, by their plain names.
+"""The protobuf classes for other packages, by their plain names.
 
 Nobody outside this package imports ``_generated``: a command that Headgate does not use is not
 listed here, and what is listed here is part of the package's interface.

@@ -1,4 +1,4 @@
-"""When an entry says that it was published: read by hand, because every publish asks.
+"""The publish time in an entry, read by hand because every publish needs it.
 
 All known clients write the three required fields of the metadata first and in order: the producer's
 name, the sequence id, the publish time. The parser would read all of the metadata, with every

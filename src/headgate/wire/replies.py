@@ -1,4 +1,4 @@
-"""The frames that a broker sends now and then, one function each.
+"""The infrequent frames that a broker sends, one function each.
 
 Reached through :mod:`headgate.wire.encode`. Made with the generated classes: clarity before speed.
 Request, producer and consumer ids are echoed as they came; positions are signed.

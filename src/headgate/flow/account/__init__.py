@@ -1,4 +1,4 @@
-"""The account of time: its states, whose fault a backlog is, what consumers demonstrated.
+"""The account of time: its states, the verdict about a backlog, the demonstrated rate.
 
-Pure: imports base and the types of :mod:`headgate.flow.limits`.
+Pure: imports ``base``, ``flow.limits`` and its own modules.
 """

@@ -1,4 +1,4 @@
-"""The account of time as counters let one infer it, for brokers that keep none.
+"""The account of time, inferred from counters of a broker that keeps none.
 
 Two looks at a subscription, some seconds apart, and what was counted between them. The law of
 ``docs/telemetry.md`` section 5: each look speaks for the half of the time next to it, by the order

@@ -1,4 +1,4 @@
-"""What the account of time means: whose fault a backlog is.
+"""The verdict: the cause of a backlog, from the account of time.
 
 The law of ``docs/telemetry.md`` section 1, over a frozen :class:`Evidence`, so that the broker's
 explain view and the pipeline's history judge alike:

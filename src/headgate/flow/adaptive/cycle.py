@@ -1,4 +1,4 @@
-"""Adaptive publish throttling: its settings, what a cycle looks at, and what it decides (law 5).
+"""The settings, inputs and decisions of one cycle of adaptive throttling (law 5).
 
 A controller looks at every topic that published or is limited, once in each cycle, and slows those
 that memory or a backlog asks to be slowed. This module has the words of it; the two laws are in

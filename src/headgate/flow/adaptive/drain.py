@@ -1,4 +1,4 @@
-"""Law drain: publish what consumers drain, and what brings the backlog to the set point.
+"""Law drain: a publish limit that follows what consumers drain, towards a set point.
 
 The target is the measured drain plus what is missing to the set point, spread over the horizon. It
 needs no watermarks: it looks ahead, and holds a backlog where it is told to. The floor does not

@@ -1,4 +1,4 @@
-"""Who is slowed when the memory runs short (law 5.3).
+"""Which topics are slowed while memory is short (law 5.3).
 
 While the broker's memory is not under pressure, each topic's memory is its base. Under pressure a
 topic takes part when it has grown by :data:`GROWTH_BYTES_MIN` since then and by a hundredth of

@@ -1,4 +1,4 @@
-"""What a topic publishes by itself, when nothing holds it back (law 5.4).
+"""The natural rate: what a topic publishes while no limit holds it (law 5.4).
 
 Two averages (messages and bytes a second), quick to rise and slow to fall, and a slow maximum
 beside each. They learn from *samples*: a cycle, or several short ones until half a second is full.

@@ -1,4 +1,4 @@
-"""Law pressure: the harder memory or a quota presses, the smaller the part of the natural rate.
+"""Law pressure: memory or a quota reduces a topic's natural rate.
 
 Between its watermarks a pressure grows from 0 to 1 in a straight line. With pressure *p* a topic
 may publish its natural rate less *p* times what lies above the floor; a limit moves towards that

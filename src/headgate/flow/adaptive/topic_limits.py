@@ -1,4 +1,4 @@
-"""What both laws of adaptive throttling set on one topic, and what comes out of it (law 5.5).
+"""The limit that both laws of adaptive throttling set on one topic (law 5.5).
 
 Law pressure limits messages and bytes, law drain bytes; the tighter of both is in force.
 """

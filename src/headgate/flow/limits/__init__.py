@@ -1,4 +1,4 @@
-"""Rate limits (laws 1 and 2): which is in force, its budgets, the gate that asks them, fair turns.
+"""Rate limits (laws 1 to 3): which is in force, its budgets, the gate, fair turns.
 
-Pure: imports base and its own modules alone.
+Pure: imports ``base`` and its own modules.
 """

@@ -1,4 +1,4 @@
-"""Max-min fair turns: whoever got the smallest share of a limit goes next (law 1.4).
+"""Max-min fair turns: the waiter with the smallest share of a limit is next (law 1.4).
 
 A waiter's share is the part of the limit it was granted since it began to wait, as a fixed-point
 integer, so that equal waiters with equal entries stay exactly equal. The smallest goes next and

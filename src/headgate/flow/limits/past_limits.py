@@ -1,4 +1,4 @@
-"""What a window holds, by the limits under which it was accepted (law 1.5).
+"""The content of a window, by the limits under which it was accepted (law 1.5).
 
 A budget has this only while its limit has changed within the last period, or while it owes what it
 delivered under another limit. What was accepted under a limit ``then`` counts, under a limit

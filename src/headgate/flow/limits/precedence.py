@@ -1,4 +1,4 @@
-"""Which limit is in force, and where it is set (law 1.8).
+"""Which limit is in force, with the place where it is set (law 1.8).
 
 The order is Pulsar's: the most specific policy that says anything wins *as a whole*; its missing
 dimension is "no limit" and is not inherited. :func:`most_specific` decides for rate limits, quotas

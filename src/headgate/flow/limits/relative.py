@@ -1,4 +1,4 @@
-"""How much is published, as limits relative to the publish rate follow it (law 1.7, PIP-52).
+"""The publish rate that relative limits follow (law 1.7, PIP-52).
 
 The rate is the mean over a sliding second, taken every :data:`SAMPLE_NS`. A rise is followed at
 once, so it is known in full 1.1 s after it happened. A fall is followed gradually: at most by half

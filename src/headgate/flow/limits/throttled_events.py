@@ -1,4 +1,4 @@
-"""Counting what limits did to a subscription, as the two forms of PIP-406 mean it (law 2).
+"""Throttled events and amounts of a subscription, in both forms of PIP-406 (law 2).
 
 The final form counts events. An event is a period of a limiter in which it delayed something: at
 most one per limiter, dimension and period, at least one if anything was delayed, none without

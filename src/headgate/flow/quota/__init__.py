@@ -1,4 +1,4 @@
-"""Backlog quotas (law 4): what a subscription owes, which quota is in force, when it is exceeded.
+"""Backlog quotas (law 4): the backlog of a subscription, and when it exceeds a quota.
 
-Pure: imports base and :mod:`headgate.flow.limits`.
+Pure: imports ``base``, ``flow.limits`` and its own modules.
 """

@@ -1,4 +1,4 @@
-"""What a subscription still owes: what was ever stored less what is done (law 4.1).
+"""The backlog of a subscription: everything stored less everything done (law 4.1).
 
 Both are cumulative since the topic was created, so an append touches no subscription. Entries that
 are passed (at or below mark delete, or before the first that is still retained) are done with all

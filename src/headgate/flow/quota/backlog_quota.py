@@ -1,4 +1,4 @@
-"""Backlog quotas: which is in force, when a topic is over it, what ends that (law 4, PIP-323).
+"""Backlog quotas: which is in force, and when a topic exceeds it (law 4, PIP-323).
 
 Two types, each with its own policy, both always evaluated. The *size* quota bounds the largest
 exact backlog of a stored subscription, in bytes; the *time* quota the age of the oldest message

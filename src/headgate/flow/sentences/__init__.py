@@ -1,4 +1,5 @@
 """One sentence for an operator about each finding of the laws.
 
-Pure: imports every other law; no law imports a sentence.
+Broker, command line and pipeline print the same ones. Pure: imports every other law, and no law
+imports a sentence.
 """

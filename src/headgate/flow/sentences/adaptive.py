@@ -1,4 +1,4 @@
-"""One sentence about a decision of adaptive publish throttling: what changes, why, what bound it.
+"""One sentence about a decision of adaptive publish throttling.
 
 The log, ``explain`` and the pipeline say it with the same words; no line break, no full stop.
 """

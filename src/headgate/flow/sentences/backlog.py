@@ -1,4 +1,4 @@
-"""One sentence for an operator: what holds the backlog, since when, and what would help.
+"""One sentence about a verdict: what holds the backlog, since when, and what would help.
 
 The words are about *this* judgement and these figures; nothing is guessed. Whatever is not known
 is left out of the sentence.

@@ -1,5 +1,4 @@
-"""One sentence about a backlog from its beginning on: since when, how high, whose fault, whether
-it is over.
+"""One sentence about a backlog from its beginning to its end.
 
 As in :mod:`headgate.flow.sentences.backlog`, whatever is not known is left out.
 """

@@ -1,4 +1,4 @@
-"""One sentence about a limiter in a minute of the past: how much of it was used, and who waited.
+"""One sentence about the use of a limiter in one minute.
 
 As in :mod:`headgate.flow.sentences.backlog`, whatever is not known is left out.
 """

@@ -1,4 +1,4 @@
-"""One sentence about a topic's producers in a stretch of the past: what held them, for how long.
+"""One sentence about what held a topic's producers in an interval of the past.
 
 The pipeline says it of a minute and of a range, with the words that ``explain`` has for the
 present (:mod:`headgate.flow.sentences.publish`). Whatever is not known is left out.

@@ -1,4 +1,4 @@
-"""One sentence about a topic's producers: what holds them now, or held them lately.
+"""One sentence about what holds a topic's producers now, or held them lately.
 
 ``explain`` says it from the broker's own memory; of a stretch of the past
 :mod:`headgate.flow.sentences.past_publish` says it. As in :mod:`headgate.flow.sentences.backlog`,

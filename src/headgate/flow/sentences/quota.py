@@ -1,4 +1,4 @@
-"""One sentence about a backlog quota: how full it is, who fills it, and what happens then.
+"""One sentence about a backlog quota: how full it is, and what happens at its limit.
 
 ``explain`` and the pipeline's table ``quota_usage`` say it with the same words. As in
 :mod:`headgate.flow.sentences.backlog`, whatever is not known is left out.

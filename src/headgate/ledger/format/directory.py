@@ -1,4 +1,4 @@
-"""The data directory: who owns it, and what wrote it.
+"""The log's directory: its lock, its format version, atomic file writes.
 
 ``lock`` is held with ``flock`` while a log is open. ``format`` holds one line,
 ``headgate-log <version>``; the version changes when an older release could not read the data. The

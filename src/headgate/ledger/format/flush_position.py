@@ -1,4 +1,4 @@
-"""How far the log is durable, recorded apart from the segments.
+"""The flush position: how far the log is durable, recorded apart from the segments.
 
 A torn tail and a lost one look alike in a segment: both end in the middle of something. So after
 each commit its end is written into this file, and a start compares. The write is not made durable

@@ -1,4 +1,4 @@
-"""Whose a log is: what its directory knows of the metadata that say which topics exist.
+"""The identity of a log: which metadata it belongs to.
 
 File ``identity``: one line of text, written twice, so that a flipped bit in one of them does no
 harm. It is replaced as a whole::

@@ -1,4 +1,4 @@
-"""The bytes of the log: segment header, record prefix and the payload of each record kind.
+"""The layout of segments and records.
 
 All integers are little endian, all times those of the log (see headgate.base.log_time), in
 milliseconds. A *segment* is a file ``%016x.log``::

@@ -1,4 +1,4 @@
-"""Cursors: what the log knows of a durable subscription.
+"""Cursors: what the log stores about a durable subscription.
 
 Stored form, the payload of a CREATE record and an item of a checkpoint (little endian)::
 

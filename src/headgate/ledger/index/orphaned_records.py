@@ -1,4 +1,4 @@
-"""Records of topic numbers that no topic has: what deleted topics left, counted and named.
+"""Orphaned records: entries of topic numbers that no topic has.
 
 A topic is deleted in the metadata first; its records go with their segments, later. A crash in
 between leaves records that a start cannot ascribe to a topic. They go as well, but never before a

@@ -1,4 +1,4 @@
-"""Receive times of a log that was kept by the wall clock, bounded by when that was seen.
+"""Bounds receive times of a log that an earlier release kept by the wall clock.
 
 A log of an earlier release has the receive times that the wall clock said. One message that was
 stored while that was ten years ahead would hold its topic there: receive times never run backwards.

@@ -1,4 +1,4 @@
-"""What the log knows in memory: recovery builds it, the loop side keeps it up to date."""
+"""The state of a log in memory, which recovery builds and staging keeps current."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index of one topic: where its entries are, what they weigh and of when they are.
+"""The index of one topic's entries: position, size and times.
 
 Compact arrays, no object per entry: 4 bytes of offset, 8 of receive time, 4 of publish lag, and two
 running totals of 8 bytes each (messages and bytes since the topic's creation), 32 bytes an entry

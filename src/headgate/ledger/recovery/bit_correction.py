@@ -1,4 +1,4 @@
-"""One wrong bit, set right by the checksum that shows it.
+"""Corrects a single flipped bit by the checksum that shows it.
 
 A CRC32C of a few hundred bytes tells any record with one wrong bit from every other sound record,
 so a record that is sound but for one bit can be read as it was written. This is done for what the

@@ -1,4 +1,4 @@
-"""Which checkpoint a start goes by, and what it takes over from it."""
+"""Loads the newest readable checkpoint into the state that a start replays into."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom a hole in the log may have robbed, until something proves that it did not.
+"""Assesses which topics and cursors may have lost something in a damaged place.
 
 A hole is *hidden* when what lay in it cannot be told. From then on each topic and each cursor is a
 suspect: its records may have been there. What follows proves a topic complete when its next entry

@@ -1,4 +1,4 @@
-"""What a start does: checkpoint, footers before it, replay from it, and a sealed tail.
+"""Recovers a log at its start: checkpoint, footers, replay, a sealed tail.
 
 Nothing is served before everything that was read is durable: after a ``kill -9`` the tail may be
 in the page cache only, so each segment that was still open is sealed here. A segment is never

@@ -1,4 +1,4 @@
-"""What single records mean: each one, applied to the state, says something absolute.
+"""Applies single records to the state during replay.
 
 A record that does not fit what came before shows that something between is lost; it is noted with
 :class:`headgate.ledger.recovery.loss_assessment.LossAssessment`, and the state goes on from what

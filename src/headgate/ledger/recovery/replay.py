@@ -1,4 +1,4 @@
-"""Replay: turn the records of segments into state, and tell a torn tail from damage.
+"""Replays the records of segments and tells a torn tail from damage.
 
 The rule is in format.py: a batch is followed by another only when it was durable. So every BATCH
 record names the batch before it, and whatever does not fit the chain is damage when a later batch,

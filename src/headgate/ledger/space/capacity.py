@@ -1,4 +1,4 @@
-"""Whether a file system can hold a log at all: known at the start, not when the first disk is full.
+"""Checks at the start whether a file system is large enough for a log.
 
 A log writes to one segment while the next is prepared, which is the room that acknowledgements have
 on a full disk; a checkpoint stands beside them.

@@ -1,4 +1,4 @@
-"""Holes in sealed segments: the room of what nobody holds any more goes back to the file system.
+"""Hole punching: dead parts of sealed segments are given back to the file system.
 
 A segment goes as a whole when no topic holds an entry in it. Until then a few small entries would
 keep all of it; so the ranges between what is held are punched out of the file. They read as zeros

@@ -1,4 +1,4 @@
-"""The work that keeps the log short and its next segment ready, in bounded slices.
+"""Log maintenance in bounded slices: prepare, seal, checkpoint, punch, delete.
 
 The loop calls :meth:`Maintenance.step`; each call does at most ``slice_items`` topics or cursors
 of work and may return a :class:`Job`, whose blocking part another thread runs. In order: prepare

@@ -1,4 +1,4 @@
-"""What one group commit takes to the disk."""
+"""A batch: everything that one group commit writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to be stored as soon as there is room: which cursors and trims, not their records.
+"""Control records that wait for room, by cursor and topic.
 
 A record is made only when it can be staged, and then says all that holds: so what is kept here
 does not grow with what clients do while the disk is full, only with the cursors and topics that

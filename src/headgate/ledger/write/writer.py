@@ -1,4 +1,4 @@
-"""The commit thread's side of the log: it writes sealed batches and makes them durable.
+"""Writes sealed batches and makes them durable, in the commit thread.
 
 Nothing here knows what a record means. Segment files are made and preallocated before any byte of
 a batch is written, normally long before, by maintenance; so a full disk shows itself while the
