@@ -114,9 +114,7 @@ class DiskMonitor:
     def _begin(self, now_ns: int) -> None:
         self._began_ns, self._spent_before_ns = now_ns, self._spent_ns
         reason = self._reason or f"no segment of {self._log.segment_bytes:,} bytes can be made"
-        logger.error(
-            "the disk is full: what producers send waits for room, consumers go on (%s)", reason
-        )
+        logger.error("the disk is full: producers wait for room, consumers continue (%s)", reason)
 
     def _end(self) -> None:
         began_ns, self._began_ns, self._reason = self._began_ns or 0, None, ""

@@ -166,7 +166,7 @@ async def test_too_many_parked_sends_under_a_limit_have_the_limit_as_cause(world
         "1 producer waits for the topic's publish limit of 1 msg/s (topic policy): "
     )
     assert (
-        "; its connection is not read until half of that has gone; held for"
+        "; its connection is not read until half of them are accepted; held for"
         in (publishing["sentence"])
     )
     found = (await world.observer.explain_topic(parse_topic(OTHER)))["publishing"]

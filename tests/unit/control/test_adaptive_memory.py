@@ -56,7 +56,7 @@ async def test_all_who_publish_are_slowed_and_let_go_without_effect(world: World
         assert topic.publishing.adaptive_limit.messages == 2  # the floor: a tenth
         state = adaptive_state(world.broker.adaptive, [topic])
         assert state is not None
-        assert "no topic is seen to use it up" in state.sentence
+        assert "no single topic uses it up" in state.sentence
         assert state.decisions[-1].memory_rule == "everybody"
     assert not await decisions(world, IDLE)
     assert controller(world).active_count == 2
@@ -86,7 +86,7 @@ async def test_where_memory_comes_down_they_are_slowed_until_it_is_clear(world: 
     await asyncio.sleep(12)
     assert controller(world).active_count == 0
     last = (await decisions(world, TOPICS[0]))[-1].decision
-    assert decision_sentence(last) == "no longer slowed: nothing asks for a limit any more"
+    assert decision_sentence(last) == "no longer slowed: no limit is needed any more"
 
 
 @pytest.mark.parametrize("observes", [False, True], ids=["live", "observe-only"])

@@ -104,7 +104,7 @@ def test_a_queue_still_filling_leaves_the_limiter_a_bystander() -> None:
     assert judgement.verdict is Verdict.CONSUMER
     assert judgement.second is Verdict.THROTTLED_SUBSCRIPTION
     assert judgement.bystander
-    assert "only stands by" in sentence(judgement, Circumstances())
+    assert "is not the cause" in sentence(judgement, Circumstances())
 
 
 @pytest.mark.parametrize("limit", [None, 500])

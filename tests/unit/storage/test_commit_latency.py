@@ -66,7 +66,7 @@ async def test_a_disk_that_hangs_is_named_while_it_does(world: World) -> None:
     world.broker.begin_turn()
     state = world.observer.storage_state()
     assert state.sentence == (
-        "the disk is slow: one has run for 12 s now, and no message has its receipt before that"
+        "the disk is slow: one has run for 12 s now, and no receipt is sent before it ends"
     )
     assert state.commit_mean_s is None
     assert 11.9 < state.commit_running_s < 12.1

@@ -205,7 +205,7 @@ async def test_a_disk_that_stays_full_is_two_lines_in_the_log(world: World) -> N
             waiting.append(producer.send_nowait(b"x" * 1_000))
             await asyncio.sleep(0.5)
         (begun,) = lines
-        assert begun.startswith("the disk is full: what producers send waits for room")
+        assert begun.startswith("the disk is full: producers wait for room")
         assert begun.endswith("(writing 0000000000000001.log failed: [Errno 28] as planned)")
         world.disk.plan = lambda _: None
         await asyncio.sleep(12)

@@ -54,9 +54,9 @@ class Rule(StrEnum):
     MINIMUM = "minimum"
     """One byte a second: law drain asks for nothing at all."""
     RAMP = "ramp"
-    """On its way up to the end, because nothing asks for a limit any more."""
+    """On its way up to the end, because no limit is needed any more."""
     CLEAR = "clear"
-    """Ended: nothing asks for a limit any more."""
+    """Ended: no limit is needed any more."""
     LET_GO = "let_go"
     """Ended at once: the mode changed, or the controller has failed for too long."""
 

@@ -22,21 +22,19 @@ from headgate.flow.sentences.backlog import percent
 from headgate.flow.sentences.quota import time_text
 
 _BOUND: Final = {
-    Rule.FLOOR: "as low as the least part of its natural rate allows",
-    Rule.MINIMUM: "as low as a limit can be",
+    Rule.FLOOR: "at the floor of its natural rate",
+    Rule.MINIMUM: "at the lowest possible limit",
     Rule.RAMP: "on its way to no limit",
 }
 _ENDED: Final = {
-    Rule.LET_GO: "let go at once",
-    Rule.CLEAR: "nothing asks for a limit any more",
+    Rule.LET_GO: "released at once",
+    Rule.CLEAR: "no limit is needed any more",
 }
 
 
 _PRESSES: Final = {
     MemoryRule.SHARE: " and the topic is among those that use it up",
-    MemoryRule.EVERYBODY: (
-        " and no topic is seen to use it up, so that all topics that publish are slowed"
-    ),
+    MemoryRule.EVERYBODY: " and no single topic uses it up, so all publishing topics are slowed",
 }
 _NO_EFFECT: Final = f"slowing all topics for {NO_EFFECT_S} s did not bring memory down"
 

@@ -20,7 +20,7 @@ INFERRED_TEXT = "(inferred from counters)"
 _MOST = 0.5
 _KEEPS_UP = 0.95
 """Who was handed this part of what was published reads as fast as that is."""
-_HANGS = "look whether it hangs, fails or forgets to acknowledge"
+_HANGS = "check whether it hangs, fails or never acknowledges"
 _SILENT_S_MIN = 30.0
 _SILENT_ACKS_MIN = 5.0
 """Who acknowledged nothing for so long, in which that many were due at its own mean rate, may
@@ -72,7 +72,7 @@ class Circumstances:
 
 
 _STOPPED = {
-    "awaiting_ack": "everything is with the consumer, unacknowledged",
+    "awaiting_ack": "the consumer holds everything, unacknowledged",
     "no_permits": "the consumer's receiver queue was full",
     "unacked_limit": "the consumer reached the limit of unacknowledged messages",
     "socket_full": "the consumer did not read its connection",
@@ -157,7 +157,7 @@ def sentence(judgement: Judgement, circumstances: Circumstances) -> str:
     if judgement.second is not None and not judgement.bystander:
         text += (
             f"; {judgement.second.value} is within 5 % of it"
-            f" ({percent(judgement.shares[judgement.second])} of the time), so take both in view"
+            f" ({percent(judgement.shares[judgement.second])} of the time), so consider both"
         )
     if judgement.is_inferred:
         text += f" {INFERRED_TEXT}"
@@ -186,7 +186,7 @@ def _none(judgement: Judgement, facts: Circumstances) -> str:
     if judgement.shares[Verdict.NONE] == 1.0:
         return "nothing is waiting"
     rate = "" if facts.acked_per_s is None else f" at {number(facts.acked_per_s)} msg/s"
-    return f"the consumer keeps up{rate}; what is unacknowledged is in flight"
+    return f"the consumer keeps up{rate}; the unacknowledged messages are in flight"
 
 
 def _no_consumer(judgement: Judgement, facts: Circumstances) -> str:
@@ -251,7 +251,7 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
     if facts.stopped_by in _STOPPED:
         text += f" ({_STOPPED[facts.stopped_by]})"
     if judgement.bystander and judgement.second is not None:
-        text += f"; {_named_limit(judgement, facts, judgement.second)} only stands by"
+        text += f"; {_named_limit(judgement, facts, judgement.second)} is not the cause"
     elif facts.limit is not None and facts.limit_source and judgement.dimension is None:
         counted = Dimension.BYTES if facts.limit.messages is None else Dimension.MESSAGES
         told = _limit_and_source(facts.limit, counted, facts.limit_source)
@@ -292,7 +292,10 @@ def _too_late(facts: Circumstances) -> tuple[str, str]:
     text = f"{_evicted(facts)} before the consumer acknowledged {them}"
     handed, published = facts.delivered_per_s, facts.appended_per_s
     if handed is not None and handed < NOTHING_PER_S:
-        return f"{text}; it was handed nothing", "look whether it hangs; a larger quota only delays"
+        return (
+            f"{text}; it was handed nothing",
+            "check whether it hangs; a larger quota only delays this",
+        )
     if handed is not None:
         text += f"; it was handed {number(handed)} msg/s"
         if published is not None:
@@ -303,7 +306,10 @@ def _too_late(facts: Circumstances) -> tuple[str, str]:
             rate = "nothing"
         text += f"{' and' if handed is not None else '; it'} acknowledged {rate} in time"
     if handed is not None and published is not None and handed >= _KEEPS_UP * published:
-        return text, "it takes all that comes: let it acknowledge sooner, or raise the quota"
+        return (
+            text,
+            "it keeps up with what is published: let it acknowledge earlier, or raise the quota",
+        )
     return text, "faster or more consumers, earlier acknowledgements or a larger quota would help"
 
 

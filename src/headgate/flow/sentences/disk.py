@@ -45,18 +45,18 @@ def disk_sentence(facts: DiskFacts) -> str:
     if facts.full_s is None:
         return ALL_WELL
     since = f", for {duration(facts.full_s)} now" if facts.full_s >= 1 else ""
-    text = f"the disk is full: what producers send waits for room{since}, consumers go on"
+    text = f"the disk is full: producers wait for room{since}, consumers continue"
     room = room_text(facts)
     return f"{text}; {room}" if room else text
 
 
 def room_text(facts: DiskFacts) -> str:
-    """``1,048,576 of 8,388,608 bytes are free, the log goes on with 67,108,864``; empty while that
+    """``1,048,576 of 8,388,608 bytes are free, the log needs 67,108,864``; empty while that
     is not known."""
     if facts.free_bytes is None or facts.size_bytes is None:
         return ""
     free = f"{facts.free_bytes:,} of {facts.size_bytes:,} bytes are free"
-    return f"{free}, the log goes on with {facts.segment_bytes:,}"
+    return f"{free}, the log needs {facts.segment_bytes:,}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def pace_sentence(facts: PaceFacts) -> str:
         told.append(text)
     if facts.running_s >= SLOW_RUNNING_S:
         told.append(f"one has run for {duration(facts.running_s)} now")
-    return f"the disk is slow: {' and '.join(told)}, and no message has its receipt before that"
+    return f"the disk is slow: {' and '.join(told)}, and no receipt is sent before it ends"
 
 
 def _seconds(value: float) -> str:

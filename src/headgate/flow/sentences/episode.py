@@ -77,7 +77,7 @@ def episode_sentence(facts: EpisodeFacts) -> str:
         if facts.second is not None:
             text += f", {_BLAMED[facts.second]} for {percent(facts.second_share)}"
     if facts.ending is Ending.SKIPPED:
-        text += "; it ended when what waited was skipped"
+        text += "; it ended when the waiting messages were skipped"
     elif facts.ending is Ending.UNSEEN:
-        text += "; there its telemetry ends, and nobody saw the backlog end"
+        text += "; its telemetry ends there, so the end of the backlog is not known"
     return text

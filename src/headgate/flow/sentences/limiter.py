@@ -66,8 +66,8 @@ def limiter_sentence(facts: LimiterFacts) -> str:
     else:
         text += " was in force"
     if not facts.waiting_share or facts.waiting_share < SHARE_SHOWN_MIN:
-        return f"{text}; nobody waited"
-    text += f"; somebody waited for {percent(facts.waiting_share)} of the time"
+        return f"{text}; it had no waiters"
+    text += f"; it had waiters for {percent(facts.waiting_share)} of the time"
     if facts.waiters_max:
         text += f", at most {facts.waiters_max:,} at once"
     if facts.held:

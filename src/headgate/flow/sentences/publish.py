@@ -85,9 +85,9 @@ def publish_sentence(
         return "; ".join([_now(now[0], partitions), *others])
     head = "nothing waits now"
     if stopped:
-        head = "the backlog quota lets nobody publish now"
+        head = "the backlog quota stops all publishing now"
     elif disk_full:
-        head = "the disk is full: what is published now waits for room"
+        head = "the disk is full: messages published now wait for room"
     for name, lately in (
         ("minute", [(held.minute_s, held) for held in causes]),
         ("hour", [(held.hour_s, held) for held in causes]),
@@ -109,11 +109,11 @@ def _now(held: PublishHold, partitions: int) -> str:
         text += f": {held.messages:,} {'message is' if is_one else 'messages are'} parked"
         if held.last_goes_s is not None and held.last_goes_s >= SEND_TIMEOUT_S:
             text += (
-                f", the last of which goes in {duration(held.last_goes_s)}, while clients give up"
-                f" after {duration(SEND_TIMEOUT_S)} unless told otherwise"
+                f", the last of which is accepted in {duration(held.last_goes_s)}, while clients"
+                f" give up after {duration(SEND_TIMEOUT_S)} by default"
             )
         if held.unread:
-            text += f"; {_unread(held)} until half of that has gone"
+            text += f"; {_unread(held)} until half of them are accepted"
     # All of the last minute's waiting is the present one.
     if held.waiting_s is not None and max(1.0, held.minute_s) <= held.waiting_s + SHOWN_S_MIN:
         return f"{text}; held for {duration(held.waiting_s)} without a break"

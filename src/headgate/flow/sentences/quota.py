@@ -112,7 +112,7 @@ def quota_sentence(
         age = "" if oldest_age_s is None else f" ({time_text(oldest_age_s)})"
         holder = f"subscription {subscription} holds the oldest message{age}"
         if kind == "size" and slowest not in (None, subscription):
-            holder = f"subscription {slowest} owes most of all, {holder}"
+            holder = f"subscription {slowest} has the largest backlog, {holder}"
     if exceeded and 0 < use < 1 and policy != QuotaPolicy.EVICTION:
         # It was reached, and producers go on a little below it.
         text = f"the topic is at {percent(min(use, _USE_SHOWN_MAX))} of {quota}, after reaching it"
@@ -175,4 +175,4 @@ def consequence(policy: str, loser: str | None, *, are: str = "") -> str:
     if policy == QuotaPolicy.EVICTION:
         who = "its slowest subscription" if loser is None else f"subscription {loser}"
         return f"{who} loses its oldest messages"
-    return policy or "what its policy says, which is not known"
+    return policy or "its policy is not known"

@@ -69,7 +69,7 @@ def told(inputs: dict[str, Any] | None = None, **changed: Any) -> str:
         ),
         (
             {"rule": Rule.MINIMUM, "new": PublishLimit(None, 1)},
-            f"slowed to 1 B/s: {DRAINS}; as low as a limit can be",
+            f"slowed to 1 B/s: {DRAINS}; at the lowest possible limit",
         ),
         (
             {"inputs": {"seconds_to_breach": 42.0}},
@@ -85,7 +85,7 @@ def told(inputs: dict[str, Any] | None = None, **changed: Any) -> str:
             {"law": Law.PRESSURE, "rule": Rule.FLOOR, "new": PublishLimit(100, 102_400),
              "inputs": {"memory_pressure": 0.4}},
             f"slowed to 100 msg/s and 102,400 B/s: {MEMORY};"
-            " as low as the least part of its natural rate allows",
+            " at the floor of its natural rate",
         ),
         (
             {"law": Law.PRESSURE, "new": PublishLimit(700, None), "kind": DecisionKind.CHANGED,
@@ -100,19 +100,19 @@ def told(inputs: dict[str, Any] | None = None, **changed: Any) -> str:
         (
             {"new": None, "old": PublishLimit(None, 1), "kind": DecisionKind.DEACTIVATED,
              "rule": Rule.CLEAR},
-            "no longer slowed: nothing asks for a limit any more",
+            "no longer slowed: no limit is needed any more",
         ),
         (
             {"new": None, "old": PublishLimit(None, 1), "kind": DecisionKind.DEACTIVATED,
              "rule": Rule.LET_GO},
-            "no longer slowed: let go at once",
+            "no longer slowed: released at once",
         ),
         (
             {"law": Law.PRESSURE, "rule": Rule.FLOOR, "new": PublishLimit(100, 102_400),
              "inputs": {"memory_pressure": 1.0, "memory_rule": MemoryRule.EVERYBODY}},
             "slowed to 100 msg/s and 102,400 B/s: memory is short (100 % of the way between its"
-            " watermarks) and no topic is seen to use it up, so that all topics that publish are"
-            " slowed; as low as the least part of its natural rate allows",
+            " watermarks) and no single topic uses it up, so all publishing topics are slowed;"
+            " at the floor of its natural rate",
         ),
         (
             {"law": Law.PRESSURE, "new": PublishLimit(350, None), "kind": DecisionKind.CHANGED,

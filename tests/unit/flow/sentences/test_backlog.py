@@ -102,7 +102,7 @@ FACTS = Circumstances(
             _judgement(Verdict.THROTTLED_SUBSCRIPTION, Verdict.CONSUMER),
             Circumstances(),
             "THROTTLED_SUBSCRIPTION: the subscription limit held this subscription; CONSUMER is"
-            " within 5 % of it (49 % of the time), so take both in view.",
+            " within 5 % of it (49 % of the time), so consider both.",
         ),
         (
             _judgement(Verdict.CONSUMER),
@@ -122,7 +122,7 @@ FACTS = Circumstances(
             ),
             Circumstances(limit=RateLimit(500, None), limit_source="topic policy"),
             "CONSUMER: the consumer is the bottleneck; the topic limit of 500 msg/s (topic policy)"
-            " only stands by; faster or more consumers would help, a higher limit would not.",
+            " is not the cause; faster or more consumers would help, a higher limit would not.",
         ),
         (
             _judgement(Verdict.CONSUMER),
@@ -136,8 +136,8 @@ FACTS = Circumstances(
                 acked_per_s=0.02, appended_per_s=20.04, since_s=23, stopped_by="awaiting_ack"
             ),
             "CONSUMER: the consumer acknowledges nothing of 20 msg/s published, for 23 s now"
-            " (everything is with the consumer, unacknowledged); look whether it hangs, fails or"
-            " forgets to acknowledge.",
+            " (the consumer holds everything, unacknowledged); check whether it hangs, fails or"
+            " never acknowledges.",
         ),
         # Producers that a quota holds publish no faster than the consumer acknowledges.
         (
@@ -159,9 +159,9 @@ FACTS = Circumstances(
             ),
             "CONSUMER: the size quota of 1 MiB (topic policy) evicted 12,000 messages before the"
             " consumer acknowledged them; it was handed 199 msg/s of 200 msg/s published and"
-            " acknowledged nothing in time, for 60 s now (everything is with the consumer,"
-            " unacknowledged); it takes all that comes: let it acknowledge sooner, or raise the"
-            " quota.",
+            " acknowledged nothing in time, for 60 s now (the consumer holds everything,"
+            " unacknowledged); it keeps up with what is published: let it acknowledge earlier, or"
+            " raise the quota.",
         ),
         (
             _judgement(Verdict.CONSUMER),
@@ -174,7 +174,7 @@ FACTS = Circumstances(
             _judgement(Verdict.CONSUMER),
             Circumstances(evicted=5, delivered_per_s=0.0, acked_per_s=0.0, appended_per_s=9.0),
             "CONSUMER: a backlog quota evicted 5 messages before the consumer acknowledged them;"
-            " it was handed nothing; look whether it hangs; a larger quota only delays.",
+            " it was handed nothing; check whether it hangs; a larger quota only delays this.",
         ),
         (
             _judgement(Verdict.NO_CONSUMER),
@@ -194,7 +194,7 @@ FACTS = Circumstances(
             Circumstances(acked_per_s=99.0, appended_per_s=200.0),
             "CONSUMER: the consumer acknowledges only 99 msg/s of 200 msg/s published; faster or"
             " more consumers would help; THROTTLED_BROKER is within 5 % of it (49 % of the time),"
-            " so take both in view.",
+            " so consider both.",
         ),
         (
             _judgement(Verdict.THROTTLED_SUBSCRIPTION, dimension=Dimension.BYTES),
@@ -230,7 +230,7 @@ FACTS = Circumstances(
         (
             _judgement(Verdict.NONE),
             Circumstances(acked_per_s=300.0),
-            "NONE: the consumer keeps up at 300 msg/s; what is unacknowledged is in flight.",
+            "NONE: the consumer keeps up at 300 msg/s; the unacknowledged messages are in flight.",
         ),
     ],
 )
@@ -379,8 +379,8 @@ def test_a_consumer_that_fell_silent_may_hang() -> None:
     said = sentence(_judgement(Verdict.CONSUMER), HUNG)
     assert said == (
         "CONSUMER: the consumer acknowledges only 40 msg/s of 300 msg/s published, nothing for the"
-        " last 95 s (everything is with the consumer, unacknowledged); look whether it hangs, fails"
-        " or forgets to acknowledge."
+        " last 95 s (the consumer holds everything, unacknowledged); check whether it hangs, fails"
+        " or never acknowledges."
     )
 
 

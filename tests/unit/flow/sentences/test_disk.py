@@ -20,18 +20,18 @@ def test_a_disk_with_room_is_not_worth_a_word() -> None:
 
 def test_a_full_disk_with_what_is_known_of_it() -> None:
     assert disk_sentence(DiskFacts(full_s=0.2)) == (
-        "the disk is full: what producers send waits for room, consumers go on"
+        "the disk is full: producers wait for room, consumers continue"
     )
     facts = DiskFacts(full_s=35.0, free_bytes=1_000, size_bytes=2_000_000, segment_bytes=65_536)
     assert disk_sentence(facts) == (
-        "the disk is full: what producers send waits for room, for 35 s now, consumers go on; "
-        "1,000 of 2,000,000 bytes are free, the log goes on with 65,536"
+        "the disk is full: producers wait for room, for 35 s now, consumers continue; "
+        "1,000 of 2,000,000 bytes are free, the log needs 65,536"
     )
 
 
 def test_room_is_told_when_it_is_known() -> None:
     assert not room_text(DiskFacts(free_bytes=1))
-    assert room_text(DiskFacts(free_bytes=1, size_bytes=2, segment_bytes=3)).endswith("with 3")
+    assert room_text(DiskFacts(free_bytes=1, size_bytes=2, segment_bytes=3)).endswith("needs 3")
 
 
 def test_a_quick_disk_and_one_accident_are_not_worth_a_word() -> None:
@@ -44,10 +44,10 @@ def test_a_slow_disk() -> None:
     facts = PaceFacts(commits=47, mean_s=0.212, longest_s=0.39, window_s=10)
     assert pace_sentence(facts) == (
         "the disk is slow: a commit takes 212 ms (the mean of 47 in the last 10 s; the longest took"
-        " 390 ms), and no message has its receipt before that"
+        " 390 ms), and no receipt is sent before it ends"
     )
     facts = PaceFacts(commits=1, mean_s=3.04, longest_s=3.04, running_s=12.0, window_s=10)
     assert pace_sentence(facts) == (
-        "the disk is slow: a commit takes 3.0 s and one has run for 12 s now, and no message has"
-        " its receipt before that"
+        "the disk is slow: a commit takes 3.0 s and one has run for 12 s now, and no receipt is"
+        " sent before it ends"
     )

@@ -34,12 +34,12 @@ REST = (
         (
             Ending.SKIPPED,
             "from 2025-11-21 10:03 UTC to 2025-11-21 10:31 UTC (28 min)",
-            "; it ended when what waited was skipped",
+            "; it ended when the waiting messages were skipped",
         ),
         (
             Ending.UNSEEN,
             "from 2025-11-21 10:03 UTC to 2025-11-21 10:31 UTC (28 min)",
-            "; there its telemetry ends, and nobody saw the backlog end",
+            "; its telemetry ends there, so the end of the backlog is not known",
         ),
         (Ending.CONTINUES, "since 2025-11-21 10:03 UTC, going on at 2025-11-21 10:31 UTC", ""),
         (Ending.OPEN, "since 2025-11-21 10:03 UTC, still going on at 2025-11-21 10:31 UTC", ""),

@@ -23,7 +23,7 @@ BUSY = LimiterFacts(
 def test_a_limiter_that_held() -> None:
     assert limiter_sentence(BUSY) == (
         "the topic's dispatch limit of 200 msg/s (topic policy) let 12,000 messages through, 100 %"
-        " of what it allows; somebody waited for 97 % of the time, at most 2 at once, and what"
+        " of what it allows; it had waiters for 97 % of the time, at most 2 at once, and what"
         " waits grew by 48,000 messages; it held one (granted 9,000) and two (granted 3,000)"
     )
 
@@ -44,15 +44,15 @@ def test_a_limiter_that_held_nobody() -> None:
     idle = replace(idle, granted=1, use=0.0, waiting_share=0.001, waiters=())
     assert limiter_sentence(idle) == (
         "the broker-wide publish limit of 1,000 B/s (topic policy) let 1 byte through, 0 % of what"
-        " it allows; nobody waited"
+        " it allows; it had no waiters"
     )
 
 
 def test_what_is_not_known_is_left_out() -> None:
     assert limiter_sentence(LimiterFacts("pool", "turns")) == (
-        "the pool limit was in force; nobody waited"
+        "the pool limit was in force; it had no waiters"
     )
     bare = LimiterFacts("publish_topic", "turns", granted=3, waiting_share=0.5)
     assert limiter_sentence(bare) == (
-        "the topic's publish limit let 3 through; somebody waited for 50 % of the time"
+        "the topic's publish limit let 3 through; it had waiters for 50 % of the time"
     )

@@ -71,7 +71,7 @@ def test_whose_own_is_too_much_is_not_read_meanwhile(
     producers: int, unread: int, expected: str
 ) -> None:
     held = replace(TOPIC, producers=producers, unread=unread)
-    assert f"1,000 messages are parked; {expected} until half of that has gone; held for" in (
+    assert f"1,000 messages are parked; {expected} until half of them are accepted; held for" in (
         publish_sentence([held])
     )
 
@@ -164,7 +164,7 @@ def test_nothing_holds_what_was_hardly_ever_held() -> None:
 
 
 def test_a_quota_that_is_reached_lets_nobody_publish_though_nothing_waits() -> None:
-    said = "the backlog quota lets nobody publish now"
+    said = "the backlog quota stops all publishing now"
     assert publish_sentence([], stopped=True) == said
     held = PublishHold(ParkCause.BACKLOG_QUOTA, minute_s=20.0)
     assert publish_sentence([held], stopped=True) == (
@@ -186,6 +186,6 @@ def test_who_waits_longer_than_clients_do_is_warned() -> None:
     held = PublishHold(
         ParkCause.TOPIC_RATE, 1, 1_000, waiting_s=5.0, limit_text="20 msg/s", last_goes_s=50.0
     )
-    warning = ", the last of which goes in 50 s, while clients give up after 30 s unless told"
+    warning = ", the last of which is accepted in 50 s, while clients give up after 30 s by default"
     assert warning in publish_sentence([held])
     assert "give up" not in publish_sentence([replace(held, last_goes_s=29.0)])

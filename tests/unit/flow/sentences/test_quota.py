@@ -45,11 +45,11 @@ _BREAKS = "at the present rate it breaks in 26 min, then: "
             f"{_AT}, {_HOLDER}, {_BREAKS}producers are refused with an error",
         ),
         # Counters of a cluster do not tell the policy.
-        ({"policy": ""}, f"{_AT}, {_HOLDER}, {_BREAKS}what its policy says, which is not known"),
+        ({"policy": ""}, f"{_AT}, {_HOLDER}, {_BREAKS}its policy is not known"),
         # The slowest loses to a size quota, and that need not be who holds the oldest.
         (
             {"policy": "consumer_backlog_eviction", "slowest": "audit"},
-            f"{_AT}, subscription audit owes most of all, {_HOLDER}, {_BREAKS}"
+            f"{_AT}, subscription audit has the largest backlog, {_HOLDER}, {_BREAKS}"
             "subscription audit loses its oldest messages",
         ),
         ({"slowest": "billing"}, f"{_AT}, {_HOLDER}, {_BREAKS}producers held"),

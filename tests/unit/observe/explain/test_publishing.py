@@ -134,7 +134,7 @@ async def test_what_a_quota_holds_is_told_by_its_cause(world: World) -> None:
     assert held["causes"] == ["backlog_quota"]
     await asyncio.sleep(30)
     assert (await side(world))["sentence"] == (
-        "the backlog quota lets nobody publish now; the backlog quota held producers for 33 % of"
+        "the backlog quota stops all publishing now; the backlog quota held producers for 33 % of"
         " the last minute"
     )
 

@@ -44,7 +44,7 @@ def test_the_situations_of_the_demo(seconds: int) -> None:
     assert verdict(broker, alone) is Verdict.NO_CONSUMER
     assert "held 2 waiting subscriptions for" in judge(broker, shared).sentence
     # At first its queue takes everything.
-    stopped_by = "everything is with the consumer, unacknowledged"
+    stopped_by = "the consumer holds everything, unacknowledged"
     if seconds > 20:
         stopped_by = "the consumer's receiver queue was full"
     assert f" now ({stopped_by});" in judge(broker, slow).sentence

@@ -169,7 +169,7 @@ def test_a_consumer_whose_acknowledgements_come_after_the_eviction() -> None:
             f" {evicted} messages before the consumer acknowledged them; it was handed "
         )
         assert "and acknowledged nothing in time" in billing["sentence"]
-        assert "let it acknowledge sooner, or raise the quota" in billing["sentence"]
+        assert "let it acknowledge earlier, or raise the quota" in billing["sentence"]
         (told,) = report["quotas"]
         assert (
             "the topic reached its 9.8 KiB quota (namespace policy public/default) "

@@ -32,7 +32,7 @@ async def test_a_full_disk_is_told_by_topic_and_without(world: World) -> None:
     await asyncio.sleep(10)
     top = await world.observer.explain_top(5)
     assert top["storage"]["sentence"].startswith(
-        "the disk is full: what producers send waits for room, for 10 s now, consumers go on; "
+        "the disk is full: producers wait for room, for 10 s now, consumers continue; "
     )
     assert top["storage"]["diskFull"]
     (held,) = top["publishing"]
@@ -45,5 +45,5 @@ async def test_a_full_disk_is_told_by_topic_and_without(world: World) -> None:
     await asyncio.sleep(15)  # its producer was closed
     topic = await world.observer.explain_topic(parse_topic(TOPIC))
     assert topic["publishing"]["sentence"].startswith(
-        "the disk is full: what is published now waits for room; the full disk held producers for "
+        "the disk is full: messages published now wait for room; the full disk held producers for "
     )

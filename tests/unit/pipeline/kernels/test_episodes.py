@@ -249,7 +249,7 @@ def test_one_whose_telemetry_stops_is_over_where_it_stops() -> None:
     assert (episode["is_open"], episode["ending"]) == (False, "unseen")
     assert spans([episode]) == [(4, 6)]
     assert episode["sentence"].endswith(
-        "; there its telemetry ends, and nobody saw the backlog end"
+        "; its telemetry ends there, so the end of the backlog is not known"
     )
     # While nothing newer is there of anybody, it is open.
     alone = whole(segments(judged(["....CC "], 900)))

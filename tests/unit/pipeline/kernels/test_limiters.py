@@ -72,7 +72,7 @@ def test_what_waited_at_a_limit_over_the_whole_minute() -> None:
     assert row["sentence"] == (
         "the broker-wide publish limit of 100 msg/s (broker setting"
         " brokerPublisherThrottlingMaxMessageRate) let 6,000 messages through, 100 % of what it"
-        " allows; somebody waited for 50 % of the time, at most 6 at once, and what waits grew by"
+        " allows; it had waiters for 50 % of the time, at most 6 at once, and what waits grew by"
         f" 3,000 messages; it held {NS}under_broker|p1 (granted 3,600), {NS}limited|p2 (granted"
         f" 150) and {NS}raised|p2 (granted 150)"
     )
@@ -106,7 +106,7 @@ def test_a_limiter_that_held_nobody() -> None:
     assert row["limit_per_s"] == 500.0
     assert row["sentence"] == (
         "the subscription's dispatch limit of 1,000 B per 2 s (namespace policy acme/ns) let 3,000"
-        " bytes through, 10 % of what it allows; nobody waited"
+        " bytes through, 10 % of what it allows; it had no waiters"
     )
 
 
@@ -122,7 +122,7 @@ def test_what_nobody_told_is_null() -> None:
     row = limiter_minute(bare)
     unknown = ("limit_per_s", "held", "use", "waiting_share", "waiters")
     assert [row[name] for name in unknown] == [None] * len(unknown)
-    assert row["sentence"] == "the broker-wide publish limit was in force; nobody waited"
+    assert row["sentence"] == "the broker-wide publish limit was in force; it had no waiters"
     sample = {**dict.fromkeys(SAMPLE_COLUMNS), "waiter_1": "p"}
     assert json.loads(limiter_minute({**bare, SAMPLES: [sample]})["waiters"]) == [
         {"waiter": "p", "granted": None}

@@ -161,5 +161,5 @@ def test_of_a_consumer_that_fell_silent_it_is_said_what_explain_says(
     hangs = [row | ({"acked": 0} if at >= last else {}) for at, row in enumerate(rows)]
     sentence = judge_minutes(hangs, None)["sentence"]
     assert f"nothing for the last {told}" in sentence
-    assert sentence.endswith("look whether it hangs, fails or forgets to acknowledge.")
+    assert sentence.endswith("check whether it hangs, fails or never acknowledges.")
     assert "more consumers" not in sentence
