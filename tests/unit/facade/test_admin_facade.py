@@ -244,7 +244,7 @@ def test_ill_health_is_said(story: Story) -> None:
     def write(batch: Batch) -> None:
         raise StorageError("bad sector", retryable=False)
 
-    log.full = True
+    log._health.disk_full()
     assert story.world.run(story.refused(story.facade.check_health()))[0] == 503
     log.write_batch = write  # type: ignore[method-assign]
     refusal = story.world.run(story.refused(story.facade.check_health()))
@@ -262,7 +262,7 @@ def test_metadata_that_cannot_be_stored_is_ill_health(story: Story) -> None:
         story.world.run(story.facade.commit(change))
     refusal = story.world.run(story.refused(story.facade.check_health()))
     assert refusal[0] == 500
-    assert "the sync of the WAL failed. Nothing of tenants" in refusal[1]
+    assert "the sync of the WAL failed. Changes of tenants" in refusal[1]
 
 
 def test_explanations_are_asked_of_explain(story: Story) -> None:
