@@ -75,7 +75,7 @@ def test_what_holds_its_producers_and_who_waits_most(answers: dict[str, Any]) ->
             wait now     209 messages (26.6 kB) of 2 producers for topic_rate
             wait most    till-2 (160 messages, the oldest for 9 s), till-1 (49 messages, the oldest for 9 s)
             last minute  15% topic_rate
-        Nobody subscribes to this topic.
+        This topic has no subscription.
 
         Limits in force
             publish topic  10 msg/s  topic policy; 10 in the last 1 s; 2 producers waiting
