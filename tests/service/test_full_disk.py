@@ -69,7 +69,7 @@ def test_sends_end_by_their_timeout_and_consumers_of_the_same_client_go_on(
             count = fill(producer)
 
             status, body = broker.get("/admin/v2/brokers/health")
-            assert (status, b"he disk is full: what producers send waits" in body) == (503, True)
+            assert (status, b"he disk is full: producers wait" in body) == (503, True)
             answer = explain(broker)
             assert answer["storage"]["diskFull"]
             text = " ".join(explain_text(answer, 120, color=False).split())
