@@ -1,6 +1,6 @@
-"""One page about a time range: ``headgate pipeline report``.
+"""The report: one HTML page about a time range.
 
-``backlogs``, ``publishing``, ``quotas``, ``backtests`` and ``quality`` ask the tables and give
-plain values, bounded in number; ``figures`` makes charts of them, ``sections`` and ``happened``
-words, ``page`` the page. No Spark.
+``backlogs``, ``publishing``, ``quotas``, ``backtests``, ``quality`` and ``scores`` read the tables
+and return plain values, bounded in number. ``figures`` turns these into charts, ``sections`` and
+``summary`` into text, ``page`` into HTML. ``job`` is the command. Nothing here uses Spark.
 """

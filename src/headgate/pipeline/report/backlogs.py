@@ -1,4 +1,4 @@
-"""Which backlogs were worst, why, and how they went."""
+"""The worst backlogs of a range, with their causes."""
 
 from __future__ import annotations
 
@@ -35,84 +35,84 @@ from headgate.pipeline.time_span import Span
 from headgate.record.fields import Kind
 
 _BLAME_SECONDS: Final = tuple(f"blame_{blame.lower()}_s" for blame in BLAMES)
-_COURSE: Final = ("minute", "from_ns", "to_ns", "backlog_messages")
+_SERIES_COLUMNS: Final = ("minute", "from_ns", "to_ns", "backlog_messages")
 _SUMMED: Final = ("growth_messages", "backlog_messages", "acked", "proven_rate_per_s")
-_FORGOTTEN_SHARE_MAX: Final = 0.25
-"""Of the places of the worst, that unused subscriptions take from others."""
-_FAULT_SHARE_MIN: Final = 0.01
-"""Who was to blame for less than this part of the time is not counted as a case."""
+_UNUSED_SHARE_MAX: Final = 0.25
+"""Largest share of the list of the worst that unused subscriptions take from others."""
+_BLAMED_SHARE_MIN: Final = 0.01
+"""A subscription counts only if its backlog had a cause for at least this share of the time."""
 
 
 Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Offender:
-    """One subscription over the range."""
+class WorstBacklog:
+    """The backlog of one subscription over the range."""
 
     cluster: str
     topic: str
-    """With the partition's suffix."""
+    """Of a partition, with its suffix."""
     subscription: str
     verdict: str
     confidence: float
     completeness: float
     growth_messages: int
     backlog_messages: int
-    """At the end."""
+    """At the end of the range."""
     peak_messages: int
     seconds: float
-    """From its first to its last account."""
+    """From the begin of its first account to the end of its last."""
     sentence: str
     span: Span
-    """From its first account to its last, which may begin and end within a minute."""
-    backlog: Values
-    """Largest backlog in each step of the grid; not a number without an account."""
+    """From the begin of its first account to the end of its last; both may lie within a minute."""
+    levels: Values
+    """Largest backlog in each step of the grid; NaN in a step without an account."""
     shares: dict[str, Values]
-    """For each blame its share of each step's time."""
+    """By cause: its share of the time of each step."""
     is_unused: bool
-    """It had no consumer throughout: :mod:`headgate.pipeline.output.unused_subscriptions`."""
+    """No consumer was connected throughout: :mod:`headgate.pipeline.output.unused_subscriptions`.
+    """
 
     @property
     def growth_per_s(self) -> float:
-        """Messages a second."""
+        """Growth in messages per second."""
         return self.growth_messages / self.seconds if self.seconds > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Unused:
-    """Subscriptions that had no consumer throughout, with a backlog."""
+class UnusedSubscriptions:
+    """Unused subscriptions with a backlog, in total."""
 
     subscriptions: int = 0
     growth_messages: int = 0
-    """By how much those that grew did together."""
+    """Sum over those that grew."""
     name: tuple[str, str] = ("", "")
     """Topic and subscription of the largest backlog among them."""
     backlog_messages: int = 0
-    """Of that one, at most."""
+    """Largest backlog of that subscription."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Backlogs:
-    """All of them in figures, the worst one by one."""
+    """Totals over all backlogs, and the worst ones."""
 
     subscriptions: int
     growing: int
-    """How many are larger at the end, where somebody was to blame; the unused ones are not
-    among them."""
+    """Subscriptions whose backlog grew and had a cause, without the unused ones."""
     growth_messages: int
-    """By how much these grew together."""
+    """Sum of their growth."""
     blame_seconds: dict[str, float]
-    """Time blamed on each, summed over the growing ones."""
-    offenders: tuple[Offender, ...]
-    """The fastest growing first; the unused ones come after all others."""
-    unused: Unused = field(default_factory=Unused)
+    """Seconds by cause, summed over the growing subscriptions."""
+    worst: tuple[WorstBacklog, ...]
+    """The fastest growing first, the unused ones last."""
+    unused: UnusedSubscriptions = field(default_factory=UnusedSubscriptions)
 
 
 def backlogs(
     attribution: TableScan, intervals: TableScan, span: Span, grid: Grid, top: int
 ) -> Backlogs:
-    """Ask the tables ``attribution`` and ``intervals``; the ``top`` worst are named."""
+    """Read ``attribution`` and ``intervals``; at most ``top`` backlogs are listed."""
     found = totals(
         _weighed(attribution, span),
         ATTRIBUTION_KEY,
@@ -127,16 +127,17 @@ def backlogs(
     if found is None:
         return Backlogs(0, 0, 0, dict.fromkeys(BLAMES, 0.0), ())
     seconds = [found[f"{name}_sum"] for name in _BLAME_SECONDS]
-    faults = np.sum([numbers(column) for column in seconds[1:]], axis=0)
-    is_case = faults > _FAULT_SHARE_MIN * (faults + numbers(seconds[0]))
-    left = is_case & _unused(found)
+    blamed_seconds = np.sum([numbers(column) for column in seconds[1:]], axis=0)
+    is_case = blamed_seconds > _BLAMED_SHARE_MIN * (blamed_seconds + numbers(seconds[0]))
+    is_unused = is_case & _unused(found)
     grew = numbers(found["growth_messages_sum"]) > 0
-    growing = found.filter(pa.array(is_case & grew & ~left))
-    nobodys = found.filter(pa.array(left))
-    cases = found.filter(pa.array(is_case & ~left))
-    # Of those that nobody uses one looks like the other.
-    unread = _worst(nobodys, max(top - cases.num_rows, math.floor(_FORGOTTEN_SHARE_MAX * top)))
-    keys = _worst(cases, top - len(unread))
+    growing = found.filter(pa.array(is_case & grew & ~is_unused))
+    unused_rows = found.filter(pa.array(is_unused))
+    cases = found.filter(pa.array(is_case & ~is_unused))
+    unused_keys = _worst(
+        unused_rows, max(top - cases.num_rows, math.floor(_UNUSED_SHARE_MAX * top))
+    )
+    keys = _worst(cases, top - len(unused_keys))
     return Backlogs(
         found.num_rows,
         growing.num_rows,
@@ -145,8 +146,8 @@ def backlogs(
             blame: pc.sum(growing[f"{name}_sum"]).as_py() or 0.0
             for blame, name in zip(BLAMES, _BLAME_SECONDS, strict=True)
         },
-        _offenders(attribution, intervals, span, grid, keys, unread),
-        _told(nobodys),
+        _worst_backlogs(attribution, intervals, span, grid, keys, unused_keys),
+        _unused_summary(unused_rows),
     )
 
 
@@ -162,7 +163,7 @@ def _weighed(attribution: TableScan, span: Span) -> Iterator[pa.RecordBatch]:
 
 
 def _unused(found: pa.Table) -> Flags:
-    """Which of the totals are of subscriptions that nobody uses any more."""
+    """Whether each row of totals is of an unused subscription."""
     seconds = {name: numbers(found[f"{name}_sum"]) for name in _BLAME_SECONDS}
     whole = np.sum(list(seconds.values()), axis=0)
     lacking = seconds["blame_no_consumer_s"]
@@ -171,15 +172,15 @@ def _unused(found: pa.Table) -> Flags:
     return np.array([unused(*row) for row in zip(share.tolist(), *facts, strict=True)], np.bool_)
 
 
-def _told(nobodys: pa.Table) -> Unused:
-    if not nobodys.num_rows:
-        return Unused()
-    largest_backlog = numbers(nobodys["backlog_messages_max"])
+def _unused_summary(unused_rows: pa.Table) -> UnusedSubscriptions:
+    if not unused_rows.num_rows:
+        return UnusedSubscriptions()
+    largest_backlog = numbers(unused_rows["backlog_messages_max"])
     place = int(np.argmax(np.nan_to_num(largest_backlog)))
-    row = nobodys.slice(place, 1).to_pylist()[0]
-    growth = np.nan_to_num(numbers(nobodys["growth_messages_sum"]))
-    return Unused(
-        nobodys.num_rows,
+    row = unused_rows.slice(place, 1).to_pylist()[0]
+    growth = np.nan_to_num(numbers(unused_rows["growth_messages_sum"]))
+    return UnusedSubscriptions(
+        unused_rows.num_rows,
         int(np.maximum(growth, 0).sum()),
         (topic_text(row), row["subscription"] or ""),
         row["backlog_messages_max"] or 0,
@@ -187,7 +188,7 @@ def _told(nobodys: pa.Table) -> Unused:
 
 
 def _worst(cases: pa.Table, top: int) -> list[dict[str, Any]]:
-    """Half of the places by growth, the others by the largest backlog."""
+    """The keys of the worst: half by growth, the others by the largest backlog."""
     rows = cases.select([*ATTRIBUTION_KEY, "growth_messages_sum", "backlog_messages_max"])
     growing = largest(rows, numbers(rows["growth_messages_sum"]), math.ceil(top / 2))
     found = {_key(row): row for row in growing}
@@ -201,15 +202,15 @@ def _key(row: Any) -> tuple[Any, ...]:
     return tuple(row[name] for name in ATTRIBUTION_KEY)
 
 
-def _offenders(
+def _worst_backlogs(
     attribution: TableScan,
     intervals: TableScan,
     span: Span,
     grid: Grid,
-    of_somebody: Sequence[dict[str, Any]],
-    unused_ones: Sequence[dict[str, Any]],
-) -> tuple[Offender, ...]:
-    keys = [*of_somebody, *unused_ones]
+    used_keys: Sequence[dict[str, Any]],
+    unused_keys: Sequence[dict[str, Any]],
+) -> tuple[WorstBacklog, ...]:
+    keys = [*used_keys, *unused_keys]
     if not keys:
         return ()
     filters = [(name, sorted({row[name] for row in keys})) for name in ("topic", "subscription")]
@@ -217,7 +218,7 @@ def _offenders(
     subscriptions = ("kind", [Kind.SUBSCRIPTION.value])
     accounts = intervals.rows(INPUT_COLUMNS, demonstrated, subscriptions, *filters)
     series = attribution.rows(
-        tuple(dict.fromkeys((*ATTRIBUTION_KEY, *_COURSE, *BLAME_INPUT, *WEIGHT_INPUT))),
+        tuple(dict.fromkeys((*ATTRIBUTION_KEY, *_SERIES_COLUMNS, *BLAME_INPUT, *WEIGHT_INPUT))),
         span,
         *filters,
     )
@@ -229,30 +230,30 @@ def _offenders(
         minutes = matching(accounts, ATTRIBUTION_KEY, key).sort_by("minute")
         here = matching(others, TOPIC_KEY, key)[WAITERS.name].to_pylist()
         judged = judge_one_range(minutes, grid.start_ns, grid.end_ns, here[0] if here else None)
-        # Of minutes that had somebody to blame the range may have nobody.
+        # The range may have no cause although single minutes have one.
         if judged is not None and judged["verdict"] != Verdict.NONE.value:
             mine = matching(series, ATTRIBUTION_KEY, key)
-            is_unused = place >= len(of_somebody)
-            found.append(_offender(key, judged, mine, grid, is_unused=is_unused))
+            is_unused = place >= len(used_keys)
+            found.append(_worst_backlog(key, judged, mine, grid, is_unused=is_unused))
     found.sort(key=lambda o: (o.is_unused, -o.growth_messages, -o.peak_messages, o.topic))
     return tuple(found)
 
 
-def _offender(
+def _worst_backlog(
     key: dict[str, Any],
     judged: dict[str, Any],
     series: pa.Table,
     grid: Grid,
     *,
     is_unused: bool,
-) -> Offender:
-    places = grid.places(instants(series["minute"]))
+) -> WorstBacklog:
+    steps = grid.step_indexes(instants(series["minute"]))
     weight = numbers(weight_s(series))
     shares = {
-        blame: np.nan_to_num(grid.mean(places, numbers(share), weight))
+        blame: np.nan_to_num(grid.mean(steps, numbers(share), weight))
         for blame, share in blamed_shares(series).items()
     }
-    return Offender(
+    return WorstBacklog(
         key["cluster"] or "",
         topic_text(key),
         key["subscription"] or "",
@@ -261,12 +262,12 @@ def _offender(
         judged["completeness"],
         judged["growth_messages"],
         judged["backlog_messages"],
-        # Levels are those of minutes' ends; a backlog that comes down was largest at the start.
+        # Levels are those at the end of a minute: a shrinking backlog was largest at the start.
         max(key["backlog_messages_max"], judged["backlog_messages"] - judged["growth_messages"]),
         (judged["to_ns"] - judged["from_ns"]) / NS_PER_S,
         judged["sentence"],
         account_span(series),
-        grid.largest(places, numbers(series["backlog_messages"])),
+        grid.largest(steps, numbers(series["backlog_messages"])),
         shares,
         is_unused,
     )

@@ -1,4 +1,4 @@
-"""The page's section about the policy backtest: what other settings would have done."""
+"""The report's section about the newest policy backtest."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _NUMERIC: Final = frozenset({0, 4, 5, 6, 7, 8})
 
 
 def backtest_section(run: BacktestRun | None, charts: Charts) -> Section:
-    """The newest run: each setting by its cost, and the best in a table."""
+    """The newest run: a chart of all settings, and a table of the best."""
     title = "Policy backtest"
     if run is None:
         return Section(
             "backtest", title,
-            "No backtest has been run in this folder: headgate pipeline backtest --grid FILE.",
+            "This folder has no backtest yet. Run headgate pipeline backtest --grid FILE.",
         )  # fmt: skip
     when = "" if run.run_at is None else f" of {minute_text(since_epoch_us(run.run_at) * 1_000)}"
     ranks = Counter(point.rank for point in run.points)
@@ -36,20 +36,20 @@ def backtest_section(run: BacktestRun | None, charts: Charts) -> Section:
         title,
         f"Run {run.run_id}{when}: {settings_count(run.count)} replayed over "
         f"{topics_text(run.topics)}. {run.front:,} {'is' if run.front == 1 else 'are'} on the "
-        "Pareto front: no other is at least as good in everything and better in something.",
+        "Pareto front: no other setting is at least as good in every measure and better in one.",
         [
             Block(
                 "Cost and use of each setting",
-                "Each point is one setting. The front is of four measures, of which the chart has "
-                "two; the line joins those that are best of these two.",
+                "Each point is one setting. The Pareto front uses four measures. The chart shows "
+                "two of them, and the line joins the best settings in these two.",
                 charts.add(figures.pareto_figure(run)),
-                "Time over the quota by time in which producers are held, for each setting",
+                "Time over the quota against time in which producers were held, by setting",
             )
         ],
         TableView(
             _COLUMNS, tuple(_row(p, ranks[p.rank] > 1) for p in run.points[:ROWS_SHOWN]), _NUMERIC
         ),
-        " ".join([*notes, f"Times are summed over topics. Censored: {CENSORED_TEXT}."]),
+        " ".join([*notes, f"Times are sums over topics. Censored: {CENSORED_TEXT}."]),
     )
 
 

@@ -1,4 +1,4 @@
-"""What the last run of the policy backtest found."""
+"""The newest run of the policy backtest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headgate.pipeline.tables.intervals import TOPIC_KEY
 from headgate.pipeline.time_span import Span
 
 POINTS_SHOWN: Final = 2_000
-"""Grid points of a run that a chart shows; the best ranked stay."""
+"""Most grid points that a chart shows; the best ranked are kept."""
 
 _SUMS: Final = (
     "seconds_over_quota", "parked_seconds", "activations", "evicted_bytes",
@@ -24,19 +24,20 @@ _COLUMNS: Final = ("grid_point", "name", "settings", *_SUMS, *_MEANS, "rank", "i
 
 @dataclass(frozen=True, slots=True)
 class GridPoint:
-    """One setting, over all topics of the run."""
+    """One grid point, over all topics of the run."""
 
     number: int
     name: str
     settings: str
-    """In words."""
+    """The settings in words."""
     topics: int
     seconds_over_quota: float
     parked_seconds: float
     drain_used: float | None
     """Mean over topics, 0 to 1."""
     censored_share: float | None
-    """Mean over topics: part of the samples in which a limit held all along."""
+    """Mean over topics, 0 to 1: share of the samples during which a limit held producers
+    throughout."""
     activations: int
     evicted_bytes: int
     score: float | None
@@ -53,17 +54,17 @@ class BacktestRun:
     run_at: datetime | None
     topics: int
     count: int
-    """Grid points that were tried."""
+    """Grid points of the run."""
     front: int
-    """How many of them are on the Pareto front."""
+    """Grid points on the Pareto front."""
     points: tuple[GridPoint, ...]
     """The best ranked first, at most :data:`POINTS_SHOWN`."""
 
 
 def newest_run(scan: TableScan) -> BacktestRun | None:
-    """The newest run of ``policy_backtest``; None: there is none.
+    """The newest run of ``policy_backtest``; None if there is none.
 
-    A run is not of the page's range: it says itself over which range it replayed.
+    The page's range does not select runs: each run has a replayed range of its own.
     """
     runs = totals(scan.batches(("run_id", "run_at")), ("run_id",), [("run_at", "max")])
     if runs is None:

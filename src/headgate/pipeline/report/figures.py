@@ -1,7 +1,7 @@
-"""Charts: plain data in, plotly figures out. Nothing is drawn here.
+"""Plotly figures from plain values; the browser draws them.
 
-Whatever clients may have named reaches a chart through :func:`label`: plotly reads its texts as
-HTML of sorts.
+Names that clients choose reach a chart only through :func:`label`, because plotly interprets some
+HTML in its texts.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from plotly.subplots import make_subplots
 
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.flow.sentences.quota import time_text as length_text
-from headgate.pipeline.report.backlogs import Offender
+from headgate.pipeline.report.backlogs import WorstBacklog
 from headgate.pipeline.report.backtests import BacktestRun, GridPoint
-from headgate.pipeline.report.colors import (
+from headgate.pipeline.report.grid import Grid, Values, time_text
+from headgate.pipeline.report.legend import (
     BLAME_COLORS,
     BLAME_NAMES,
     GREY,
@@ -31,8 +32,7 @@ from headgate.pipeline.report.colors import (
     SLATE,
     VERMILION,
 )
-from headgate.pipeline.report.grid import Grid, Values, time_text
-from headgate.pipeline.report.publishing import HeldTopic, Limiter
+from headgate.pipeline.report.publishing import Limiter, ParkedTopic
 from headgate.pipeline.report.quality import Quality
 from headgate.pipeline.report.quotas import Breach, Eviction, QuotaTopic
 from headgate.pipeline.time_span import Span
@@ -41,17 +41,17 @@ from headgate.record.fields import QUOTA_TYPES
 _HEIGHT: Final = 300
 _TALL: Final = 400
 _MARKED_MAX: Final = 60
-"""Lines of so few points show them: a point between two gaps would not be seen. And of so few steps
-it is seen where each begins and ends."""
+"""A line of at most so many points shows a marker for each: a point between two gaps would be
+invisible otherwise. So few steps are also drawn from begin to end."""
 _NAME_MAX: Final = 48
 _HORIZON_S: Final = 86_400.0
-"""A breach that lies farther ahead is told in words only."""
+"""The chart shows no breach farther ahead; the text does."""
 _TICKS: Final = [
     {"dtickrange": [None, 59_999], "value": "%H:%M:%S\n%d %b %Y UTC"},
     {"dtickrange": [60_000, 86_400_000], "value": "%H:%M\n%d %b %Y UTC"},
     {"dtickrange": [86_400_000, None], "value": "%d %b\n%Y UTC"},
 ]
-"""Times as 24 hours, whatever the browser's language."""
+"""24-hour times in every locale."""
 _TICKS_MAX: Final = 6
 _TICK_STEPS_S: Final = tuple(
     unit * count
@@ -63,15 +63,15 @@ _TICK_STEPS_S: Final = tuple(
     for count in counts
 )
 _PIXELS: Final = 150
-"""That charts' axes are high, at least."""
+"""Least height of a chart's axis."""
 _PIXELS_WIDE: Final = 1_100
-"""That charts are wide on a page of its full width."""
+"""Width of a chart on a page of full width."""
 _WIDTH_LINE: Final = 2
 _DECIMALS: Final = 4
 
 
 def label(name: str, length: int = _NAME_MAX) -> str:
-    """A client's name as a chart may show it: no markup, and not longer than fits."""
+    """A name that a client chose, escaped and shortened to ``length``."""
     short = name.removeprefix("persistent://")
     if len(short) > length:
         half = (length - 1) // 2
@@ -79,21 +79,22 @@ def label(name: str, length: int = _NAME_MAX) -> str:
     return html.escape(short)
 
 
-def _can_be_seen(values: Values, axis_length: float) -> bool:
-    """Whether values are at any place as high as a pixel, on an axis of that length.
+def _is_visible(values: Values, axis_length: float) -> bool:
+    """Whether any value is at least a pixel high on an axis of that length.
 
-    What is lower is not drawn: a bar has at least a pixel, and a legend names what it cannot show.
+    A chart omits smaller series: plotly draws each bar at least a pixel high, and the legend would
+    name series that nobody can see.
     """
     return float(np.nanmax(values, initial=0.0)) * _PIXELS > axis_length
 
 
 def _highest_stack(stacked: Iterable[Values]) -> float:
-    """How long the axis is over which values are stacked."""
+    """Length of the axis of a stacked chart."""
     return float(np.sum([np.nan_to_num(values) for values in stacked], axis=0).max(initial=0.0))
 
 
 def _values(values: Values) -> list[float | None]:
-    """Rounded to what can be seen, to keep the page small; null where unknown."""
+    """Values rounded to visible digits, which keeps the page small; null where unknown."""
     digits = [float(f"{v:.{_DECIMALS}g}") if not np.isnan(v) else None for v in values]
     return [int(v) if v is not None and v.is_integer() else v for v in digits]
 
@@ -103,25 +104,26 @@ def _mode(grid: Grid) -> str:
 
 
 def _steps(grid: Grid) -> dict[str, Any]:
-    """Where the points of a line over the grid lie: much shorter than all of their times."""
+    """The time axis as begin and step, much shorter than a list of times."""
     return {"x0": time_text(grid.start_ns), "dx": grid.step_ns / NS_PER_MS}
 
 
 def _line(grid: Grid, values: Values, name: str, color: str, **more: Any) -> go.Scatter:
-    """Levels are those of a step's end, and drawn there; of few steps where the last one's is."""
+    """A line of levels, each drawn at the end of its step."""
     if grid.count <= _MARKED_MAX:
-        places: dict[str, Any] = {"x": [time_text(end) for end in grid.edges_ns[1:]]}
+        axis: dict[str, Any] = {"x": [time_text(end) for end in grid.edges_ns[1:]]}
     else:
-        places = _steps(grid) | {"x0": time_text(grid.start_ns + grid.step_ns)}
+        axis = _steps(grid) | {"x0": time_text(grid.start_ns + grid.step_ns)}
     return go.Scatter(
-        **places, y=_values(values), name=name, mode=_mode(grid),
+        **axis, y=_values(values), name=name, mode=_mode(grid),
         line={"color": color, "width": _WIDTH_LINE} | more.pop("line", {}), marker={"size": 4},
         **more,
     )  # fmt: skip
 
 
-def _from_the_start(line: go.Scatter, grid: Grid, level: float) -> go.Scatter:
-    """A line of few steps with the level that it began at: else the first step has none."""
+def _with_first_level(line: go.Scatter, grid: Grid, level: float) -> go.Scatter:
+    """``line`` with the level at its begin in front, if it has few steps: otherwise the first step
+    would be empty."""
     first = next((i for i, value in enumerate(line.y) if value is not None), None)
     if grid.count <= _MARKED_MAX and first is not None:
         line.x = [time_text(grid.edges_ns[first]), *line.x[first:]]
@@ -130,38 +132,38 @@ def _from_the_start(line: go.Scatter, grid: Grid, level: float) -> go.Scatter:
 
 
 def _rate(grid: Grid, values: Values, name: str, color: str, **more: Any) -> go.Scatter:
-    """Rates are those of a step: few are drawn as long as it lasted, many in its middle."""
+    """A line of rates: each over the length of its step if there are few, else in its middle."""
     y = _values(values)
     if grid.count <= _MARKED_MAX:
         edges = [time_text(edge) for edge in grid.edges_ns]
-        places: dict[str, Any] = {"x": [edge for step in pairwise(edges) for edge in step]}
+        axis: dict[str, Any] = {"x": [edge for step in pairwise(edges) for edge in step]}
         y = [value for value in y for _ in range(2)]
     else:
-        places = _steps(grid) | {"x0": time_text(grid.start_ns + grid.step_ns // 2)}
+        axis = _steps(grid) | {"x0": time_text(grid.start_ns + grid.step_ns // 2)}
     return go.Scatter(
-        **places, y=y, name=name, mode="lines",
+        **axis, y=y, name=name, mode="lines",
         line={"color": color, "width": _WIDTH_LINE} | more.pop("line", {}), **more,
     )  # fmt: skip
 
 
 def _bars(grid: Grid, values: Values, name: str, color: str, hover: str) -> go.Bar:
-    """Bars as wide as the steps that they stand for; of few, as wide as these are known."""
+    """Bars as wide as their steps; of few steps, as wide as the known part of each."""
     if grid.count <= _MARKED_MAX:
         edges = grid.edges_ns
-        places: dict[str, Any] = {
+        axis: dict[str, Any] = {
             "x": [time_text(edge) for edge in edges[:-1]],
             "width": (np.diff(edges) / NS_PER_MS).tolist(),
         }
     else:
-        places = _steps(grid) | {"width": grid.step_ns / NS_PER_MS}
+        axis = _steps(grid) | {"width": grid.step_ns / NS_PER_MS}
     return go.Bar(
-        **places, y=_values(values), name=name, offset=0,
+        **axis, y=_values(values), name=name, offset=0,
         marker={"color": color, "line": {"width": 0}}, hovertemplate=hover,
     )  # fmt: skip
 
 
-def _over(figure: go.Figure, grid: Grid, until: str | None = None) -> None:
-    """The axis of time: what is known, and no more of the first step and the last than that."""
+def _set_time_axis(figure: go.Figure, grid: Grid, until: str | None = None) -> None:
+    """Set the time axis to the known range, which may cut the first and the last step."""
     begin, end = time_text(grid.known_from_ns), time_text(grid.known_to_ns)
     end = end if until is None else until
     length = datetime.fromisoformat(end) - datetime.fromisoformat(begin)
@@ -169,9 +171,9 @@ def _over(figure: go.Figure, grid: Grid, until: str | None = None) -> None:
 
 
 def _tick_ms(length_s: float) -> float | None:
-    """Between two times on the axis, so that those of a narrow screen fit; None beyond some days.
+    """Milliseconds between two ticks, few enough for a narrow screen; None for ranges of many days.
 
-    Left to itself the library sets none between bars, however far apart these are.
+    Without it plotly sets no tick between two bars, however far apart they are.
     """
     fitting = (step for step in _TICK_STEPS_S if step * _TICKS_MAX >= length_s)
     step_s = next(fitting, None)
@@ -183,7 +185,7 @@ def _layout(figure: go.Figure, height: int, **more: Any) -> go.Figure:
         template="none",
         height=height,
         margin={"l": 64, "r": 16, "t": 8, "b": 36},
-        # Above, where its lines, many on a narrow screen, push the chart down and hide nothing.
+        # Above the chart: on a narrow screen the legend has many lines, which push the chart down.
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "xanchor": "left"},
         showlegend=True,
         hovermode="x unified",
@@ -197,35 +199,35 @@ def _layout(figure: go.Figure, height: int, **more: Any) -> go.Figure:
     return figure
 
 
-def backlog_figure(offender: Offender, grid: Grid) -> go.Figure:
-    """The backlog over time, above the causes that each step's time was blamed on."""
-    own = grid.within(offender.span)
+def backlog_figure(backlog: WorstBacklog, grid: Grid) -> go.Figure:
+    """The backlog over time, above the causes of each step."""
+    own = grid.within(backlog.span)
     figure = make_subplots(
         rows=2, cols=1, shared_xaxes=True, row_heights=[0.55, 0.45], vertical_spacing=0.06
     )
     figure.add_trace(
-        _from_the_start(
+        _with_first_level(
             _line(
-                own, offender.backlog, "backlog", SLATE, showlegend=False,
+                own, backlog.levels, "backlog", SLATE, showlegend=False,
                 hovertemplate="%{y:,} messages",
             ),
             own,
-            offender.backlog_messages - offender.growth_messages,
+            backlog.backlog_messages - backlog.growth_messages,
         ),
         row=1, col=1,
     )  # fmt: skip
-    for blame, values in offender.shares.items():
-        if blame != "NONE" and _can_be_seen(values, 1.0):
+    for blame, values in backlog.shares.items():
+        if blame != "NONE" and _is_visible(values, 1.0):
             figure.add_trace(_share(own, 100 * values, blame), row=2, col=1)
     _layout(figure, _TALL, barmode="stack")
-    _over(figure, grid)
+    _set_time_axis(figure, grid)
     figure.update_yaxes(title_text="backlog (messages)", rangemode="tozero", row=1, col=1)
-    figure.update_yaxes(title_text="blame (% of time)", range=[0, 100], row=2, col=1)
+    figure.update_yaxes(title_text="cause (% of time)", range=[0, 100], row=2, col=1)
     return figure
 
 
 def _share(grid: Grid, values: Values, blame: str) -> go.Bar | go.Scatter:
-    """An area, which many steps are drawn as quickly as; of few steps, bars."""
+    """Bars if there are few steps, else an area, which the browser draws faster."""
     name, color, hover = BLAME_NAMES[blame], BLAME_COLORS[blame], "%{y:.0f} %"
     if grid.count <= _MARKED_MAX:
         return _bars(grid, values, name, color, hover)
@@ -235,26 +237,26 @@ def _share(grid: Grid, values: Values, blame: str) -> go.Bar | go.Scatter:
     )  # fmt: skip
 
 
-def held_figure(held: HeldTopic, grid: Grid) -> go.Figure:
-    """The part of each step in which producers were held, stacked by cause."""
+def parked_figure(held: ParkedTopic, grid: Grid) -> go.Figure:
+    """Share of each step in which producers were held, stacked by cause."""
     figure = go.Figure()
     own = grid.within(held.span)
     lengths_s = np.maximum(np.diff(own.edges_ns), 1) / NS_PER_S
     shares = {cause: values / lengths_s for cause, values in held.parked_s.items()}
     highest = _highest_stack(shares.values())
     for cause, values in shares.items():
-        if _can_be_seen(values, highest):
+        if _is_visible(values, highest):
             figure.add_trace(
                 _bars(own, 100 * values, PARK_NAMES[cause], PARK_COLORS[cause], "%{y:.0f} %")
             )
     _layout(figure, _HEIGHT, barmode="stack")
-    _over(figure, grid)
+    _set_time_axis(figure, grid)
     figure.update_yaxes(title_text="held (% of time)", rangemode="tozero")
     return figure
 
 
 def limiter_figure(limiter: Limiter, grid: Grid) -> go.Figure:
-    """What was offered and granted, with the limit."""
+    """Offered and granted rates, with the limit."""
     figure = go.Figure()
     own = grid.within(limiter.span)
     unit = "B" if limiter.dimension == "bytes" else "messages"
@@ -273,13 +275,13 @@ def limiter_figure(limiter: Limiter, grid: Grid) -> go.Figure:
             )
         )  # fmt: skip
     _layout(figure, _HEIGHT)
-    _over(figure, grid)
-    figure.update_yaxes(title_text=f"{unit} a second", rangemode="tozero")
+    _set_time_axis(figure, grid)
+    figure.update_yaxes(title_text=f"{unit} per second", rangemode="tozero")
     return figure
 
 
 def quota_figure(topic: QuotaTopic, grid: Grid) -> go.Figure:
-    """Use of the quotas, what is full, and when that is expected."""
+    """Use of the quotas, with the forecast of the breach."""
     figure = go.Figure()
     own = grid.within(Span(None, topic.until_ns))
     for quota, values, dash in (
@@ -303,14 +305,17 @@ def quota_figure(topic: QuotaTopic, grid: Grid) -> go.Figure:
         )
     )  # fmt: skip
     _layout(figure, _HEIGHT)
-    _over(figure, grid, end)
+    _set_time_axis(figure, grid, end)
     highest = max(100.0, 100 * (topic.peak_use or 0.0))
     figure.update_yaxes(title_text="used (% of the quota)", range=[0, 1.08 * highest])
     return figure
 
 
 def _add_breach(figure: go.Figure, breach: Breach, grid: Grid) -> tuple[str, ...]:
-    """Lines from the last use to the limit, likely and at the band's edges; when they end."""
+    """Draw the forecast from the last use to the limit: the likely time, and the band around it.
+
+    Returns the times at which these lines end.
+    """
     use = 100 * breach.use
     begin = time_text(breach.from_ns)
     ends = [begin]
@@ -323,7 +328,7 @@ def _add_breach(figure: go.Figure, breach: Breach, grid: Grid) -> tuple[str, ...
     earliest = likely if breach.earliest_s is None else breach.earliest_s
     shown_s = (grid.known_to_ns - grid.known_from_ns) / NS_PER_S + likely
     if 0 < earliest <= _HORIZON_S and latest is not None and _is_wide(latest - earliest, shown_s):
-        # Beyond the horizon the band is cut off where the slowest line is by then.
+        # The horizon cuts the band at the level that its slowest line has reached by then.
         reach = min(latest, _HORIZON_S)
         top = use + (100 - use) * (reach / latest if latest else 1)
         figure.add_trace(
@@ -345,7 +350,7 @@ def _add_breach(figure: go.Figure, breach: Breach, grid: Grid) -> tuple[str, ...
 
 
 def _is_wide(seconds: float, axis_s: float) -> bool:
-    """Whether a length of time is a pixel wide on an axis of that length."""
+    """Whether a duration is at least a pixel wide on an axis of that length."""
     return seconds * _PIXELS_WIDE > axis_s
 
 
@@ -360,10 +365,10 @@ def eviction_figure(lost: Sequence[Eviction], grid: Grid) -> go.Figure:
     highest = _highest_stack(by_quota.values())
     for quota, color in (("size", SLATE), ("time", GREY)):
         values = by_quota[quota]
-        if _can_be_seen(values, highest):
+        if _is_visible(values, highest):
             figure.add_trace(_bars(grid, values, f"{quota} quota", color, "%{y:,} messages"))
     _layout(figure, _HEIGHT, barmode="stack")
-    _over(figure, grid)
+    _set_time_axis(figure, grid)
     figure.update_yaxes(
         title_text=f"messages evicted in each {_step_text(grid)}", rangemode="tozero"
     )
@@ -371,7 +376,7 @@ def eviction_figure(lost: Sequence[Eviction], grid: Grid) -> go.Figure:
 
 
 def pareto_figure(run: BacktestRun) -> go.Figure:
-    """Every grid point by what it costs producers and what it spares the quota."""
+    """Every grid point by the time it holds producers and the time it is over the quota."""
     figure = go.Figure()
 
     def points(found: Sequence[GridPoint], name: str, **style: Any) -> None:
@@ -386,19 +391,19 @@ def pareto_figure(run: BacktestRun) -> go.Figure:
         )  # fmt: skip
 
     points(
-        [p for p in run.points if not p.is_pareto], "beaten by another", mode="markers",
+        [p for p in run.points if not p.is_pareto], "not on the front", mode="markers",
         marker={"color": GREY, "size": 7},
     )  # fmt: skip
     points(
         [p for p in run.points if p.is_pareto], "Pareto front", mode="markers",
         marker={"color": VERMILION, "size": 10},
     )  # fmt: skip
-    steps = lower_left(run.points)
+    steps = best_of_two(run.points)
     if len(steps) > 1:
         figure.add_trace(
             go.Scatter(
                 x=[p.parked_seconds for p in steps], y=[p.seconds_over_quota for p in steps],
-                name="best of these two", mode="lines", hoverinfo="skip",
+                name="best in these two measures", mode="lines", hoverinfo="skip",
                 line={"color": VERMILION, "width": 1, "shape": "hv"},
             )
         )  # fmt: skip
@@ -409,10 +414,10 @@ def pareto_figure(run: BacktestRun) -> go.Figure:
     return figure
 
 
-def lower_left(points: Sequence[GridPoint]) -> list[GridPoint]:
-    """The points that none is left of and below, from left to right.
+def best_of_two(points: Sequence[GridPoint]) -> list[GridPoint]:
+    """The Pareto front of the chart's two measures, from left to right.
 
-    The Pareto front is of four measures: not each of its points is one of these.
+    The front of the run uses four measures: not each of its points is on this one.
     """
     found: list[GridPoint] = []
     for point in sorted(points, key=lambda p: (p.parked_seconds, p.seconds_over_quota)):
@@ -431,7 +436,7 @@ def _point_text(point: GridPoint) -> str:
 
 
 def quality_figure(quality: Quality, grid: Grid) -> go.Figure:
-    """Completeness over time, and where rows were lost."""
+    """Completeness over time, with the gaps."""
     figure = make_subplots(specs=[[{"secondary_y": True}]])
     figure.add_trace(
         _rate(
@@ -445,8 +450,10 @@ def quality_figure(quality: Quality, grid: Grid) -> go.Figure:
         )
         figure.update_yaxes(title_text="gaps", secondary_y=True, showgrid=False)
     _layout(figure, _HEIGHT)
-    _over(figure, grid)
-    figure.update_yaxes(title_text="sampled (% of time)", range=[0, 105], secondary_y=False)
+    _set_time_axis(figure, grid)
+    figure.update_yaxes(
+        title_text="covered by telemetry (% of time)", range=[0, 105], secondary_y=False
+    )
     return figure
 
 

@@ -1,7 +1,7 @@
-"""The time axis that all charts of a page share, and what falls on it. Pure.
+"""The time axis that all charts of a page share. Pure.
 
-A range has at most :data:`POINTS_MAX` steps of whole minutes, however long it is: what falls into
-one step is added up, averaged, or its largest value taken.
+A range of any length has at most :data:`POINTS_MAX` steps of whole minutes. A step shows the sum,
+the mean or the largest of the values within it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.time_span import Span
 
 POINTS_MAX: Final = 1_440
-"""Points of a line: more than a screen has pixels for."""
+"""Most points of a line: more than a screen has pixels for."""
 
 Values = npt.NDArray[np.float64]
-Places = npt.NDArray[np.int64]
+Indexes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,14 @@ class Grid:
     step_ns: int
     count: int
     known: Span = field(default_factory=Span)
-    """Where what is known begins and ends, within the first step and the last; open: with them."""
+    """The part of the range with telemetry, which may begin and end within a step; an open end is
+    that of the steps."""
 
     @classmethod
     def over(cls, since_ns: int, until_ns: int, points_max: int = POINTS_MAX) -> Grid:
-        """The finest grid of whole minutes over ``[since_ns, until_ns)``, with at least a step.
+        """The finest grid of whole minutes over ``[since_ns, until_ns)``, with at least one step.
 
-        Of the first and the last only what is in there is known.
+        The first and the last step are known only within that range.
         """
         start_ns = since_ns // MINUTE_NS * MINUTE_NS
         minutes = max(1, -(-(until_ns - start_ns) // MINUTE_NS))
@@ -55,21 +56,21 @@ class Grid:
 
     @property
     def known_from_ns(self) -> int:
-        """Where what is known begins."""
+        """Begin of the known part."""
         return self.start_ns if self.known.since_ns is None else self.known.since_ns
 
     @property
     def known_to_ns(self) -> int:
-        """Where what is known ends: the last step may not be over."""
+        """End of the known part: the last step may not be over."""
         return self.end_ns if self.known.until_ns is None else self.known.until_ns
 
     @property
     def known_s(self) -> float:
-        """How long what is known is, in seconds; more than 0."""
+        """Seconds of the known part; more than 0."""
         return max(1, self.known_to_ns - self.known_from_ns) / NS_PER_S
 
     def within(self, span: Span) -> Grid:
-        """The same steps where no more is known than this: of a subject that came later or ended
+        """The same steps with a known part within ``span``: for a subject that began later or ended
         earlier than others."""
         since_ns, until_ns = (
             other if own is None else own
@@ -83,63 +84,64 @@ class Grid:
         return replace(self, known=Span(begin_ns, end_ns))
 
     @property
-    def edges_ns(self) -> Places:
-        """Where the steps begin and the last one ends, as far as they are known; one more than
-        there are steps."""
+    def edges_ns(self) -> Indexes:
+        """The begin of each step and the end of the last, cut to the known part."""
         edges = self.start_ns + self.step_ns * np.arange(self.count + 1, dtype=np.int64)
         return np.clip(edges, self.known_from_ns, self.known_to_ns)
 
-    def places(self, times_ns: Places) -> Places:
-        """The step of each instant; those outside are put into the nearest."""
+    def step_indexes(self, times_ns: Indexes) -> Indexes:
+        """The index of the step of each instant; the closest step for an instant outside."""
         return np.clip((times_ns - self.start_ns) // self.step_ns, 0, self.count - 1)
 
-    def total(self, places: Places, values: Values) -> Values:
-        """Sums; 0 where nothing falls."""
-        return np.asarray(np.bincount(places, np.nan_to_num(values), self.count), np.float64)
+    def total(self, steps: Indexes, values: Values) -> Values:
+        """Sums by step; 0 for a step without values."""
+        return np.asarray(np.bincount(steps, np.nan_to_num(values), self.count), np.float64)
 
-    def mean(self, places: Places, values: Values, weights: Values) -> Values:
-        """Weighted means; not a number where nothing falls."""
+    def mean(self, steps: Indexes, values: Values, weights: Values) -> Values:
+        """Weighted means by step; NaN for a step without values."""
         known = ~np.isnan(values)
-        weight = self.total(places, np.where(known, weights, 0.0))
-        total = self.total(places, np.where(known, values, 0.0) * weights)
+        weight = self.total(steps, np.where(known, weights, 0.0))
+        total = self.total(steps, np.where(known, values, 0.0) * weights)
         return np.divide(total, weight, out=np.full(self.count, np.nan), where=weight > 0)
 
-    def largest(self, places: Places, values: Values) -> Values:
-        """Largest values; not a number where nothing falls."""
+    def largest(self, steps: Indexes, values: Values) -> Values:
+        """Largest values by step; NaN for a step without values."""
         found = np.full(self.count, -np.inf)
-        np.maximum.at(found, places, np.where(np.isnan(values), -np.inf, values))
+        np.maximum.at(found, steps, np.where(np.isnan(values), -np.inf, values))
         return np.where(np.isinf(found), np.nan, found)
 
 
 def time_text(time_ns: float) -> str:
-    """An instant as charts take it: ``2026-11-21 10:00:00``, in UTC, to the millisecond where it
-    is no whole second."""
+    """An instant in the charts' format: ``2026-11-21 10:00:00`` in UTC, with milliseconds unless it
+    is a whole second."""
     second, rest_ns = divmod(int(time_ns), NS_PER_S)
     millisecond = f".{rest_ns // NS_PER_MS:03}" if rest_ns >= NS_PER_MS else ""
     return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d %H:%M:%S}{millisecond}"
 
 
 def numbers(column: Any) -> Values:
-    """An Arrow column of numbers as floats; null is not a number.
+    """An Arrow column of numbers as floats; null becomes NaN.
 
-    Instants lose what is below a microsecond.
+    Instants are exact to the microsecond only.
     """
     values = pc.cast(column, pa.float64(), safe=False)
     return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def instants(column: Any) -> Places:
-    """An Arrow column of timestamps (microseconds) or of nanoseconds, as nanoseconds."""
+def instants(column: Any) -> Indexes:
+    """Nanoseconds of an Arrow column of timestamps (in microseconds) or nanoseconds."""
     kind = str(column.type)
     values = column.cast("int64").to_numpy()
     return np.asarray(values, dtype=np.int64) * (1_000 if kind.startswith("timestamp") else 1)
 
 
 ACCOUNT_COLUMNS: Final = ("from_ns", "to_ns")
-"""Where the account of a row begins and ends."""
+"""Begin and end of a row's account."""
 
 
 def account_span(rows: Any) -> Span:
-    """From the beginning of the first account to the end of the last, of rows with
-    :data:`ACCOUNT_COLUMNS`; open without rows."""
+    """From the begin of the first account to the end of the last; open without rows.
+
+    ``rows`` has :data:`ACCOUNT_COLUMNS`.
+    """
     return Span(pc.min(rows["from_ns"]).as_py(), pc.max(rows["to_ns"]).as_py())

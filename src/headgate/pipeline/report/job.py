@@ -1,4 +1,4 @@
-"""``headgate pipeline report``: ask the tables, write the page."""
+"""The command ``headgate pipeline report``."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from headgate.pipeline.report.backlogs import Backlogs, backlogs
 from headgate.pipeline.report.backtest_section import backtest_section
 from headgate.pipeline.report.backtests import newest_run
 from headgate.pipeline.report.grid import ACCOUNT_COLUMNS, Grid, account_span
-from headgate.pipeline.report.happened import happened
 from headgate.pipeline.report.page import Head, page_html
-from headgate.pipeline.report.publishing import held_topics, limiters
+from headgate.pipeline.report.publishing import limiters, parked_topics
 from headgate.pipeline.report.quality import Quality, quality
 from headgate.pipeline.report.quotas import Evictions, Quotas, evictions, quota_topics
 from headgate.pipeline.report.scores import forecast_scores
 from headgate.pipeline.report.sections import Charts
+from headgate.pipeline.report.summary import summary_sentences
 from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_QUARANTINE
@@ -37,14 +37,14 @@ _MB: Final = 1_000_000
 
 
 def run_report(options: ReportOptions, err: TextIO) -> Path:
-    """Write the page and say on ``err`` where and how large it is; returns its path.
+    """Write the page, print its path and size on ``err``, and return its path.
 
     Raises:
         InputError: a time is malformed, the folder has no tables or no rows in the range, or the
             page cannot be written.
     """
     now_ns = SystemClock.wall_ns()
-    asked = parse_span(options.since, options.until, now_ns)
+    requested = parse_span(options.since, options.until, now_ns)
     path = Path(options.out, PAGE) if options.html is None else Path(options.html)
     progress = Progress(err)
     tables = existing_tables(options.out)
@@ -54,9 +54,9 @@ def run_report(options: ReportOptions, err: TextIO) -> Path:
                 f"folder {options.out} has no table {needed} yet: headgate pipeline run --out "
                 f"{options.out} makes it"
             )
-        TableScan(options.out, needed)  # raises where it is of another layout
-    with progress.stage(f"Asking the tables of {options.out}") as stage:
-        report = _Report(options.out, tables, asked, options.top)
+        TableScan(options.out, needed)  # raises if its layout is another one
+    with progress.stage(f"Reading the tables of {options.out}") as stage:
+        report = _Report(options.out, tables, requested, options.top)
         html = report.html(f"on {instant(now_ns)}", stage.at)
         stage.result = page_sections.range_text(report.grid)
     _write(path, html)
@@ -71,35 +71,35 @@ def _write(path: Path, html: str) -> None:
         hidden.write_text(html, encoding="utf-8")
         hidden.replace(path)
     except OSError as error:
-        with suppress(OSError):  # the same, perhaps
+        with suppress(OSError):  # it may fail for the same reason
             hidden.unlink(missing_ok=True)
         raise InputError(f"page {path} cannot be written: {error.strerror} (--html)") from error
 
 
 class _Report:
-    """The sections of one page, one question after the other."""
+    """The page of one folder and range."""
 
-    def __init__(self, root: str, tables: tuple[str, ...], asked: Span, top: int) -> None:
+    def __init__(self, root: str, tables: tuple[str, ...], requested: Span, top: int) -> None:
         self._root, self._tables, self._top = root, tables, top
         self._intervals = TableScan(root, INTERVALS.name)
         self._attribution = TableScan(root, ATTRIBUTION.name)
-        self.span = _known_span(self._intervals, asked, root)
+        self.span = _known_span(self._intervals, requested, root)
         self.grid = _known_grid(self._intervals, self.span)
         self._charts = Charts()
 
     def html(self, written: str, at: Callable[[int, int], None]) -> str:
-        """Ask everything; ``at`` is told how many questions of how many are answered."""
+        """The page; ``at`` is called with the number of finished queries, and of all."""
         known = quality(self._intervals, self._scan(BRONZE_QUARANTINE.name), self.span, self.grid)
         at(1, 8)
         found = backlogs(self._attribution, self._intervals, self.span, self.grid, self._top)
         at(2, 8)
-        quotas = self._ask("quota_usage", quota_topics)
+        quotas = self._query("quota_usage", quota_topics)
         at(3, 8)
-        held = self._ask("publish_attribution", held_topics)
+        held = self._query("publish_attribution", parked_topics)
         at(4, 8)
-        limits = self._ask("throttle_timeline", limiters)
+        limits = self._query("throttle_timeline", limiters)
         at(5, 8)
-        lost = self._ask("evictions", evictions)
+        lost = self._query("evictions", evictions)
         at(6, 8)
         sections = [page_sections.backlog_section(found, self.grid, self._charts)]
         for anchor, title, table, rows, section in (
@@ -127,7 +127,7 @@ class _Report:
         sections.append(backtest_section(run, self._charts))
         at(7, 8)
         sections.append(page_sections.quality_section(known, self.grid, self._charts))
-        said = happened(found, quotas or Quotas(), held or (), lost or Evictions(), known)
+        said = summary_sentences(found, quotas or Quotas(), held or (), lost or Evictions(), known)
         return page_html(self._head(found, known, written), said, sections, self._charts.by_id)
 
     def _scores(self, quotas: Quotas) -> list[dict[str, Any]]:
@@ -148,17 +148,17 @@ class _Report:
     def _scan(self, table: str) -> TableScan | None:
         return TableScan(self._root, table) if table in self._tables else None
 
-    def _ask(self, table: str, question: Callable[..., Any]) -> Any:
-        """The answer about one table; None: the folder does not have it."""
+    def _query(self, table: str, query: Callable[..., Any]) -> Any:
+        """The result of a query on one table; None if the folder does not have it."""
         scan = self._scan(table)
-        return None if scan is None else question(scan, self.span, self.grid, self._top)
+        return None if scan is None else query(scan, self.span, self.grid, self._top)
 
 
-def _known_span(intervals: TableScan, asked: Span, root: str) -> Span:
-    """The part of the asked range that the folder has rows of, both ends given.
+def _known_span(intervals: TableScan, requested: Span, root: str) -> Span:
+    """The part of the requested range for which the folder has rows; both ends are set.
 
     Raises:
-        InputError: it has none.
+        InputError: there is none.
     """
     have = intervals.span()
     if have is None or have.since_ns is None or have.until_ns is None:
@@ -166,8 +166,10 @@ def _known_span(intervals: TableScan, asked: Span, root: str) -> Span:
             f"folder {root} holds no telemetry yet: headgate pipeline run --out {root} reads what "
             "brokers have published since"
         )
-    since_ns = max(have.since_ns, asked.since_ns or have.since_ns)
-    until_ns = min(have.until_ns, have.until_ns if asked.until_ns is None else asked.until_ns)
+    since_ns = max(have.since_ns, requested.since_ns or have.since_ns)
+    until_ns = min(
+        have.until_ns, have.until_ns if requested.until_ns is None else requested.until_ns
+    )
     if since_ns >= until_ns:
         raise InputError(
             f"folder {root} has telemetry from {instant(have.since_ns)} to "
@@ -177,7 +179,7 @@ def _known_span(intervals: TableScan, asked: Span, root: str) -> Span:
 
 
 def _known_grid(intervals: TableScan, span: Span) -> Grid:
-    """The steps over the whole minutes that touch a span, as far as these have an account."""
+    """The grid over a span, cut to the first and the last account."""
     since_ns, until_ns = (ns or 0 for ns in (span.since_ns, span.until_ns))
     first_ns = since_ns // MINUTE_NS * MINUTE_NS
     last_ns = -(-until_ns // MINUTE_NS) * MINUTE_NS

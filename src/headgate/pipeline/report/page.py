@@ -1,8 +1,8 @@
-"""The page itself: sections in, one file of HTML out, that needs nothing from anywhere.
+"""The HTML page of the report: one file that loads nothing else.
 
-Names come from clients. In text they are escaped by the template; in the charts' JSON, which
-stands in a ``<script>``, whatever could end the element is written as an escape of JSON; in the
-charts' own texts see ``figures.label``.
+Clients choose the names of topics and subscriptions. The template escapes them in text. In the
+charts' JSON, which is inside a ``<script>``, :func:`charts_json` escapes each character that could
+end the element. In the charts' texts, ``figures.label`` escapes them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _UNSAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What the page is about."""
+    """The facts at the head of the page."""
 
     range: str
     clusters: tuple[str, ...]
@@ -36,13 +36,13 @@ class Head:
     evidence: tuple[str, ...]
     subscriptions: int
     written: str
-    """When, in words."""
+    """When the page was written, in words."""
 
 
 def page_html(
-    head: Head, said: Sequence[str], sections: Sequence[Section], charts: Mapping[str, Any]
+    head: Head, summary: Sequence[str], sections: Sequence[Section], charts: Mapping[str, Any]
 ) -> str:
-    """The whole page."""
+    """The page as HTML."""
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -50,7 +50,7 @@ def page_html(
     source = (files(__package__) / _TEMPLATE).read_text(encoding="utf-8")
     rendered: str = environment.from_string(source).render(
         head=head,
-        said=said,
+        summary=summary,
         sections=sections,
         charts=jinja2.filters.Markup(charts_json(charts)),
         plotly=jinja2.filters.Markup(get_plotlyjs()),
@@ -59,12 +59,12 @@ def page_html(
 
 
 def with_whole_amounts(text: str) -> str:
-    """A text in which no line breaks between a number and its unit."""
+    """``text`` with no-break spaces between numbers and units."""
     return _AMOUNT.sub("\\1\N{NO-BREAK SPACE}\\2", text)
 
 
 def charts_json(charts: Mapping[str, Any]) -> str:
-    """Figures by id as JSON that may stand inside ``<script>``."""
+    """Figures by id, as JSON that is safe inside ``<script>``."""
     text = json.dumps({name: figure.to_plotly_json() for name, figure in charts.items()})
     for character, escape in _UNSAFE.items():
         text = text.replace(character, escape)

@@ -1,4 +1,4 @@
-"""Which producers were held, and what the limiters let through."""
+"""The effect of limits on producers and consumers over a range."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ _PARKED: Final = {cause: f"parked_{cause}_ns" for cause in PARK_CAUSES}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeldTopic:
-    """A topic whose producers were held."""
+class ParkedTopic:
+    """A topic whose sends were parked."""
 
     cluster: str
     topic: str
     seconds: dict[str, float]
-    """For each cause how long at least one send was held."""
+    """By park cause: seconds in which at least one send was parked."""
     sentence: str
-    """Of the minute in which they were held longest."""
+    """The sentence of the minute in which they were parked longest."""
     sentence_ns: int
     """Start of that minute."""
     held_share: float
-    """Part of the range for which the cause that held longest did, 0 to 1."""
+    """Share of the range for the longest cause, 0 to 1."""
     span: Span
-    """From its first account to its last, which may begin and end within a minute."""
+    """From the begin of its first account to the end of its last; both may lie within a minute."""
     parked_s: dict[str, Values]
-    """For each cause the seconds held in each step of the grid."""
+    """By park cause: seconds in each step of the grid."""
 
     @property
     def longest_s(self) -> float:
-        """Seconds of the cause that held longest; causes may overlap, so they do not add up."""
+        """Seconds of the longest cause; causes may overlap, so their sum means nothing."""
         return max(self.seconds.values())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limiter:
-    """A limit, and what wanted to pass."""
+    """A limit and its traffic."""
 
     cluster: str
     level: str
@@ -65,22 +65,22 @@ class Limiter:
     dimension: str
     """``messages`` or ``bytes``."""
     held: int
-    """What wanted to pass and did not, in its dimension."""
+    """Amount that the limit held back, in its dimension."""
     waiting_share: float
-    """Part of the counted time with somebody waiting, 0 to 1."""
+    """Share of the counted time in which a subscription or producer waited, 0 to 1."""
     sentence: str
-    """Of the minute in which most was held."""
+    """The sentence of the minute in which the limit held back most."""
     sentence_ns: int
     """Start of that minute."""
     span: Span
-    """From its first account to its last, which may begin and end within a minute."""
+    """From the begin of its first account to the end of its last; both may lie within a minute."""
     limit_per_s: Values
     offered_per_s: Values
     granted_per_s: Values
 
 
-def held_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[HeldTopic, ...]:
-    """Topics of ``publish_attribution`` by how long one cause held their producers."""
+def parked_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[ParkedTopic, ...]:
+    """The ``top`` topics of ``publish_attribution`` by the seconds of their longest cause."""
     columns = [*TOPIC_KEY, *_PARKED.values()]
     found = totals(
         scan.batches(columns, span), TOPIC_KEY, [(name, "sum") for name in _PARKED.values()]
@@ -96,16 +96,16 @@ def held_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Held
         span,
         ("topic", sorted({k["topic"] for k in keys})),
     )
-    return tuple(_held_topic(key, matching(rows, TOPIC_KEY, key), grid) for key in keys)
+    return tuple(_parked_topic(key, matching(rows, TOPIC_KEY, key), grid) for key in keys)
 
 
-def _held_topic(key: dict[str, Any], rows: pa.Table, grid: Grid) -> HeldTopic:
+def _parked_topic(key: dict[str, Any], rows: pa.Table, grid: Grid) -> ParkedTopic:
     minutes_ns = instants(rows["minute"])
-    places = grid.places(minutes_ns)
+    steps = grid.step_indexes(minutes_ns)
     parked = {c: np.nan_to_num(numbers(rows[name])) / NS_PER_S for c, name in _PARKED.items()}
     worst = int(np.argmax(np.max(list(parked.values()), axis=0)))
     seconds = {cause: float(values.sum()) for cause, values in parked.items()}
-    return HeldTopic(
+    return ParkedTopic(
         key["cluster"] or "",
         topic_text(key),
         seconds,
@@ -113,12 +113,12 @@ def _held_topic(key: dict[str, Any], rows: pa.Table, grid: Grid) -> HeldTopic:
         int(minutes_ns[worst]),
         min(1.0, max(seconds.values()) / grid.known_s),
         account_span(rows),
-        {cause: grid.total(places, values) for cause, values in parked.items()},
+        {cause: grid.total(steps, values) for cause, values in parked.items()},
     )
 
 
 def limiters(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[Limiter, ...]:
-    """Limiters of ``throttle_timeline`` by how long somebody waited for them."""
+    """The ``top`` limiters of ``throttle_timeline`` by the time in which there was a waiter."""
     found = totals(
         _with_lengths(scan, span),
         LIMITER_KEY,
@@ -144,7 +144,8 @@ _COUNTED: Final = ("counted_ns", *ACCOUNT_COLUMNS)
 
 
 def _counted_ns(rows: pa.RecordBatch | pa.Table) -> pa.Array | pa.ChunkedArray:
-    """The time that the rows' amounts are of; rows of older folders do not tell: all of it."""
+    """The time to which the amounts of a row belong; the whole account in rows of older folders,
+    which lack ``counted_ns``."""
     length_ns = pc.subtract(rows.column("to_ns"), rows.column("from_ns"))
     return pc.coalesce(rows.column("counted_ns"), length_ns)
 
@@ -157,15 +158,15 @@ def _with_lengths(scan: TableScan, span: Span) -> Iterator[pa.RecordBatch]:
 
 def _limiter(key: dict[str, Any], rows: pa.Table, grid: Grid) -> Limiter:
     minutes_ns = instants(rows["minute"])
-    places = grid.places(minutes_ns)
+    steps = grid.step_indexes(minutes_ns)
     length_s = numbers(_counted_ns(rows)) / NS_PER_S
     held = np.nan_to_num(numbers(rows["held"]))
-    seconds = grid.total(places, length_s)
-    # Where nothing was held, that in which they waited longest.
+    seconds = grid.total(steps, length_s)
+    # If the limit held nothing back, the minute with the longest wait.
     worst = int(np.lexsort((np.nan_to_num(numbers(rows["waiting_ns"])), held))[-1])
 
     def per_s(name: str) -> Values:
-        amount = grid.total(places, numbers(rows[name]))
+        amount = grid.total(steps, numbers(rows[name]))
         return np.divide(amount, seconds, out=np.full(grid.count, np.nan), where=seconds > 0)
 
     return Limiter(
@@ -178,7 +179,7 @@ def _limiter(key: dict[str, Any], rows: pa.Table, grid: Grid) -> Limiter:
         rows["sentence"][worst].as_py() or "",
         int(minutes_ns[worst]),
         account_span(rows),
-        grid.mean(places, numbers(rows["limit_per_s"]), length_s),
+        grid.mean(steps, numbers(rows["limit_per_s"]), length_s),
         per_s("offered"),
         per_s("granted"),
     )

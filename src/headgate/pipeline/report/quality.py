@@ -1,4 +1,4 @@
-"""How much of the range the tables know: the page's head, and its last section."""
+"""How much of the range the telemetry covers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.pipeline.report.grid import Grid, Places, Values, instants, numbers
+from headgate.pipeline.report.grid import Grid, Indexes, Values, instants, numbers
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.bronze import MEASURED
 from headgate.pipeline.time_span import Span
@@ -20,28 +20,30 @@ _REASONS_SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quality:
-    """What was sampled, and what was not."""
+    """Coverage of a range by telemetry."""
 
     clusters: tuple[str, ...]
     brokers: tuple[str, ...]
     evidence: tuple[str, ...]
     """``measured``, ``inferred`` or both."""
     rows: int
-    """Accounts of a subject and minute."""
+    """Accounts, one for each subject and minute."""
     completeness: float | None
-    """Covered part of the accounts' time, 0 to 1; None without any."""
+    """Covered share of the accounts' time, 0 to 1; None without accounts."""
     completeness_steps: Values
-    """In each step of the grid; not a number without accounts."""
+    """In each step of the grid; NaN without accounts."""
     gaps_steps: Values
-    """Pieces with lost rows in each step."""
+    """Gaps in each step."""
     counts: dict[str, int]
-    """gaps, restarts, resets, clock_steps in all."""
+    """Totals of gaps, restarts, resets and clock_steps."""
     quarantined: int
     reasons: tuple[tuple[str, int], ...]
-    """Why messages are in quarantine, the most frequent first."""
+    """Quarantined messages by reason, the most frequent first."""
 
 
 class _Sums:
+    """Sums over batches of ``intervals``."""
+
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
         self.covered, self.length, self.gaps = (np.zeros(grid.count) for _ in range(3))
@@ -50,11 +52,11 @@ class _Sums:
         self.rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        places: Places = self.grid.places(instants(batch.column("minute")))
+        steps: Indexes = self.grid.step_indexes(instants(batch.column("minute")))
         length = numbers(batch.column("to_ns")) - numbers(batch.column("from_ns"))
-        self.length += self.grid.total(places, length)
-        self.covered += self.grid.total(places, numbers(batch.column("covered_ns")))
-        self.gaps += self.grid.total(places, numbers(batch.column("gaps")))
+        self.length += self.grid.total(steps, length)
+        self.covered += self.grid.total(steps, numbers(batch.column("covered_ns")))
+        self.gaps += self.grid.total(steps, numbers(batch.column("gaps")))
         for name in _COUNTS:
             self.counts[name] += pc.sum(batch.column(name)).as_py() or 0
         for name, found in self.names.items():
@@ -63,7 +65,7 @@ class _Sums:
 
 
 def quality(intervals: TableScan, quarantine: TableScan | None, span: Span, grid: Grid) -> Quality:
-    """Ask ``intervals`` and ``bronze_quarantine``."""
+    """Read ``intervals`` and ``bronze_quarantine``."""
     sums = _Sums(grid)
     columns = ("minute", "from_ns", "to_ns", "covered_ns", *_COUNTS, *sums.names)
     for batch in intervals.batches(columns, span):
@@ -73,7 +75,7 @@ def quality(intervals: TableScan, quarantine: TableScan | None, span: Span, grid
         sums.covered, sums.length, out=np.full(grid.count, np.nan), where=sums.length > 0
     )
     reasons = _reasons(quarantine, span)
-    # Folders of before the column existed were measured.
+    # Folders older than the column hold measured telemetry only.
     evidence = tuple(sorted(sums.names["evidence"])) or (MEASURED,)
     return Quality(
         tuple(sorted(sums.names["cluster"])),

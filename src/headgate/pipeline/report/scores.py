@@ -1,4 +1,4 @@
-"""How right the forecasts of the page's quotas were. No Spark: few topics, and the same law."""
+"""The accuracy of the quota forecasts on the page."""
 
 from __future__ import annotations
 
@@ -16,26 +16,28 @@ from headgate.pipeline.time_span import Span
 from headgate.record.fields import Kind
 
 _OUTCOME_NS: Final = 24 * HOUR_NS
-"""What came later than this after a forecast does not count."""
+"""A forecast is compared with what happened within this time after it."""
 _SHOWN: Final = {
     "forecasts": "forecasts",
     "breached": "breaches",
-    "coverage": "came within the band",
-    "pinball_50_s": "loss (s)",
+    "coverage": "breaches within the band",
+    "pinball_50_s": "pinball loss (s)",
     "levels": "levels",
-    "level_coverage": "within the band",
-    "level_pinball_50": "loss (of the limit)",
+    "level_coverage": "levels within the band",
+    "level_pinball_50": "pinball loss (of the limit)",
     "missed_share": "breaches missed",
 }
-"""Figures of a score, and what the page calls them."""
+"""Figures of a score, with their headings on the page."""
 _SHARES: Final = ("coverage", "level_coverage", "level_pinball_50", "missed_share")
 
 
 def forecast_scores(
     intervals: TableScan, topics: Sequence[str], since_ns: int, until_ns: int
 ) -> list[dict[str, Any]]:
-    """The score of all these topics (names without a partition's suffix) and of each, for the
-    forecasts of a range; none where no forecast has come due."""
+    """The score of all these topics together and of each, for the forecasts of a range.
+
+    ``topics`` are names without the suffix of a partition. Empty if no forecast is due yet.
+    """
     if not topics:
         return []
     span = Span(since_ns - HOUR_NS, until_ns + _OUTCOME_NS)
@@ -53,7 +55,7 @@ def forecast_scores(
     if not total.levels and not total.resolved:
         return []
     scored.sort(key=lambda found: (-found[2].forecasts, found[0], found[1]))
-    return [_row("all of these", "", total), *(_row(*found) for found in scored)]
+    return [_row("all topics below", "", total), *(_row(*found) for found in scored)]
 
 
 def _row(topic: str, quota: str, score: Score) -> dict[str, Any]:
@@ -69,7 +71,7 @@ def _row(topic: str, quota: str, score: Score) -> dict[str, Any]:
 
 
 def share_text(share: float | None) -> str | None:
-    """Percents with as many digits as say something."""
+    """A share in percent, with two digits below 10 %."""
     if share is None:
         return None
     return f"{100 * share:.0f} %" if share >= 0.1 or share == 0 else f"{100 * share:.2g} %"

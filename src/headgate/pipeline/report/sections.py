@@ -1,4 +1,4 @@
-"""The page's sections: what was found, in sentences, charts and tables. Plain values out."""
+"""The sections of the page, as plain values for the template."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from headgate.flow.sentences.backlog import number, percent
 from headgate.flow.sentences.quota import about_text, size_text, time_text
 from headgate.pipeline.output.attribution import messages_text, subscriptions_text
 from headgate.pipeline.report import figures
-from headgate.pipeline.report.backlogs import Backlogs, Offender
-from headgate.pipeline.report.colors import BLAME_COLORS, PARK_NAMES, QUOTA_COLOR, SLATE
+from headgate.pipeline.report.backlogs import Backlogs, WorstBacklog
 from headgate.pipeline.report.grid import Grid
-from headgate.pipeline.report.publishing import HeldTopic, Limiter
+from headgate.pipeline.report.legend import BLAME_COLORS, PARK_NAMES, QUOTA_COLOR, SLATE
+from headgate.pipeline.report.publishing import Limiter, ParkedTopic
 from headgate.pipeline.report.quality import Quality
 from headgate.pipeline.report.quota_states import APPROACHED, REACHED
 from headgate.pipeline.report.quotas import Breach, Eviction, QuotaTopic, breach_time_ns
@@ -22,46 +22,46 @@ from headgate.pipeline.tables.quotas import BROKER_METHOD, THEIL_SEN_METHOD
 from headgate.pipeline.time_span import instant, minute_text
 
 SCORE_NAMES: Final = ("topic", "quota")
-"""The columns of a score that are no figures; they stand first."""
+"""The columns of a score that hold names; they come first."""
 
 ROWS_SHOWN: Final = 20
-"""Rows of a table on the page."""
+"""Most rows of a table on the page."""
 
 _METHODS: Final = {
-    THEIL_SEN_METHOD: "from the hour before",
-    BROKER_METHOD: "by the broker, from its present rate",
+    THEIL_SEN_METHOD: "trend of the last hour",
+    BROKER_METHOD: "broker, at the current rate",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Something with a name, a sentence and a chart."""
+    """One subject of a section: a title, a sentence and a chart."""
 
     title: str
     text: str
     chart: str
     """Id of its chart."""
     alt: str
-    """What the chart shows."""
+    """The chart in words, for screen readers."""
     tag: str = ""
-    """The verdict in a word."""
+    """The verdict or state."""
     color: str = ""
     facts: str = ""
-    """Its figures in a line."""
+    """Its figures in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """Cells as text."""
+    """A table whose cells are text."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numeric: frozenset[int] = frozenset()
-    """Columns of numbers, by place."""
+    """Indexes of the columns that hold numbers."""
 
     @property
     def shown(self) -> TableView:
-        """Without the columns in which every cell is empty."""
+        """The table without its empty columns."""
         kept = [i for i in range(len(self.columns)) if any(row[i] for row in self.rows)]
         return TableView(
             tuple(self.columns[i] for i in kept),
@@ -77,11 +77,11 @@ class Section:
     anchor: str
     title: str
     lead: str
-    """What there is, or that there is nothing."""
+    """What the section shows, or that there is nothing to show."""
     blocks: list[Block] = field(default_factory=list)
     table: TableView | None = None
     note: str = ""
-    """What the table's words mean."""
+    """The meaning of terms in the table."""
 
 
 class Charts:
@@ -98,57 +98,58 @@ class Charts:
 
 
 def missing(anchor: str, title: str, table: str) -> Section:
-    """A section whose table is not in the folder."""
+    """The section for a table that the folder does not have."""
     return Section(
         anchor, title,
-        f"The folder has no table {table}; headgate pipeline run makes what this version knows.",
+        f"This folder has no table {table} yet. The next headgate pipeline run creates it.",
     )  # fmt: skip
 
 
 def backlog_section(found: Backlogs, grid: Grid, charts: Charts) -> Section:
     """The worst backlogs, with their causes."""
-    if not found.offenders:
+    if not found.worst:
         text = (
-            f"No backlog that somebody is to blame for: {subscriptions_text(found.subscriptions)}"
+            f"No backlog with a cause. {capitalized(subscriptions_text(found.subscriptions))} had "
+            "telemetry in this range."
         )
-        return Section("backlogs", "Backlogs", f"{text} had telemetry in this range.")
+        return Section("backlogs", "Backlogs", text)
     section = Section(
         "backlogs",
         "Backlogs",
-        "The fastest growing and the largest. Above, messages not acknowledged; below, whom each "
-        "minute is blamed on."
-        + " Those that had no consumer throughout stand last."
+        "The fastest growing and the largest. The upper chart shows messages not acknowledged, the "
+        "lower one the cause of each minute."
+        + " Subscriptions without any consumer come last."
         * _some_are_unused(found),
     )
-    for place, offender in enumerate(found.offenders, start=1):
+    for place, backlog in enumerate(found.worst, start=1):
         section.blocks.append(
             Block(
-                f"{place}. {name_text(offender)}",
-                said_text(offender),
-                charts.add(figures.backlog_figure(offender, grid)),
-                f"Backlog of {name_text(offender)} over time, above the causes of its minutes",
-                offender.verdict,
-                BLAME_COLORS.get(offender.verdict, ""),
-                f"{growth_text(offender)}; peak {offender.peak_messages:,}; "
-                f"confidence {offender.confidence:.2f}, "
-                f"completeness {100 * offender.completeness:.0f} %",
+                f"{place}. {name_text(backlog)}",
+                sentence_text(backlog),
+                charts.add(figures.backlog_figure(backlog, grid)),
+                f"Backlog of {name_text(backlog)} over time, above the causes of its minutes",
+                backlog.verdict,
+                BLAME_COLORS.get(backlog.verdict, ""),
+                f"{growth_text(backlog)}; peak {backlog.peak_messages:,}; "
+                f"confidence {backlog.confidence:.2f}, "
+                f"completeness {100 * backlog.completeness:.0f} %",
             )
         )
     return section
 
 
 def _some_are_unused(found: Backlogs) -> bool:
-    """Where there are also others."""
-    return len({offender.is_unused for offender in found.offenders}) > 1
+    """Whether the list has both unused and other subscriptions."""
+    return len({backlog.is_unused for backlog in found.worst}) > 1
 
 
-def name_text(offender: Offender) -> str:
-    """Topic and subscription, without the scheme."""
-    return subscription_text(offender.topic, offender.subscription)
+def name_text(backlog: WorstBacklog) -> str:
+    """The backlog's topic and subscription, without the scheme."""
+    return subscription_text(backlog.topic, backlog.subscription)
 
 
 def subscription_text(topic: str, subscription: str) -> str:
-    """A subscription by its topic and name, without the scheme."""
+    """A topic and subscription, without the scheme."""
     return f"{short(topic)} / {subscription}"
 
 
@@ -157,36 +158,37 @@ def short(topic: str) -> str:
     return topic.removeprefix("persistent://")
 
 
-def said_text(offender: Offender) -> str:
-    """Its sentence without the verdict before it."""
-    return _capital(offender.sentence.removeprefix(f"{offender.verdict}: "))
+def sentence_text(backlog: WorstBacklog) -> str:
+    """The backlog's sentence without the verdict in front."""
+    return capitalized(backlog.sentence.removeprefix(f"{backlog.verdict}: "))
 
 
-def _capital(said: str) -> str:
-    return said[:1].upper() + said[1:]
+def capitalized(text: str) -> str:
+    """``text`` with a capital first letter."""
+    return text[:1].upper() + text[1:]
 
 
-def _of_minute(minute_ns: int, said: str, which: str = "") -> str:
-    """A sentence about one minute, which says which one that is."""
+def _with_minute(minute_ns: int, said: str, which: str = "") -> str:
+    """A sentence about one minute, with that minute in front."""
     if not said:
         return ""
     when = f"{which}, {minute_text(minute_ns)}" if which else minute_text(minute_ns)
     return f"{when}: {said}"
 
 
-def growth_text(offender: Offender) -> str:
+def growth_text(backlog: WorstBacklog) -> str:
     """``grew by 1,200 to 1,996 messages (30/s)``."""
-    growth = offender.growth_messages
+    growth = backlog.growth_messages
     if growth == 0:
-        return f"as large as before: {offender.backlog_messages:,} messages"
+        return f"unchanged at {backlog.backlog_messages:,} messages"
     verb = "grew" if growth > 0 else "shrank"
-    per_s = abs(offender.growth_per_s)
+    per_s = abs(backlog.growth_per_s)
     rate = f"{per_s:,.0f}" if per_s >= 10 else f"{per_s:.2g}"
-    return f"{verb} by {abs(growth):,} to {offender.backlog_messages:,} messages ({rate}/s)"
+    return f"{verb} by {abs(growth):,} to {backlog.backlog_messages:,} messages ({rate}/s)"
 
 
 def quota_section(found: Sequence[QuotaTopic], grid: Grid, charts: Charts) -> Section:
-    """How full quotas are, and when they will be."""
+    """The backlog quotas, with their forecasts."""
     if not found:
         return Section(
             "quotas", "Backlog quotas", "No topic with telemetry in this range has a backlog quota."
@@ -194,16 +196,16 @@ def quota_section(found: Sequence[QuotaTopic], grid: Grid, charts: Charts) -> Se
     section = Section(
         "quotas",
         "Backlog quotas",
-        "Those that are reached, those that will be soonest, then the fullest. The band spans the "
-        "earliest and latest times at which the forecast expects the limit.",
+        "Quotas that are reached come first, then those with the soonest breach, then the fullest. "
+        "The band spans the earliest to the latest time at which the forecast expects the breach.",
     )
     for topic in found:
-        facts = "" if topic.peak_use is None else f"at most {100 * topic.peak_use:,.0f} % used; "
+        facts = "" if topic.peak_use is None else f"peak use {100 * topic.peak_use:,.0f} %; "
         facts += f"policy {topic.policy or 'unknown'}"
         section.blocks.append(
             Block(
                 short(topic.topic),
-                _of_minute(topic.sentence_ns, topic.sentence, "In its last minute"),
+                _with_minute(topic.sentence_ns, topic.sentence, "In its last minute"),
                 charts.add(figures.quota_figure(topic, grid)),
                 f"Use of the backlog quotas of {short(topic.topic)} over time",
                 topic.state,
@@ -215,26 +217,26 @@ def quota_section(found: Sequence[QuotaTopic], grid: Grid, charts: Charts) -> Se
     if listed:
         section.table = TableView(
             (
-                "topic", "quota", "stands", "held producers", "messages evicted",
-                "likely at (UTC)", "in", "earliest", "latest", "forecast",
+                "topic", "quota", "state", "producers held", "messages evicted",
+                "likely at (UTC)", "likely in", "earliest", "latest", "forecast",
             ),
             tuple(_quota_row(topic) for topic in listed),
             frozenset({3, 4, 5, 6, 7, 8}),
         )  # fmt: skip
         section.note = (
-            "Reached: in one of the newest ten minutes it held or refused producers, evicted, or "
-            "was full. "
+            "Reached: the quota held or refused producers, evicted, or was full in one of the "
+            "newest ten minutes. "
         )
         if any(topic.state == APPROACHED for topic in listed):
             section.note += (
-                "Times run from the end of what is known of a topic, as those of its sentence do; "
-                "one breach in ten comes before the earliest, and one in ten after the latest."
+                "Times count from the newest telemetry of the topic. One breach in ten comes "
+                "before the earliest time, and one in ten after the latest."
             )
     return section
 
 
 def quota_acts(topic: QuotaTopic) -> list[str]:
-    """What quotas did over the range: ``held producers for 37 min (62 % of the range)``."""
+    """Effects of the quotas over the range: ``held producers for 37 min (62 % of the range)``."""
     said = []
     if topic.held_s > 0:
         share = percent(topic.held_share)
@@ -257,8 +259,8 @@ def _quota_row(topic: QuotaTopic) -> tuple[str, ...]:
 
 
 def _breach_cells(breach: Breach) -> tuple[str, ...]:
-    earliest = "not known" if breach.earliest_s is None else about_text(breach.earliest_s)
-    latest = "beyond a day" if breach.method == THEIL_SEN_METHOD else "not known"
+    earliest = "unknown" if breach.earliest_s is None else about_text(breach.earliest_s)
+    latest = "more than a day" if breach.method == THEIL_SEN_METHOD else "unknown"
     if breach.latest_s is not None:
         latest = about_text(breach.latest_s)
     return (
@@ -270,23 +272,23 @@ def _breach_cells(breach: Breach) -> tuple[str, ...]:
     )
 
 
-def producer_section(found: Sequence[HeldTopic], grid: Grid, charts: Charts) -> Section:
-    """Who was held before publishing."""
+def producer_section(found: Sequence[ParkedTopic], grid: Grid, charts: Charts) -> Section:
+    """The topics whose producers were held."""
     if not found:
         return Section("producers", "Producers", "No producer was held in this range.")
     section = Section(
         "producers",
         "Producers",
-        "Topics whose sends waited before they were stored, by how long the main cause held "
-        "them, with the part of the range that this is; causes may overlap.",
+        "Topics whose sends waited before the broker stored them, by the time of the main cause "
+        "and its share of the range. Causes may overlap.",
         table=TableView(
-            ("topic", "held", "longest by", "the worst minute"),
+            ("topic", "held", "main cause", "worst minute"),
             tuple(
                 (
                     short(t.topic),
-                    _held_text(t),
+                    _parked_text(t),
                     main_cause(t),
-                    _of_minute(t.sentence_ns, t.sentence),
+                    _with_minute(t.sentence_ns, t.sentence),
                 )
                 for t in found[:ROWS_SHOWN]
             ),
@@ -299,68 +301,78 @@ def producer_section(found: Sequence[HeldTopic], grid: Grid, charts: Charts) -> 
             Block(
                 short(topic.topic),
                 ", ".join(f"{PARK_NAMES[c]} {time_text(s)}" for c, s in parts if s > 0),
-                charts.add(figures.held_figure(topic, grid)),
-                f"Part of the time in which producers of {short(topic.topic)} were held, by cause",
+                charts.add(figures.parked_figure(topic, grid)),
+                f"Share of the time in which producers of {short(topic.topic)} were held, by cause",
             )
         )
     return section
 
 
-def _held_text(topic: HeldTopic) -> str:
-    """``37 min (62 %)``: by the main cause, and which part of the range that is."""
+def _parked_text(topic: ParkedTopic) -> str:
+    """``37 min (62 %)``: the time of the main cause, with its share of the range."""
     return f"{time_text(topic.longest_s)} ({percent(topic.held_share)})"
 
 
-def main_cause(topic: HeldTopic) -> str:
-    """What held its producers longest."""
+def main_cause(topic: ParkedTopic) -> str:
+    """The cause that held its producers longest."""
     return PARK_NAMES[max(topic.seconds, key=lambda cause: topic.seconds[cause])]
 
 
 def limiter_section(found: Sequence[Limiter], grid: Grid, charts: Charts) -> Section:
-    """What limits let through."""
+    """The limits and their traffic."""
     if not found:
-        return Section("limits", "Limits", "Nobody waited for a limit in this range.")
+        return Section(
+            "limits", "Limits", "No subscription or producer waited for a limit in this range."
+        )
     section = Section(
-        "limits", "Limits", "Limits that somebody waited for, by how long; the rest passed."
+        "limits",
+        "Limits",
+        "Limits that delayed subscriptions or producers, by the time in which one waited.",
     )
     for limiter in found:
         subject = short(limiter.subject).replace("|", " / ")
         section.blocks.append(
             Block(
                 f"{limiter.level.replace('_', ' ')} limit of {subject}, {limiter.dimension}",
-                _of_minute(limiter.sentence_ns, limiter.sentence, "In its worst minute"),
+                _with_minute(limiter.sentence_ns, limiter.sentence, "In its worst minute"),
                 charts.add(figures.limiter_figure(limiter, grid)),
-                f"Limit of {subject} with what was offered and granted, over time",
-                facts=f"somebody waited for {percent(limiter.waiting_share)} of the counted time",
+                f"Limit of {subject} with the offered and granted rates over time",
+                facts=(
+                    f"{percent(limiter.waiting_share)} of the time with a waiting subscription or "
+                    "producer"
+                ),
             )
         )
     return section
 
 
 def eviction_section(found: Sequence[Eviction], grid: Grid, charts: Charts) -> Section:
-    """What quotas took."""
+    """The messages that quotas evicted."""
     if not found:
         return Section("evictions", "Evictions", "No message was evicted in this range.")
     return Section(
         "evictions",
         "Evictions",
-        "Messages that a backlog quota took from subscriptions that had not acknowledged them.",
+        "Messages that a backlog quota evicted before their subscriptions acknowledged them.",
         [
             Block(
-                "Messages lost",
-                "Of the topics above.",
+                "Messages evicted",
+                "Sum over the topics above.",
                 charts.add(figures.eviction_figure(found, grid)),
                 "Messages evicted over time, by quota",
             )
         ],
         TableView(
-            ("topic", "quota", "messages", "size", "acts", "from (UTC)", "to (UTC)", "lost most"),
+            (
+                "topic", "quota", "messages", "size", "evictions", "first (UTC)", "last (UTC)",
+                "most affected subscriptions",
+            ),
             tuple(
                 (
                     short(e.topic), e.quota, f"{e.messages:,}", size_text(e.bytes),
                     f"{e.acts:,}", instant(e.first_ns).removesuffix(" UTC"),
                     instant(e.last_ns).removesuffix(" UTC"),
-                    ", ".join(f"{name} {count:,}" for name, count in e.losers),
+                    ", ".join(f"{name} {count:,}" for name, count in e.affected),
                 )
                 for e in found[:ROWS_SHOWN]
             ),
@@ -370,20 +382,20 @@ def eviction_section(found: Sequence[Eviction], grid: Grid, charts: Charts) -> S
 
 
 def score_section(scores: Sequence[Mapping[str, Any]] | None) -> Section:
-    """How right the forecasts of the range were."""
-    title = "Were the forecasts right?"
+    """The accuracy of the forecasts of the range."""
+    title = "Forecast accuracy"
     if not scores:
         return Section(
             "forecasts", title,
-            "No forecast of this range has come due yet, so none can be judged.",
+            "No forecast of this range is due yet, so there is nothing to compare.",
         )  # fmt: skip
     columns = tuple(scores[0])
     return Section(
         "forecasts",
         title,
-        "Each forecast against what came after it: the breach, and the level 15 and 30 minutes "
-        "later. A band is meant to hold eight of ten. The loss is the pinball loss of the middle, "
-        "half of what it was off.",
+        "Each forecast is compared with what followed: the breach, and the level 15 and 30 minutes "
+        "later. A band should contain eight of ten. The pinball loss of the likely value is half "
+        "of its error.",
         table=TableView(
             columns,
             tuple(tuple(_cell(row[name]) for name in columns) for row in scores[:ROWS_SHOWN]),
@@ -401,36 +413,36 @@ def _cell(value: Any) -> str:
 
 
 def quality_section(found: Quality, grid: Grid, charts: Charts) -> Section:
-    """How much is known."""
+    """How much of the range the telemetry covers."""
     counts = found.counts
     lead = (
-        f"{_counted(found.rows, 'account', 'accounts')} of a minute; "
+        f"{_counted(found.rows, 'account', 'accounts')} of one minute; "
         f"{_counted(counts['gaps'], 'gap', 'gaps')}, "
-        f"{_counted(counts['restarts'], 'restart', 'restarts')} of counting, "
-        f"{_counted(counts['resets'], 'counter', 'counters')} that fell, "
-        f"{_counted(counts['clock_steps'], 'step', 'steps')} of a clock. "
+        f"{_counted(counts['restarts'], 'restart', 'restarts')}, "
+        f"{_counted(counts['resets'], 'counter reset', 'counter resets')}, "
+        f"{_counted(counts['clock_steps'], 'clock step', 'clock steps')}. "
     )
     lead += (
-        f"There is a quarantine of {messages_text(found.quarantined)}."
+        f"In quarantine: {messages_text(found.quarantined)}."
         if found.quarantined
         else "No message is in quarantine."
     )
     section = Section(
         "quality",
-        "How much is known",
+        "Telemetry coverage",
         lead,
         [
             Block(
                 "Completeness",
-                "Part of the time that telemetry covers.",
+                "Share of the time that telemetry covers.",
                 charts.add(figures.quality_figure(found, grid)),
-                "Part of the time that telemetry covers, and gaps, over time",
+                "Share of the time that telemetry covers, with gaps, over time",
             )
         ],
     )
     if found.reasons:
         section.table = TableView(
-            ("why messages are in quarantine", "messages"),
+            ("reason for quarantine", "messages"),
             tuple((reason, f"{count:,}") for reason, count in found.reasons),
             frozenset({1}),
         )
@@ -442,7 +454,7 @@ def _counted(count: int, one: str, many: str) -> str:
 
 
 def range_text(grid: Grid) -> str:
-    """From when to when, and how long that is."""
+    """Begin, end and length of the known range."""
     begin_ns, end_ns = grid.known_from_ns, grid.known_to_ns
     length = time_text((end_ns - begin_ns) / NS_PER_S)
     return f"{instant(begin_ns)} to {instant(end_ns)} ({length})"

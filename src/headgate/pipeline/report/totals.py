@@ -1,7 +1,7 @@
-"""Totals by key over any number of rows, in the memory that the keys need. No Spark.
+"""Totals by key over any number of rows, in memory for the keys only.
 
-A folder may hold a hundred thousand subscriptions a minute: rows pass in batches, each is summed
-by key at once, and only the sums are kept.
+A folder may hold a hundred thousand subscriptions a minute. So each batch of rows is aggregated
+when it is read, and only its totals are kept.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from headgate.pipeline.report.grid import Values
 
 Aggregate = tuple[str, str]
-"""A column and what is made of it: ``sum``, ``min``, ``max`` or ``count`` (of values not null)."""
+"""A column and its aggregate: ``sum``, ``min``, ``max`` or ``count`` (of values not null)."""
 
 _MERGE_ROWS: Final = 500_000
-"""Sums that wait before they are summed up themselves."""
+"""Rows of totals that are kept before they are merged."""
 
 
 def totals(
@@ -28,24 +28,24 @@ def totals(
     aggregates: Sequence[Aggregate],
 ) -> pa.Table | None:
     """One row for each key, with the columns ``<column>_<aggregate>``; None without rows."""
-    waiting: list[pa.Table] = []
+    pending: list[pa.Table] = []
     rows = 0
     for batch in batches:
         table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
         summed = _summed(table, keys, aggregates)
-        waiting.append(summed)
+        pending.append(summed)
         rows += summed.num_rows
         if rows > _MERGE_ROWS:
-            waiting = [_merged(waiting, keys, aggregates)]
-            # Many keys stay many: wait for as many again before the next merge.
+            pending = [_merged(pending, keys, aggregates)]
+            # Many keys remain: collect as many rows again before the next merge.
             rows = 0
-    if not waiting:
+    if not pending:
         return None
-    return _merged(waiting, keys, aggregates)
+    return _merged(pending, keys, aggregates)
 
 
 def _summed(table: pa.Table, keys: Sequence[str], aggregates: Sequence[Aggregate]) -> pa.Table:
-    # One thread: with several, each has keys of its own to be merged, which takes longer.
+    # One thread: several would each aggregate all keys and then merge them, which takes longer.
     found = table.group_by(list(keys), use_threads=False).aggregate(list(aggregates))
     names = [f"{column}_{function}" for column, function in aggregates]
     return found.select([*keys, *names])
@@ -66,11 +66,11 @@ def largest(rows: pa.Table, amounts: Values, top: int) -> list[dict[str, Any]]:
     """The ``top`` rows with the largest amounts above 0."""
     order = np.argsort(-amounts, kind="stable")[:top]
     found: list[dict[str, Any]] = rows.take(pa.array(order)).to_pylist()
-    return [row for row, place in zip(found, order, strict=True) if amounts[place] > 0]
+    return [row for row, index in zip(found, order, strict=True) if amounts[index] > 0]
 
 
 def matching(rows: pa.Table, names: tuple[str, ...], key: dict[str, Any]) -> pa.Table:
-    """The rows that have the key's values; null equals null."""
+    """The rows whose columns equal those of ``key``; null equals null."""
     for name in names:
         column, value = rows[name], key[name]
         rows = rows.filter(pc.is_null(column) if value is None else pc.equal(column, value))

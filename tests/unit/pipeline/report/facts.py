@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from headgate.pipeline.report.backlogs import Backlogs, Offender
+from headgate.pipeline.report.backlogs import Backlogs, WorstBacklog
 from headgate.pipeline.report.backtests import BacktestRun, GridPoint
 from headgate.pipeline.report.grid import Grid
-from headgate.pipeline.report.publishing import HeldTopic, Limiter
+from headgate.pipeline.report.publishing import Limiter, ParkedTopic
 from headgate.pipeline.report.quality import Quality
 from headgate.pipeline.report.quota_states import APPROACHED, REACHED
 from headgate.pipeline.report.quotas import Breach, Eviction, QuotaTopic
@@ -25,7 +25,7 @@ SPAN = Span(T0, GRID.end_ns)
 ZERO = np.zeros(3)
 
 
-def offender(**more: Any) -> Offender:
+def backlog(**more: Any) -> WorstBacklog:
     """All of its time is the topic limit's."""
     shares = dict.fromkeys(BLAMES, ZERO) | {"THROTTLED_TOPIC": np.array([1.0, 0.5, 0.0])}
     facts: dict[str, Any] = {
@@ -41,18 +41,18 @@ def offender(**more: Any) -> Offender:
         "seconds": 60.0,
         "sentence": "THROTTLED_TOPIC: the topic limit of <b>200</b> msg/s.",
         "span": SPAN,
-        "backlog": np.array([1_000.0, np.nan, 2_000.0]),
+        "levels": np.array([1_000.0, np.nan, 2_000.0]),
         "shares": shares,
         "is_unused": False,
     }
-    return Offender(**facts | more)
+    return WorstBacklog(**facts | more)
 
 
-def backlogs(*offenders: Offender) -> Backlogs:
+def backlogs(*worst: WorstBacklog) -> Backlogs:
     """These and no others."""
     blamed = dict.fromkeys(BLAMES, 0.0) | {"THROTTLED_TOPIC": 90.0, "CONSUMER": 30.0, "NONE": 60.0}
-    growth = sum(o.growth_messages for o in offenders)
-    return Backlogs(1_000, len(offenders), growth, blamed, offenders)
+    growth = sum(o.growth_messages for o in worst)
+    return Backlogs(1_000, len(worst), growth, blamed, worst)
 
 
 def quota_topic(breach: Breach | None = None, **more: Any) -> QuotaTopic:
@@ -74,7 +74,7 @@ def quota_topic(breach: Breach | None = None, **more: Any) -> QuotaTopic:
         "sentence": "it fills",
         "sentence_ns": T0 + 2 * MINUTE_NS,
         "until_ns": GRID.end_ns,
-        "has_acted": False,
+        "was_reached": False,
     }
     return QuotaTopic(**facts | more)
 
@@ -87,7 +87,7 @@ def reached_topic(**more: Any) -> QuotaTopic:
         "reached_quota": "size",
         "held_s": 112.0,
         "held_share": 0.62,
-        "has_acted": True,
+        "was_reached": True,
     }
     return quota_topic(**{"breach": near_breach()} | facts | more)
 
@@ -106,14 +106,14 @@ def near_breach(**more: Any) -> Breach:
     return Breach(**facts | more)
 
 
-def held_topic() -> HeldTopic:
+def parked_topic() -> ParkedTopic:
     """Held by two causes."""
     parked = dict.fromkeys(PARK_CAUSES, ZERO) | {
         "topic_rate": np.array([10.0, 20.0, 0.0]),
         "memory": np.array([0.0, 0.0, 5.0]),
     }
     seconds = {c: float(v.sum()) for c, v in parked.items()}
-    return HeldTopic("c1", EVIL, seconds, "the worst <i>", T0 + MINUTE_NS, 1 / 6, SPAN, parked)
+    return ParkedTopic("c1", EVIL, seconds, "the worst <i>", T0 + MINUTE_NS, 1 / 6, SPAN, parked)
 
 
 def limiter(**more: Any) -> Limiter:

@@ -38,24 +38,24 @@ def test_every_growing_backlog_is_judged_as_it_was_built(root: Path) -> None:
     assert (found.subscriptions, found.growing) == (len(SITUATIONS), len(growing))
     assert found.growth_messages == sum((s.published - s.acked) * 180 for s in growing)
     wanted = {(s.topic, s.subscription): s.verdict for s in growing}
-    assert {(o.topic, o.subscription): o.verdict for o in found.offenders} == wanted
-    growths = [offender.growth_messages for offender in found.offenders]
+    assert {(o.topic, o.subscription): o.verdict for o in found.worst} == wanted
+    growths = [backlog.growth_messages for backlog in found.worst]
     assert growths == sorted(growths, reverse=True)
-    assert all(o.sentence.startswith(o.verdict) for o in found.offenders)
+    assert all(o.sentence.startswith(o.verdict) for o in found.worst)
 
 
 def test_an_offender_has_its_course(root: Path) -> None:
-    (slow,) = [o for o in asked(root).offenders if o.topic == NS + "slow"]
-    assert slow.backlog.tolist() == [24_000, 48_000, 72_000]
+    (slow,) = [o for o in asked(root).worst if o.topic == NS + "slow"]
+    assert slow.levels.tolist() == [24_000, 48_000, 72_000]
     assert slow.shares["CONSUMER"].tolist() == [1, 1, 1]
     assert slow.shares["BROKER"].tolist() == [0, 0, 0]
     assert (slow.peak_messages, slow.seconds, slow.growth_per_s) == (72_000, 180, 400)
 
 
 def test_no_more_than_asked_half_of_them_by_growth(root: Path) -> None:
-    offenders = asked(root, 3).offenders
-    assert len(offenders) == 3
-    assert {o.topic for o in offenders} <= {NS + "slow", NS + "topic-limit"}
+    worst = asked(root, 3).worst
+    assert len(worst) == 3
+    assert {o.topic for o in worst} <= {NS + "slow", NS + "topic-limit"}
 
 
 def test_blamed_seconds_are_of_the_growing_ones(root: Path) -> None:
@@ -76,7 +76,7 @@ def test_minutes_without_a_backlog_blame_nobody(root: Path) -> None:
     write(other, "attribution", [r | quiet if r["minute"].minute == 1 else r for r in loud])
     scans = TableScan(str(other), "attribution"), TableScan(str(root), "intervals")
     found = backlogs(*scans, SPAN, GRID, 10)
-    (slow,) = [o for o in found.offenders if o.topic == NS + "slow"]
+    (slow,) = [o for o in found.worst if o.topic == NS + "slow"]
     assert slow.shares["CONSUMER"].tolist() == [1, 0, 1]
     assert found.blame_seconds["NONE"] == pytest.approx(60 * found.growing)
     assert found.blame_seconds["CONSUMER"] == pytest.approx(120 * found.growing)
@@ -89,7 +89,7 @@ def test_the_time_of_a_limiter_that_stood_by_is_the_consumers(root: Path, tmp_pa
     write(tmp_path, "attribution", [r | aside if r["verdict"] == "CONSUMER" else r for r in rows])
     scans = TableScan(str(tmp_path), "attribution"), TableScan(str(root), "intervals")
     found = backlogs(*scans, SPAN, GRID, 10)
-    (slow,) = [o for o in found.offenders if o.topic == NS + "slow"]
+    (slow,) = [o for o in found.worst if o.topic == NS + "slow"]
     assert slow.shares["CONSUMER"].tolist() == [1, 1, 1]
     assert found.blame_seconds["THROTTLED_TOPIC"] == 0
     assert found.blame_seconds["CONSUMER"] == pytest.approx(180 * found.growing)
@@ -117,9 +117,9 @@ def test_subscriptions_that_nobody_uses_do_not_drown_the_rest(root: Path, tmp_pa
     told = found.unused
     assert (told.subscriptions, told.growth_messages) == (20, 3 * 20 * 10**6)
     assert (told.name[0], told.backlog_messages) == (NS + "alone", 36_000)
-    assert [o.is_unused for o in found.offenders] == [False] * 7 + [True] * 3
-    assert [o.is_unused for o in asked(tmp_path, 4).offenders] == [False] * 3 + [True]
-    assert [o.is_unused for o in asked(tmp_path, 1).offenders] == [False]
+    assert [o.is_unused for o in found.worst] == [False] * 7 + [True] * 3
+    assert [o.is_unused for o in asked(tmp_path, 4).worst] == [False] * 3 + [True]
+    assert [o.is_unused for o in asked(tmp_path, 1).worst] == [False]
     assert before.unused.subscriptions == 0
 
 
@@ -138,15 +138,15 @@ def test_a_consumer_that_has_left_is_not_unused(root: Path, tmp_path: Path) -> N
 
 def test_a_range_without_rows_has_nobody(root: Path) -> None:
     found = asked(root, span=Span(T0 - 9 * MINUTE_NS, T0 - 8 * MINUTE_NS))
-    assert (found.subscriptions, found.offenders) == (0, ())
+    assert (found.subscriptions, found.worst) == (0, ())
 
 
 def test_steps_without_an_account_are_unknown(root: Path) -> None:
     wide = Grid(T0 - 2 * MINUTE_NS, MINUTE_NS, 6)
     scans = [TableScan(str(root), n) for n in ("attribution", "intervals")]
-    slow = backlogs(scans[0], scans[1], SPAN, wide, 1).offenders[0]
-    assert np.isnan(slow.backlog[[0, 1, 5]]).all()
-    assert not np.isnan(slow.backlog[2:5]).any()
+    slow = backlogs(scans[0], scans[1], SPAN, wide, 1).worst[0]
+    assert np.isnan(slow.levels[[0, 1, 5]]).all()
+    assert not np.isnan(slow.levels[2:5]).any()
 
 
 def test_a_backlog_that_comes_down_was_largest_at_the_start(tmp_path: Path) -> None:
@@ -156,5 +156,5 @@ def test_a_backlog_that_comes_down_was_largest_at_the_start(tmp_path: Path) -> N
             row["backlog_messages_start"] = 100_000
     write(tmp_path, "intervals", rows)
     write(tmp_path, "attribution", [judged(row) for row in rows])
-    (slow,) = [o for o in asked(tmp_path).offenders if o.topic == NS + "slow"]
+    (slow,) = [o for o in asked(tmp_path).worst if o.topic == NS + "slow"]
     assert (slow.peak_messages, slow.growth_messages) == (100_000, -28_000)

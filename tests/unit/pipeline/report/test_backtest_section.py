@@ -20,7 +20,7 @@ def section_of(*ranks: int) -> Section:
 def test_without_a_run_it_says_how_to_make_one() -> None:
     charts = Charts()
     found = backtest_section(None, charts)
-    assert "No backtest has been run" in found.lead
+    assert "This folder has no backtest yet" in found.lead
     assert (found.blocks, found.table, charts.by_id) == ([], None, {})
 
 
@@ -37,8 +37,8 @@ def test_equal_scores_are_marked_and_the_mark_explained() -> None:
     tied, apart = section_of(1, 1, 3), section_of(1, 2, 3)
     assert tied.table is not None
     assert [row[0] for row in tied.table.rows] == ["=1", "=1", "3"]
-    assert tied.note.startswith("=: settings with equal scores share a rank. Times are summed")
-    assert apart.note.startswith("Times are summed")
+    assert tied.note.startswith("=: settings with equal scores share a rank. Times are sums")
+    assert apart.note.startswith("Times are sums")
     assert "Censored: part of the replayed time in which a limit or quota held" in apart.note
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from headgate.pipeline.report import figures
-from headgate.pipeline.report.colors import BLAME_COLORS, LIMIT_COLORS, PARK_COLORS
 from headgate.pipeline.report.grid import POINTS_MAX, Grid
+from headgate.pipeline.report.legend import BLAME_COLORS, LIMIT_COLORS, PARK_COLORS
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.time_span import Span
@@ -28,8 +28,8 @@ def traces(figure: Any) -> dict[str, Any]:
 
 def all_figures(grid: Grid = GRID) -> list[Any]:
     return [
-        figures.backlog_figure(facts.offender(), grid),
-        figures.held_figure(facts.held_topic(), grid),
+        figures.backlog_figure(facts.backlog(), grid),
+        figures.parked_figure(facts.parked_topic(), grid),
         figures.limiter_figure(facts.limiter(), grid),
         figures.quota_figure(facts.quota_topic(facts.near_breach()), grid),
         figures.eviction_figure([facts.eviction(), facts.eviction("time")], grid),
@@ -54,19 +54,19 @@ def test_axes_say_what_they_count() -> None:
     ]
     assert titles == [
         "backlog (messages)",
-        "blame (% of time)",
+        "cause (% of time)",
         "held (% of time)",
-        "B a second",
+        "B per second",
         "used (% of the quota)",
         "messages evicted in each minute",
-        "sampled (% of time)",
+        "covered by telemetry (% of time)",
         "gaps",
         "over the quota (s, all topics)",
     ]
 
 
 def test_backlog_over_its_causes() -> None:
-    found = traces(figures.backlog_figure(facts.offender(), GRID))
+    found = traces(figures.backlog_figure(facts.backlog(), GRID))
     assert set(found) == {"backlog", "topic limit"}
     backlog, limit = found["backlog"], found["topic limit"]
     # What it began with, then levels, each that of a minute's end; a share is of the whole minute.
@@ -82,14 +82,14 @@ def test_backlog_over_its_causes() -> None:
 def test_many_steps_are_areas_and_few_are_bars() -> None:
     many = Grid(GRID.start_ns, MINUTE_NS, 1_440)
     shares = dict.fromkeys(BLAMES, np.zeros(1_440)) | {"CONSUMER": np.ones(1_440)}
-    long = facts.offender(backlog=np.ones(1_440), shares=shares)
+    long = facts.backlog(levels=np.ones(1_440), shares=shares)
     area = traces(figures.backlog_figure(long, many))["consumer"]
     assert (area.type, area.stackgroup, area.fillcolor) == ("scatter", "one", "#0072b2")
     assert len(area.y) == POINTS_MAX
 
 
 def test_held_seconds_are_stacked_by_cause() -> None:
-    figure = figures.held_figure(facts.held_topic(), GRID)
+    figure = figures.parked_figure(facts.parked_topic(), GRID)
     found = traces(figure)
     assert set(found) == {"topic's publish limit", "broker's memory"}
     assert list(found["topic's publish limit"].y) == [16.67, 33.33, 0]
@@ -101,21 +101,21 @@ def test_causes_that_cannot_be_seen_are_neither_drawn_nor_named() -> None:
     shares = dict.fromkeys(BLAMES, np.zeros(3)) | {
         "CONSUMER": np.array([0.9, 0.0, 0.0]), "BROKER": np.array([0.001, 0.0, 0.002]),
     }  # fmt: skip
-    assert set(traces(figures.backlog_figure(facts.offender(shares=shares), GRID))) == {
+    assert set(traces(figures.backlog_figure(facts.backlog(shares=shares), GRID))) == {
         "backlog", "consumer",
     }  # fmt: skip
     many = Grid(GRID.start_ns, MINUTE_NS, 1_440)
     area = {blame: np.resize(values, 1_440) for blame, values in shares.items()}
-    long = facts.offender(backlog=np.ones(1_440), shares=area)
+    long = facts.backlog(levels=np.ones(1_440), shares=area)
     assert set(traces(figures.backlog_figure(long, many))) == {"backlog", "consumer"}
     parked = dict.fromkeys(PARK_CAUSES, np.zeros(3)) | {
         "topic_rate": np.array([50.0, 20.0, 0.0]), "memory": np.array([0.1, 0.0, 0.0]),
     }  # fmt: skip
-    held = dataclasses.replace(facts.held_topic(), parked_s=parked)
-    assert set(traces(figures.held_figure(held, GRID))) == {"topic's publish limit"}
+    held = dataclasses.replace(facts.parked_topic(), parked_s=parked)
+    assert set(traces(figures.parked_figure(held, GRID))) == {"topic's publish limit"}
     # Where the axis is shorter, the same is as high as the chart.
     alone = dataclasses.replace(held, parked_s=parked | {"topic_rate": np.zeros(3)})
-    assert set(traces(figures.held_figure(alone, GRID))) == {"broker's memory"}
+    assert set(traces(figures.parked_figure(alone, GRID))) == {"broker's memory"}
     none = dataclasses.replace(facts.eviction("time"), messages_lost=np.zeros(3))
     assert set(traces(figures.eviction_figure([facts.eviction(), none], GRID))) == {"size quota"}
 
@@ -134,8 +134,8 @@ def test_what_has_no_points_is_not_in_a_legend() -> None:
 def test_a_minute_that_is_not_over_is_drawn_as_far_as_it_went() -> None:
     """What came later than others, and ended earlier, is as high as its rate was."""
     span = Span(GRID.start_ns + 30 * S, GRID.end_ns - 40 * S)
-    held = dataclasses.replace(facts.held_topic(), span=span)
-    (bars,) = (t for t in figures.held_figure(held, GRID).data if t.name == "broker's memory")
+    held = dataclasses.replace(facts.parked_topic(), span=span)
+    (bars,) = (t for t in figures.parked_figure(held, GRID).data if t.name == "broker's memory")
     assert list(bars.x) == ["2025-11-21 10:00:30", "2025-11-21 10:01:00", "2025-11-21 10:02:00"]
     assert list(bars.width) == [30_000, 60_000, 20_000]
     assert list(bars.y) == [0, 0, 25]
@@ -144,7 +144,7 @@ def test_a_minute_that_is_not_over_is_drawn_as_far_as_it_went() -> None:
         "2025-11-21 10:00:30", "2025-11-21 10:01:00", "2025-11-21 10:01:00",
         "2025-11-21 10:02:00", "2025-11-21 10:02:00", "2025-11-21 10:02:20",
     ]  # fmt: skip
-    backlog = figures.backlog_figure(facts.offender(span=span), GRID)
+    backlog = figures.backlog_figure(facts.backlog(span=span), GRID)
     assert traces(backlog)["backlog"].x[-1] == "2025-11-21 10:02:20"
     topic = facts.quota_topic(until_ns=span.until_ns)
     assert traces(figures.quota_figure(topic, GRID))["size quota"].x[-1] == "2025-11-21 10:02:20"
@@ -171,7 +171,7 @@ def test_a_limit_with_what_was_offered_and_granted() -> None:
     assert list(found["offered"].y) == [90, 90, 160, 160, None, None]
     assert list(found["granted"].y) == [90, 90, 100, 100, None, None]
     assert found["limit"].line.color == LIMIT_COLORS["publish_broker"]
-    assert figure.layout.yaxis.title.text == "B a second"
+    assert figure.layout.yaxis.title.text == "B per second"
 
 
 def test_a_breach_is_a_line_in_a_band() -> None:
@@ -218,9 +218,9 @@ def test_evictions_by_quota() -> None:
 def test_the_front_is_told_from_the_rest() -> None:
     found = traces(figures.pareto_figure(facts.run()))
     assert list(found["Pareto front"].y) == [0]
-    assert list(found["beaten by another"].y) == [10, 20]
+    assert list(found["not on the front"].y) == [10, 20]
     assert "<b>" not in found["Pareto front"].text[0]
-    assert found["Pareto front"].mode == found["beaten by another"].mode == "markers"
+    assert found["Pareto front"].mode == found["not on the front"].mode == "markers"
 
 
 def test_a_line_of_steps_joins_only_those_that_none_is_left_of_and_below() -> None:
@@ -233,7 +233,7 @@ def test_a_line_of_steps_joins_only_those_that_none_is_left_of_and_below() -> No
         for held, over in reversed(places)
     )
     run = dataclasses.replace(facts.run(), points=points)
-    line = traces(figures.pareto_figure(run))["best of these two"]
+    line = traces(figures.pareto_figure(run))["best in these two measures"]
     assert list(zip(line.x, line.y, strict=True)) == [(0, 90), (20, 40), (50, 5)]
     assert (line.mode, line.line.shape) == ("lines", "hv")
 
@@ -252,10 +252,12 @@ def test_completeness_and_gaps() -> None:
 )
 def test_times_on_the_axis_fit_beside_each_other(minutes: float, tick_s: int) -> None:
     begin, end = T0, T0 + int(minutes * MINUTE_NS)
-    figure = figures.held_figure(facts.held_topic(), Grid.over(begin, end, 3))
+    figure = figures.parked_figure(facts.parked_topic(), Grid.over(begin, end, 3))
     assert figure.layout.xaxis.dtick == 1_000 * tick_s
 
 
 def test_the_axis_of_weeks_is_left_to_the_library() -> None:
-    figure = figures.held_figure(facts.held_topic(), Grid.over(T0, T0 + 30 * 1_440 * MINUTE_NS, 3))
+    figure = figures.parked_figure(
+        facts.parked_topic(), Grid.over(T0, T0 + 30 * 1_440 * MINUTE_NS, 3)
+    )
     assert figure.layout.xaxis.dtick is None

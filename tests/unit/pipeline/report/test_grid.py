@@ -72,7 +72,7 @@ def test_accounts_have_a_beginning_and_an_end() -> None:
 
 def test_what_falls_into_a_step() -> None:
     grid = Grid(0, 2 * MINUTE_NS, 3)
-    places = grid.places(np.array([0, 1, 2, 99, -5]) * MINUTE_NS)
+    places = grid.step_indexes(np.array([0, 1, 2, 99, -5]) * MINUTE_NS)
     assert places.tolist() == [0, 0, 1, 2, 0]
     places, values = places[:3], np.array([1.0, np.nan, 4.0])
     assert grid.total(places, values).tolist() == [1, 4, 0]
@@ -101,4 +101,4 @@ def test_columns_as_numbers() -> None:
 def test_no_amount_is_lost(points: int) -> None:
     grid = Grid.over(0, 3 * DAY_NS, points)
     times = np.arange(0, 3 * DAY_NS, MINUTE_NS)
-    assert grid.total(grid.places(times), np.ones(times.size)).sum() == times.size
+    assert grid.total(grid.step_indexes(times), np.ones(times.size)).sum() == times.size

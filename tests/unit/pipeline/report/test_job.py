@@ -57,7 +57,7 @@ def test_a_whole_folder(tmp_path: Path) -> None:
     assert "THROTTLED_TOPIC" in page
     assert "Held in minute 1." in page
     assert "Run r1" in page
-    assert said.startswith(f"Asking the tables of {root} ... 2025-11-21 10:00:00 UTC to ")
+    assert said.startswith(f"Reading the tables of {root} ... 2025-11-21 10:00:00 UTC to ")
     assert re.search(rf"Wrote {tmp_path}/p.html \(0\.\d MB\)\.\n$", said)
     assert [p.name for p in tmp_path.iterdir() if p.is_file()] == ["p.html"]
 

@@ -35,9 +35,9 @@ def page(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(module, "get_plotlyjs", lambda: PLOTLY)
     charts = Charts()
     found = [
-        sections.backlog_section(facts.backlogs(facts.offender()), GRID, charts),
+        sections.backlog_section(facts.backlogs(facts.backlog()), GRID, charts),
         sections.quota_section([facts.quota_topic(facts.near_breach())], GRID, charts),
-        sections.producer_section([facts.held_topic()], GRID, charts),
+        sections.producer_section([facts.parked_topic()], GRID, charts),
         sections.limiter_section([facts.limiter()], GRID, charts),
         sections.eviction_section([facts.eviction()], GRID, charts),
         backtest_section(facts.run(), charts),
@@ -66,8 +66,8 @@ def test_names_are_text_and_nothing_else(page: str) -> None:
 
 
 def test_columns_without_a_cell_are_not_on_the_page(page: str) -> None:
-    assert "<th>stands</th>" in page
-    assert 'data-of="stands">approached</td>' in page
+    assert "<th>state</th>" in page
+    assert 'data-of="state">approached</td>' in page
     assert "<th>held producers</th>" not in page
     assert "<td></td>" not in page
 

@@ -9,7 +9,7 @@ import pytest
 
 from headgate.base.units import NS_PER_S
 from headgate.pipeline.report.grid import Grid
-from headgate.pipeline.report.publishing import held_topics, limiters
+from headgate.pipeline.report.publishing import limiters, parked_topics
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.time_span import Span
@@ -33,15 +33,15 @@ def test_topics_by_how_long_they_were_held(tmp_path: Path) -> None:
         ],
     )
     scan = TableScan(str(tmp_path), "publish_attribution")
-    worse, held = held_topics(scan, SPAN, GRID, 10)
+    worse, held = parked_topics(scan, SPAN, GRID, 10)
     assert (worse.topic, held.topic) == (NS + "worse", NS + "held")
     assert held.seconds["topic_rate"] == 30
     assert held.seconds["memory"] == 5
     assert held.parked_s["topic_rate"].tolist() == [10, 20, 0]
     assert (held.sentence, held.sentence_ns) == ("Held in minute 1.", T0 + MINUTE_NS)
     assert (worse.held_share, held.held_share) == (50 / 180, 30 / 180)
-    assert [t.topic for t in held_topics(scan, SPAN, GRID, 1)] == [worse.topic]
-    assert held_topics(scan, Span(T0 - 2, T0 - 1), GRID, 1) == ()
+    assert [t.topic for t in parked_topics(scan, SPAN, GRID, 1)] == [worse.topic]
+    assert parked_topics(scan, Span(T0 - 2, T0 - 1), GRID, 1) == ()
 
 
 def test_causes_at_the_same_time_are_not_added_up(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_causes_at_the_same_time_are_not_added_up(tmp_path: Path) -> None:
             held_row(1, NS + "longer", adaptive=20),
         ],
     )
-    found = held_topics(TableScan(str(tmp_path), "publish_attribution"), SPAN, GRID, 2)
+    found = parked_topics(TableScan(str(tmp_path), "publish_attribution"), SPAN, GRID, 2)
     assert [t.topic for t in found] == [NS + "longer", NS + "held"]
     assert [t.longest_s for t in found] == [70, 65]
     assert found[1].sentence == "Held in minute 1."
@@ -120,5 +120,5 @@ def test_subjects_have_the_span_of_their_own_accounts(tmp_path: Path) -> None:
     write(tmp_path, "publish_attribution", [held_row(1, topic_rate=10), held_row(0, memory=1)])
     (limiter,) = limiters(TableScan(str(tmp_path), "throttle_timeline"), SPAN, GRID, 10)
     assert limiter.span == Span(T0, T0 + 24 * NS_PER_S)
-    (held,) = held_topics(TableScan(str(tmp_path), "publish_attribution"), SPAN, GRID, 10)
+    (held,) = parked_topics(TableScan(str(tmp_path), "publish_attribution"), SPAN, GRID, 10)
     assert held.span == Span(T0, T0 + 2 * MINUTE_NS)

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from headgate.pipeline.report.quota_states import (
-    ACT_COLUMNS,
-    ACTED,
-    acted,
-    newest,
+    IS_REACHED,
+    REACHED_COLUMNS,
+    reached_minutes,
     reached_quota,
-    with_acts,
+    states_at_end,
+    with_reached,
 )
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.columns import MINUTE_NS
@@ -22,7 +22,7 @@ from headgate.pipeline.time_span import Span
 from tests.unit.pipeline.play import T0
 from tests.unit.pipeline.report.folder import NS, quota_row, write
 
-CALM: dict[str, Any] = dict.fromkeys(ACT_COLUMNS) | {"breach_quota": None}
+CALM: dict[str, Any] = dict.fromkeys(REACHED_COLUMNS) | {"breach_quota": None}
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ CALM: dict[str, Any] = dict.fromkeys(ACT_COLUMNS) | {"breach_quota": None}
 )
 def test_reached(minute: dict[str, Any], quota: str) -> None:
     row = CALM | minute
-    assert acted(pa.Table.from_pylist([row])).tolist() == [True]
+    assert reached_minutes(pa.Table.from_pylist([row])).tolist() == [True]
     assert reached_quota(row) == quota
 
 
@@ -50,8 +50,8 @@ def test_not_reached(minute: dict[str, Any]) -> None:
     batch = pa.RecordBatch.from_pylist(
         [CALM | {"size_use_max": None, "held_seconds": 0.0} | minute],
     )
-    (found,) = with_acts([batch])
-    assert found.column(ACTED).to_pylist() == [0]
+    (found,) = with_reached([batch])
+    assert found.column(IS_REACHED).to_pylist() == [0]
 
 
 def test_how_quotas_stand_at_the_end(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_how_quotas_stand_at_the_end(tmp_path: Path) -> None:
     rows += [quota_row(3, NS + "later", seconds_to_breach=900.0), quota_row(3, NS + "sooner")]
     write(tmp_path, "quota_usage", rows)
     scan = TableScan(str(tmp_path), "quota_usage")
-    found = newest(scan, Span(T0, T0 + 4 * MINUTE_NS))
+    found = states_at_end(scan, Span(T0, T0 + 4 * MINUTE_NS))
     assert [key[1] for key in found.reached] == [NS + "holds"]
-    assert [key[1] for key in found.near] == [NS + "sooner", NS + "later"]
-    assert not newest(scan, Span(T0 + 3 * MINUTE_NS, T0 + 4 * MINUTE_NS)).reached
+    assert [key[1] for key in found.approached] == [NS + "sooner", NS + "later"]
+    assert not states_at_end(scan, Span(T0 + 3 * MINUTE_NS, T0 + 4 * MINUTE_NS)).reached

@@ -55,7 +55,7 @@ def test_a_topic_with_its_course_and_breach(scan: TableScan) -> None:
     assert (breach.from_ns, breach.use) == (T0, pytest.approx(0.3))
     assert (breach.earliest_s, breach.likely_s, breach.latest_s) == (540, 600, 720)
     assert breach_time_ns(breach) == T0 + 600 * NS_PER_S
-    assert (sooner.state, sooner.held_s, sooner.has_acted) == ("approached", 0, False)
+    assert (sooner.state, sooner.held_s, sooner.was_reached) == ("approached", 0, False)
     assert (sooner.sentence_ns, sooner.sentence) == (T0 + 3 * MINUTE_NS, "The size quota fills.")
 
 
@@ -99,7 +99,7 @@ def test_what_was_reached_earlier_is_told_apart(tmp_path: Path) -> None:
     write(tmp_path, "quota_usage", rows)
     span, grid = Span(T0, T0 + 25 * MINUTE_NS), Grid(T0, MINUTE_NS, 25)
     found = quota_topics(TableScan(str(tmp_path), "quota_usage"), span, grid, 9)
-    states = {t.topic.removeprefix(NS): (t.state, t.has_acted) for t in found.topics}
+    states = {t.topic.removeprefix(NS): (t.state, t.was_reached) for t in found.topics}
     assert states == {
         "again": ("approached", True), "held": ("was reached", True), "fullest": ("", False),
     }  # fmt: skip
@@ -172,8 +172,8 @@ def test_evictions_by_topic_and_quota(tmp_path: Path) -> None:
     assert (size.quota, size.messages, size.bytes, size.acts) == ("size", 200, 2_000, 2)
     assert (size.first_ns, size.last_ns) == (T0, T0 + 2 * MINUTE_NS)
     assert size.messages_lost.tolist() == [100, 0, 100, 0]
-    assert size.losers == (("audit", 200),)
-    assert time.losers == (("a", 10), ("b", 10))
+    assert size.affected == (("audit", 200),)
+    assert time.affected == (("a", 10), ("b", 10))
 
 
 def test_nothing_is_an_answer(scan: TableScan) -> None:

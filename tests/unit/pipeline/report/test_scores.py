@@ -25,10 +25,10 @@ def intervals(tmp_path: Path) -> TableScan:
 
 def test_all_and_each(intervals: TableScan) -> None:
     whole, topic = forecast_scores(intervals, [TOPIC, TOPIC], T0, T0 + 130 * MINUTE)
-    assert (whole["topic"], topic["topic"]) == ("all of these", "acme/ns/t")
+    assert (whole["topic"], topic["topic"]) == ("all topics below", "acme/ns/t")
     assert (topic["quota"], topic["forecasts"], topic["breaches"]) == ("size", 19, 19)
-    assert topic["came within the band"] == topic["within the band"] == "100 %"
-    assert topic["loss (s)"] == pytest.approx(0, abs=1e-6)
+    assert topic["breaches within the band"] == topic["levels within the band"] == "100 %"
+    assert topic["pinball loss (s)"] == pytest.approx(0, abs=1e-6)
     assert topic["breaches missed"] == "0 %"
     assert {k: v for k, v in whole.items() if k != "topic"} == {
         **{k: v for k, v in topic.items() if k != "topic"}, "quota": ""

@@ -20,9 +20,9 @@ from tests.unit.pipeline.report.facts import GRID
         (lambda c: sections.backlog_section(facts.backlogs(), GRID, c), "1,000 subscriptions had"),
         (lambda c: sections.quota_section((), GRID, c), "has a backlog quota."),
         (lambda c: sections.producer_section((), GRID, c), "No producer was held"),
-        (lambda c: sections.limiter_section((), GRID, c), "Nobody waited"),
+        (lambda c: sections.limiter_section((), GRID, c), "No subscription or producer waited"),
         (lambda c: sections.eviction_section((), GRID, c), "No message was evicted"),
-        (lambda c: sections.score_section(None), "none can be judged"),
+        (lambda c: sections.score_section(None), "nothing to compare"),
         (lambda c: sections.missing("a", "A", "tab"), "has no table tab"),
     ],
 )
@@ -36,9 +36,9 @@ def test_a_section_without_data_says_so(section: Any, said: str) -> None:
 def test_every_section_with_data_has_charts_of_its_own() -> None:
     charts = Charts()
     found = [
-        sections.backlog_section(facts.backlogs(facts.offender()), GRID, charts),
+        sections.backlog_section(facts.backlogs(facts.backlog()), GRID, charts),
         sections.quota_section([facts.quota_topic(facts.near_breach())], GRID, charts),
-        sections.producer_section([facts.held_topic()], GRID, charts),
+        sections.producer_section([facts.parked_topic()], GRID, charts),
         sections.limiter_section([facts.limiter()], GRID, charts),
         sections.eviction_section([facts.eviction()], GRID, charts),
         sections.quality_section(facts.quality(), GRID, charts),
@@ -52,7 +52,7 @@ def test_every_section_with_data_has_charts_of_its_own() -> None:
 
 
 def test_producers_are_held_as_long_as_by_the_main_cause() -> None:
-    table = sections.producer_section([facts.held_topic()], GRID, Charts()).table
+    table = sections.producer_section([facts.parked_topic()], GRID, Charts()).table
     assert table is not None
     assert table.rows[0][1:] == (
         "30 s (17 %)", "topic's publish limit", "2025-11-21 10:01 UTC: the worst <i>",
@@ -71,7 +71,7 @@ def test_a_sentence_of_one_minute_names_it() -> None:
 def test_columns_in_which_all_is_empty_are_not_shown() -> None:
     table = sections.quota_section([facts.reached_topic()], GRID, Charts()).table
     assert table is not None
-    assert table.shown.columns == ("topic", "quota", "stands", "held producers")
+    assert table.shown.columns == ("topic", "quota", "state", "producers held")
     assert table.shown.rows == (("public/default/full", "size", "reached", "112 s (62 %)"),)
     assert table.shown.numeric == {3}
     both = [facts.reached_topic(), facts.quota_topic(facts.near_breach())]
@@ -81,7 +81,7 @@ def test_columns_in_which_all_is_empty_are_not_shown() -> None:
 
 
 def test_an_offender_is_told_in_full() -> None:
-    (block,) = sections.backlog_section(facts.backlogs(facts.offender()), GRID, Charts()).blocks
+    (block,) = sections.backlog_section(facts.backlogs(facts.backlog()), GRID, Charts()).blocks
     assert block.text == "The topic limit of <b>200</b> msg/s."
     assert block.tag == "THROTTLED_TOPIC"
     assert block.facts.startswith("grew by 1,200 to 2,000 messages (20/s); peak 2,500")
@@ -90,28 +90,28 @@ def test_an_offender_is_told_in_full() -> None:
 @pytest.mark.parametrize(
     ("growth", "said"),
     [
-        (0, "as large as before: 2,000 messages"),
+        (0, "unchanged at 2,000 messages"),
         (-60, "shrank by 60 to 2,000 messages (1/s)"),
         (6, "grew by 6 to 2,000 messages (0.1/s)"),
     ],
 )
 def test_growth_in_words(growth: int, said: str) -> None:
-    assert sections.growth_text(facts.offender(growth_messages=growth)) == said
+    assert sections.growth_text(facts.backlog(growth_messages=growth)) == said
 
 
 @pytest.mark.parametrize(
     ("breach", "cells"),
     [
-        ({}, ("2025-11-21 10:08:00", "5 min", "2 min", "10 min", "from the hour before")),
+        ({}, ("2025-11-21 10:08:00", "5 min", "2 min", "10 min", "trend of the last hour")),
         (
             {"likely_s": 4_000.0, "latest_s": None},
-            ("2025-11-21 11:09:40", "67 min", "2 min", "beyond a day", "from the hour before"),
+            ("2025-11-21 11:09:40", "67 min", "2 min", "more than a day", "trend of the last hour"),
         ),
         (
             {"method": "broker", "earliest_s": None, "latest_s": None},
             (
-                "2025-11-21 10:08:00", "5 min", "not known", "not known",
-                "by the broker, from its present rate",
+                "2025-11-21 10:08:00", "5 min", "unknown", "unknown",
+                "broker, at the current rate",
             ),
         ),
     ],
@@ -122,17 +122,17 @@ def test_a_breach_in_a_row(breach: dict[str, Any], cells: tuple[str, ...]) -> No
     section = sections.quota_section([topic], GRID, Charts())
     assert section.table is not None
     assert section.table.shown.rows[0][1:] == ("size", "approached", *cells)
-    assert "from the end of what is known" in section.note
+    assert "from the newest telemetry" in section.note
 
 
 def test_of_a_limit_of_zero_no_part_is_used() -> None:
     found = [facts.quota_topic(peak_use=None), facts.quota_topic(peak_use=1.25)]
     blocks = sections.quota_section(found, GRID, Charts()).blocks
     assert blocks[0].facts.startswith("policy producer_request_hold")
-    assert blocks[1].facts.startswith("at most 125 % used; policy")
+    assert blocks[1].facts.startswith("peak use 125 %; policy")
 
 
-@pytest.mark.parametrize(("count", "said"), [(1, "1 gap, 1 restart of"), (1_200, "1,200 gaps, ")])
+@pytest.mark.parametrize(("count", "said"), [(1, "1 gap, 1 restart,"), (1_200, "1,200 gaps, ")])
 def test_counts_are_words(count: int, said: str) -> None:
     counts = {"gaps": count, "restarts": 1, "resets": 0, "clock_steps": 0}
     lead = sections.quality_section(facts.quality(counts=counts), GRID, Charts()).lead

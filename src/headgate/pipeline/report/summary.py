@@ -1,4 +1,4 @@
-"""What happened, in sentences: the first thing on the page."""
+"""The page's summary: what happened in the range, in sentences."""
 
 from __future__ import annotations
 
@@ -8,84 +8,85 @@ from typing import Final
 from headgate.flow.sentences.backlog import percent
 from headgate.flow.sentences.quota import time_text
 from headgate.pipeline.output.attribution import messages_text, subscriptions_text
-from headgate.pipeline.report.backlogs import Backlogs, Unused
-from headgate.pipeline.report.colors import BLAME_NAMES
-from headgate.pipeline.report.publishing import HeldTopic
+from headgate.pipeline.report.backlogs import Backlogs, UnusedSubscriptions
+from headgate.pipeline.report.legend import BLAME_NAMES
+from headgate.pipeline.report.publishing import ParkedTopic
 from headgate.pipeline.report.quality import Quality
 from headgate.pipeline.report.quota_states import APPROACHED, REACHED
 from headgate.pipeline.report.quotas import Evictions, Quotas, QuotaTopic, breach_time_ns
 from headgate.pipeline.report.sections import (
+    capitalized,
     growth_text,
     main_cause,
     name_text,
     quota_acts,
-    said_text,
+    sentence_text,
     short,
     subscription_text,
 )
 from headgate.pipeline.time_span import instant
 
-_BLAMES_TOLD_MAX: Final = 3
-_SHARE_TOLD_MIN: Final = 0.005
-"""Less reads as 0 %."""
+_BLAMES_SHOWN_MAX: Final = 3
+_SHARE_SHOWN_MIN: Final = 0.005
+"""A smaller share rounds to 0 %."""
 
 
-def happened(
+def summary_sentences(
     found: Backlogs,
     quotas: Quotas,
-    held: Sequence[HeldTopic],
+    held: Sequence[ParkedTopic],
     lost: Evictions,
     known: Quality,
 ) -> list[str]:
-    """What happened, in sentences: the most urgent first."""
-    said = [_backlogs_sentence(found)]
-    said += [
+    """What happened in the range, the most urgent first."""
+    sentences = [_backlogs_sentence(found)]
+    sentences += [
         f"{name_text(o)} {growth_text(o)}: {o.verdict} (confidence {o.confidence:.2f}). "
-        f"{said_text(o)}"
-        for o in [o for o in found.offenders if not o.is_unused][:3]
+        f"{sentence_text(o)}"
+        for o in [o for o in found.worst if not o.is_unused][:3]
         if o.growth_messages > 0
     ]
     if found.unused.subscriptions:
-        said.append(_unused_sentence(found.unused))
-    said += _quota_sentences(quotas)
+        sentences.append(_unused_sentence(found.unused))
+    sentences += _quota_sentences(quotas)
     if held:
-        said.append(
+        sentences.append(
             f"Producers of {short(held[0].topic)} were held longest: "
             f"{time_text(held[0].longest_s)} by the {main_cause(held[0])} "
             f"({percent(held[0].held_share)} of the range)."
         )
     if lost.worst:
-        said.append(
+        sentences.append(
             f"Backlog quotas evicted {messages_text(lost.messages)}, most from "
             f"{short(lost.worst[0].topic)}."
         )
     if known.completeness is not None and known.completeness < 0.99:
-        said.append(
-            f"Only {100 * known.completeness:.1f} % of the time is covered by telemetry: amounts "
-            "are right, times are less sure."
+        sentences.append(
+            f"Telemetry covers only {100 * known.completeness:.1f} % of the time: amounts are "
+            "exact, times are less certain."
         )
-    return said
+    return sentences
 
 
 def _quota_sentences(quotas: Quotas) -> list[str]:
-    """What is reached, what was, and what is approached."""
-    said = []
+    """One sentence each: a quota that is reached, that was reached, that is next."""
+    sentences: list[str] = []
     reached = next((t for t in quotas.topics if t.state == REACHED), None)
     if reached is not None:
-        said.append(f"{_reached_text(reached, 'is')}{_more(quotas.reached - 1, 'reached')}.")
-    earlier = next((t for t in quotas.topics if t.has_acted and t.state != REACHED), None)
+        sentences.append(f"{_reached_text(reached, 'is')}{_more(quotas.reached - 1, 'reached')}.")
+    earlier = next((t for t in quotas.topics if t.was_reached and t.state != REACHED), None)
     if earlier is not None:
         others = quotas.were_reached - 1
         more = f"; {others:,} more {'was' if others == 1 else 'were'}" if others > 0 else ""
-        said.append(f"{_reached_text(earlier, 'was')}{more}.")
+        sentences.append(f"{_reached_text(earlier, 'was')}{more}.")
     soonest = next((t for t in quotas.topics if t.state == APPROACHED), None)
     if soonest is not None and soonest.breach is not None:
-        said.append(
+        sentences.append(
             f"The next quota to be reached is the {soonest.breach.quota} quota of "
             f"{short(soonest.topic)}, likely at {instant(breach_time_ns(soonest.breach))}"
             f"{_more(quotas.approached - 1, 'approached')}."
         )
-    return said
+    return sentences
 
 
 def _reached_text(topic: QuotaTopic, verb: str) -> str:
@@ -104,44 +105,44 @@ def _backlogs_sentence(found: Backlogs) -> str:
     others = subscriptions_text(found.subscriptions - found.unused.subscriptions)
     if not found.growing:
         which = f"{others} that had a consumer" if found.unused.subscriptions else others
-        return f"No backlog grew through anybody's fault; {which} had telemetry."
+        return f"No backlog with a cause grew. {capitalized(which)} had telemetry."
     blamed = {b: s for b, s in found.blame_seconds.items() if b != "NONE" and s > 0}
     whole = sum(blamed.values())
     most = sorted(blamed.items(), key=lambda item: -item[1])
-    told = [(b, s) for b, s in most[:_BLAMES_TOLD_MAX] if s >= _SHARE_TOLD_MIN * whole]
-    parts = [f"{percent(s / whole)} on {_blame_text(b)}" for b, s in told]
-    rest = whole - sum(s for _, s in told)
-    if rest >= _SHARE_TOLD_MIN * whole:
-        parts.append(f"{percent(rest / whole)} on others")
+    shown = [(b, s) for b, s in most[:_BLAMES_SHOWN_MAX] if s >= _SHARE_SHOWN_MIN * whole]
+    parts = [f"{percent(s / whole)} to {_blame_text(b)}" for b, s in shown]
+    rest = whole - sum(s for _, s in shown)
+    if rest >= _SHARE_SHOWN_MIN * whole:
+        parts.append(f"{percent(rest / whole)} to others")
     return (
         f"The backlogs of {found.growing:,} of {others} grew, by "
-        f"{messages_text(found.growth_messages)} together. Of their time that somebody is to blame "
-        f"for ({time_text(whole)}, summed over these subscriptions), {_and(parts)}."
+        f"{messages_text(found.growth_messages)} in total. Of their time with a cause "
+        f"({time_text(whole)}, summed over these subscriptions), {_joined(parts)}."
     )
 
 
-def _and(parts: Sequence[str]) -> str:
-    """``75 % is blamed on the topic limit, 20 % on the consumer``."""
-    return ", ".join(parts).replace(" on ", " is blamed on ", 1)
+def _joined(parts: Sequence[str]) -> str:
+    """``75 % is due to the topic limit, 20 % to the consumer``."""
+    return ", ".join(parts).replace(" to ", " is due to ", 1)
 
 
-def _unused_sentence(found: Unused) -> str:
-    """Whom nobody reads, apart from the others: their time would outweigh all else."""
+def _unused_sentence(found: UnusedSubscriptions) -> str:
+    """The unused subscriptions in a separate sentence: their time would outweigh all others."""
     name, growth = subscription_text(*found.name), found.growth_messages
     if found.subscriptions == 1:
         return (
-            f"1 more subscription, {name}, had no consumer throughout; it has "
+            f"1 more subscription, {name}, had no consumer throughout. Its backlog is "
             f"{messages_text(found.backlog_messages)}, {growth:,} of them new. Connect a consumer, "
-            "or delete it if nobody needs it."
+            "or delete the subscription if it is not needed."
         )
     return (
-        f"{found.subscriptions:,} more subscriptions had no consumer throughout; their backlogs "
-        f"grew by {messages_text(growth)} together, and the largest is that of {name} with "
-        f"{messages_text(found.backlog_messages)}. Connect consumers, or delete those that nobody "
-        "needs."
+        f"{found.subscriptions:,} more subscriptions had no consumer throughout. Their backlogs "
+        f"grew by {messages_text(growth)} in total, and the largest is that of {name} with "
+        f"{messages_text(found.backlog_messages)}. Connect consumers, or delete the subscriptions "
+        "that are not needed."
     )
 
 
 def _blame_text(blame: str) -> str:
-    """``the topic limit``; where there is nobody, no article goes with it."""
+    """The cause in a sentence: ``the topic limit``."""
     return "the lack of a consumer" if blame == "NO_CONSUMER" else f"the {BLAME_NAMES[blame]}"

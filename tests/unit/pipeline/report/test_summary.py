@@ -1,4 +1,4 @@
-"""What happened, in sentences, the most urgent first."""
+"""What summary_sentences, in sentences, the most urgent first."""
 
 from __future__ import annotations
 
@@ -8,53 +8,53 @@ from typing import Any
 import pytest
 
 from headgate.pipeline.report import sections
-from headgate.pipeline.report.backlogs import Unused
-from headgate.pipeline.report.happened import happened
+from headgate.pipeline.report.backlogs import UnusedSubscriptions
 from headgate.pipeline.report.quotas import Evictions, Quotas
 from headgate.pipeline.report.sections import Charts
+from headgate.pipeline.report.summary import summary_sentences
 from headgate.pipeline.tables.attribution import BLAMES
 from tests.unit.pipeline.report import facts
 from tests.unit.pipeline.report.facts import GRID
 
 
 def test_what_happened_most_urgent_first() -> None:
-    found = facts.backlogs(facts.offender())
+    found = facts.backlogs(facts.backlog())
     quotas = Quotas((facts.quota_topic(facts.near_breach()),), approached=1_200)
     lost = Evictions((facts.eviction(),), 5_000)
-    said = happened(found, quotas, [facts.held_topic()], lost, facts.quality())
+    said = summary_sentences(found, quotas, [facts.parked_topic()], lost, facts.quality())
     assert said[0] == (
-        "The backlogs of 1 of 1,000 subscriptions grew, by 1,200 messages together. Of their time "
-        "that somebody is to blame for (2 min, summed over these subscriptions), 75 % is blamed on "
-        "the topic limit, 25 % on the consumer."
+        "The backlogs of 1 of 1,000 subscriptions grew, by 1,200 messages in total. Of their time "
+        "with a cause (2 min, summed over these subscriptions), 75 % is due to "
+        "the topic limit, 25 % to the consumer."
     )
     assert "THROTTLED_TOPIC (confidence 0.90). The topic limit" in said[1]
     assert said[2].endswith("likely at 2025-11-21 10:08:00 UTC; 1,199 more are approached.")
     assert "held longest: 30 s by the topic's publish limit (17 % of the range)." in said[3]
     assert said[4].startswith("Backlog quotas evicted 5,000 messages, most from ")
-    assert said[5].startswith("Only 75.0 % of the time")
+    assert said[5].startswith("Telemetry covers only 75.0 % of the time")
 
 
 def test_where_nobody_reads_the_sentence_is_still_one() -> None:
     found = dataclasses.replace(
-        facts.backlogs(facts.offender()), blame_seconds={"NO_CONSUMER": 3.0, "BROKER": 1.0}
+        facts.backlogs(facts.backlog()), blame_seconds={"NO_CONSUMER": 3.0, "BROKER": 1.0}
     )
     quotas = Quotas((facts.quota_topic(facts.near_breach()),), approached=2)
-    said = happened(found, quotas, (), Evictions(), facts.quality())
-    assert "75 % is blamed on the lack of a consumer, 25 % on the broker." in said[0]
+    said = summary_sentences(found, quotas, (), Evictions(), facts.quality())
+    assert "75 % is due to the lack of a consumer, 25 % to the broker." in said[0]
     assert said[2].endswith("; 1 more is approached.")
 
 
 def test_a_quiet_range_is_told_in_a_sentence() -> None:
     quiet = facts.quality(completeness=1.0)
-    said = happened(facts.backlogs(), Quotas(), (), Evictions(), quiet)
-    assert said == ["No backlog grew through anybody's fault; 1,000 subscriptions had telemetry."]
+    said = summary_sentences(facts.backlogs(), Quotas(), (), Evictions(), quiet)
+    assert said == ["No backlog with a cause grew. 1,000 subscriptions had telemetry."]
 
 
 def test_a_quota_that_acts_is_reached() -> None:
     """It was told to be full or approached, however long it had held producers."""
     quotas = Quotas((facts.reached_topic(), facts.quota_topic(facts.near_breach())), 3, 1, 0)
     known = facts.quality(completeness=None)
-    said = happened(facts.backlogs(), quotas, (), Evictions(), known)
+    said = summary_sentences(facts.backlogs(), quotas, (), Evictions(), known)
     assert said[1] == (
         "The size quota of public/default/full is reached: it held producers for 112 s (62 % of "
         "the range); 2 more are reached."
@@ -86,50 +86,50 @@ def test_what_a_reached_quota_did(more: dict[str, Any], said: str) -> None:
     is_reached = "state" not in more
     topic = facts.reached_topic(breach=None, **more)
     quotas = Quotas((topic,), 1 * is_reached, 0, 2 * (not is_reached))
-    found = happened(facts.backlogs(), quotas, (), Evictions(), facts.quality())
+    found = summary_sentences(facts.backlogs(), quotas, (), Evictions(), facts.quality())
     assert found[1] == said
 
 
 def test_subscriptions_that_nobody_uses_are_told_apart() -> None:
     name = ("persistent://public/default/a", "old")
-    lost = facts.offender(is_unused=True, growth_messages=9_000, verdict="NO_CONSUMER")
+    lost = facts.backlog(is_unused=True, growth_messages=9_000, verdict="NO_CONSUMER")
     found = dataclasses.replace(
-        facts.backlogs(facts.offender(), lost),
+        facts.backlogs(facts.backlog(), lost),
         growing=1,
-        unused=Unused(412, 3_000_000, name, 90_000),
+        unused=UnusedSubscriptions(412, 3_000_000, name, 90_000),
     )
-    said = happened(found, Quotas(), (), Evictions(), facts.quality(completeness=1.0))
+    said = summary_sentences(found, Quotas(), (), Evictions(), facts.quality(completeness=1.0))
     assert said[0].startswith("The backlogs of 1 of 588 subscriptions grew")
     assert "THROTTLED_TOPIC" in said[1]
     assert said[2:] == [
-        "412 more subscriptions had no consumer throughout; their backlogs grew by 3,000,000 "
-        "messages together, and the largest is that of public/default/a / old with 90,000 "
-        "messages. Connect consumers, or delete those that nobody needs."
+        "412 more subscriptions had no consumer throughout. Their backlogs grew by 3,000,000 "
+        "messages in total, and the largest is that of public/default/a / old with 90,000 "
+        "messages. Connect consumers, or delete the subscriptions that are not needed."
     ]
-    assert sections.backlog_section(found, GRID, Charts()).lead.endswith("throughout stand last.")
-    one = dataclasses.replace(facts.backlogs(), unused=Unused(1, 10, name, 30))
-    said = happened(one, Quotas(), (), Evictions(), facts.quality(completeness=1.0))
+    assert sections.backlog_section(found, GRID, Charts()).lead.endswith(
+        "without any consumer come last."
+    )
+    one = dataclasses.replace(facts.backlogs(), unused=UnusedSubscriptions(1, 10, name, 30))
+    said = summary_sentences(one, Quotas(), (), Evictions(), facts.quality(completeness=1.0))
     assert said == [
-        "No backlog grew through anybody's fault; 999 subscriptions that had a consumer had "
-        "telemetry.",
-        "1 more subscription, public/default/a / old, had no consumer throughout; it has 30 "
-        "messages, 10 of them new. Connect a consumer, or delete it if nobody needs it.",
+        "No backlog with a cause grew. 999 subscriptions that had a consumer had telemetry.",
+        "1 more subscription, public/default/a / old, had no consumer throughout. Its backlog is "
+        "30 messages, 10 of them new. Connect a consumer, or delete the subscription if it is not "
+        "needed.",
     ]
 
 
 def test_small_blames_are_told_together() -> None:
     seconds = dict.fromkeys(BLAMES, 10.0) | {"NONE": 900.0, "CONSUMER": 50.0}
-    found = dataclasses.replace(facts.backlogs(facts.offender()), blame_seconds=seconds)
-    said = happened(found, Quotas(), (), Evictions(), facts.quality())
-    assert (
-        "(100 s, summed over these subscriptions), 50 % is blamed on the consumer, 10 %" in said[0]
-    )
-    assert said[0].endswith("10 % on the subscription limit, 30 % on others.")
+    found = dataclasses.replace(facts.backlogs(facts.backlog()), blame_seconds=seconds)
+    said = summary_sentences(found, Quotas(), (), Evictions(), facts.quality())
+    assert "(100 s, summed over these subscriptions), 50 % is due to the consumer, 10 %" in said[0]
+    assert said[0].endswith("10 % to the subscription limit, 30 % to others.")
 
 
 def test_no_blame_of_nothing_is_told() -> None:
     """What the broker takes in between is there in every range."""
     seconds = {"CONSUMER": 300.0, "BROKER": 0.4, "NO_CONSUMER": 0.1}
-    found = dataclasses.replace(facts.backlogs(facts.offender()), blame_seconds=seconds)
-    said = happened(found, Quotas(), (), Evictions(), facts.quality())
-    assert said[0].endswith("these subscriptions), 100 % is blamed on the consumer.")
+    found = dataclasses.replace(facts.backlogs(facts.backlog()), blame_seconds=seconds)
+    said = summary_sentences(found, Quotas(), (), Evictions(), facts.quality())
+    assert said[0].endswith("these subscriptions), 100 % is due to the consumer.")

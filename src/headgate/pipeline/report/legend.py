@@ -1,7 +1,7 @@
-"""One colour for each cause, on every chart of the page.
+"""The legend of the charts: the colour and the name of each cause.
 
-Okabe and Ito's palette, which people with any colour vision tell apart, on white and on black;
-who holds a producer has the colour of whoever would hold a subscription in that place.
+The colours are Okabe and Ito's, which people with any colour vision can tell apart, on white and on
+black. A publish limit has the colour of the dispatch limit on the same level.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ BLUE: Final = "#0072b2"
 VERMILION: Final = "#d55e00"
 PURPLE: Final = "#cc79a7"
 YELLOW: Final = "#d6c61e"
-"""Darker than the palette's, to be seen on white."""
+"""Darker than in the palette, so that it is visible on white."""
 
 SLATE: Final = "#6b7f94"
-"""What is no cause: amounts, uses, completeness."""
+"""Series that are no cause: amounts, use, completeness."""
 
 BLAME_COLORS: Final = {
     "NONE": GREY,
@@ -30,10 +30,10 @@ BLAME_COLORS: Final = {
     "THROTTLED_BROKER": PURPLE,
     "BROKER": GREEN,
 }
-"""By verdict."""
+"""Colour by verdict."""
 
 BLAME_NAMES: Final = {
-    "NONE": "nobody",
+    "NONE": "no cause",
     "CONSUMER": "consumer",
     "NO_CONSUMER": "no consumer",
     "THROTTLED_SUBSCRIPTION": "subscription limit",
@@ -52,10 +52,10 @@ PARK_COLORS: Final = {
     "memory": GREEN,
     "disk_full": SKY,
 }
-"""By cause of parking."""
+"""Colour by park cause."""
 
 QUOTA_COLOR: Final = ORANGE
-"""Of the line at which a backlog quota is full, and of what is said of reaching it."""
+"""Colour of the line at which a backlog quota is full, and of its forecast."""
 
 LIMIT_COLORS: Final = {
     "subscription": ORANGE,
@@ -64,7 +64,7 @@ LIMIT_COLORS: Final = {
     "publish_topic": VERMILION,
     "publish_broker": PURPLE,
 }
-"""By level of the limiter."""
+"""Colour by level of the limiter."""
 
 PARK_NAMES: Final = {
     "topic_rate": "topic's publish limit",
