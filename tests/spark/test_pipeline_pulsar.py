@@ -18,6 +18,7 @@ from headgate.pipeline import jobs
 from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.options import AttributeOptions, SourceOptions
 from headgate.pipeline.store.folder import checkpoint_path
+from headgate.pipeline.streaming import query
 from tests.service.clients import QUIET, free_ports
 from tests.service.process import BrokerProcess
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, play
@@ -58,7 +59,7 @@ def test_a_long_first_read_is_several_batches_and_one_refresh(
     source = SourceOptions(
         str(tmp_path), (cluster.broker.service_url,), (cluster.broker.admin_url,), topic
     )
-    monkeypatch.setattr(jobs, "BATCH_BYTES_MAX", sum(map(len, messages)) // 4)
+    monkeypatch.setattr(query, "BATCH_BYTES_MAX", sum(map(len, messages)) // 4)
     err = io.StringIO()
     jobs.run_once(source, err)
     assert "60 messages" in err.getvalue()

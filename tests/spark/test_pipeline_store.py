@@ -145,8 +145,8 @@ def test_a_run_computes_all_days_anew_that_it_is_told(
     right = {table.name: rows_of(out, table.name) for table in DERIVED}
     assert all(rows.num_rows for rows in right.values())
     midnight = MIDNIGHT // HOUR_NS
-    for table in DERIVED:
-        commit_replace(str(out), table, [], range(midnight - 24, midnight + 72), None)
+    for derived in DERIVED:
+        commit_replace(str(out), derived.table, [], range(midnight - 24, midnight + 72), None)
     jobs.run_once(source, io.StringIO(), messages=topic.stream, anew=(DAY, NEXT_DAY))
     for name, rows in right.items():
         wanted = pc.is_in(rows["date"], pa.array([DAY, NEXT_DAY]))
