@@ -46,10 +46,10 @@ from headgate.pipeline.store.housekeeping import compact
 from headgate.pipeline.store.housekeeping.job import run_compact
 from headgate.pipeline.store.housekeeping.log_cleanup import clean_log
 from headgate.pipeline.store.housekeeping.retention import drop_before
-from headgate.pipeline.store.lease import FREE, Hold, Keeper, take
+from headgate.pipeline.store.lease import FREE, Lease, LeaseRenewal, take
 from headgate.pipeline.store.lock_tokens import LockLostError, writer_options
-from headgate.pipeline.store.objects import lock_object
 from headgate.pipeline.store.parquet_files import TableFiles, write_tables
+from headgate.pipeline.store.s3_objects import lock_object
 from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.store.table_store import LOG, store_of
 from headgate.pipeline.streaming.query import ingest_batch
@@ -191,12 +191,12 @@ def test_a_second_writer_is_refused_until_the_first_is_dead_for_a_lease(root: st
     lock, time = lock_object(root), Time()
     tag = take(lock, A, monotonic=time.monotonic, wait=time.wait)
     assert time.now_s == 60.0
-    Keeper(lock, A, tag).release()
+    LeaseRenewal(lock, A, tag).release()
     with folder_lock(root):
         assert writer_options(root)["lock"]
 
 
-def taken_over(root: str) -> Hold:
+def taken_over(root: str) -> Lease:
     """Let another job take the folder, as it may when a lease has ended."""
     lock = lock_object(root)
     found = lock.read()

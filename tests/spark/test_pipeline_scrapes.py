@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from headgate.base.errors import InputError
-from headgate.pipeline.scrapes.decoding import WORK_COLUMN
-from headgate.pipeline.scrapes.folder import broker_folders, file_name, works
+from headgate.pipeline.scrapes.decoding import TASK_COLUMN
+from headgate.pipeline.scrapes.folder import broker_folders, file_name, scrape_tasks
 from headgate.pipeline.scrapes.ingest import ingest_scrapes
 from headgate.pipeline.store.delta_log import ensure_table
 from headgate.pipeline.store.delta_writer import SCRAPES, FilesWritten, TablesWriter
@@ -117,10 +117,10 @@ def test_a_killed_run_neither_loses_nor_doubles(spark: SparkSession, tmp_path: P
 def _be_killed_between_two_commits(folder: Path, out: Path) -> None:
     """What a run leaves that quarantined what it had to and then died."""
     (broker,) = broker_folders(str(folder))
-    found = works(broker, None, (), 1)
+    found = scrape_tasks(broker, None, (), 1)
     options = {"root": str(out), "table": SCRAPES, "app_id": "scrapes:b1"}
     writer = TablesWriter({**options, "app_version": str(found[-1].times_ms[-1])})
-    batch = pa.record_batch({WORK_COLUMN: [work.to_json() for work in found]})
+    batch = pa.record_batch({TASK_COLUMN: [task.to_json() for task in found]})
     written = writer.write(iter([batch]))
     assert isinstance(written, FilesWritten)
     assert {file.table for file in written.files} == {"bronze_quarantine", "bronze_samples"}

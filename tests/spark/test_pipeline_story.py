@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.pipeline.derived.attribution import Attribution
-from headgate.pipeline.kernels.sharing import TOPIC_KEY, WAITERS, waiters
+from headgate.pipeline.kernels.topic_waiters import TOPIC_KEY, WAITERS, waiters
 from headgate.pipeline.queries.attribution import judge_range
 from headgate.pipeline.refresh import refresh
 from headgate.pipeline.session import prepare_session

@@ -14,7 +14,7 @@ from headgate.pipeline.failures import PipelineError, reason_of
 from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.preflight import check_brokers
 from headgate.pipeline.progress import Progress
-from headgate.pipeline.scrapes.mixture import refuse_mixture
+from headgate.pipeline.scrapes.single_source import check_single_source
 from headgate.pipeline.session import create_session
 from headgate.pipeline.store.folder import folder_lock, log_folder, spark_log_path, work_folder
 from headgate.pipeline.store.location import resolved_root
@@ -99,7 +99,7 @@ def opened_source(
         log_folder(root if own is None else own) as folder,
         plain_errors(spark_log_path(folder)),
     ):
-        refuse_mixture(root, is_about_scrapes=source.scrapes is not None)
+        check_single_source(root, is_about_scrapes=source.scrapes is not None)
         with progress.stage("Starting Spark"):
             spark = create_session(name, log_path=spark_log_path(folder), is_long=is_long)
         yield spark

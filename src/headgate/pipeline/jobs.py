@@ -33,7 +33,7 @@ from headgate.pipeline.scrapes.ingest import ingest_scrapes
 from headgate.pipeline.store.delta_log import (
     ensure_table,
     missing_columns,
-    opened_table,
+    open_table,
     table_files,
 )
 from headgate.pipeline.store.folder import (
@@ -264,7 +264,7 @@ def create_tables(root: str, say: Callable[[str], None] = lambda _: None) -> Non
     added = []
     for name in table_names(root):
         table = TABLES.get(name)
-        columns = missing_columns(opened_table(root, table), table) if table else []
+        columns = missing_columns(open_table(root, table), table) if table else []
         if columns:
             added.append(f"{name} gets {', '.join(columns)}")
     for table in TABLES.values():

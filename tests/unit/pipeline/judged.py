@@ -10,7 +10,7 @@ import pyarrow as pa
 from headgate.pipeline.kernels.attribution import INPUT_COLUMNS, attribution_table, range_table
 from headgate.pipeline.kernels.minute_runs import minute_runs
 from headgate.pipeline.kernels.ranges import SORT_COLUMNS
-from headgate.pipeline.kernels.sharing import WAITERS
+from headgate.pipeline.kernels.topic_waiters import WAITERS
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.intervals import INTERVALS
 

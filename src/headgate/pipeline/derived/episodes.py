@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.pipeline.derived.derived_table import DerivedTable
-from headgate.pipeline.kernels.episodes import Newest
+from headgate.pipeline.kernels.episodes import NewestMinutes
 from headgate.pipeline.steps import episodes
 from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
 from headgate.pipeline.store.spark_reader import read_files
@@ -68,7 +68,7 @@ def _is_around(file: TableFile, hours: Collection[int]) -> bool:
     return any(file.hour + ahead in hours for ahead in (-1, 0, 1))
 
 
-def _newest_minutes(root: str, files: Iterable[TableFile]) -> Newest:
+def _newest_minutes(root: str, files: Iterable[TableFile]) -> NewestMinutes:
     """The last minute of ``attribution``, by cluster and hour of these files; and its last hour."""
     last: dict[tuple[str | None, int], int] = {}
     files = list(files)
@@ -81,4 +81,4 @@ def _newest_minutes(root: str, files: Iterable[TableFile]) -> Newest:
                 key = (found["cluster"], hour)
                 last[key] = max(last.get(key, newest), newest)
     live = table_files(ensure_table(root, ATTRIBUTION))
-    return Newest(last, max(file.hour for file in live))
+    return NewestMinutes(last, max(file.hour for file in live))

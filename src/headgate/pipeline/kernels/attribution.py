@@ -13,29 +13,29 @@ import pyarrow as pa
 
 from headgate.base.units import NS_PER_S
 from headgate.flow.limits.rate_limit import Level
-from headgate.pipeline.kernels.ranges import (
-    SOLE_SHARE_MIN,
-    permits_of,
-    range_windows,
-    told_of,
-    waiting_of,
-)
-from headgate.pipeline.kernels.sentences import Told, sentence_column
-from headgate.pipeline.kernels.verdict_arrays import (
-    LEVEL_CODES,
-    NOBODY,
-    Flags,
-    JudgementArrays,
-    judge_arrays,
-)
-from headgate.pipeline.kernels.windows import (
+from headgate.pipeline.kernels.account_windows import (
     EVICTED_BY,
     GAINS,
     LIMIT_COLUMNS,
     LOSSES,
-    Windows,
+    AccountWindows,
     judgement_columns,
     minute_windows,
+)
+from headgate.pipeline.kernels.ranges import (
+    SOLE_SHARE_MIN,
+    permits_of,
+    range_circumstances,
+    range_windows,
+    waiters_of_blamed_limit,
+)
+from headgate.pipeline.kernels.sentences import CircumstanceArrays, sentence_column
+from headgate.pipeline.kernels.verdict_arrays import (
+    LEVEL_CODES,
+    NO_CODE,
+    Flags,
+    JudgementArrays,
+    judge_arrays,
 )
 from headgate.pipeline.tables.arrow_types import arrow_schema, conform, table_arrow_schema
 from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY, JUDGEMENT_COLUMNS
@@ -84,20 +84,20 @@ _PLACE: Final = ("date", "hour", "minute", *ATTRIBUTION_KEY, "broker")
 
 def attribution_table(table: pa.Table) -> pa.Table:
     """The rows of ``attribution``, one for each row of ``table``: :data:`INPUT_COLUMNS`,
-    :data:`DEMONSTRATED_RATE` and :data:`sharing.WAITERS`."""
+    :data:`DEMONSTRATED_RATE` and :data:`topic_waiters.WAITERS`."""
     windows = minute_windows(table)
     judged = judge_arrays(windows.evidence())
     columns: dict[str, Any] = {
         **{name: table.column(name) for name in _PLACE},
         **judgement_columns(windows, judged),
-        "sentence": sentence_column(windows, judged, _told_of_minutes(table, windows, judged)),
+        "sentence": sentence_column(windows, judged, _minute_circumstances(table, windows, judged)),
     }
     return conform(columns, table_arrow_schema(ATTRIBUTION), table.num_rows)
 
 
 def range_table(runs: pa.Table) -> pa.Table:
     """One row of :data:`RANGE_COLUMNS` for each subscription in its runs, which are sorted by
-    ``ranges.SORT_COLUMNS`` and have :data:`DEMONSTRATED_RATE` and :data:`sharing.WAITERS`."""
+    ``ranges.SORT_COLUMNS`` and have :data:`DEMONSTRATED_RATE` and :data:`topic_waiters.WAITERS`."""
     schema = arrow_schema(RANGE_COLUMNS)
     if runs.num_rows == 0:
         return schema.empty_table()
@@ -107,15 +107,17 @@ def range_table(runs: pa.Table) -> pa.Table:
     columns: dict[str, Any] = {
         **{name: last.column(name) for name in last.column_names},
         **judgement_columns(ranges.windows, judged),
-        "sentence": sentence_column(ranges.windows, judged, told_of(ranges, judged)),
+        "sentence": sentence_column(ranges.windows, judged, range_circumstances(ranges, judged)),
     }
     return conform(columns, schema, len(ranges.begins))
 
 
-def _told_of_minutes(table: pa.Table, windows: Windows, judged: JudgementArrays) -> Told:
+def _minute_circumstances(
+    table: pa.Table, windows: AccountWindows, judged: JudgementArrays
+) -> CircumstanceArrays:
     most = np.argmax(judged.shares, axis=0)
     span_s = (windows.to_ns - windows.from_ns) / NS_PER_S
-    return Told(
+    return CircumstanceArrays(
         sources=tuple(
             table.column(f"limit_{level.name.lower()}_source").combine_chunks() for level in Level
         ),
@@ -123,16 +125,16 @@ def _told_of_minutes(table: pa.Table, windows: Windows, judged: JudgementArrays)
         evicted_by=table.select(EVICTED_BY),
         since_s=np.where(most == judged.verdict, span_s, np.nan),
         silent_s=np.where(windows.sums["acked"] == 0, span_s, 0.0),
-        waiting=waiting_of(table, judged, _is_sole(windows, judged)),
+        waiting=waiters_of_blamed_limit(table, judged, _is_sole(windows, judged)),
     )
 
 
-def _is_sole(windows: Windows, judged: JudgementArrays) -> Flags:
+def _is_sole(windows: AccountWindows, judged: JudgementArrays) -> Flags:
     """Whether the blamed topic limit was the subscription's alone."""
     rates = windows.limits.per_s()[Level.TOPIC]
     dimension = np.maximum(judged.dimension, 0)
     place = np.arange(len(dimension))
     got = np.stack([windows.sums["msgs_out"], windows.sums["bytes_out"]])[dimension, place]
     allowed = rates[dimension, place] * windows.accounted_ns() / NS_PER_S
-    named = (LEVEL_CODES[judged.verdict] == Level.TOPIC) & (judged.dimension != NOBODY)
+    named = (LEVEL_CODES[judged.verdict] == Level.TOPIC) & (judged.dimension != NO_CODE)
     return np.asarray(named & (allowed > 0) & (got >= SOLE_SHARE_MIN * allowed))

@@ -25,7 +25,7 @@ from headgate.flow.sentences.episode import Ending, EpisodeFacts, episode_senten
 from headgate.pipeline.tables.arrow_types import arrow_schema, table_arrow_schema
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY, BLAMES, SHARE_COLUMNS
 from headgate.pipeline.tables.bronze import INFERRED, MEASURED
-from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, hour_place
+from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, hour_partition
 from headgate.pipeline.tables.episodes import (
     BLAME_COLUMNS,
     EPISODE_COLUMNS,
@@ -77,7 +77,7 @@ Blame = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Newest:
+class NewestMinutes:
     """How far telemetry goes: what tells an episode that goes on from one that nobody saw end.
 
     ``minutes``: the newest minute of a cluster (since the epoch), by cluster and hour, among the
@@ -95,7 +95,7 @@ class Newest:
         return self.minutes.get((cluster, hour), minute) - minute <= QUIET_MINUTES_MAX
 
 
-def episodes_table(table: pa.Table, hours: Collection[int], newest: Newest) -> pa.Table:
+def episodes_table(table: pa.Table, hours: Collection[int], newest: NewestMinutes) -> pa.Table:
     """The segments of the wanted hours (numbers since the epoch).
 
     The first and last ``EDGE_MINUTES`` of the hours around them are enough.
@@ -115,7 +115,7 @@ def episodes_table(table: pa.Table, hours: Collection[int], newest: Newest) -> p
                 segment = _segment(island, hour, by_hour[hour], known, newest)
                 if segment is not None:
                     names = dict(zip(ATTRIBUTION_KEY, key, strict=True))
-                    found.append({**hour_place(hour), **names, **segment})
+                    found.append({**hour_partition(hour), **names, **segment})
     return pa.Table.from_pylist(found, schema=table_arrow_schema(EPISODES))
 
 
@@ -190,7 +190,7 @@ def _segment(
     hour: int,
     minutes_of_hour: Sequence[Minute],
     known: Collection[int],
-    newest: Newest,
+    newest: NewestMinutes,
 ) -> dict[str, Any] | None:
     """The row of one episode in one hour; None if it has no minute there."""
     inside = [minute for minute in island.minutes if _hour(minute) == hour]

@@ -30,8 +30,13 @@ from headgate.pipeline.kernels.breach import (
     approaches,
     breach,
 )
-from headgate.pipeline.kernels.level_windows import Flags, Longs, Minutes
-from headgate.pipeline.kernels.quota_forecast import Levels, levels_of, minutes_of, sources
+from headgate.pipeline.kernels.level_windows import Flags, Longs, TopicMinutes
+from headgate.pipeline.kernels.quota_forecast import (
+    QuotaLevels,
+    quota_levels,
+    source_rows,
+    topic_minutes,
+)
 from headgate.pipeline.kernels.theil_sen import Doubles
 from headgate.pipeline.tables.arrow_types import arrow_schema
 from headgate.pipeline.tables.columns import DOUBLE, LONG, STRING, TableColumn
@@ -160,11 +165,11 @@ def score_table(table: pa.Table, since_ns: int, until_ns: int) -> pa.Table:
     ``table`` has the columns of :mod:`headgate.pipeline.kernels.quota_forecast`, sorted as there:
     the minutes of that time, those of the hour before, and those after it that are to be known.
     """
-    minutes = minutes_of(table)
+    minutes = topic_minutes(table)
     from_ns = np.asarray(table.column("from_ns").to_numpy(), dtype=np.int64)
     asked = (from_ns >= since_ns) & (from_ns < until_ns)
-    levels = levels_of(table, minutes)
-    made = (sources(minutes, levels) == np.arange(len(minutes))) & asked
+    levels = quota_levels(table, minutes)
+    made = (source_rows(minutes, levels) == np.arange(len(minutes))) & asked
     keys = table.select(list(TOPIC_KEY))
     found: list[dict[str, Any]] = []
     for quota in QUOTA_TYPES:
@@ -182,7 +187,9 @@ def score_table(table: pa.Table, since_ns: int, until_ns: int) -> pa.Table:
     return pa.Table.from_pylist(found, schema=arrow_schema(SCORE_COLUMNS))
 
 
-def _scores(minutes: Minutes, level: Levels, rows: Longs, breaches: Flags) -> dict[str, Any]:
+def _scores(
+    minutes: TopicMinutes, level: QuotaLevels, rows: Longs, breaches: Flags
+) -> dict[str, Any]:
     """The fields of :class:`Score` of each forecast by itself: (rows,) each."""
     way = level.bands(minutes, rows)
     limits = level.limits[rows]
@@ -206,7 +213,7 @@ def _scores(minutes: Minutes, level: Levels, rows: Longs, breaches: Flags) -> di
     }
 
 
-def _outcomes(minutes: Minutes, level: Levels, rows: Longs, breaches: Flags) -> _Outcomes:
+def _outcomes(minutes: TopicMinutes, level: QuotaLevels, rows: Longs, breaches: Flags) -> _Outcomes:
     last = _next(~np.append(minutes.follows()[1:], False))[rows]
     changed = np.append(~_same(level.limits[1:], level.limits[:-1]), False)
     changed[:-1] &= minutes.follows()[1:]
@@ -264,7 +271,7 @@ def _time_scores(forecast: Breach, came: _Outcomes, told: Flags) -> dict[str, An
 
 
 def _level_scores(
-    minutes: Minutes, level: Levels, rows: Longs, breaches: Flags, way: Band
+    minutes: TopicMinutes, level: QuotaLevels, rows: Longs, breaches: Flags, way: Band
 ) -> dict[str, Any]:
     names = ("level_pinball_10", "level_pinball_50", "level_pinball_90")
     sums: dict[str, Any] = dict.fromkeys(("levels", "levels_covered", *names), 0.0)

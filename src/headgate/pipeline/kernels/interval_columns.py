@@ -25,7 +25,7 @@ from headgate.pipeline.tables.intervals import (
 from headgate.record.fields import CELL_NAMES, STATE_FIELD_NAMES
 
 if TYPE_CHECKING:
-    from headgate.pipeline.kernels.intervals import Flags, Input, Longs, Pieces, Rows
+    from headgate.pipeline.kernels.intervals import Chunk, Flags, Longs, Pieces, Rows
 
 _NET_GAINS = ("appended", "rewound")
 _NET_LOSSES = ("acked", "skipped", "expired", "evicted")
@@ -49,7 +49,7 @@ class _Cuts:
         return np.asarray(np.add.reduceat(values, self.group_first), dtype=np.int64)
 
 
-def minute_columns(chunk: Input, rows: Rows, pieces: Pieces) -> pa.Table:
+def minute_columns(chunk: Chunk, rows: Rows, pieces: Pieces) -> pa.Table:
     """The rows of ``intervals``: one for each subject and minute that pieces touch."""
     schema = table_arrow_schema(INTERVALS)
     cuts = _cut(chunk, pieces)
@@ -63,7 +63,7 @@ def minute_columns(chunk: Input, rows: Rows, pieces: Pieces) -> pa.Table:
     return conform(columns, schema, len(cuts.group_first))
 
 
-def _cut(chunk: Input, pieces: Pieces) -> _Cuts | None:
+def _cut(chunk: Chunk, pieces: Pieces) -> _Cuts | None:
     hour = chunk.hour_ns[pieces.source_row]
     begin = np.maximum(pieces.from_ns, hour)
     finish = np.minimum(pieces.to_ns, hour + HOUR_NS)
@@ -114,7 +114,7 @@ def _bookkeeping(pieces: Pieces, cuts: _Cuts) -> dict[str, pa.Array]:
     }
 
 
-def _amounts(chunk: Input, rows: Rows, pieces: Pieces, cuts: _Cuts) -> dict[str, pa.Array]:
+def _amounts(chunk: Chunk, rows: Rows, pieces: Pieces, cuts: _Cuts) -> dict[str, pa.Array]:
     p = cuts.piece
     span = pieces.to_ns - pieces.from_ns
     until = ((cuts.to_ns - pieces.from_ns[p]) / span[p]).astype(np.float64)
@@ -141,7 +141,7 @@ def _running(growth: Longs, share: Any) -> Any:
     return np.where(share == 1.0, growth, np.floor(growth * share * (1.0 + 2.0**-50)))
 
 
-def _counted(chunk: Input, rows: Rows, name: str) -> Longs:
+def _counted(chunk: Chunk, rows: Rows, name: str) -> Longs:
     """A cumulative column over all rows; in virtual ones the present state went on."""
     values = chunk.longs(name)
     found = values[rows.source]
@@ -156,12 +156,12 @@ def _counted(chunk: Input, rows: Rows, name: str) -> Longs:
     return found + np.minimum(went_on, room[rows.source])
 
 
-def _state_codes(chunk: Input) -> Longs:
+def _state_codes(chunk: Chunk) -> Longs:
     states = chunk.table.column("state").to_pylist()
     return np.array([_CELL_CODES.get(state, -1) for state in states], dtype=np.int64)
 
 
-def _missing(chunk: Input, rows: Rows, pieces: Pieces, name: str) -> Flags | None:
+def _missing(chunk: Chunk, rows: Rows, pieces: Pieces, name: str) -> Flags | None:
     valid = chunk.valid(name)
     if valid is None:
         return None
@@ -169,7 +169,7 @@ def _missing(chunk: Input, rows: Rows, pieces: Pieces, name: str) -> Flags | Non
     return ~(there[pieces.end] & (pieces.from_zero | there[pieces.start]))
 
 
-def _levels(chunk: Input, rows: Rows, pieces: Pieces, cuts: _Cuts) -> dict[str, pa.Array]:
+def _levels(chunk: Chunk, rows: Rows, pieces: Pieces, cuts: _Cuts) -> dict[str, pa.Array]:
     last = cuts.piece[cuts.group_last]
     reached = (cuts.to_ns[cuts.group_last] == pieces.to_ns[last]) | (pieces.start[last] < 0)
     source = np.where(reached, pieces.source_row[last], rows.source[pieces.start[last]])
@@ -192,11 +192,11 @@ def _levels(chunk: Input, rows: Rows, pieces: Pieces, cuts: _Cuts) -> dict[str, 
     return columns
 
 
-def _absent(chunk: Input, name: str) -> bool:
+def _absent(chunk: Chunk, name: str) -> bool:
     return bool(chunk.table.column(name).null_count == chunk.table.num_rows)
 
 
-def _level_ends(chunk: Input, rows: Rows, pieces: Pieces, name: str) -> tuple[Longs, Longs]:
+def _level_ends(chunk: Chunk, rows: Rows, pieces: Pieces, name: str) -> tuple[Longs, Longs]:
     """A level at both ends of every piece."""
     values = chunk.longs(name)
     at_end = values[pieces.source_row]
@@ -212,7 +212,7 @@ def _level_ends(chunk: Input, rows: Rows, pieces: Pieces, name: str) -> tuple[Lo
     return np.where(pieces.start < 0, before, values[rows.source[pieces.start]]), at_end
 
 
-def _net(chunk: Input) -> Longs:
+def _net(chunk: Chunk) -> Longs:
     gains = sum(chunk.longs(name) for name in _NET_GAINS)
     losses = sum(chunk.longs(name) for name in _NET_LOSSES)
     return np.asarray(gains - losses, dtype=np.int64)
@@ -235,7 +235,7 @@ def _most(pieces: Pieces, cuts: _Cuts, at_start: Longs, at_end: Longs) -> pa.Arr
     return pa.array(np.maximum.reduceat(np.maximum(*ends), cuts.group_first))
 
 
-def _oldest(chunk: Input, rows: Rows, pieces: Pieces, cuts: _Cuts) -> pa.Array:
+def _oldest(chunk: Chunk, rows: Rows, pieces: Pieces, cuts: _Cuts) -> pa.Array:
     values = chunk.longs("oldest_age_ns")
     valid = chunk.valid("oldest_age_ns")
     there = np.ones(len(values), np.bool_) if valid is None else valid

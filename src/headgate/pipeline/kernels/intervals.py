@@ -89,7 +89,7 @@ class Rows:
     """How much later than its source row a virtual row stands; 0 for a real one."""
 
 
-class Input:
+class Chunk:
     """A chunk without duplicates, and its columns as arrays."""
 
     def __init__(self, table: pa.Table, hours: Longs, start_ns: Longs, kind: Kind) -> None:
@@ -130,7 +130,7 @@ def interval_table(
     rows_of_hours, hour_of_row, start_ns = _by_hour(table, hours, arrived.gaps)
     if len(rows_of_hours) == 0:
         return table_arrow_schema(INTERVALS).empty_table()
-    chunk = Input(table.take(pa.array(rows_of_hours)), hour_of_row, start_ns, kind)
+    chunk = Chunk(table.take(pa.array(rows_of_hours)), hour_of_row, start_ns, kind)
     rows = _with_virtual_rows(chunk, arrived)
     return minute_columns(chunk, rows, _pieces(chunk, rows))
 
@@ -165,7 +165,7 @@ def _once(row: Longs, hour: Longs) -> tuple[Longs, Longs]:
     return pair // width, pair % width + first
 
 
-def _with_virtual_rows(chunk: Input, arrived: Coverage) -> Rows:
+def _with_virtual_rows(chunk: Chunk, arrived: Coverage) -> Rows:
     to_ns = chunk.longs("covered_to_ns")
     until = to_ns.copy()
     following = ~chunk.first_of_stream[1:]
@@ -193,7 +193,7 @@ def _with_virtual_rows(chunk: Input, arrived: Coverage) -> Rows:
     return Rows(source, rows_to, rows_to - to_ns[source])
 
 
-def _pieces(chunk: Input, rows: Rows) -> Pieces:
+def _pieces(chunk: Chunk, rows: Rows) -> Pieces:
     virtual = rows.extra_ns > 0
     first = chunk.first_of_stream[rows.source] & ~virtual
     since = chunk.longs("counting_since_ns")
@@ -235,7 +235,7 @@ def _pieces(chunk: Input, rows: Rows) -> Pieces:
     )
 
 
-def _fell(chunk: Input) -> Flags:
+def _fell(chunk: Chunk) -> Flags:
     """Rows with a cumulative value below that of the row before."""
     fell = np.zeros(chunk.table.num_rows, dtype=np.bool_)
     for name in field_names(chunk.kind, Nature.CUMULATIVE):

@@ -25,7 +25,7 @@ across that would hide the pace of a sawtooth."""
 
 
 @dataclass(frozen=True, slots=True)
-class Minutes:
+class TopicMinutes:
     """Minutes of many topics, sorted by topic and minute, each once; parallel arrays."""
 
     topic: Longs
@@ -47,7 +47,7 @@ class Minutes:
         return same
 
 
-def window_starts(minutes: Minutes, levels: Doubles) -> Longs:
+def window_starts(minutes: TopicMinutes, levels: Doubles) -> Longs:
     """The first row of the window that each row ends.
 
     It reaches back for :data:`WINDOW_MINUTES` minutes, this one included, and no further than to
@@ -72,8 +72,8 @@ def sample_counts(levels: Doubles, starts: Longs) -> Longs:
     return np.where(known, total[1:] - total[starts], 0)
 
 
-def windows(
-    minutes: Minutes, levels: Doubles, rows: Longs, starts: Longs
+def trailing_windows(
+    minutes: TopicMinutes, levels: Doubles, rows: Longs, starts: Longs
 ) -> tuple[Doubles, Doubles]:
     """The windows that some rows end: times and levels, (rows, :data:`WINDOW_MINUTES`) each.
 

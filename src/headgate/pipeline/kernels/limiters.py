@@ -17,9 +17,9 @@ from headgate.base.units import NS_PER_S
 from headgate.flow.limits.rate_limit import Dimension, RateLimit
 from headgate.flow.sentences.backlog import limit_text
 from headgate.flow.sentences.limiter import LimiterFacts, limiter_sentence
-from headgate.pipeline.kernels.counted import counted_ns
+from headgate.pipeline.kernels.counted_time import counted_ns
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
-from headgate.pipeline.tables.columns import HOUR_NS, hour_place
+from headgate.pipeline.tables.columns import HOUR_NS, hour_partition
 from headgate.pipeline.tables.publishing import LIMITER_KEY, THROTTLE_TIMELINE
 from headgate.pipeline.tables.quotas import EVENT_IDENTITY
 from headgate.record.fields import WAITERS_LARGEST
@@ -68,7 +68,7 @@ def timeline_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
     for minute in table.to_pylist():
         hour = minute["from_ns"] // HOUR_NS
         if hour in hours:
-            found.append({**hour_place(hour), **limiter_minute(minute)})
+            found.append({**hour_partition(hour), **limiter_minute(minute)})
     return pa.Table.from_pylist(found, schema=table_arrow_schema(THROTTLE_TIMELINE))
 
 

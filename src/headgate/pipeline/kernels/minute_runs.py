@@ -19,8 +19,7 @@ from headgate.base.units import NS_PER_S
 from headgate.flow.account.account import LABELS
 from headgate.flow.limits.precedence import ABOVE_PUBLISH_RATE
 from headgate.flow.limits.rate_limit import Level
-from headgate.pipeline.kernels.verdict_arrays import VERDICTS, Flags, Longs, blame_shares, winners
-from headgate.pipeline.kernels.windows import (
+from headgate.pipeline.kernels.account_windows import (
     EVICTED_BY,
     LIMIT_COLUMNS,
     LIMIT_PARTS,
@@ -31,6 +30,7 @@ from headgate.pipeline.kernels.windows import (
     limits_of,
     longs,
 )
+from headgate.pipeline.kernels.verdict_arrays import VERDICTS, Flags, Longs, blame_shares, winners
 from headgate.pipeline.tables.arrow_types import arrow_schema, changes, conform
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY
 from headgate.pipeline.tables.columns import DOUBLE, LONG, MINUTE_NS, ColumnType, TableColumn
@@ -70,7 +70,7 @@ _CELLS_OF_LEVEL: Final = [
 ]
 
 
-def held_ns(cells_ns: Longs) -> Longs:
+def throttled_ns(cells_ns: Longs) -> Longs:
     """How long the limiter of each level held, [Level, n]."""
     return np.stack([cells_ns[cells].sum(axis=0) for cells in _CELLS_OF_LEVEL])
 
@@ -116,7 +116,7 @@ def minute_runs(table: pa.Table) -> pa.Table:
         "is_inferred": np.logical_or.reduceat(inferred_rows(table), first),
         "minutes": last - first + 1,
         **dict(zip(VOTE_COLUMNS, np.add.reduceat(votes, first, axis=1), strict=True)),
-        **dict(zip(HELD_FIRST_COLUMNS, held_ns(cells)[:, first], strict=True)),
+        **dict(zip(HELD_FIRST_COLUMNS, throttled_ns(cells)[:, first], strict=True)),
         **{name: values[first] for name, values in amounts.items()},
         **_streaks(table, starts, shares, last),
         "silent_from_ns": silent_from_ns(table, starts)[last],

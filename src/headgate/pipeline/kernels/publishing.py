@@ -21,7 +21,7 @@ from headgate.base.units import NS_PER_S
 from headgate.flow.limits.rate_limit import Dimension, is_lower
 from headgate.flow.sentences.backlog import limit_text
 from headgate.flow.sentences.past_publish import PastPublishHold, past_publish_sentence
-from headgate.pipeline.kernels.counted import counted_ns
+from headgate.pipeline.kernels.counted_time import counted_ns
 from headgate.pipeline.kernels.publish_limits import (
     BROKER_LIMIT_COLUMNS,
     PublishLimit,
@@ -30,9 +30,9 @@ from headgate.pipeline.kernels.publish_limits import (
 )
 from headgate.pipeline.tables.arrow_types import arrow_schema, changes, table_arrow_schema
 from headgate.pipeline.tables.bronze import INFERRED, MEASURED
-from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, hour_place
+from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, hour_partition
 from headgate.pipeline.tables.intervals import TOPIC_COLUMNS, TOPIC_KEY, TOPIC_ORDER
-from headgate.pipeline.tables.publishing import HELD_COLUMNS, PUBLISH_ATTRIBUTION, PUBLISH_LEVELS
+from headgate.pipeline.tables.publishing import PARK_COLUMNS, PUBLISH_ATTRIBUTION, PUBLISH_LEVELS
 from headgate.record.fields import PARKED_FIELD_NAMES, QUOTA_TYPES
 
 _SUMMED: Final = ("covered_ns", "msgs_in", "bytes_in")
@@ -63,7 +63,7 @@ INTERVAL_COLUMNS: Final = (
 INPUT_COLUMNS: Final = (*INTERVAL_COLUMNS, *BROKER_LIMIT_COLUMNS)
 """Those, and the limit that the minute's broker had for all topics together at its end."""
 
-RANGE_COLUMNS: Final = (*TOPIC_COLUMNS, *HELD_COLUMNS)
+RANGE_COLUMNS: Final = (*TOPIC_COLUMNS, *PARK_COLUMNS)
 """Columns of what held a topic's producers over a range."""
 
 Minute = Mapping[str, Any]
@@ -90,9 +90,9 @@ def publish_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
     for minute, is_concerned, is_first in places:
         hour = minute["from_ns"] // HOUR_NS
         if is_concerned and hour in hours:
-            judged = held_over([minute], None if is_first else _adjacent(before, minute))
+            judged = park_columns([minute], None if is_first else _adjacent(before, minute))
             key = {name: minute[name] for name in TOPIC_ORDER}
-            found.append({**hour_place(hour), **key, **judged})
+            found.append({**hour_partition(hour), **key, **judged})
         before = [minute]
     return pa.Table.from_pylist(found, schema=table_arrow_schema(PUBLISH_ATTRIBUTION))
 
@@ -105,7 +105,7 @@ def publish_range_table(table: pa.Table, since_ns: int, until_ns: int) -> pa.Tab
         inside = [minute for minute in minutes if minute["to_ns"] > since_ns]
         if inside:
             before = minutes[: len(minutes) - len(inside)]
-            judged = held_over(inside, _adjacent(before, inside[0]), is_range=True)
+            judged = park_columns(inside, _adjacent(before, inside[0]), is_range=True)
             found.append({**dict(zip(TOPIC_KEY, key, strict=True)), **judged})
     return pa.Table.from_pylist(found, schema=arrow_schema(RANGE_COLUMNS))
 
@@ -128,13 +128,13 @@ def _adjacent(before: Sequence[Minute], minute: Minute) -> Minute | None:
     return last
 
 
-def held_over(
+def park_columns(
     minutes: Sequence[Minute], before: Minute | None, *, is_range: bool = False
 ) -> dict[str, Any]:
     """What held one topic's producers over its minutes, in time order; at least one.
 
     ``before`` is the minute before the first, None if it is not known. Returns the columns
-    ``HELD_COLUMNS``.
+    ``PARK_COLUMNS``.
     """
     first, last = minutes[0], minutes[-1]
     sums = {name: _sum(minutes, name) for name in (*_SUMMED, *_PARKED_NS)}

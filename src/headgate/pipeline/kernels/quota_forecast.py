@@ -24,10 +24,10 @@ from headgate.pipeline.kernels.breach import SAMPLES_MIN, Band, Breach, approach
 from headgate.pipeline.kernels.level_windows import (
     Flags,
     Longs,
-    Minutes,
+    TopicMinutes,
     sample_counts,
+    trailing_windows,
     window_starts,
-    windows,
 )
 from headgate.pipeline.kernels.theil_sen import Doubles
 from headgate.pipeline.tables.arrow_types import changes
@@ -89,7 +89,7 @@ class RowForecast:
 
 
 @dataclass(frozen=True, slots=True)
-class Levels:
+class QuotaLevels:
     """What one type of quota bounds, row by row; parallel arrays."""
 
     values: Doubles
@@ -111,16 +111,16 @@ class Levels:
         """Where there is a quota of this type."""
         return ~np.isnan(self.limits)
 
-    def bands(self, minutes: Minutes, rows: Longs) -> Band:
+    def bands(self, minutes: TopicMinutes, rows: Longs) -> Band:
         """The way on of the level from some rows."""
-        times_s, values = windows(minutes, self.values, rows, self.starts)
+        times_s, values = trailing_windows(minutes, self.values, rows, self.starts)
         return band(times_s, values, pace_max=self.pace_max)
 
 
-def minutes_of(table: pa.Table) -> Minutes:
+def topic_minutes(table: pa.Table) -> TopicMinutes:
     """The rows of a table of :data:`FORECAST_COLUMNS`, sorted by :data:`TOPIC_ORDER`."""
     anew = [np.nan_to_num(_doubles(table, name)) > 0 for name in _ANEW]
-    return Minutes(
+    return TopicMinutes(
         np.cumsum(changes(table, TOPIC_KEY)),
         _longs(table, "from_ns") // MINUTE_NS,
         _longs(table, "to_ns"),
@@ -128,7 +128,7 @@ def minutes_of(table: pa.Table) -> Minutes:
     )
 
 
-def levels_of(table: pa.Table, minutes: Minutes) -> dict[str, Levels]:
+def quota_levels(table: pa.Table, minutes: TopicMinutes) -> dict[str, QuotaLevels]:
     """What each type of quota bounds, by the names of the types."""
     backlog, limit = _doubles(table, "backlog_bytes"), _doubles(table, "quota_size_limit_bytes")
     ages, limit_ns = _doubles(table, "oldest_age_ns"), _doubles(table, "quota_time_limit_ns")
@@ -151,19 +151,19 @@ def _acted(table: pa.Table, quota: str, values: Doubles, limits: Doubles) -> Fla
 
 def _levels(
     table: pa.Table,
-    minutes: Minutes,
+    minutes: TopicMinutes,
     quota: str,
     values: Doubles,
     limits: Doubles,
     over: Flags,
     pace_max: float,
-) -> Levels:
+) -> QuotaLevels:
     broker_s = _doubles(table, f"quota_{quota}_breach_ns") / NS_PER_S
     # The broker says 0 also while a quota that was reached still stops producers.
     stopped = over | (~np.isnan(limits) & (broker_s == 0.0))
     acted = ~np.isnan(limits) & _acted(table, quota, values, limits)
     starts = window_starts(minutes, values)
-    return Levels(
+    return QuotaLevels(
         values,
         limits,
         np.where(np.isnan(limits), np.nan, broker_s),
@@ -184,7 +184,7 @@ def _longs(table: pa.Table, name: str) -> Longs:
     return np.asarray(table.column(name).to_numpy(), dtype=np.int64)
 
 
-def sources(minutes: Minutes, levels: dict[str, Levels]) -> Longs:
+def source_rows(minutes: TopicMinutes, levels: dict[str, QuotaLevels]) -> Longs:
     """The row whose forecast each row has: itself, or an earlier one of the same five minutes.
 
     Rows without a quota in force are their own.
@@ -207,9 +207,9 @@ def sources(minutes: Minutes, levels: dict[str, Levels]) -> Longs:
 def row_forecasts(table: pa.Table, rows: Longs) -> list[RowForecast]:
     """The forecasts of some rows of a table with :data:`FORECAST_COLUMNS`, sorted by
     :data:`TOPIC_ORDER`, that reaches back an hour before the first of them."""
-    minutes = minutes_of(table)
-    levels = levels_of(table, minutes)
-    source = sources(minutes, levels)[rows]
+    minutes = topic_minutes(table)
+    levels = quota_levels(table, minutes)
+    source = source_rows(minutes, levels)[rows]
     found = [RowForecast(int(minutes.to_ns[row]), {}) for row in source]
     for quota in QUOTA_TYPES:
         level = levels[quota]
@@ -224,7 +224,9 @@ Seconds = tuple[float, float, float]
 """Earliest, likely, latest; infinite: not within a day."""
 
 
-def breach_of_rows(minutes: Minutes, level: Levels, rows: Longs) -> dict[int, Seconds | None]:
+def breach_of_rows(
+    minutes: TopicMinutes, level: QuotaLevels, rows: Longs
+) -> dict[int, Seconds | None]:
     """When the limit is reached, by row, of those rows that have a forecast of their own: a limit
     that is not reached, and samples enough. None: it is not approached."""
     due = np.unique(rows)
@@ -244,7 +246,7 @@ def _at(found: Breach, place: int) -> Seconds:
     )
 
 
-def _forecast(level: Levels, row: int, seconds: Seconds | None) -> QuotaForecast:
+def _forecast(level: QuotaLevels, row: int, seconds: Seconds | None) -> QuotaForecast:
     """What is told of one quota in force."""
     sampled = level.samples[row] >= SAMPLES_MIN
     if level.reached[row]:

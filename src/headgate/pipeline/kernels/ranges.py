@@ -17,32 +17,32 @@ import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
 from headgate.flow.limits.rate_limit import Level
-from headgate.pipeline.kernels.minute_runs import (
-    HELD_FIRST_COLUMNS,
-    VOTE_COLUMNS,
-    held_ns,
-    moves_with_rate,
-)
-from headgate.pipeline.kernels.sentences import Told
-from headgate.pipeline.kernels.sharing import WAITERS
-from headgate.pipeline.kernels.verdict_arrays import (
-    LEVEL_CODES,
-    NOBODY,
-    Doubles,
-    Flags,
-    JudgementArrays,
-    Longs,
-)
-from headgate.pipeline.kernels.windows import (
+from headgate.pipeline.kernels.account_windows import (
     EVICTED_BY,
     LIMIT_PARTS,
     SUMMED,
+    AccountWindows,
     LimitArrays,
-    Windows,
     cells_of,
     demonstrated_of,
     limits_of,
     longs,
+)
+from headgate.pipeline.kernels.minute_runs import (
+    HELD_FIRST_COLUMNS,
+    VOTE_COLUMNS,
+    moves_with_rate,
+    throttled_ns,
+)
+from headgate.pipeline.kernels.sentences import CircumstanceArrays
+from headgate.pipeline.kernels.topic_waiters import WAITERS
+from headgate.pipeline.kernels.verdict_arrays import (
+    LEVEL_CODES,
+    NO_CODE,
+    Doubles,
+    Flags,
+    JudgementArrays,
+    Longs,
 )
 from headgate.pipeline.tables.arrow_types import changes
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY
@@ -67,13 +67,13 @@ class _Limits:
     """As they were at the end of the run's first minute ..."""
     lasts: list[Amounts]
     """... and at that of its last one."""
-    held_ns: list[int]
-    held_first_ns: list[int]
+    throttled_ns: list[int]
+    throttled_first_ns: list[int]
     minutes: list[int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _ThrottlingLimit:
     """The limit of one level that held for longest in a window."""
 
     run: int
@@ -84,14 +84,14 @@ class _Held:
 class Ranges:
     """The windows, and what is needed to tell of them."""
 
-    windows: Windows
+    windows: AccountWindows
     runs: pa.Table
     begins: Longs
     """First run of each window."""
     ends: Longs
     """Last run of each window."""
     limits: tuple[_Limits, ...]
-    held: tuple[tuple[_Held, ...], ...]
+    throttling: tuple[tuple[_ThrottlingLimit, ...], ...]
     """By level and window."""
 
 
@@ -100,17 +100,17 @@ def range_windows(runs: pa.Table) -> Ranges:
     begins = np.flatnonzero(changes(runs, ATTRIBUTION_KEY))
     ends = np.append(begins[1:], runs.num_rows) - 1
     limits = tuple(_limits_of_level(runs, level) for level in Level)
-    held = tuple(
+    throttling = tuple(
         tuple(
-            _held(of_level, begin, end)
+            _throttling_limit(of_level, begin, end)
             for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
         )
         for of_level in limits
     )
-    amounts = np.array([[h.amounts for h in of_level] for of_level in held], np.int64)
+    amounts = np.array([[limit.amounts for limit in of_level] for of_level in throttling], np.int64)
     votes = np.stack([longs(runs, name) for name in VOTE_COLUMNS])
     minutes = np.add.reduceat(longs(runs, "minutes"), begins)
-    windows = Windows(
+    windows = AccountWindows(
         from_ns=longs(runs, "from_ns")[begins],
         to_ns=longs(runs, "to_ns")[ends],
         sums={name: np.add.reduceat(longs(runs, name), begins) for name in SUMMED},
@@ -128,13 +128,13 @@ def range_windows(runs: pa.Table) -> Ranges:
         # One minute is no part of itself.
         votes=np.where(minutes > 1, np.add.reduceat(votes, begins, axis=1), 0),
     )
-    return Ranges(windows, runs, begins, ends, limits, held)
+    return Ranges(windows, runs, begins, ends, limits, throttling)
 
 
-def told_of(ranges: Ranges, judged: JudgementArrays) -> Told:
+def range_circumstances(ranges: Ranges, judged: JudgementArrays) -> CircumstanceArrays:
     """What the sentences of judged ranges say besides."""
     runs, last = ranges.runs, pa.array(ranges.ends)
-    places = [[held.run for held in of_level] for of_level in ranges.held]
+    places = [[limit.run for limit in of_level] for of_level in ranges.throttling]
     changed = [
         [
             of_level.settings[end] != of_level.settings[run]
@@ -151,13 +151,13 @@ def told_of(ranges: Ranges, judged: JudgementArrays) -> Told:
     is_sole = np.array(
         [
             level_codes[i] == Level.TOPIC
-            and judged.dimension[i] != NOBODY
+            and judged.dimension[i] != NO_CODE
             and _is_sole(ranges, i, ("messages", "bytes")[judged.dimension[i]])
             for i in windows
         ],
         np.bool_,
     )
-    return Told(
+    return CircumstanceArrays(
         sources=tuple(
             _source(runs, level).take(pa.array(at, pa.int64()))
             for level, at in zip(Level, places, strict=True)
@@ -168,7 +168,7 @@ def told_of(ranges: Ranges, judged: JudgementArrays) -> Told:
             [_since_s(ranges, streaks, i, judged.verdict[i], level_codes[i]) for i in windows]
         ),
         silent_s=_silent_s(ranges),
-        waiting=waiting_of(runs.take(last), judged, is_sole),
+        waiting=waiters_of_blamed_limit(runs.take(last), judged, is_sole),
         at_end=at_end,
         changed=np.array(changed, np.bool_),
     )
@@ -195,7 +195,7 @@ def _source(table: pa.Table, level: Level) -> pa.Array:
 
 def _limits_of_level(runs: pa.Table, level: Level) -> _Limits:
     def amounts(prefix: str) -> list[Amounts]:
-        limits = limits_of_one(runs, prefix, level)
+        limits = level_limits(runs, prefix, level)
         return list(zip(*(part.tolist() for part in limits), strict=True))
 
     lasts = amounts("limit")
@@ -210,13 +210,13 @@ def _limits_of_level(runs: pa.Table, level: Level) -> _Limits:
         settings=settings,
         firsts=amounts("first_limit"),
         lasts=lasts,
-        held_ns=held_ns(cells_of(runs))[level].tolist(),
-        held_first_ns=longs(runs, HELD_FIRST_COLUMNS[level]).tolist(),
+        throttled_ns=throttled_ns(cells_of(runs))[level].tolist(),
+        throttled_first_ns=longs(runs, HELD_FIRST_COLUMNS[level]).tolist(),
         minutes=longs(runs, "minutes").tolist(),
     )
 
 
-def limits_of_one(runs: pa.Table, prefix: str, level: Level) -> tuple[Longs, Longs, Longs]:
+def level_limits(runs: pa.Table, prefix: str, level: Level) -> tuple[Longs, Longs, Longs]:
     """Messages, bytes and period of one level; amounts that are none are 0."""
     messages, size, period_ns = (
         longs(runs, f"{prefix}_{level.name.lower()}_{part}") for part in LIMIT_PARTS
@@ -228,35 +228,35 @@ def limits_of_one(runs: pa.Table, prefix: str, level: Level) -> tuple[Longs, Lon
     )
 
 
-def _held(limits: _Limits, begin: int, end: int) -> _Held:
+def _throttling_limit(limits: _Limits, begin: int, end: int) -> _ThrottlingLimit:
     """The limit that held for longest in the runs of a window, as it was last; the last one if none
     held.
 
     A minute knows the limit at its end. Where that is another than at the end of the minute
     before, the lower one of the two held: the other let more through.
     """
-    held: dict[Setting, int] = {}
-    latest: dict[Setting, _Held] = {}
+    throttled: dict[Setting, int] = {}
+    latest: dict[Setting, _ThrottlingLimit] = {}
     for run in range(begin, end + 1):
-        setting, first_ns = limits.settings[run], limits.held_first_ns[run]
+        setting, first_ns = limits.settings[run], limits.throttled_first_ns[run]
         before = run - 1 if run > begin else run
-        tighter = _Held(run, limits.firsts[run])
+        tighter = _ThrottlingLimit(run, limits.firsts[run])
         if limits.settings[before] != setting and _is_tighter(
             limits.lasts[before], limits.firsts[run]
         ):
-            tighter = _Held(before, limits.lasts[before])
+            tighter = _ThrottlingLimit(before, limits.lasts[before])
         first = limits.settings[tighter.run]
-        held[first] = held.get(first, 0) + first_ns
+        throttled[first] = throttled.get(first, 0) + first_ns
         latest[first] = tighter
         if limits.minutes[run] > 1:
-            held[setting] = held.get(setting, 0) + limits.held_ns[run] - first_ns
-            latest[setting] = _Held(run, limits.lasts[run])
-    longest = max(held, key=lambda setting: held[setting])
-    return latest[longest] if held[longest] else _Held(end, limits.lasts[end])
+            throttled[setting] = throttled.get(setting, 0) + limits.throttled_ns[run] - first_ns
+            latest[setting] = _ThrottlingLimit(run, limits.lasts[run])
+    longest = max(throttled, key=lambda setting: throttled[setting])
+    return latest[longest] if throttled[longest] else _ThrottlingLimit(end, limits.lasts[end])
 
 
 def _is_tighter(old: Amounts, new: Amounts) -> bool:
-    """Whether the limit before was lower; it was not if that cannot be told."""
+    """Whether the limit before was lower; it was not if that cannot be facts."""
     if not any(old[:2]) or not any(new[:2]):
         return any(old[:2])
     for before, after in zip(old[:2], new[:2], strict=True):
@@ -283,9 +283,9 @@ def _since_s(ranges: Ranges, streaks: _Streaks, window: int, verdict: int, level
     when the last one does not."""
     settings: Sequence[Setting] = []
     setting: Setting = None
-    if level != NOBODY:
+    if level != NO_CODE:
         settings = ranges.limits[level].settings
-        setting = settings[ranges.held[level][window].run]
+        setting = settings[ranges.throttling[level][window].run]
     begin_ns = None
     for run in range(ranges.ends[window], ranges.begins[window] - 1, -1):
         if streaks.code[run] != verdict or (setting is not None and settings[run] != setting):
@@ -314,10 +314,10 @@ def _silent_s(ranges: Ranges) -> Doubles:
     return np.asarray((ranges.windows.to_ns - found) / NS_PER_S, dtype=np.float64)
 
 
-def waiting_of(rows: pa.Table, judged: JudgementArrays, is_sole: Flags) -> Longs:
+def waiters_of_blamed_limit(rows: pa.Table, judged: JudgementArrays, is_sole: Flags) -> Longs:
     """How many subscriptions waited for the topic limit that a window blames: the column
     :data:`WAITERS` of its row, or the one that had all of it; 0 without such a limit."""
-    blamed = (LEVEL_CODES[judged.verdict] == Level.TOPIC) & (judged.dimension != NOBODY)
+    blamed = (LEVEL_CODES[judged.verdict] == Level.TOPIC) & (judged.dimension != NO_CODE)
     several = longs(rows, WAITERS.name)
     return np.where(blamed, np.where(several > 1, several, is_sole), 0).astype(np.int64)
 
@@ -325,7 +325,7 @@ def waiting_of(rows: pa.Table, judged: JudgementArrays, is_sole: Flags) -> Longs
 def _is_sole(ranges: Ranges, window: int, counted: str) -> bool:
     """Whether the blamed topic limit was this subscription's alone, while it held."""
     settings = ranges.limits[Level.TOPIC].settings
-    setting = settings[ranges.held[Level.TOPIC][window].run]
+    setting = settings[ranges.throttling[Level.TOPIC][window].run]
     span = slice(ranges.begins[window], ranges.ends[window] + 1)
     got: Any = ranges.runs.column(f"got_{counted}").to_numpy()[span]
     allowed: Any = ranges.runs.column(f"allowed_{counted}").to_numpy()[span]

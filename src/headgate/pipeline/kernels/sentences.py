@@ -21,16 +21,16 @@ from headgate.flow.account.verdict import Judgement, Verdict
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
 from headgate.flow.sentences.backlog import Circumstances, sentence
 from headgate.flow.sentences.quota import quota_text
+from headgate.pipeline.kernels.account_windows import AccountWindows, LimitArrays
 from headgate.pipeline.kernels.verdict_arrays import (
     LEVEL_CODES,
-    NOBODY,
+    NO_CODE,
     VERDICTS,
     Doubles,
     Flags,
     JudgementArrays,
     Longs,
 )
-from headgate.pipeline.kernels.windows import LimitArrays, Windows
 
 _NONE: Final = VERDICTS.index(Verdict.NONE)
 _RATES_KEPT: Final = 1 << 16
@@ -55,7 +55,7 @@ _HUNGRY: Final = [
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CircumstanceArrays:
     """What a sentence says of n windows besides their judgements.
 
     ``sources``: by level, of the limits that held. ``at_end`` and ``changed`` ([Level, n]): the
@@ -78,14 +78,16 @@ class Told:
 
 
 def named_levels(judged: JudgementArrays) -> Longs:
-    """The level of the limiter that each judgement names; :data:`NOBODY` without one."""
+    """The level of the limiter that each judgement names; :data:`NO_CODE` without one."""
     first, second = LEVEL_CODES[judged.verdict], LEVEL_CODES[judged.second]
-    second = np.where(judged.second == NOBODY, NOBODY, second)
-    level = np.where(first != NOBODY, first, second)
-    return np.where(judged.dimension == NOBODY, NOBODY, level).astype(np.int64)
+    second = np.where(judged.second == NO_CODE, NO_CODE, second)
+    level = np.where(first != NO_CODE, first, second)
+    return np.where(judged.dimension == NO_CODE, NO_CODE, level).astype(np.int64)
 
 
-def sentence_column(windows: Windows, judged: JudgementArrays, told: Told) -> pa.Array:
+def sentence_column(
+    windows: AccountWindows, judged: JudgementArrays, facts: CircumstanceArrays
+) -> pa.Array:
     """One sentence for each window."""
     window_s = windows.accounted_ns() / NS_PER_S
     acked_per_s = windows.sums["acked"] / window_s
@@ -104,10 +106,10 @@ def sentence_column(windows: Windows, judged: JudgementArrays, told: Told) -> pa
     rows = np.flatnonzero(~healthy)
     places[rows] = np.arange(len(rows)) + len(texts)
     texts += [
-        sentence(judgement, facts)
-        for judgement, facts in zip(
+        sentence(judgement, circumstances)
+        for judgement, circumstances in zip(
             _judgements(windows, judged, rows),
-            _circumstances(windows, judged, told, rows, window_s),
+            _circumstances(windows, judged, facts, rows, window_s),
             strict=True,
         )
     ]
@@ -122,12 +124,14 @@ def _healthy(acked_per_s: float, is_idle: bool, is_inferred: bool) -> str:
     return sentence(judgement, Circumstances(acked_per_s=acked_per_s))
 
 
-def _judgements(windows: Windows, judged: JudgementArrays, rows: Longs) -> Iterator[Judgement]:
-    seconds = [None if code == NOBODY else VERDICTS[code] for code in judged.second[rows].tolist()]
+def _judgements(
+    windows: AccountWindows, judged: JudgementArrays, rows: Longs
+) -> Iterator[Judgement]:
+    seconds = [None if code == NO_CODE else VERDICTS[code] for code in judged.second[rows].tolist()]
     dimensions = [
-        None if code == NOBODY else Dimension(code) for code in judged.dimension[rows].tolist()
+        None if code == NO_CODE else Dimension(code) for code in judged.dimension[rows].tolist()
     ]
-    grown = [None if code == NOBODY else bool(code) for code in judged.would_have_grown[rows]]
+    grown = [None if code == NO_CODE else bool(code) for code in judged.would_have_grown[rows]]
     return map(
         Judgement,
         [VERDICTS[code] for code in judged.verdict[rows].tolist()],
@@ -143,35 +147,39 @@ def _judgements(windows: Windows, judged: JudgementArrays, rows: Longs) -> Itera
 
 
 def _circumstances(
-    windows: Windows, judged: JudgementArrays, told: Told, rows: Longs, window_s: Doubles
+    windows: AccountWindows,
+    judged: JudgementArrays,
+    facts: CircumstanceArrays,
+    rows: Longs,
+    window_s: Doubles,
 ) -> Iterator[Circumstances]:
     levels = named_levels(judged)[rows]
     limits = _limits(windows.limits, levels, rows)
-    if told.at_end is None or told.changed is None:
+    if facts.at_end is None or facts.changed is None:
         changed, at_end = [False] * len(rows), limits
     else:
-        changed = ((levels != NOBODY) & told.changed[levels, rows]).tolist()
-        at_end = _limits(told.at_end, levels, rows)
+        changed = ((levels != NO_CODE) & facts.changed[levels, rows]).tolist()
+        at_end = _limits(facts.at_end, levels, rows)
     delivered = windows.sums["msgs_out"][rows]
     size = windows.sums["bytes_out"][rows] / np.maximum(delivered, 1)
     columns: dict[str, list[Any]] = {
         "backlog": windows.backlog_end[rows].tolist(),
         "limit": limits,
-        "limit_source": _sources(told.sources, levels, rows),
+        "limit_source": _sources(facts.sources, levels, rows),
         "limit_changed": changed,
         "limit_at_end": at_end,
-        "waiting_subscriptions": told.waiting[rows].tolist(),
-        "permits": told.permits.take(pa.array(rows)).to_pylist(),
+        "waiting_subscriptions": facts.waiting[rows].tolist(),
+        "permits": facts.permits.take(pa.array(rows)).to_pylist(),
         "hungry_share": _optional(_hungry_share(windows.cells_ns[:, rows], levels)),
         "appended_per_s": (windows.sums["appended"] / window_s)[rows].tolist(),
         "delivered_per_s": (windows.sums["msgs_out"] / window_s)[rows].tolist(),
         "acked_per_s": (windows.sums["acked"] / window_s)[rows].tolist(),
         "bytes_per_message": _optional(np.where(delivered > 0, size, np.nan)),
-        "since_s": _optional(told.since_s[rows]),
-        "silent_s": told.silent_s[rows].tolist(),
+        "since_s": _optional(facts.since_s[rows]),
+        "silent_s": facts.silent_s[rows].tolist(),
         "stopped_by": _stopped_by(windows.cells_ns[:, rows]),
         "evicted": windows.sums["evicted"][rows].tolist(),
-        "evicted_by": _evicted_by(told.evicted_by, windows.sums["evicted"], rows),
+        "evicted_by": _evicted_by(facts.evicted_by, windows.sums["evicted"], rows),
     }
     for values in zip(*columns.values(), strict=True):
         yield Circumstances(**dict(zip(columns, values, strict=True)))
@@ -205,7 +213,7 @@ def _limits(limits: LimitArrays, levels: Longs, rows: Longs) -> list[RateLimit |
     """Of each row the limit at its level; None where it names none or there is none."""
     parts = (part[levels, rows].tolist() for part in (limits.messages, limits.bytes))
     return [
-        _rate_limit(messages, size, period_ns) if level != NOBODY else None
+        _rate_limit(messages, size, period_ns) if level != NO_CODE else None
         for level, messages, size, period_ns in zip(
             levels.tolist(), *parts, limits.period_ns[levels, rows].tolist(), strict=True
         )
@@ -233,7 +241,7 @@ def _hungry_share(cells_ns: Longs, levels: Longs) -> Doubles:
     hungry = np.stack([cells_ns[cells].sum(axis=0) for cells in _HUNGRY])
     total = cells_ns.sum(axis=0)
     share = hungry[levels, np.arange(len(levels))] / np.maximum(total, 1)
-    return np.where((levels != NOBODY) & (total > 0), share, np.nan)
+    return np.where((levels != NO_CODE) & (total > 0), share, np.nan)
 
 
 def _stopped_by(cells_ns: Longs) -> list[str]:

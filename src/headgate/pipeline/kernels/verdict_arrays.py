@@ -35,12 +35,12 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 VERDICTS: Final = tuple(Verdict)
 """By code."""
-NOBODY: Final = -1
+NO_CODE: Final = -1
 """Code of no class at all, of no dimension, and of what is not known to be so or not."""
 LEVEL_CODES: Final = np.array(
-    [THROTTLED.index(verdict) if verdict in THROTTLED else NOBODY for verdict in VERDICTS], np.int8
+    [THROTTLED.index(verdict) if verdict in THROTTLED else NO_CODE for verdict in VERDICTS], np.int8
 )
-"""The level whose limiter a class blames, by code; :data:`NOBODY` for the others."""
+"""The level whose limiter a class blames, by code; :data:`NO_CODE` for the others."""
 
 _CODE: Final = {verdict: code for code, verdict in enumerate(VERDICTS)}
 _NONE: Final = _CODE[Verdict.NONE]
@@ -95,7 +95,7 @@ class JudgementArrays:
     """Field by field ``headgate.flow.account.verdict.Judgement``, for n windows.
 
     ``verdict`` and ``second`` are codes, ``shares`` is [VERDICTS, n], ``dimension`` a
-    :class:`Dimension` and ``would_have_grown`` 0 or 1; :data:`NOBODY` stands for None.
+    :class:`Dimension` and ``would_have_grown`` 0 or 1; :data:`NO_CODE` stands for None.
     """
 
     verdict: Codes
@@ -131,34 +131,34 @@ def judge_arrays(evidence: EvidenceArrays) -> JudgementArrays:
     first, next_best = _two_largest(shares)
     next_share = _pick(shares, next_best)
     margin = np.where(first == _NONE, 0.0, _pick(shares, first) - next_share)
-    second = np.where((next_share > 0) & (margin <= CLOSE_SHARE), next_best, NOBODY)
-    throttled = LEVEL_CODES[first] != NOBODY
-    limiter = np.where(throttled, first, NOBODY)
+    second = np.where((next_share > 0) & (margin <= CLOSE_SHARE), next_best, NO_CODE)
+    throttled = LEVEL_CODES[first] != NO_CODE
+    limiter = np.where(throttled, first, NO_CODE)
     held_ns = _held_ns(evidence.cells_ns)
     bystander = throttled & _stands_by(evidence, first, held_ns)
-    also = (second != NOBODY) & (LEVEL_CODES[second] != NOBODY) & (first != _NONE)
+    also = (second != NO_CODE) & (LEVEL_CODES[second] != NO_CODE) & (first != _NONE)
     limiter = np.where(also & ~throttled, second, limiter)
     second = np.where(bystander, first, second)
     first = np.where(bystander, _CONSUMER, first)
     margin = np.where(bystander, _growth_margin(evidence), margin)
     confidence = margin * evidence.completeness * _agreement(evidence, first, second)
     young = np.clip(1.0 - evidence.oldest_age_ns_max / YOUNG_NS, 0.0, 1.0)
-    grown = np.where(LEVEL_CODES[first] != NOBODY, _would_have_grown(evidence), NOBODY)
-    dimension = np.where(limiter != NOBODY, _dimension(held_ns, limiter), NOBODY)
+    grown = np.where(LEVEL_CODES[first] != NO_CODE, _would_have_grown(evidence), NO_CODE)
+    dimension = np.where(limiter != NO_CODE, _dimension(held_ns, limiter), NO_CODE)
     return JudgementArrays(
         verdict=np.where(healthy, _NONE, first).astype(np.int8),
-        second=np.where(healthy, NOBODY, second).astype(np.int8),
+        second=np.where(healthy, NO_CODE, second).astype(np.int8),
         bystander=bystander & ~healthy,
         shares=shares,
-        dimension=np.where(healthy, NOBODY, dimension).astype(np.int8),
+        dimension=np.where(healthy, NO_CODE, dimension).astype(np.int8),
         confidence=np.where(healthy, young * evidence.completeness, confidence) * certainty,
-        would_have_grown=np.where(healthy, NOBODY, grown).astype(np.int8),
+        would_have_grown=np.where(healthy, NO_CODE, grown).astype(np.int8),
         growth=growth,
     )
 
 
 def _pick(values: Any, codes: Any) -> Any:
-    """Of each window the value of its code; anything where the code is :data:`NOBODY`."""
+    """Of each window the value of its code; anything where the code is :data:`NO_CODE`."""
     return values[codes, np.arange(values.shape[-1])]
 
 
@@ -241,7 +241,7 @@ def _would_have_grown(evidence: EvidenceArrays) -> Codes:
     demonstrated = evidence.demonstrated_ack_per_s
     appended_per_s = evidence.appended.astype(np.float64) * NS_PER_S / evidence.window_ns
     grown = appended_per_s > np.fmax(demonstrated, _acked_per_s(evidence))
-    return np.where(np.isnan(demonstrated), NOBODY, grown).astype(np.int8)
+    return np.where(np.isnan(demonstrated), NO_CODE, grown).astype(np.int8)
 
 
 def _agreement(evidence: EvidenceArrays, first: Any, second: Any) -> Any:
@@ -250,5 +250,5 @@ def _agreement(evidence: EvidenceArrays, first: Any, second: Any) -> Any:
     votes = evidence.votes
     cast = votes[_NONE + 1 :].sum(axis=0)
     agreeing = np.where(first == _NONE, 0, _pick(votes, first))
-    agreeing += np.where((second == NOBODY) | (second == first), 0, _pick(votes, second))
+    agreeing += np.where((second == NO_CODE) | (second == first), 0, _pick(votes, second))
     return np.where(cast > 0, agreeing / np.maximum(cast, 1), 1.0)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.base.units import INT64_MAX
 from headgate.pipeline.session import batches_by_count
 from headgate.pipeline.steps import attribution, publishing
-from headgate.pipeline.store.delta_log import opened_table, table_files
+from headgate.pipeline.store.delta_log import open_table, table_files
 from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.tables.attribution import DEMONSTRATED_LOOK_BACK_NS
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
@@ -57,7 +57,7 @@ def _judged_range(
     wanted = {kind.value for kind in kinds}
     files = [
         file
-        for file in table_files(opened_table(root, INTERVALS))
+        for file in table_files(open_table(root, INTERVALS))
         if file.partition["kind"] in wanted
         and (first - look_back_ns) // HOUR_NS <= file.hour <= last // HOUR_NS
     ]

@@ -23,7 +23,7 @@ from headgate.pipeline.kernels.forecast_score import Score
 from headgate.pipeline.output.attribution import topic_text
 from headgate.pipeline.output.breach_times import counted_from_ns, likely_ns
 from headgate.pipeline.steps.forecasts import SCORED_COLUMNS, forecast_scores, newest_usage
-from headgate.pipeline.store.delta_log import TableFile, opened_table, table_files
+from headgate.pipeline.store.delta_log import TableFile, open_table, table_files
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.store.table_store import store_of
@@ -205,7 +205,7 @@ def _files(root: str, table: Table, wanted: Callable[[TableFile], bool]) -> list
         raise InputError(
             f"folder {root} has no table {table.name}; an earlier run of the pipeline fills it"
         )
-    return [file for file in table_files(opened_table(root, table)) if wanted(file)]
+    return [file for file in table_files(open_table(root, table)) if wanted(file)]
 
 
 def _read(

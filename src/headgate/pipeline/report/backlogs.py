@@ -22,9 +22,9 @@ from headgate.pipeline.kernels.blame import (
     blamed_shares,
     weight_s,
 )
-from headgate.pipeline.kernels.one_range import judge_one_range
-from headgate.pipeline.kernels.sharing import INPUT_COLUMNS as SHARING_COLUMNS
-from headgate.pipeline.kernels.sharing import TOPIC_KEY, WAITERS, waiters
+from headgate.pipeline.kernels.subscription_range import judge_subscription_range
+from headgate.pipeline.kernels.topic_waiters import INPUT_COLUMNS as SHARING_COLUMNS
+from headgate.pipeline.kernels.topic_waiters import TOPIC_KEY, WAITERS, waiters
 from headgate.pipeline.output.attribution import topic_text
 from headgate.pipeline.output.unused_subscriptions import unused
 from headgate.pipeline.report.grid import Grid, Values, account_span, instants, numbers
@@ -229,7 +229,9 @@ def _worst_backlogs(
     for place, key in enumerate(keys):
         minutes = matching(accounts, ATTRIBUTION_KEY, key).sort_by("minute")
         here = matching(others, TOPIC_KEY, key)[WAITERS.name].to_pylist()
-        judged = judge_one_range(minutes, grid.start_ns, grid.end_ns, here[0] if here else None)
+        judged = judge_subscription_range(
+            minutes, grid.start_ns, grid.end_ns, here[0] if here else None
+        )
         # The range may have no cause although single minutes have one.
         if judged is not None and judged["verdict"] != Verdict.NONE.value:
             mine = matching(series, ATTRIBUTION_KEY, key)

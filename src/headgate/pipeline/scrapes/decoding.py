@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.base.units import NS_PER_MS
-from headgate.pipeline.scrapes.folder import GAP_MS_MAX, Work, file_name, lines_name
-from headgate.pipeline.scrapes.pairs import Pair
+from headgate.pipeline.scrapes.folder import GAP_MS_MAX, ScrapeTask, bad_lines_name, file_name
+from headgate.pipeline.scrapes.pairs import ScrapePair
 from headgate.pipeline.scrapes.reading import Scrape, read_scrape
 from headgate.pipeline.scrapes.rows import batch_rows, pair_rows, scrape_source
 from headgate.pipeline.tables.arrow_types import (
@@ -26,8 +26,8 @@ from headgate.pipeline.tables.arrow_types import (
 )
 from headgate.pipeline.tables.bronze import BRONZE_QUARANTINE, BRONZE_SAMPLES
 
-WORK_COLUMN: Final = "work"
-"""The column of the DataFrame whose rows are :class:`Work`, as JSON."""
+TASK_COLUMN: Final = "work"
+"""The column of the DataFrame whose rows are :class:`ScrapeTask`, as JSON."""
 
 VALUE_BYTES_MAX: Final = 4_096
 """So much of a refused file is kept."""
@@ -39,47 +39,47 @@ class _RefusedError(Exception):
 
 def scrape_tables(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
     """(name of a bronze table, rows) pairs of all works in a batch."""
-    for text in batch.column(WORK_COLUMN).to_pylist():
-        yield from work_tables(Work.from_json(text))
+    for text in batch.column(TASK_COLUMN).to_pylist():
+        yield from task_tables(ScrapeTask.from_json(text))
 
 
-def work_tables(work: Work) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of one work: those between each scrape and the one before it, and one for each
+def task_tables(task: ScrapeTask) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of one task: those between each scrape and the one before it, and one for each
     scrape that says that it was read."""
-    for name, reason in work.refused:
-        yield BRONZE_QUARANTINE.name, _quarantined(work, name, reason, None)
-    before = _nearest_earlier(work) if work.times_ms else None
-    for time_ms in work.times_ms:
+    for name, reason in task.refused:
+        yield BRONZE_QUARANTINE.name, _quarantined(task, name, reason, None)
+    before = _previous_scrape(task) if task.times_ms else None
+    for time_ms in task.times_ms:
         try:
-            scrape = _read(work, time_ms)
+            scrape = _read(task, time_ms)
         except _RefusedError as error:
             name = file_name(time_ms)
-            yield BRONZE_QUARANTINE.name, _quarantined(work, name, str(error), time_ms)
+            yield BRONZE_QUARANTINE.name, _quarantined(task, name, str(error), time_ms)
             continue
-        if scrape.unreadable and lines_name(time_ms) not in work.told:
-            yield BRONZE_QUARANTINE.name, _lines_quarantined(work, scrape, time_ms)
-        yield BRONZE_SAMPLES.name, batch_rows(work.label, scrape, time_ms * NS_PER_MS)
+        if scrape.unreadable and bad_lines_name(time_ms) not in task.quarantined:
+            yield BRONZE_QUARANTINE.name, _lines_quarantined(task, scrape, time_ms)
+        yield BRONZE_SAMPLES.name, batch_rows(task.label, scrape, time_ms * NS_PER_MS)
         if before is not None and time_ms - before[0] <= GAP_MS_MAX:
             times_ns = before[0] * NS_PER_MS, time_ms * NS_PER_MS
-            for rows in pair_rows(Pair(work.label, before[1], scrape, *times_ns)):
+            for rows in pair_rows(ScrapePair(task.label, before[1], scrape, *times_ns)):
                 yield BRONZE_SAMPLES.name, rows
         before = time_ms, scrape
 
 
-def _nearest_earlier(work: Work) -> tuple[int, Scrape] | None:
+def _previous_scrape(task: ScrapeTask) -> tuple[int, Scrape] | None:
     """The scrape that the first one counts from. Whose turn an unreadable one was, told of it."""
-    for time_ms in sorted(work.earlier_ms, reverse=True):
+    for time_ms in sorted(task.earlier_ms, reverse=True):
         try:
-            return time_ms, _read(work, time_ms)
+            return time_ms, _read(task, time_ms)
         except _RefusedError:
             continue
     return None
 
 
-def _read(work: Work, time_ms: int) -> Scrape:
+def _read(task: ScrapeTask, time_ms: int) -> Scrape:
     # The driver has just listed the file: if it cannot be opened here, that is the machine's fault
     # and may pass, so the task fails. A file that is refused is never read again.
-    path = Path(work.path, file_name(time_ms))
+    path = Path(task.path, file_name(time_ms))
     try:
         with path.open(encoding="utf-8", newline="\n") as lines:
             scrape = read_scrape(lines)
@@ -93,28 +93,30 @@ def _read(work: Work, time_ms: int) -> Scrape:
     return scrape
 
 
-def _lines_quarantined(work: Work, scrape: Scrape, time_ms: int) -> pa.Table:
+def _lines_quarantined(task: ScrapeTask, scrape: Scrape, time_ms: int) -> pa.Table:
     reason = f"{scrape.unreadable:,} of its lines cannot be read; the value is the first of them"
     value = scrape.first_unreadable.encode()
-    return _quarantine_rows(work, lines_name(time_ms), reason, value, time_ms)
+    return _quarantine_rows(task, bad_lines_name(time_ms), reason, value, time_ms)
 
 
-def _quarantined(work: Work, name: str, reason: str, time_ms: int | None) -> pa.Table:
+def _quarantined(task: ScrapeTask, name: str, reason: str, time_ms: int | None) -> pa.Table:
     """``time_ms``: of the scrape; None: when the file was last changed."""
-    path = Path(work.path, name)
+    path = Path(task.path, name)
     try:
         with path.open("rb") as file:
             value = file.read(VALUE_BYTES_MAX)
         at_ms = path.stat().st_mtime_ns // NS_PER_MS if time_ms is None else time_ms
     except OSError:
-        value, at_ms = b"", time_ms or (*work.times_ms, *work.earlier_ms)[0]
-    return _quarantine_rows(work, name, reason, value, at_ms)
+        value, at_ms = b"", time_ms or (*task.times_ms, *task.earlier_ms)[0]
+    return _quarantine_rows(task, name, reason, value, at_ms)
 
 
-def _quarantine_rows(work: Work, name: str, reason: str, value: bytes, at_ms: int) -> pa.Table:
+def _quarantine_rows(
+    task: ScrapeTask, name: str, reason: str, value: bytes, at_ms: int
+) -> pa.Table:
     columns = {
         **partition_columns(np.array([at_ms * NS_PER_MS], dtype=np.int64)),
-        "message_topic": pa.array([scrape_source(work.label)]),
+        "message_topic": pa.array([scrape_source(task.label)]),
         "message_id": pa.array([name]),
         "publish_time": pa.array([at_ms * 1_000], pa.int64()).cast(TIMESTAMP),
         "reason": pa.array([reason]),

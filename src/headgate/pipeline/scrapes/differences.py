@@ -23,7 +23,14 @@ from headgate.flow.account.inferred import (
     oldest_age_ns,
     stretched_cells,
 )
-from headgate.pipeline.scrapes.pairs import Counters, Difference, Growth, Pair, difference, whole
+from headgate.pipeline.scrapes.pairs import (
+    Counters,
+    Difference,
+    Growth,
+    ScrapePair,
+    difference,
+    whole_level,
+)
 from headgate.pipeline.scrapes.reading import Scrape, TopicName, Values
 from headgate.pipeline.scrapes.series import STATE_FIELD
 from headgate.pipeline.tables.bronze import INFERRED, MEASURED
@@ -68,7 +75,7 @@ class _Published:
     is set."""
 
 
-def differences(pair: Pair) -> Iterator[tuple[Kind, list[Difference]]]:
+def differences(pair: ScrapePair) -> Iterator[tuple[Kind, list[Difference]]]:
     """What happened to the topics and subscriptions that both scrapes have, by kind."""
     topics: list[Difference] = []
     published: dict[TopicName, _Published] = {}
@@ -84,12 +91,12 @@ def differences(pair: Pair) -> Iterator[tuple[Kind, list[Difference]]]:
         [
             _of_subscription(pair, name, subscription, published[name])
             for name, subscription in pair.before.subscriptions
-            if name in published and _tells_backlogs(pair, (name, subscription))
+            if name in published and _has_backlogs(pair, (name, subscription))
         ],
     )
 
 
-def _tells_backlogs(pair: Pair, key: tuple[TopicName, str]) -> bool:
+def _has_backlogs(pair: ScrapePair, key: tuple[TopicName, str]) -> bool:
     scrapes = pair.before, pair.after
     return all("backlog" in scrape.subscriptions.get(key, {}) for scrape in scrapes)
 
@@ -102,7 +109,9 @@ def _published(counters: Counters, before: Values, after: Values, elapsed_ns: in
         return _Published(messages, size, False, {})
     quota = max(acts, key=lambda each: acts[each])
     limit = (
-        whole(after, "quota_size") if quota == "size" else whole(after, "quota_time_s", NS_PER_S)
+        whole_level(after, "quota_size")
+        if quota == "size"
+        else whole_level(after, "quota_time_s", NS_PER_S)
     )
     return _Published(messages, size, True, {"evicted_by": quota, "evicted_by_limit": limit})
 
@@ -130,21 +139,21 @@ def _of_topic(name: TopicName, counters: Counters, before: Values, after: Values
     plain = ("storage_bytes", "backlog_bytes", "producers")
     held = [f"parked_{cause}_{unit}" for cause in PARK_CAUSES for unit in DIMENSIONS]
     levels = {
-        **{field: whole(after, field) for field in (*plain, *held)},
-        "oldest_age_ns": whole(after, "age_s", NS_PER_S),
+        **{field: whole_level(after, field) for field in (*plain, *held)},
+        "oldest_age_ns": whole_level(after, "age_s", NS_PER_S),
     }
     # A topic that is not persistent has no quota, and its series say 0.
     if name.topic.startswith("persistent:"):
-        levels["quota_size_limit_bytes"] = whole(after, "quota_size")
-        levels["quota_time_limit_ns"] = whole(after, "quota_time_s", NS_PER_S)
-    first_levels = {"backlog_bytes": whole(before, "backlog_bytes")}
+        levels["quota_size_limit_bytes"] = whole_level(after, "quota_size")
+        levels["quota_time_limit_ns"] = whole_level(after, "quota_time_s", NS_PER_S)
+    first_levels = {"backlog_bytes": whole_level(before, "backlog_bytes")}
     is_measured = any(counted[f"parked_{cause}_ns"] for cause in PARK_CAUSES)
     evidence = MEASURED if is_measured else INFERRED
     return difference(name, counted, first_levels, levels, evidence=evidence)
 
 
 def _of_subscription(
-    pair: Pair, name: TopicName, subscription: str, published: _Published
+    pair: ScrapePair, name: TopicName, subscription: str, published: _Published
 ) -> Difference:
     before = pair.before.subscriptions[name, subscription]
     after = pair.after.subscriptions[name, subscription]
@@ -166,7 +175,7 @@ def _of_subscription(
     }
     if "redeliver_rate" in after:
         counted["redelivered"] = 0, _by_rate(after["redeliver_rate"], pair.elapsed_ns)
-    age_ns = whole(after, "age_s", NS_PER_S)
+    age_ns = whole_level(after, "age_s", NS_PER_S)
     if age_ns is None:
         age_ns = oldest_age_ns(end.deliverable, causes.appended, pair.elapsed_ns)
     levels = {
@@ -198,7 +207,7 @@ def _levels(values: Values, look: Look) -> dict[str, Any]:
     return {
         "backlog_messages": look.backlog,
         "permits": look.permits,
-        **{field: whole(values, field) for field in ("consumers", "delayed", "unacked")},
+        **{field: whole_level(values, field) for field in ("consumers", "delayed", "unacked")},
     }
 
 

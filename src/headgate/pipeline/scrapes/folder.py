@@ -42,7 +42,7 @@ class BrokerFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ScrapeTask:
     """What one task reads: some scrapes that follow each other. Travels as JSON."""
 
     label: str
@@ -52,7 +52,7 @@ class Work:
     """Scrapes before the first, near enough to count from; the last that can be read is."""
     refused: Sequence[tuple[str, str]] = ()
     """Files that are not read, and why."""
-    told: Sequence[str] = ()
+    quarantined: Sequence[str] = ()
     """What was refused of them before, by a run that was killed."""
 
     def to_json(self) -> str:
@@ -60,7 +60,7 @@ class Work:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Work:
+    def from_json(cls, text: str) -> ScrapeTask:
         """The work again."""
         return cls(**json.loads(text))
 
@@ -70,7 +70,7 @@ def file_name(time_ms: int) -> str:
     return f"{time_ms}{SUFFIX}"
 
 
-def lines_name(time_ms: int) -> str:
+def bad_lines_name(time_ms: int) -> str:
     """What lines of that scrape are called that could not be read."""
     return f"{file_name(time_ms)}#lines"
 
@@ -113,9 +113,9 @@ def _broker_folder(label: str, path: Path, names: Sequence[str]) -> BrokerFolder
     return BrokerFolder(label, os.fspath(path.resolve()), times, wrong)
 
 
-def works(
+def scrape_tasks(
     broker: BrokerFolder, read_upto_ms: int | None, known: Collection[str], count: int
-) -> list[Work]:
+) -> list[ScrapeTask]:
     """What is to be read of a broker, in at most ``count`` parts; nothing if there is nothing new.
 
     Those after ``read_upto_ms`` are new; one before it that is not ``known`` by its name (as read
@@ -133,23 +133,23 @@ def works(
     unknown = [each for each in refused if each[0] not in known]
     if not new:
         latest = broker.times_ms[-1:]
-        return [Work(broker.label, broker.path, (), latest, unknown)] if unknown else []
+        return [ScrapeTask(broker.label, broker.path, (), latest, unknown)] if unknown else []
     size = -(-len(new) // max(1, count))
     parts = [new[first : first + size] for first in range(0, len(new), size)]
     return [
-        Work(
+        ScrapeTask(
             broker.label,
             broker.path,
             part,
             [ms for ms in broker.times_ms if part[0] - GAP_MS_MAX <= ms < part[0]],
             () if place else unknown,
-            [name for ms in part if (name := lines_name(ms)) in known],
+            [name for ms in part if (name := bad_lines_name(ms)) in known],
         )
         for place, part in enumerate(parts)
     ]
 
 
-def gaps(broker: BrokerFolder) -> Iterator[tuple[int, int]]:
+def scrape_gaps(broker: BrokerFolder) -> Iterator[tuple[int, int]]:
     """Scrapes that follow each other and lie too far apart."""
     return (
         (before, after)

@@ -12,8 +12,14 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from headgate.pipeline.scrapes.decoding import WORK_COLUMN
-from headgate.pipeline.scrapes.folder import BrokerFolder, broker_folders, file_name, gaps, works
+from headgate.pipeline.scrapes.decoding import TASK_COLUMN
+from headgate.pipeline.scrapes.folder import (
+    BrokerFolder,
+    broker_folders,
+    file_name,
+    scrape_gaps,
+    scrape_tasks,
+)
 from headgate.pipeline.scrapes.rows import scrape_source
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
@@ -39,7 +45,7 @@ def ingest_scrapes(spark: SparkSession, folder: str, root: str) -> list[str]:
     brokers = broker_folders(folder)
     for broker in brokers:
         _ingest(spark, broker, root)
-    return [*_remarks(brokers), *_refused(brokers, root)]
+    return [*_warnings(brokers), *_refused(brokers, root)]
 
 
 def _ingest(spark: SparkSession, broker: BrokerFolder, root: str) -> None:
@@ -47,15 +53,15 @@ def _ingest(spark: SparkSession, broker: BrokerFolder, root: str) -> None:
     upto_ms = ensure_table(root, BRONZE_SAMPLES).transaction_version(app_id)
     known = _read_before(broker, root) | _refused_before(broker, root)
     cores = spark.sparkContext.defaultParallelism
-    found = works(broker, upto_ms, known, _PARTS_PER_CORE * cores)
+    found = scrape_tasks(broker, upto_ms, known, _PARTS_PER_CORE * cores)
     if not found:
         return
-    rows = [(work.to_json(),) for work in found]
+    rows = [(task.to_json(),) for task in found]
     read = found[-1].times_ms
     # What is only refused moves no mark; it is known by its rows.
     mark = {"app_id": app_id, "app_version": str(read[-1])} if read else {}
     (
-        spark.createDataFrame(rows, f"{WORK_COLUMN} string")
+        spark.createDataFrame(rows, f"{TASK_COLUMN} string")
         .repartition(len(found))
         .write.format(FORMAT)
         .mode("append")
@@ -97,12 +103,12 @@ def _values(
         yield from zip(*(rows.column(name).to_pylist() for name in names), strict=True)
 
 
-def _remarks(brokers: list[BrokerFolder]) -> list[str]:
+def _warnings(brokers: list[BrokerFolder]) -> list[str]:
     found = []
     for broker in brokers:
         if len(broker.times_ms) == 1:
             found.append(f"{broker.label} has one scrape: a second one is needed to tell anything.")
-        wide = list(gaps(broker))
+        wide = list(scrape_gaps(broker))
         if wide:
             longest_s = max(after - before for before, after in wide) / 1_000
             found.append(

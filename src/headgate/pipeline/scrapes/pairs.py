@@ -14,7 +14,7 @@ Growth: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ScrapePair:
     """Two scrapes of a broker, in the order of time; ``label`` is what its folder is called."""
 
     label: str
@@ -35,7 +35,7 @@ class Pair:
         return None not in started_s and started_s[0] != started_s[1]
 
 
-LARGEST: Final = 1e18
+VALUE_MAX: Final = 1e18
 """What is beyond it does not fit a column, or would not together with others."""
 
 
@@ -51,7 +51,7 @@ class Counters:
         old, new = self._before.get(name), self._after.get(name)
         if old is None or new is None:
             return None
-        if max(abs(old), abs(new)) * scale > LARGEST:
+        if max(abs(old), abs(new)) * scale > VALUE_MAX:
             return None
         start, end = round(old * scale), max(0, round(new * scale))
         if self._restarted:
@@ -69,7 +69,7 @@ class Counters:
         for name in names:
             old, new = self._before.get(name, 0.0), self._after.get(name, 0.0)
             grown_s = new if self._restarted or new < old else new - old
-            found.append(max(0, round(min(grown_s * NS_PER_S, LARGEST))))
+            found.append(max(0, round(min(grown_s * NS_PER_S, VALUE_MAX))))
         return found
 
 
@@ -101,8 +101,8 @@ def difference(
     )
 
 
-def whole(values: Values, field: str, scale: int = 1) -> int | None:
+def whole_level(values: Values, field: str, scale: int = 1) -> int | None:
     """A level as a whole number; None where the text has none, says none by -1 or by the largest
     number of Java, or has one that no column can hold."""
     value = values.get(field)
-    return None if value is None or not 0 <= value * scale <= LARGEST else round(value * scale)
+    return None if value is None or not 0 <= value * scale <= VALUE_MAX else round(value * scale)

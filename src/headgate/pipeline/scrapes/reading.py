@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from headgate.pipeline.scrapes.series import NAMES, WANTED, Scope
+from headgate.pipeline.scrapes.series import NAMES, SERIES, Scope
 
 Values: TypeAlias = dict[str, float]
 """What a text says of one subject, by the fields of ``series``."""
@@ -72,7 +72,7 @@ def read_scrape(lines: Iterable[str]) -> Scrape:
             subject = known.get(labels_text)
             if subject is None:
                 subject = known[labels_text] = _subject(scrape, _labels(labels_text))
-            _keep(scrape, name, subject, value)
+            _store_value(scrape, name, subject, value)
         except (ValueError, KeyError, IndexError):
             scrape.unreadable += 1
             scrape.first_unreadable = scrape.first_unreadable or line.rstrip("\n")
@@ -113,8 +113,8 @@ def _topic_name(labels: dict[str, str]) -> TopicName:
     return TopicName(cluster, match["topic"], int(match["index"]))
 
 
-def _keep(scrape: Scrape, name: str, subject: _Subject, value: float) -> None:
-    wanted = WANTED.get((name, subject.scope))
+def _store_value(scrape: Scrape, name: str, subject: _Subject, value: float) -> None:
+    wanted = SERIES.get((name, subject.scope))
     if wanted is None or not math.isfinite(value):
         return
     key = wanted.field

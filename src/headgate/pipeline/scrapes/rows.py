@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from headgate.base.units import NS_PER_MS
 from headgate.pipeline.scrapes.differences import differences
-from headgate.pipeline.scrapes.pairs import Difference, Pair
+from headgate.pipeline.scrapes.pairs import Difference, ScrapePair
 from headgate.pipeline.scrapes.reading import Scrape
 from headgate.pipeline.tables.arrow_types import (
     TIMESTAMP,
@@ -53,7 +53,7 @@ def batch_rows(label: str, scrape: Scrape, at_ns: int) -> pa.Table:
     return _rows({**_header(label, at_ns, at_ns), **fixed}, {}, 1)
 
 
-def pair_rows(pair: Pair) -> Iterator[pa.Table]:
+def pair_rows(pair: ScrapePair) -> Iterator[pa.Table]:
     """The rows of all subjects that both scrapes have, those of one kind together."""
     boot = _boot(pair.after, pair.before_ns)
     for kind, found in differences(pair):

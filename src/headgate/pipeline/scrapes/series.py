@@ -21,7 +21,7 @@ class Scope(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SeriesField:
     """One series: its samples of ``scope`` become the value ``field`` of their subject.
 
     ``field`` may hold names of labels in braces. Values of consumers are added up. ``text`` is the
@@ -79,16 +79,19 @@ _CONSUMER: Final = {
 }
 _LIMIT: Final = "headgate_effective_limit"
 
-WANTED: Final[dict[tuple[str, Scope], Wanted]] = {
-    ("process_start_time_seconds", Scope.BROKER): Wanted(Scope.BROKER, "started_s"),
-    **{(name, Scope.TOPIC): Wanted(Scope.TOPIC, field) for name, field in _TOPIC.items()},
+SERIES: Final[dict[tuple[str, Scope], SeriesField]] = {
+    ("process_start_time_seconds", Scope.BROKER): SeriesField(Scope.BROKER, "started_s"),
+    **{(name, Scope.TOPIC): SeriesField(Scope.TOPIC, field) for name, field in _TOPIC.items()},
     **{
-        (name, Scope.SUBSCRIPTION): Wanted(Scope.SUBSCRIPTION, field)
+        (name, Scope.SUBSCRIPTION): SeriesField(Scope.SUBSCRIPTION, field)
         for name, field in _SUBSCRIPTION.items()
     },
-    **{(name, Scope.CONSUMER): Wanted(Scope.CONSUMER, field) for name, field in _CONSUMER.items()},
     **{
-        (_LIMIT, scope): Wanted(
+        (name, Scope.CONSUMER): SeriesField(Scope.CONSUMER, field)
+        for name, field in _CONSUMER.items()
+    },
+    **{
+        (_LIMIT, scope): SeriesField(
             scope, "limit_{limiter}_{dimension}", "source", "limit_{limiter}_source"
         )
         for scope in (Scope.BROKER, Scope.TOPIC, Scope.SUBSCRIPTION)
@@ -97,5 +100,5 @@ WANTED: Final[dict[tuple[str, Scope], Wanted]] = {
 """By name and scope: a name may have samples of several (``pulsar_out_messages_total`` also of
 consumers), and only those of the scope that stands here are read."""
 
-NAMES: Final = frozenset(name for name, _ in WANTED)
+NAMES: Final = frozenset(name for name, _ in SERIES)
 """All names that are read."""

@@ -19,7 +19,7 @@ from pyspark.sql import types as T  # noqa: N812
 from headgate.base.units import NS_PER_S
 from headgate.flow.account.demonstrated import HELD_BY_OTHERS, HELD_SHARE_MAX
 from headgate.flow.account.verdict import YOUNG_NS
-from headgate.pipeline.kernels import sharing
+from headgate.pipeline.kernels import topic_waiters
 from headgate.pipeline.kernels.attribution import (
     DEMONSTRATED_RATE,
     INPUT_COLUMNS,
@@ -66,7 +66,7 @@ def attribution(minutes: DataFrame, hours: Collection[int]) -> DataFrame:
     position = F.array_position(F.array(*(F.lit(of) for of in wanted)), hour) - 1
     inside = rows.where(hour.isin(wanted))
     judged = _with_demonstrated(inside.select(*INPUT_COLUMNS), rates, position)
-    judged = _with_waiters(judged, inside, (*sharing.TOPIC_KEY, "minute"))
+    judged = _with_waiters(judged, inside, (*topic_waiters.TOPIC_KEY, "minute"))
     return per_batch(judged, attribution_table, table_schema(ATTRIBUTION))
 
 
@@ -77,7 +77,7 @@ def range_judgements(minutes: DataFrame, since_ns: int, until_ns: int) -> DataFr
     inside = before_end.where(F.col("to_ns") > since_ns)
     runs = per_batch(inside.select(*INPUT_COLUMNS), minute_runs, spark_schema(RUN_COLUMNS))
     judged = _with_demonstrated(runs, _demonstrated(before_end, [_ALL_HOURS]), F.lit(0))
-    judged = _with_waiters(judged, inside, sharing.TOPIC_KEY)
+    judged = _with_waiters(judged, inside, topic_waiters.TOPIC_KEY)
     return per_subject(
         judged, ATTRIBUTION_KEY, SORT_COLUMNS, range_table, spark_schema(RANGE_COLUMNS)
     )
@@ -141,14 +141,15 @@ def _with_demonstrated(rows: DataFrame, rates: DataFrame, position: Column) -> D
 
 def _with_waiters(rows: DataFrame, minutes: DataFrame, key: Sequence[str]) -> DataFrame:
     """The rows, each with how many subscriptions with the same ``key`` waited for their topic's
-    limit, as :func:`headgate.pipeline.kernels.sharing.waiters` counts them: null for less than two.
+    limit, as :func:`headgate.pipeline.kernels.topic_waiters.waiters` counts them: null for less
+    than two.
 
     Few topics have such a limit in force, and of these few columns are counted.
     """
-    name = sharing.WAITERS.name
-    held_ns = reduce(add, (_number(field) for field in sharing.HUNGRY_FIELDS))
+    name = topic_waiters.WAITERS.name
+    held_ns = reduce(add, (_number(field) for field in topic_waiters.HUNGRY_FIELDS))
     total_ns = reduce(add, (_number(field) for field in STATE_FIELD_NAMES))
-    waited = (held_ns > 0) & (held_ns >= sharing.WAITING_SHARE_MIN * total_ns)
+    waited = (held_ns > 0) & (held_ns >= topic_waiters.WAITING_SHARE_MIN * total_ns)
     each = minutes.where(waited).select(*key, "subscription").distinct()
     counted = each.groupBy(*key).agg(F.count("*").alias(name)).where(F.col(name) > 1)
     return left_join(rows, counted, key, is_small=True)

@@ -13,7 +13,7 @@ from headgate.pipeline.kernels.episodes import (
     INPUT_COLUMNS,
     JUDGED_COLUMNS,
     SORT_COLUMNS,
-    Newest,
+    NewestMinutes,
     episodes_table,
 )
 from headgate.pipeline.steps.hours import HOUR_COLUMNS, hour_of
@@ -35,7 +35,7 @@ MINUTE_COLUMNS: Final = tuple(dict.fromkeys(("kind", *HOUR_COLUMNS, *_KEY, *_KNO
 
 
 def episodes(
-    judged: DataFrame, minutes: DataFrame, hours: Collection[int], newest: Newest
+    judged: DataFrame, minutes: DataFrame, hours: Collection[int], newest: NewestMinutes
 ) -> DataFrame:
     """Rows of ``episodes`` for some hours, from ``attribution`` and ``intervals`` of these and of
     the hours before and after them. ``newest``: the last minute of the telemetry."""

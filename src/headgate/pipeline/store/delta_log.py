@@ -27,7 +27,7 @@ from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAct
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
 from headgate.pipeline.store.idempotent_commit import commit, commit_properties
-from headgate.pipeline.store.lock_tokens import check_held
+from headgate.pipeline.store.lock_tokens import check_lock
 from headgate.pipeline.store.parquet_files import FileAdded
 from headgate.pipeline.store.table_store import LOG, TableStore, store_of
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
@@ -44,7 +44,7 @@ _KEPT_FROM: Final = "headgate.kept_from_hour"
 """Application transaction whose version is the first hour, counted since the epoch, that retention
 has left: the commit that drops rows tells it, so that the two are never apart."""
 
-HOOKS: Final = PostCommitHookProperties(cleanup_expired_logs=False)
+COMMIT_HOOKS: Final = PostCommitHookProperties(cleanup_expired_logs=False)
 """What follows a commit: a checkpoint after every hundred, so that a table opens quickly. The log
 is shortened by ``maintenance`` alone, which knows who has yet to read it."""
 
@@ -67,24 +67,24 @@ def ensure_table(root: str, table: Table) -> DeltaTable:
     store = store_of(root)
     schema = table_arrow_schema(table)
     try:
-        delta = opened_table(root, table)
+        delta = open_table(root, table)
     except TableNotFoundError:
         # Or a run that was killed while it created the table left the log's folder, empty.
-        check_held(root)
+        check_lock(root)
         return _created(store, table)
     absent = set(missing_columns(delta, table))
     if absent:
         missing = [field for field in Schema.from_arrow(schema).fields if field.name in absent]
-        check_held(root)
+        check_lock(root)
         commit(
             store,
             table.name,
             delta,
             lambda properties: delta.alter.add_columns(
-                missing, commit_properties=properties, post_commithook_properties=HOOKS
+                missing, commit_properties=properties, post_commithook_properties=COMMIT_HOOKS
             ),
         )
-        delta = opened_table(root, table)
+        delta = open_table(root, table)
     return delta
 
 
@@ -111,10 +111,10 @@ def _created(store: TableStore, table: Table) -> DeltaTable:
         # The answer may have got lost, and the library have met its own table. Else it is absent.
         if not store.is_object_store or not store.is_table(table.name):
             raise
-        return opened_table(store.root, table)
+        return open_table(store.root, table)
 
 
-def opened_table(root: str, table: Table) -> DeltaTable:
+def open_table(root: str, table: Table) -> DeltaTable:
     """An existing table, only to be read: nothing is created or added.
 
     Raises:
@@ -242,7 +242,7 @@ def _commit(
         )
         for file in files
     ]
-    check_held(root)
+    check_lock(root)
     metadata = delta.metadata()
     commit(
         store_of(root),
@@ -254,7 +254,7 @@ def _commit(
             schema=delta.schema(),
             partition_by=metadata.partition_columns,
             commit_properties=properties,
-            post_commithook_properties=HOOKS,
+            post_commithook_properties=COMMIT_HOOKS,
         ),
         transactions,
     )

@@ -33,7 +33,7 @@ from headgate.pipeline.store.delta_log import (
     commit_replace,
     commit_replace_partition,
 )
-from headgate.pipeline.store.lock_tokens import LOCK_OPTION, holding
+from headgate.pipeline.store.lock_tokens import LOCK_OPTION, with_lock_token
 from headgate.pipeline.store.parquet_files import FileAdded, write_tables
 from headgate.pipeline.tables.catalogue import TABLES
 
@@ -41,7 +41,7 @@ FORMAT: Final = "headgate_tables"
 BRONZE: Final = "bronze"
 """Value of the option ``table`` for messages of the telemetry topic."""
 SCRAPES: Final = "scrapes"
-"""Value of the option ``table`` for files with a broker's metrics, as ``scrapes.folder.Work``."""
+"""Value of the option ``table`` for files with a broker's metrics (``scrapes.folder``)."""
 
 _DECODED: Final = frozenset({BRONZE, SCRAPES})
 
@@ -121,7 +121,7 @@ class TablesWriter(DataSourceArrowWriter):
     def commit_table(self, name: str, files: list[FileAdded]) -> None:
         """Make the files of one table visible; bronze has several, each with its own commit."""
         table = TABLES[name]
-        with holding(self._root, self._hold):
+        with with_lock_token(self._root, self._hold):
             if self._partition is not None:
                 commit_replace_partition(self._root, table, files, self._partition)
             elif self._hours is None:

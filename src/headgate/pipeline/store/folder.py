@@ -28,9 +28,9 @@ def folder_lock(out: str, say: Callable[[str], None] = lambda _: None) -> Iterat
     """
     if is_object_store(checked_root(out)):
         # Who has no tables in S3 loads nothing for it.
-        from headgate.pipeline.store.object_lock import bucket_lock
+        from headgate.pipeline.store.s3_lock import s3_folder_lock
 
-        with bucket_lock(out, lambda names: _refuse_foreign(out, names), say):
+        with s3_folder_lock(out, lambda names: _refuse_foreign(out, names), say):
             yield
         return
     try:

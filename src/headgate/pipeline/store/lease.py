@@ -11,7 +11,7 @@ what is there now says whose it is. The object is never deleted, for S3 cannot d
 condition: who lets go swaps it for a state that is free.
 
 Nothing here is a promise that the holder lives: one that was stopped for longer than the lease may
-go on, not knowing. So before each commit the lock is read (``holds.check_held``), and a commit is
+go on, not knowing. So before each commit the lock is read (``holds.check_lock``), and a commit is
 refused when somebody else has made the table's next version first.
 """
 
@@ -32,7 +32,7 @@ LOOK_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Lease:
     """The content of the lock object: the current holder."""
 
     token: str
@@ -52,7 +52,7 @@ class Hold:
         return (json.dumps(asdict(self)) + "\n").encode()
 
     @classmethod
-    def from_bytes(cls, content: bytes) -> Hold:
+    def from_bytes(cls, content: bytes) -> Lease:
         """The holder in a content; a content that this version does not know counts as held."""
         try:
             document = json.loads(content)
@@ -67,51 +67,51 @@ class Hold:
             return _UNKNOWN
 
 
-FREE: Final = Hold("")
-_UNKNOWN: Final = Hold("unknown", "an unknown host", 0, "an unknown time")
+FREE: Final = Lease("")
+_UNKNOWN: Final = Lease("unknown", "an unknown host", 0, "an unknown time")
 _NO_TAG: Final = '"00000000000000000000000000000000"'
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LockState:
     """The object at one moment."""
 
-    hold: Hold
+    hold: Lease
     tag: str
 
 
 class LockObject(Protocol):
     """The requests that the lease needs. All may raise :class:`OSError`."""
 
-    def read(self) -> Found | None:
+    def read(self) -> LockState | None:
         """The lock object; None: it does not exist."""
 
-    def create(self, hold: Hold) -> str | None:
+    def create(self, hold: Lease) -> str | None:
         """Create it; returns its tag, or None if it exists."""
 
-    def swap(self, hold: Hold, tag: str) -> str | None:
+    def swap(self, hold: Lease, tag: str) -> str | None:
         """Replace it if it has this tag; returns the new tag, or None if it has another."""
 
 
-class UnconditionalError(Exception):
+class NoConditionalPutError(Exception):
     """The store ignores conditions of puts, so it cannot hold a lock."""
 
 
-class HeldError(Exception):
+class LockHeldError(Exception):
     """Another job holds the lock."""
 
-    def __init__(self, holder: Hold) -> None:
+    def __init__(self, holder: Lease) -> None:
         super().__init__(str(holder))
         self.holder = holder
 
 
 def take(
     lock: LockObject,
-    mine: Hold,
+    mine: Lease,
     *,
     monotonic: Callable[[], float],
     wait: Callable[[float], None],
-    watching: Callable[[Hold], None] = lambda _: None,
+    watching: Callable[[Lease], None] = lambda _: None,
 ) -> str:
     """Acquire the lock; returns the object's tag.
 
@@ -119,23 +119,23 @@ def take(
     watched, which takes up to :data:`LEASE_S`.
 
     Raises:
-        HeldError: somebody holds it who lives, or was quicker.
-        UnconditionalError: the store does not know conditions.
+        LockHeldError: somebody holds it who lives, or was quicker.
+        NoConditionalPutError: the store does not know conditions.
         OSError: the store cannot be asked.
     """
     tag = _taken(lock, mine, monotonic, wait, watching)
     # Both must fail. A store that ignores them would have let anybody in.
     if lock.create(mine) is not None or lock.swap(mine, _NO_TAG) is not None:
-        raise UnconditionalError
+        raise NoConditionalPutError
     return tag
 
 
 def _taken(
     lock: LockObject,
-    mine: Hold,
+    mine: Lease,
     monotonic: Callable[[], float],
     wait: Callable[[float], None],
-    watching: Callable[[Hold], None],
+    watching: Callable[[Lease], None],
 ) -> str:
     found = lock.read()
     if found is None:
@@ -144,7 +144,7 @@ def _taken(
             return tag
         found = lock.read()
     if found is None:
-        raise HeldError(_UNKNOWN)
+        raise LockHeldError(_UNKNOWN)
     if found.hold.token == mine.token:
         return found.tag
     if found.hold.token != FREE.token:
@@ -153,31 +153,31 @@ def _taken(
     tag = _swapped(lock, mine, found.tag)
     if tag is None:
         winner = lock.read()
-        raise HeldError(winner.hold if winner is not None else _UNKNOWN)
+        raise LockHeldError(winner.hold if winner is not None else _UNKNOWN)
     return tag
 
 
 def _outlived(
     lock: LockObject,
-    found: Found,
+    found: LockState,
     monotonic: Callable[[], float],
     wait: Callable[[float], None],
-) -> Found:
+) -> LockState:
     """The object that may be replaced: unchanged for a lease's time, or released meanwhile."""
     begun_s = monotonic()
     while monotonic() - begun_s < LEASE_S:
         wait(LOOK_S)
         again = lock.read()
         if again is None:
-            raise HeldError(found.hold)
+            raise LockHeldError(found.hold)
         if again.hold.token == FREE.token:
             return again
         if again.tag != found.tag:
-            raise HeldError(again.hold)
+            raise LockHeldError(again.hold)
     return found
 
 
-def _swapped(lock: LockObject, mine: Hold, tag: str) -> str | None:
+def _swapped(lock: LockObject, mine: Lease, tag: str) -> str | None:
     """Replace the object; if an earlier try of ours already did, return that one's tag."""
     new = lock.swap(mine, tag)
     if new is not None:
@@ -186,10 +186,10 @@ def _swapped(lock: LockObject, mine: Hold, tag: str) -> str | None:
     return found.tag if found is not None and found.hold.token == mine.token else None
 
 
-class Keeper:
+class LeaseRenewal:
     """Renews one lease. Not thread-safe."""
 
-    def __init__(self, lock: LockObject, mine: Hold, tag: str) -> None:
+    def __init__(self, lock: LockObject, mine: Lease, tag: str) -> None:
         self._lock, self._mine, self._tag = lock, mine, tag
         self.is_lost = False
         """Whether another job has replaced the object."""

@@ -15,7 +15,7 @@ from typing import Final
 from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.store.lease import LockObject
 from headgate.pipeline.store.location import is_object_store
-from headgate.pipeline.store.table_store import objects
+from headgate.pipeline.store.table_store import s3_objects
 
 LOCK_OPTION: Final = "lock"
 """Option of the writer: the token under which it commits."""
@@ -28,7 +28,7 @@ class LockLostError(PipelineError):
 
 
 @contextmanager
-def holding(root: str, token: str | None) -> Iterator[None]:
+def with_lock_token(root: str, token: str | None) -> Iterator[None]:
     """Let this process commit to a folder under ``token``; None needs none."""
     if token is None:
         yield
@@ -51,7 +51,7 @@ def writer_options(root: str) -> dict[str, str]:
     return {"root": root} if token is None else {"root": root, LOCK_OPTION: token}
 
 
-def check_held(root: str, lock: LockObject | None = None) -> None:
+def check_lock(root: str, lock: LockObject | None = None) -> None:
     """Check with one request that this process still holds the lock of a folder in S3.
 
     ``lock`` replaces the folder's own, for tests.
@@ -65,7 +65,7 @@ def check_held(root: str, lock: LockObject | None = None) -> None:
     token = _tokens.get(root.rstrip("/"))
     if token is None:
         raise LockLostError(f"folder {root} is not held by this process, so it may not write there")
-    found = (objects().lock_object(root) if lock is None else lock).read()
+    found = (s3_objects().lock_object(root) if lock is None else lock).read()
     if found is None:
         raise LockLostError(
             f"folder {root} has no lock any more; somebody deleted it, so nothing is written"

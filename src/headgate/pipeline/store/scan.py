@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 from headgate.base.errors import InputError
 from headgate.base.units import NS_PER_US
 from headgate.pipeline.store.delta_log import check_layout, table_files
-from headgate.pipeline.store.table_store import refusal, store_of
+from headgate.pipeline.store.table_store import os_error_text, store_of
 from headgate.pipeline.tables.arrow_types import TIMESTAMP, table_arrow_schema
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
@@ -50,7 +50,7 @@ def existing_tables(root: str) -> tuple[str, ...]:
             f"there is no folder {root} yet (--out): {first} makes and fills it"
         ) from error
     except OSError as error:
-        raise InputError(f"folder {root} cannot be read: {refusal(error)}") from error
+        raise InputError(f"folder {root} cannot be read: {os_error_text(error)}") from error
     if not names:
         raise InputError(
             f"folder {root} holds no tables of this pipeline yet (--out): {first} fills it"

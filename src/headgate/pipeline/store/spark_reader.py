@@ -70,7 +70,7 @@ def object_rows(
     columns: Collection[str] | None = None,
 ) -> DataFrame:
     """Files of a table as a DataFrame of its schema, of all its columns or of these."""
-    packs = packed(files, _PACKS_PER_CORE * spark.sparkContext.defaultParallelism)
+    packs = pack_files(files, _PACKS_PER_CORE * spark.sparkContext.defaultParallelism)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -82,7 +82,7 @@ def object_rows(
     return numbers.mapInArrow(read, part_schema(table, columns))
 
 
-def packed(files: Sequence[TableFile], packs_max: int) -> list[list[str]]:
+def pack_files(files: Sequence[TableFile], packs_max: int) -> list[list[str]]:
     """Paths of files in packs that take about as long to read, at most so many and none empty."""
     packs: list[list[str]] = [[] for _ in range(min(packs_max, len(files)))]
     sizes = [0] * len(packs)

@@ -43,7 +43,7 @@ _READ_AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class S3Access:
     """How S3 is reached, without credentials."""
 
     endpoint: str | None = None
@@ -57,7 +57,7 @@ class Access:
         return self.endpoint is not None and self.endpoint.startswith("http://")
 
 
-def access_of(environment: Mapping[str, str]) -> Access:
+def s3_access(environment: Mapping[str, str]) -> S3Access:
     """Endpoint and region as the variables of AWS have them.
 
     Raises:
@@ -70,7 +70,7 @@ def access_of(environment: Mapping[str, str]) -> Access:
             "is allowed"
         )
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
-    return Access(endpoint or None, region or None)
+    return S3Access(endpoint or None, region or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class TableStore:
                 self.files.delete_file(self.path(path))
         elif paths:
             # pyarrow would leave an empty object in the place of each folder.
-            objects().delete(self.root, paths)
+            s3_objects().delete(self.root, paths)
 
     def columns(
         self, table: str, paths: Iterable[str], columns: Sequence[str]
@@ -207,7 +207,7 @@ def store_of(root: str) -> TableStore:
         InputError: it is neither a path nor ``s3://BUCKET/PREFIX``.
     """
     if is_object_store(checked_root(root)):
-        return _in_bucket(root.rstrip("/"), access_of(os.environ))
+        return _in_bucket(root.rstrip("/"), s3_access(os.environ))
     return TableStore(str(Path(root)), _LOCAL, os.path.abspath(root), None)
 
 
@@ -221,7 +221,7 @@ _LOCAL: Final = fs.LocalFileSystem()
 
 
 @lru_cache(maxsize=16)
-def _in_bucket(root: str, access: Access) -> TableStore:
+def _in_bucket(root: str, access: S3Access) -> TableStore:
     bucket, prefix = bucket_and_prefix(root)
     files = fs.S3FileSystem(
         region=access.region,
@@ -235,7 +235,7 @@ def _in_bucket(root: str, access: Access) -> TableStore:
     return TableStore(root, files, f"{bucket}/{prefix}".rstrip("/"), _storage_options(access))
 
 
-def _storage_options(access: Access) -> dict[str, str]:
+def _storage_options(access: S3Access) -> dict[str, str]:
     options = {
         "connect_timeout": f"{CONNECT_TIMEOUT_S}s",
         "timeout": f"{REQUEST_TIMEOUT_S}s",
@@ -251,14 +251,14 @@ def _storage_options(access: Access) -> dict[str, str]:
     return options
 
 
-def objects() -> Any:
+def s3_objects() -> Any:
     """The module :mod:`headgate.pipeline.store.objects`, which only S3 needs.
 
     Raises:
         InputError: its library is not installed.
     """
     try:
-        return importlib.import_module("headgate.pipeline.store.objects")
+        return importlib.import_module("headgate.pipeline.store.s3_objects")
     except ModuleNotFoundError as error:
         if error.name != "obstore":
             raise
@@ -267,7 +267,7 @@ def objects() -> Any:
         ) from error
 
 
-def refusal(error: OSError) -> str:
+def os_error_text(error: OSError) -> str:
     """Why a read or write failed, in one line."""
     if error.errno is not None:
         return os.strerror(error.errno)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from headgate.pipeline.derived.coverage import batches_of, windows_of
 from headgate.pipeline.kernels.sequence_gaps import LastSeen, find_gaps, newest, sentences
-from headgate.pipeline.store.delta_log import TableFile, files_added, opened_table, table_files
+from headgate.pipeline.store.delta_log import TableFile, files_added, open_table, table_files
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 
 _FILES_AT_ONCE: Final = 24
@@ -25,12 +25,12 @@ class TelemetryGaps:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._version = opened_table(root, BRONZE_SAMPLES).version()
+        self._version = open_table(root, BRONZE_SAMPLES).version()
         self._last_seen: dict[str, LastSeen] = {}
 
     def new_sentences(self) -> list[str]:
         """Sentences about gaps before and among the rows that were added since the last call."""
-        bronze = opened_table(self._root, BRONZE_SAMPLES)
+        bronze = open_table(self._root, BRONZE_SAMPLES)
         added = batches_of(files_added(self._root, BRONZE_SAMPLES, bronze, self._version))
         self._version = bronze.version()
         if not added:

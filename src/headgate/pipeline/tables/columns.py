@@ -80,7 +80,7 @@ def record_columns(*kinds: Kind) -> tuple[TableColumn, ...]:
     return tuple(columns.values())
 
 
-def hour_place(hour: int) -> dict[str, Any]:
+def hour_partition(hour: int) -> dict[str, Any]:
     """``date`` and ``hour`` of the partition of one hour, counted since the epoch."""
     start = datetime.fromtimestamp(hour * (HOUR_NS // NS_PER_S), UTC)
     return {"date": start.date(), "hour": start.hour}

@@ -34,7 +34,7 @@ def _parked_column(name: str) -> TableColumn:
     return TableColumn(name, LONG, f"{unit.capitalize()} that {cause} holds at the end.")
 
 
-HELD_COLUMNS: Final = (
+PARK_COLUMNS: Final = (
     TableColumn("broker", STRING, "Broker that wrote the last row."),
     TableColumn("completeness", DOUBLE, "How much of the time was sampled, 0 to 1."),
     TableColumn("from_ns", LONG, "Where the account begins."),
@@ -64,7 +64,7 @@ PUBLISH_ATTRIBUTION: Final = Table(
         *PARTITION,
         TableColumn("minute", ColumnType.TIMESTAMP, "Start of the minute."),
         *TOPIC_COLUMNS,
-        *HELD_COLUMNS,
+        *PARK_COLUMNS,
     ),
     ("date", "hour"),
     ("minute",),

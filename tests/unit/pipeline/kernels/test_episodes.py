@@ -17,7 +17,7 @@ from headgate.pipeline.kernels.episodes import (
     JUDGED_COLUMNS,
     SEGMENT_ORDER,
     SORT_COLUMNS,
-    Newest,
+    NewestMinutes,
     episodes_table,
     joined_table,
 )
@@ -71,18 +71,18 @@ def _judged_minute(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def newest(rows: Sequence[dict[str, Any]]) -> Newest:
+def newest(rows: Sequence[dict[str, Any]]) -> NewestMinutes:
     """As it is found from the rows' files."""
     last: dict[tuple[str | None, int], int] = {}
     for row in rows:
         for hour in (row["from_ns"] // HOUR_NS - 1, row["from_ns"] // HOUR_NS):
             key = (row["cluster"], hour)
             last[key] = max(last.get(key, 0), row["from_ns"] // MINUTE_NS)
-    return Newest(last, max(row["from_ns"] // HOUR_NS for row in rows))
+    return NewestMinutes(last, max(row["from_ns"] // HOUR_NS for row in rows))
 
 
 def segments(
-    rows: Sequence[dict[str, Any]], hours: Sequence[int] = HOURS, until: Newest | None = None
+    rows: Sequence[dict[str, Any]], hours: Sequence[int] = HOURS, until: NewestMinutes | None = None
 ) -> list[dict[str, Any]]:
     table = pa.Table.from_pylist(list(rows), schema=_SCHEMA).select(list(INPUT_COLUMNS))
     table = table.sort_by([(name, "ascending") for name in SORT_COLUMNS])
@@ -260,7 +260,7 @@ def test_what_was_open_is_not_when_others_telemetry_is_hours_newer() -> None:
     rows = judged(["....C"], 300)
     assert [row["ending"] for row in segments(rows)] == ["open"]
     for hour, ending in ((HOUR + 1, "open"), (HOUR + 2, "unseen")):
-        later = Newest(newest(rows).minutes, hour)
+        later = NewestMinutes(newest(rows).minutes, hour)
         assert [row["ending"] for row in segments(rows, until=later)] == [ending]
 
 

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from headgate.pipeline.kernels.breach import WINDOW_MINUTES
-from headgate.pipeline.kernels.level_windows import Minutes, sample_counts, window_starts, windows
+from headgate.pipeline.kernels.level_windows import (
+    TopicMinutes,
+    sample_counts,
+    trailing_windows,
+    window_starts,
+)
 
 NS = 1_000_000_000
 FIRST = 29_000_000
@@ -14,11 +19,11 @@ FIRST = 29_000_000
 
 def minutes_of(
     topics: list[int], minutes: list[int], anew: tuple[int, ...] = (), late_s: int = 0
-) -> Minutes:
+) -> TopicMinutes:
     """Rows of some topics, taken ``late_s`` before the ends of their minutes."""
     minute = FIRST + np.array(minutes, dtype=np.int64)
     flags = np.isin(np.arange(len(minutes)), anew)
-    return Minutes(np.array(topics), minute, (minute + 1) * 60 * NS - late_s * NS, flags)
+    return TopicMinutes(np.array(topics), minute, (minute + 1) * 60 * NS - late_s * NS, flags)
 
 
 def test_a_window_is_an_hour_of_its_own_topic() -> None:
@@ -36,7 +41,7 @@ def test_missing_minutes_are_holes() -> None:
     starts = window_starts(rows, levels)
     assert starts.tolist() == [0, 0, 0, 2]
     assert sample_counts(levels, starts).tolist() == [1, 2, 0, 1]
-    times_s, values = windows(rows, levels, np.array([1, 3]), starts)
+    times_s, values = trailing_windows(rows, levels, np.array([1, 3]), starts)
     assert times_s.shape == values.shape == (2, WINDOW_MINUTES)
     assert np.flatnonzero(~np.isnan(values[0])).tolist() == [58, 59]
     assert values[0, -2:].tolist() == [1.0, 2.0]
@@ -45,13 +50,13 @@ def test_missing_minutes_are_holes() -> None:
 
 
 def test_times_are_those_of_the_rows() -> None:
-    rows = Minutes(
+    rows = TopicMinutes(
         np.array([1, 1]),
         np.array([FIRST, FIRST + 1]),
         np.array([FIRST * 60 * NS + 50 * NS, FIRST * 60 * NS + 70 * NS]),
         np.zeros(2, dtype=np.bool_),
     )
-    times_s, _ = windows(rows, np.ones(2), np.array([1]), np.zeros(2, dtype=np.int64))
+    times_s, _ = trailing_windows(rows, np.ones(2), np.array([1]), np.zeros(2, dtype=np.int64))
     assert times_s[0, -2:].tolist() == [-20.0, 0.0]
 
 
@@ -84,4 +89,7 @@ def test_nothing_has_no_window() -> None:
     rows = minutes_of([], [])
     starts = window_starts(rows, np.zeros(0))
     assert len(starts) == len(sample_counts(np.zeros(0), starts)) == 0
-    assert windows(rows, np.zeros(0), np.zeros(0, np.int64), starts)[1].shape == (0, WINDOW_MINUTES)
+    assert trailing_windows(rows, np.zeros(0), np.zeros(0, np.int64), starts)[1].shape == (
+        0,
+        WINDOW_MINUTES,
+    )

@@ -11,7 +11,7 @@ from headgate.pipeline.kernels.publish_limits import BROKER_LIMIT_COLUMNS
 from headgate.pipeline.kernels.publishing import (
     INPUT_COLUMNS,
     INTERVAL_COLUMNS,
-    held_over,
+    park_columns,
     publish_range_table,
     publish_table,
 )
@@ -19,7 +19,7 @@ from headgate.pipeline.tables.arrow_types import arrow_schema, table_arrow_schem
 from headgate.pipeline.tables.bronze import INFERRED
 from headgate.pipeline.tables.columns import DOUBLE, HOUR_NS, STRING, TableColumn
 from headgate.pipeline.tables.intervals import INTERVALS, TOPIC_ORDER
-from headgate.pipeline.tables.publishing import HELD_COLUMNS, PUBLISH_ATTRIBUTION
+from headgate.pipeline.tables.publishing import PARK_COLUMNS, PUBLISH_ATTRIBUTION
 from headgate.record.fields import PARKED_FIELD_NAMES, Kind
 from tests.unit.pipeline.play import S, minutes
 from tests.unit.pipeline.story_play import BEGIN, NS, TOPICS, tell
@@ -118,7 +118,7 @@ def test_the_broker_s_limit_and_the_cause_after_it() -> None:
         " 6 s of this minute; 7 messages wait at its end"
     )
     unknown = {**ROWS_OF_BROKER[3], **dict.fromkeys(BROKER_LIMIT_COLUMNS)}
-    assert held_over([unknown], None)["sentence"].startswith(
+    assert park_columns([unknown], None)["sentence"].startswith(
         "the broker-wide publish limit held producers for 30 s and"
     )
 
@@ -141,8 +141,8 @@ def test_quota_and_memory_are_named() -> None:
 def test_a_quota_that_was_taken_away_is_named_from_the_minute_before() -> None:
     row = {**of("quota_held", ROWS)[5], **BROKER_LIMIT}
     lifted = {**row, "quota_size_limit_bytes": None}
-    assert "the backlog quota held" in held_over([lifted], None)["sentence"]
-    assert "the backlog quota of 60 MiB (" in held_over([lifted], row)["sentence"]
+    assert "the backlog quota held" in park_columns([lifted], None)["sentence"]
+    assert "the backlog quota of 60 MiB (" in park_columns([lifted], row)["sentence"]
 
 
 def test_a_lost_minute_breaks_the_chain_of_limits() -> None:
@@ -189,10 +189,10 @@ def test_a_range_within_one_minute_is_that_minute() -> None:
 def test_amounts_that_nobody_told_are_null_and_evidence_is_the_weakest() -> None:
     rows = of("limited", ROWS)[:2]
     bare = [{**r, **BROKER_LIMIT, **dict.fromkeys(PARKED_FIELD_NAMES)} for r in rows]
-    judged = held_over([bare[0], {**bare[1], "evidence": INFERRED}], None)
+    judged = park_columns([bare[0], {**bare[1], "evidence": INFERRED}], None)
     assert judged["parked_adaptive_ns"] is None
     assert judged["evidence"] == INFERRED
     assert (judged["cause"], judged["sentence"]) == (None, "nothing held publishing")
-    assert set(judged) == {column.name for column in HELD_COLUMNS}
+    assert set(judged) == {column.name for column in PARK_COLUMNS}
     nothing = {**bare[0], "covered_ns": 0}
-    assert held_over([nothing], None)["held_share"] is None
+    assert park_columns([nothing], None)["held_share"] is None

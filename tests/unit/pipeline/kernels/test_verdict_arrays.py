@@ -27,7 +27,7 @@ from headgate.flow.account.verdict import (
 from headgate.flow.account.verdict import blame_shares as shares_of_one
 from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.pipeline.kernels.verdict_arrays import (
-    NOBODY,
+    NO_CODE,
     VERDICTS,
     EvidenceArrays,
     blame_shares,
@@ -81,13 +81,13 @@ def judgements(evidence: EvidenceArrays) -> list[Judgement]:
     return [
         Judgement(
             verdict=VERDICTS[found.verdict[i]],
-            second=None if found.second[i] == NOBODY else VERDICTS[found.second[i]],
+            second=None if found.second[i] == NO_CODE else VERDICTS[found.second[i]],
             bystander=bool(found.bystander[i]),
             shares={v: float(found.shares[code, i]) for code, v in enumerate(VERDICTS)},
-            dimension=None if found.dimension[i] == NOBODY else Dimension(found.dimension[i]),
+            dimension=None if found.dimension[i] == NO_CODE else Dimension(found.dimension[i]),
             confidence=float(found.confidence[i]),
             would_have_grown=(
-                None if found.would_have_grown[i] == NOBODY else bool(found.would_have_grown[i])
+                None if found.would_have_grown[i] == NO_CODE else bool(found.would_have_grown[i])
             ),
             growth=int(found.growth[i]),
             is_inferred=bool(evidence.is_inferred[i]),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headgate.pipeline.kernels.publishing import held_over
+from headgate.pipeline.kernels.publishing import park_columns
 from headgate.pipeline.output.producers import PRODUCER_COLUMNS, held_longest_first, write_producers
 from headgate.record.fields import Kind
 from tests.unit.pipeline.kernels.test_publishing import BROKER_LIMIT
@@ -24,7 +24,7 @@ def judged() -> list[dict[str, Any]]:
         by_topic.setdefault(row["topic"], []).append({**row, **BROKER_LIMIT})
     key = ("cluster", "topic", "partition", "incarnation")
     return [
-        {**{name: rows[0][name] for name in key}, **held_over(rows, None, is_range=True)}
+        {**{name: rows[0][name] for name in key}, **park_columns(rows, None, is_range=True)}
         for rows in by_topic.values()
     ]
 

@@ -11,23 +11,25 @@ import pyarrow.compute as pc
 
 from headgate.pipeline.kernels.coverage_gaps import Coverage
 from headgate.pipeline.kernels.intervals import SORT_COLUMNS, interval_table
-from headgate.pipeline.scrapes.decoding import work_tables
-from headgate.pipeline.scrapes.folder import Work, broker_folders, works
+from headgate.pipeline.scrapes.decoding import task_tables
+from headgate.pipeline.scrapes.folder import ScrapeTask, broker_folders, scrape_tasks
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.record.fields import Kind
 from tests.unit.pipeline.row_by_row import judge_minutes, proven_rate_per_s
 
 
-def all_works(folder: Path, parts: int = 1) -> list[Work]:
+def all_works(folder: Path, parts: int = 1) -> list[ScrapeTask]:
     """What a first run has to do."""
     return [
-        work for broker in broker_folders(str(folder)) for work in works(broker, None, (), parts)
+        task
+        for broker in broker_folders(str(folder))
+        for task in scrape_tasks(broker, None, (), parts)
     ]
 
 
-def tables(works_: Sequence[Work], name: str = "bronze_samples") -> pa.Table:
+def tables(works_: Sequence[ScrapeTask], name: str = "bronze_samples") -> pa.Table:
     """Rows of one bronze table."""
-    found = [rows for work in works_ for table, rows in work_tables(work) if table == name]
+    found = [rows for task in works_ for table, rows in task_tables(task) if table == name]
     return pa.concat_tables(found)
 
 

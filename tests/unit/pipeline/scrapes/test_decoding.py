@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from headgate.pipeline.scrapes.decoding import (
+    TASK_COLUMN,
     VALUE_BYTES_MAX,
-    WORK_COLUMN,
     scrape_tables,
-    work_tables,
+    task_tables,
 )
-from headgate.pipeline.scrapes.folder import Work, broker_folders, file_name, works
+from headgate.pipeline.scrapes.folder import ScrapeTask, broker_folders, file_name, scrape_tasks
 from headgate.record.fields import STATE_FIELD_NAMES, Kind
 from tests.unit.pipeline.scrapes.judged import all_works, judgements, minutes, tables
 from tests.unit.pipeline.scrapes.texts import SITUATIONS, STEP_S, T0_MS, text_of, write_scrapes
@@ -71,13 +71,13 @@ def test_a_scrape_that_comes_late_alone_is_quarantined_and_nothing_is_read(tmp_p
     (broker,) = broker_folders(str(tmp_path))
     first, late, last = broker.times_ms
     refused = replace(broker, wrong_names=("gone",))
-    (work,) = works(refused, last, {file_name(first), file_name(last)}, 1)
-    found = tables([Work.from_json(work.to_json())], "bronze_quarantine").to_pylist()
+    (task,) = scrape_tasks(refused, last, {file_name(first), file_name(last)}, 1)
+    found = tables([ScrapeTask.from_json(task.to_json())], "bronze_quarantine").to_pylist()
     assert [row["message_id"] for row in found] == ["gone", file_name(late)]
     # A file that is gone by now is told of at the time of the last scrape.
     assert found[0]["publish_time"].timestamp() * 1_000 == last
     assert found[1]["reason"] == "it came when a later scrape had been read already"
-    assert [name for name, _ in work_tables(work)] == ["bronze_quarantine"] * 2
+    assert [name for name, _ in task_tables(task)] == ["bronze_quarantine"] * 2
 
 
 def test_what_is_no_scrape_is_quarantined_and_the_rest_goes_on(tmp_path: Path) -> None:
@@ -107,9 +107,9 @@ def test_what_is_no_scrape_is_quarantined_and_the_rest_goes_on(tmp_path: Path) -
 def test_a_file_that_cannot_be_opened_is_no_bad_scrape(tmp_path: Path) -> None:
     """It would be refused for good; the task fails instead and is repeated."""
     write_scrapes(tmp_path, range(2))
-    (work,) = all_works(tmp_path)
+    (task,) = all_works(tmp_path)
     (tmp_path / file_name(T0_MS)).unlink()
-    batch = pa.record_batch({WORK_COLUMN: [work.to_json()]})
+    batch = pa.record_batch({TASK_COLUMN: [task.to_json()]})
     with pytest.raises(FileNotFoundError):
         list(scrape_tables(batch))
 

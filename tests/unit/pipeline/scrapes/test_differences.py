@@ -8,7 +8,7 @@ import pytest
 
 from headgate.base.units import NS_PER_S
 from headgate.pipeline.scrapes.differences import differences
-from headgate.pipeline.scrapes.pairs import Difference, Pair
+from headgate.pipeline.scrapes.pairs import Difference, ScrapePair
 from headgate.pipeline.scrapes.reading import Scrape, TopicName, Values
 from headgate.record.fields import STATE_FIELD_NAMES, Kind
 
@@ -18,17 +18,17 @@ TEN_S = 10 * NS_PER_S
 
 def pair(
     topics: tuple[Values, Values], subscriptions: tuple[Values, Values], **broker: Any
-) -> Pair:
+) -> ScrapePair:
     """Two scrapes of one topic, ten seconds apart; ``started`` is when the process began."""
     started = broker.get("started", (5.0, 5.0))
     before, after = (
         Scrape({"started_s": s}, {NAME: t}, {(NAME, "s"): values})
         for s, t, values in zip(started, topics, subscriptions, strict=True)
     )
-    return Pair("b", before, after, 0, TEN_S)
+    return ScrapePair("b", before, after, 0, TEN_S)
 
 
-def only(pair_: Pair, kind: Kind) -> Difference:
+def only(pair_: ScrapePair, kind: Kind) -> Difference:
     (found,) = dict(differences(pair_))[kind]
     return found
 
@@ -78,7 +78,7 @@ def test_amounts_are_growths_and_levels_those_of_the_second_scrape() -> None:
 def test_a_topic_that_is_not_persistent_has_no_quota() -> None:
     name = NAME._replace(topic="non-persistent://t/n/a")
     scrape = Scrape(topics={name: {"quota_size": 0.0, "quota_time_s": 0.0}})
-    found = only(Pair("b", scrape, scrape, 0, TEN_S), Kind.TOPIC)
+    found = only(ScrapePair("b", scrape, scrape, 0, TEN_S), Kind.TOPIC)
     assert "quota_size_limit_bytes" not in found.second
 
 
@@ -99,9 +99,9 @@ def test_subjects_of_one_scrape_only_have_no_row() -> None:
     full = Scrape(topics={NAME: {}}, subscriptions={(NAME, "s"): {"backlog": 1.0}})
     silent = Scrape(topics={NAME: {}}, subscriptions={(NAME, "s"): {}})
     for before, after in ((empty, full), (full, empty)):
-        found = dict(differences(Pair("b", before, after, 0, 1)))
+        found = dict(differences(ScrapePair("b", before, after, 0, 1)))
         assert found == {Kind.TOPIC: [], Kind.SUBSCRIPTION: []}
-    assert dict(differences(Pair("b", silent, full, 0, 1)))[Kind.SUBSCRIPTION] == []
+    assert dict(differences(ScrapePair("b", silent, full, 0, 1)))[Kind.SUBSCRIPTION] == []
 
 
 def test_causes_are_told_in_messages_and_backlogs_in_entries() -> None:
@@ -185,7 +185,7 @@ def test_limits_are_told_with_their_source() -> None:
         {(NAME, "s"): {"backlog": 1.0}},
         {(NAME, None, "limit_topic_source"): "topic policy"},
     )
-    row = only(Pair("b", scrape, scrape, 0, TEN_S), Kind.SUBSCRIPTION).second
+    row = only(ScrapePair("b", scrape, scrape, 0, TEN_S), Kind.SUBSCRIPTION).second
     assert {name: value for name, value in row.items() if name.startswith("limit_")} == {
         "limit_topic_messages": 50,
         "limit_topic_period_ns": NS_PER_S,

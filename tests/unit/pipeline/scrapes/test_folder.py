@@ -10,12 +10,12 @@ from headgate.base.errors import InputError
 from headgate.pipeline.scrapes.folder import (
     GAP_MS_MAX,
     BrokerFolder,
-    Work,
+    ScrapeTask,
+    bad_lines_name,
     broker_folders,
     file_name,
-    gaps,
-    lines_name,
-    works,
+    scrape_gaps,
+    scrape_tasks,
 )
 
 T = 1_763_719_200_000
@@ -56,42 +56,44 @@ def test_what_is_no_folder_of_scrapes_is_refused(tmp_path: Path) -> None:
 
 def test_new_scrapes_are_shared_out_in_order() -> None:
     steps = [T + 15_000 * step for step in range(12)]
-    first, second, third = works(broker(*steps, wrong=("x",)), None, (), 3)
+    first, second, third = scrape_tasks(broker(*steps, wrong=("x",)), None, (), 3)
     assert [*first.times_ms, *second.times_ms, *third.times_ms] == steps
     assert (first.earlier_ms, first.refused[0][0]) == ([], "x")
     assert (second.earlier_ms, second.refused) == (steps[:4], ())
     assert third.earlier_ms == [ms for ms in steps[:8] if ms >= steps[8] - GAP_MS_MAX]
-    assert Work.from_json(second.to_json()).times_ms == list(second.times_ms)
+    assert ScrapeTask.from_json(second.to_json()).times_ms == list(second.times_ms)
 
 
 def test_only_what_was_not_read_is_read() -> None:
     steps = [T, T + 1_000, T + 2_000, T + 3_000]
     known = {file_name(ms) for ms in steps[:2]}
-    (work,) = works(broker(*steps), T + 1_000, known, 1)
-    assert (work.times_ms, work.earlier_ms, work.refused) == (steps[2:], steps[:2], [])
-    assert works(broker(*steps[:2]), T + 1_000, known, 4) == []
-    (work,) = works(broker(*steps), T + 1_000, {*known, file_name(steps[2])}, 1)
-    assert work.times_ms == steps[3:]
-    (work,) = works(broker(*steps), T + 1_000, {*known, lines_name(steps[3])}, 1)
-    assert work.told == [lines_name(steps[3])]
+    (task,) = scrape_tasks(broker(*steps), T + 1_000, known, 1)
+    assert (task.times_ms, task.earlier_ms, task.refused) == (steps[2:], steps[:2], [])
+    assert scrape_tasks(broker(*steps[:2]), T + 1_000, known, 4) == []
+    (task,) = scrape_tasks(broker(*steps), T + 1_000, {*known, file_name(steps[2])}, 1)
+    assert task.times_ms == steps[3:]
+    (task,) = scrape_tasks(broker(*steps), T + 1_000, {*known, bad_lines_name(steps[3])}, 1)
+    assert task.quarantined == [bad_lines_name(steps[3])]
 
 
 def test_a_scrape_that_comes_late_is_refused_once() -> None:
     late, known = T + 500, {file_name(T), file_name(T + 1_000), "x"}
-    (work,) = works(broker(T - 9, T, late, T + 1_000, T + 2_000, wrong=("x",)), T + 1_000, known, 2)
-    assert work.refused == [(file_name(late), "it came when a later scrape had been read already")]
-    (work,) = works(broker(T, late, T + 2_000), T + 1_000, {*known, file_name(late)}, 1)
-    assert work.refused == []
+    (task,) = scrape_tasks(
+        broker(T - 9, T, late, T + 1_000, T + 2_000, wrong=("x",)), T + 1_000, known, 2
+    )
+    assert task.refused == [(file_name(late), "it came when a later scrape had been read already")]
+    (task,) = scrape_tasks(broker(T, late, T + 2_000), T + 1_000, {*known, file_name(late)}, 1)
+    assert task.refused == []
 
 
 def test_a_scrape_that_comes_late_is_refused_before_a_later_one_comes() -> None:
     known = {file_name(T), file_name(T + 1_000)}
     scrapes = broker(T, T + 500, T + 1_000, wrong=("notes",))
-    (work,) = works(scrapes, T + 1_000, known, 4)
-    assert (list(work.times_ms), list(work.earlier_ms)) == ([], [T + 1_000])
-    assert [name for name, _ in work.refused] == ["notes", file_name(T + 500)]
-    assert works(scrapes, T + 1_000, {*known, "notes", file_name(T + 500)}, 4) == []
+    (task,) = scrape_tasks(scrapes, T + 1_000, known, 4)
+    assert (list(task.times_ms), list(task.earlier_ms)) == ([], [T + 1_000])
+    assert [name for name, _ in task.refused] == ["notes", file_name(T + 500)]
+    assert scrape_tasks(scrapes, T + 1_000, {*known, "notes", file_name(T + 500)}, 4) == []
 
 
 def test_gaps_are_more_than_two_minutes() -> None:
-    assert list(gaps(broker(T, T + 120_000, T + 240_001))) == [(T + 120_000, T + 240_001)]
+    assert list(scrape_gaps(broker(T, T + 120_000, T + 240_001))) == [(T + 120_000, T + 240_001)]

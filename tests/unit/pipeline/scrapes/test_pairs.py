@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.pipeline.scrapes.pairs import Counters, Pair, difference, whole
+from headgate.pipeline.scrapes.pairs import Counters, ScrapePair, difference, whole_level
 from headgate.pipeline.scrapes.reading import Scrape, TopicName
 
 
@@ -18,8 +18,8 @@ def test_growth_knows_what_is_missing() -> None:
 
 @pytest.mark.parametrize("value", [1e30, 1e308, 9.223372036854776e18, -1e30])
 def test_what_no_column_can_hold_is_not_known(value: float) -> None:
-    assert whole({"a": value}, "a") is None
-    assert whole({"a": value}, "a", 10**9) is None
+    assert whole_level({"a": value}, "a") is None
+    assert whole_level({"a": value}, "a", 10**9) is None
     for before, after in ((value, 1.0), (1.0, value)):
         counters = Counters({"a": before}, {"a": after}, restarted=False)
         assert counters.growth("a") is None
@@ -44,7 +44,7 @@ def test_an_account_knows_states_that_never_were() -> None:
 def test_a_restart_is_a_new_start_time(
     before: dict[str, float], after: dict[str, float], restarted: bool
 ) -> None:
-    pair = Pair("b", Scrape(before), Scrape(after), 3, 10)
+    pair = ScrapePair("b", Scrape(before), Scrape(after), 3, 10)
     assert (pair.restarted, pair.elapsed_ns) == (restarted, 7)
 
 
@@ -56,5 +56,5 @@ def test_a_difference_leaves_out_what_is_not_known() -> None:
 
 
 def test_minus_one_says_none() -> None:
-    assert whole({"a": -1.0}, "a") is whole({}, "a") is None
-    assert whole({"a": 0.0015}, "a", 10_000) == 15
+    assert whole_level({"a": -1.0}, "a") is whole_level({}, "a") is None
+    assert whole_level({"a": 0.0015}, "a", 10_000) == 15

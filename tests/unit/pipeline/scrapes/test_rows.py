@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from headgate.pipeline.scrapes.pairs import Pair
+from headgate.pipeline.scrapes.pairs import ScrapePair
 from headgate.pipeline.scrapes.reading import read_scrape
 from headgate.pipeline.scrapes.rows import batch_rows, pair_rows, scrape_source
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
@@ -18,7 +18,7 @@ AFTER_NS = BEFORE_NS + STEP_S * 10**9
 def rows() -> pa.Table:
     before, after = (read_scrape(text_of(at).splitlines()) for at in (0, STEP_S))
     after.broker["started_s"] = 1.7e9
-    return pa.concat_tables(pair_rows(Pair("b1", before, after, BEFORE_NS, AFTER_NS)))
+    return pa.concat_tables(pair_rows(ScrapePair("b1", before, after, BEFORE_NS, AFTER_NS)))
 
 
 def test_every_subject_has_a_row_at_each_end() -> None:

@@ -17,7 +17,7 @@ from headgate.pipeline.store.delta_log import (
     commit_replace_partition,
     ensure_table,
     files_added,
-    opened_table,
+    open_table,
     table_files,
 )
 from headgate.pipeline.store.parquet_files import FileAdded, write_tables
@@ -128,7 +128,7 @@ def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
     for value in (1, 2, 3):
         commit_append(root, INTERVALS, files(Path(root), (8 + value, value)), None)
     assert [path.name for path in tmp_path.iterdir()] == [name]
-    delta = opened_table(root, INTERVALS)
+    delta = open_table(root, INTERVALS)
     assert len(table_files(delta)) == delta.version() == 3
     assert [file.hour for file in files_added(root, INTERVALS, delta, 2)] == [HOUR + 1]
 
@@ -188,5 +188,5 @@ def test_who_only_reads_adds_nothing(tmp_path: Path) -> None:
     narrow = Table(INTERVALS.name, INTERVALS.columns[:-1], INTERVALS.partition_by, ())
     older = tmp_path / "older"
     ensure_table(str(older), narrow)
-    assert opened_table(str(older), INTERVALS).version() == 0
+    assert open_table(str(older), INTERVALS).version() == 0
     assert len(DeltaTable(older / INTERVALS.name).schema().fields) == len(narrow.columns)

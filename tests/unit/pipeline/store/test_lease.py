@@ -14,35 +14,35 @@ from headgate.pipeline.store.lease import (
     LEASE_S,
     LOOK_S,
     RENEW_S,
-    Found,
-    HeldError,
-    Hold,
-    Keeper,
-    UnconditionalError,
+    Lease,
+    LeaseRenewal,
+    LockHeldError,
+    LockState,
+    NoConditionalPutError,
     take,
 )
 
-A, B, C = (Hold(name, f"host-{name}", 7, "2026-11-22T10:00:00Z") for name in "abc")
+A, B, C = (Lease(name, f"host-{name}", 7, "2026-11-22T10:00:00Z") for name in "abc")
 
 
 class Shelf:
     """One object in a store that knows conditions."""
 
     def __init__(self) -> None:
-        self.found: Found | None = None
+        self.found: LockState | None = None
         self._tags = itertools.count()
 
-    def read(self) -> Found | None:
+    def read(self) -> LockState | None:
         return self.found
 
-    def create(self, hold: Hold) -> str | None:
+    def create(self, hold: Lease) -> str | None:
         return self._put(hold) if self.found is None else None
 
-    def swap(self, hold: Hold, tag: str) -> str | None:
+    def swap(self, hold: Lease, tag: str) -> str | None:
         return self._put(hold) if self.found is not None and self.found.tag == tag else None
 
-    def _put(self, hold: Hold) -> str:
-        self.found = Found(hold, f'"{next(self._tags)}"')
+    def _put(self, hold: Lease) -> str:
+        self.found = LockState(hold, f'"{next(self._tags)}"')
         return self.found.tag
 
     @property
@@ -54,11 +54,11 @@ class Shelf:
 class Deaf(Shelf):
     """Carries puts out, and the answer is lost: the library tries again and is told no."""
 
-    def create(self, hold: Hold) -> str | None:
+    def create(self, hold: Lease) -> str | None:
         super().create(hold)
         return None
 
-    def swap(self, hold: Hold, tag: str) -> str | None:
+    def swap(self, hold: Lease, tag: str) -> str | None:
         super().swap(hold, tag)
         return None
 
@@ -81,10 +81,10 @@ class Time:
             event()
 
 
-def taken(lock: Shelf, mine: Hold, time: Time | None = None) -> Keeper:
+def taken(lock: Shelf, mine: Lease, time: Time | None = None) -> LeaseRenewal:
     time = time or Time()
     tag = take(lock, mine, monotonic=time.monotonic, wait=time.wait)
-    return Keeper(lock, mine, tag)
+    return LeaseRenewal(lock, mine, tag)
 
 
 def test_the_first_has_it_and_the_next_when_it_is_free() -> None:
@@ -100,9 +100,9 @@ def test_who_finds_it_renewed_is_refused_and_told_by_whom() -> None:
     lock = Shelf()
     holder = taken(lock, A)
     time = Time((RENEW_S, holder.renew))
-    told: list[Hold] = []
+    told: list[Lease] = []
     with pytest.raises(
-        HeldError, match="process 7 on host-a, since 2026-11-22T10:00:00Z"
+        LockHeldError, match="process 7 on host-a, since 2026-11-22T10:00:00Z"
     ) as caught:
         take(lock, B, monotonic=time.monotonic, wait=time.wait, watching=told.append)
     assert (caught.value.holder.token, told) == ("a", [A])
@@ -133,29 +133,29 @@ def test_of_two_that_wait_one_has_it() -> None:
     lock = Shelf()
     taken(lock, A)
     time = Time((LEASE_S - 1, lambda: lock.swap(B, lock.found.tag if lock.found else "")))
-    with pytest.raises(HeldError, match="host-b"):
+    with pytest.raises(LockHeldError, match="host-b"):
         taken(lock, C, time)
     assert lock.token == "b"
 
 
 def test_who_comes_a_moment_late_is_refused() -> None:
     class Late(Shelf):
-        def swap(self, hold: Hold, tag: str) -> str | None:
+        def swap(self, hold: Lease, tag: str) -> str | None:
             super().swap(B, tag)
             return super().swap(hold, tag)
 
     lock = Late()
     lock.create(FREE)
-    with pytest.raises(HeldError, match="host-b"):
+    with pytest.raises(LockHeldError, match="host-b"):
         taken(lock, C)
     lock.found = None
     lock.create = lambda hold: Shelf.create(lock, B) and None  # type: ignore[method-assign]
-    with pytest.raises(HeldError, match="host-b"):
+    with pytest.raises(LockHeldError, match="host-b"):
         taken(lock, C, Time((RENEW_S, lambda: Shelf.swap(lock, B, lock.found.tag))))  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("before", [None, FREE])
-def test_an_answer_that_is_lost_loses_nothing(before: Hold | None) -> None:
+def test_an_answer_that_is_lost_loses_nothing(before: Lease | None) -> None:
     lock = Deaf()
     if before is not None:
         lock.create(before)
@@ -177,7 +177,7 @@ def test_a_lock_that_somebody_deleted_is_lost() -> None:
     assert lock.found is None
     taken(lock, A)
     time = Time((5.0, lambda: setattr(lock, "found", None)))
-    with pytest.raises(HeldError):
+    with pytest.raises(LockHeldError):
         taken(lock, B, time)
 
 
@@ -185,13 +185,13 @@ def test_a_lock_that_somebody_deleted_is_lost() -> None:
 def test_a_store_that_ignores_conditions_is_refused(ignored: str) -> None:
     lock = Shelf()
     setattr(lock, ignored, lambda hold, tag="": lock._put(hold))
-    with pytest.raises(UnconditionalError):
+    with pytest.raises(NoConditionalPutError):
         taken(lock, A)
 
 
 def test_a_store_that_does_not_answer_is_told() -> None:
     class Gone(Shelf):
-        def read(self) -> Found | None:
+        def read(self) -> LockState | None:
             raise OSError("no route")
 
     with pytest.raises(OSError, match="no route"):
@@ -211,12 +211,12 @@ def test_every_renewal_is_another_content() -> None:
 
 def test_contents_survive() -> None:
     for hold in (A, FREE, replace(B, renewals=5)):
-        assert Hold.from_bytes(hold.to_bytes()) == hold
+        assert Lease.from_bytes(hold.to_bytes()) == hold
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"[]", b"{}", b'{"token": "t"}', b"\xff"])
 def test_what_another_version_wrote_is_held_by_somebody(content: bytes) -> None:
-    hold = Hold.from_bytes(content)
+    hold = Lease.from_bytes(content)
     assert hold.token not in ("", "a")
     assert "unknown host" in str(hold)
 
@@ -228,15 +228,15 @@ ACTS = ("take", "renew", "release", "die")
 def test_never_do_two_hold_it(acts: list[tuple[str, int]]) -> None:
     """Whoever lives renews whenever somebody else waits; whoever died does not."""
     lock = Shelf()
-    holders: dict[int, Keeper] = {}
-    dead: list[Keeper] = []
+    holders: dict[int, LeaseRenewal] = {}
+    dead: list[LeaseRenewal] = []
     tokens = itertools.count()
     for act, who in acts:
         if act == "take" and who not in holders:
             time = Time(*((RENEW_S * i, k.renew) for i in range(1, 9) for k in holders.values()))
             try:
                 holders[who] = taken(lock, replace(A, token=f"t{next(tokens)}"), time)
-            except HeldError:
+            except LockHeldError:
                 assert holders
         elif act == "renew" and who in holders:
             holders[who].renew()

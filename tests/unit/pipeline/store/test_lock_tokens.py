@@ -7,14 +7,19 @@ from pathlib import Path
 import pytest
 
 from headgate.pipeline.failures import PipelineError, reason_of
-from headgate.pipeline.store.lease import FREE, Hold
-from headgate.pipeline.store.lock_tokens import LockLostError, check_held, holding, writer_options
+from headgate.pipeline.store.lease import FREE, Lease
+from headgate.pipeline.store.lock_tokens import (
+    LockLostError,
+    check_lock,
+    with_lock_token,
+    writer_options,
+)
 from tests.unit.pipeline.store.test_lease import A, B, Shelf
 
 ROOT = "s3://tables/a"
 
 
-def locked(hold: Hold) -> Shelf:
+def locked(hold: Lease) -> Shelf:
     lock = Shelf()
     lock.create(hold)
     return lock
@@ -22,10 +27,10 @@ def locked(hold: Hold) -> Shelf:
 
 def test_the_writer_is_told_by_which_hold_it_commits() -> None:
     assert writer_options(ROOT) == {"root": ROOT}
-    with holding(ROOT, "a"), holding("s3://tables/b", "b"):
+    with with_lock_token(ROOT, "a"), with_lock_token("s3://tables/b", "b"):
         assert writer_options(ROOT) == {"root": ROOT, "lock": "a"}
         assert writer_options("s3://tables/b") == {"root": "s3://tables/b", "lock": "b"}
-        with holding(ROOT + "/", None), holding(ROOT + "/", "inner"):
+        with with_lock_token(ROOT + "/", None), with_lock_token(ROOT + "/", "inner"):
             assert writer_options(ROOT)["lock"] == "inner"
         assert writer_options(ROOT)["lock"] == "a"
     assert writer_options(ROOT) == {"root": ROOT}
@@ -33,8 +38,8 @@ def test_the_writer_is_told_by_which_hold_it_commits() -> None:
 
 
 def test_a_hold_that_is_there_is_enough() -> None:
-    with holding(ROOT, A.token):
-        check_held(ROOT, locked(A))
+    with with_lock_token(ROOT, A.token):
+        check_lock(ROOT, locked(A))
 
 
 @pytest.mark.parametrize(
@@ -46,24 +51,24 @@ def test_a_hold_that_is_there_is_enough() -> None:
     ],
 )
 def test_a_hold_that_is_lost_is_told_with_who_has_it(found: Shelf, said: str) -> None:
-    with holding(ROOT, A.token), pytest.raises(LockLostError, match=said) as caught:
-        check_held(ROOT, found)
+    with with_lock_token(ROOT, A.token), pytest.raises(LockLostError, match=said) as caught:
+        check_lock(ROOT, found)
     assert isinstance(caught.value, PipelineError)
 
 
 def test_who_never_held_it_writes_nothing() -> None:
     with pytest.raises(LockLostError, match="is not held by this process"):
-        check_held(ROOT, locked(A))
+        check_lock(ROOT, locked(A))
 
 
 def test_folders_have_a_lock_of_their_own(tmp_path: Path) -> None:
-    check_held(str(tmp_path))
+    check_lock(str(tmp_path))
 
 
 def test_the_sentence_survives_the_engine() -> None:
     """The writer's commit fails in another process, and comes back as a page."""
-    with holding(ROOT, A.token), pytest.raises(LockLostError) as caught:
-        check_held(ROOT, locked(B))
+    with with_lock_token(ROOT, A.token), pytest.raises(LockLostError) as caught:
+        check_lock(ROOT, locked(B))
     name = f"{LockLostError.__module__}.{LockLostError.__qualname__}"
     page = f"[PYTHON_DATA_SOURCE_ERROR] Failed\n  File x, line 1\n    at\n{name}: {caught.value}\n"
     assert reason_of(page) == str(caught.value)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
-from headgate.pipeline.store.spark_reader import BATCH_ROWS, file_batches, packed
+from headgate.pipeline.store.spark_reader import BATCH_ROWS, file_batches, pack_files
 from headgate.pipeline.tables.arrow_types import conform, table_arrow_schema
 from headgate.pipeline.tables.intervals import INTERVALS
 from tests.unit.pipeline.store.old_folder import old_table
@@ -23,7 +23,7 @@ def file(size_bytes: int, name: str) -> TableFile:
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=60), st.integers(1, 16))
 def test_packs_hold_every_file_once_and_none_is_empty(sizes: list[int], packs_max: int) -> None:
     files = [file(size, f"{i}") for i, size in enumerate(sizes)]
-    packs = packed(files, packs_max)
+    packs = pack_files(files, packs_max)
     assert len(packs) == min(packs_max, len(files))
     assert all(packs)
     assert sorted(path for pack in packs for path in pack) == sorted(f.path for f in files)
@@ -31,8 +31,8 @@ def test_packs_hold_every_file_once_and_none_is_empty(sizes: list[int], packs_ma
 
 def test_packs_are_even() -> None:
     files = [file(100 << 20, "large"), *(file(10 << 20, f"{i}") for i in range(10))]
-    assert packed(files, 2) == [["large"], [f"{i}" for i in range(10)]]
-    assert packed([], 4) == []
+    assert pack_files(files, 2) == [["large"], [f"{i}" for i in range(10)]]
+    assert pack_files([], 4) == []
 
 
 def test_rows_have_exactly_the_table_s_columns(tmp_path: Path) -> None:

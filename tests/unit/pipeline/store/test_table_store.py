@@ -12,11 +12,11 @@ import pytest
 
 from headgate.base.errors import InputError
 from headgate.pipeline.store.table_store import (
-    Access,
+    S3Access,
     TableStore,
-    access_of,
-    objects,
-    refusal,
+    os_error_text,
+    s3_access,
+    s3_objects,
     store_of,
 )
 
@@ -38,20 +38,20 @@ def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_environment_says_how_s3_is_reached() -> None:
-    assert access_of({}) == Access()
-    assert access_of({"AWS_DEFAULT_REGION": "eu", "AWS_ENDPOINT_URL": ""}) == Access(None, "eu")
+    assert s3_access({}) == S3Access()
+    assert s3_access({"AWS_DEFAULT_REGION": "eu", "AWS_ENDPOINT_URL": ""}) == S3Access(None, "eu")
     both = {"AWS_REGION": "us", "AWS_DEFAULT_REGION": "eu"}
-    assert access_of(both).region == "us"
+    assert s3_access(both).region == "us"
     urls = {"AWS_ENDPOINT_URL": "https://all", "AWS_ENDPOINT_URL_S3": "http://s3:9000"}
-    assert access_of(urls).endpoint == "http://s3:9000"
-    assert access_of(urls).allows_http
-    assert not access_of({"AWS_ENDPOINT_URL": "https://all"}).allows_http
+    assert s3_access(urls).endpoint == "http://s3:9000"
+    assert s3_access(urls).allows_http
+    assert not s3_access({"AWS_ENDPOINT_URL": "https://all"}).allows_http
 
 
 @pytest.mark.parametrize("url", ["minio:9000", "ftp://a", "http://", "http://me:hush@a"])
 def test_an_endpoint_that_is_no_url_is_refused_and_not_repeated(url: str) -> None:
     with pytest.raises(InputError, match="AWS_ENDPOINT_URL is no URL of a host") as caught:
-        access_of({"AWS_ENDPOINT_URL": url})
+        s3_access({"AWS_ENDPOINT_URL": url})
     assert "hush" not in str(caught.value)
 
 
@@ -144,18 +144,19 @@ def test_a_dataset_has_the_columns_of_its_schema(tmp_path: Path) -> None:
 
 
 def test_without_the_library_for_s3_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "headgate.pipeline.store.objects", raising=False)
+    monkeypatch.delitem(sys.modules, "headgate.pipeline.store.s3_objects", raising=False)
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(InputError, match=r"headgate\[s3\]"):
-        objects()
+        s3_objects()
 
 
 def test_a_refusal_is_one_line() -> None:
-    assert refusal(FileNotFoundError(2, "Cannot list directory '/x'. Detail: ...")) == (
+    assert os_error_text(FileNotFoundError(2, "Cannot list directory '/x'. Detail: ...")) == (
         "No such file or directory"
     )
     said = "When listing in bucket 'b': AWS Error NO_SUCH_BUCKET: not there (Request ID: x7)\nmore"
     assert (
-        refusal(OSError(said)) == "When listing in bucket 'b': AWS Error NO_SUCH_BUCKET: not there"
+        os_error_text(OSError(said))
+        == "When listing in bucket 'b': AWS Error NO_SUCH_BUCKET: not there"
     )
-    assert refusal(OSError()) == "no reason given"
+    assert os_error_text(OSError()) == "no reason given"

@@ -9,10 +9,10 @@ from typing import Any
 from deltalake import DeltaTable
 
 from headgate.pipeline.progress import Progress
-from headgate.pipeline.store.delta_log import HOOKS, table_files
+from headgate.pipeline.store.delta_log import COMMIT_HOOKS, table_files
 from headgate.pipeline.store.housekeeping.log_cleanup import clean_log
 from headgate.pipeline.store.idempotent_commit import commit
-from headgate.pipeline.store.lock_tokens import check_held
+from headgate.pipeline.store.lock_tokens import check_lock
 from headgate.pipeline.store.table_store import TableStore, store_of, table_names
 
 Partition = tuple[tuple[str, str], ...]
@@ -33,7 +33,7 @@ def compact(root: str, tables: Iterable[str], progress: Progress, *, dry_run: bo
             continue
         if dry_run:
             with progress.stage(f"Looking at {name}") as stage:
-                partitions = crowded(store_of(root).delta(name), 1)
+                partitions = crowded_partitions(store_of(root).delta(name), 1)
                 stage.result = _would_compact(partitions.values())
             continue
         with progress.stage(f"Compacting {name}") as stage:
@@ -56,7 +56,7 @@ def compact_table(root: str, name: str, *, files_max: int = 1) -> tuple[int, int
     Returns how many files were taken and how many were made of them.
     """
     store = store_of(root)
-    partitions = crowded(store.delta(name), files_max)
+    partitions = crowded_partitions(store.delta(name), files_max)
     # One commit for all where all are meant; else one for each.
     filters: list[list[tuple[str, str, str]] | None] = [
         [(column, "=", value) for column, value in partition] for partition in partitions
@@ -65,7 +65,7 @@ def compact_table(root: str, name: str, *, files_max: int = 1) -> tuple[int, int
         filters = [None]
     before = after = 0
     for partition_filters in filters:
-        check_held(root)
+        check_lock(root)
         removed, added = _compacted(store, name, partition_filters)
         before += removed
         after += added
@@ -84,14 +84,14 @@ def _compacted(
         lambda properties: delta.optimize.compact(
             partition_filters=filters,
             commit_properties=properties,
-            post_commithook_properties=HOOKS,
+            post_commithook_properties=COMMIT_HOOKS,
         ),
     )
     # What was done is told by the answer; one that got lost in S3 told nothing.
     return (0, 0) if done is None else (done["numFilesRemoved"], done["numFilesAdded"])
 
 
-def crowded(delta: DeltaTable, files_max: int) -> dict[Partition, int]:
+def crowded_partitions(delta: DeltaTable, files_max: int) -> dict[Partition, int]:
     """Partitions with more than so many live files, in order, and how many they have."""
     counts = Counter(tuple(file.partition.items()) for file in table_files(delta))
     return {partition: count for partition, count in sorted(counts.items()) if count > files_max}

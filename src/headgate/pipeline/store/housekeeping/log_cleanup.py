@@ -9,7 +9,7 @@ from typing import Final
 from deltalake import DeltaTable
 
 from headgate.pipeline.store.delta_log import source_key
-from headgate.pipeline.store.lock_tokens import check_held
+from headgate.pipeline.store.lock_tokens import check_lock
 from headgate.pipeline.store.table_store import LOG, store_of, table_names
 
 LOG_VERSIONS_KEPT: Final = 1_000
@@ -35,7 +35,7 @@ def clean_log(root: str, name: str, *, versions_kept: int = LOG_VERSIONS_KEPT) -
     checkpoints = [version for version, file in files if "checkpoint" in file]
     base = max((version for version in checkpoints if version <= needed), default=0)
     old = [f"{name}/{LOG}/{file}" for version, file in files if version < base]
-    check_held(root)
+    check_lock(root)
     store.delete(old)
     return len(old)
 

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from headgate.base.errors import InputError
 from headgate.pipeline.store.housekeeping.log_cleanup import oldest_version
-from headgate.pipeline.store.lock_tokens import check_held
+from headgate.pipeline.store.lock_tokens import check_lock
 from headgate.pipeline.store.table_store import LOG, TableStore, store_of, table_names
 
 VERSIONS_KEPT: Final = 10
@@ -44,13 +44,13 @@ def vacuum(root: str, retain_hours: int, dry_run: bool) -> list[str]:
     store = store_of(root)
     for name in table_names(root):
         if not dry_run:
-            check_held(root)
+            check_lock(root)
         dead = [f"{name}/{path}" for path in _dead_files(store, name, retain_hours)]
         found += dead
         if dry_run:
             continue
         for first in range(0, len(dead), DELETED_AT_ONCE):
-            check_held(root)
+            check_lock(root)
             store.delete(dead[first : first + DELETED_AT_ONCE])
         if not store.is_object_store:
             _remove_empty(Path(root, name))

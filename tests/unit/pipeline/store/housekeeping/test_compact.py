@@ -11,7 +11,7 @@ from headgate.pipeline.store.delta_log import (
     files_added,
     table_files,
 )
-from headgate.pipeline.store.housekeeping.compact import compact, compact_table, crowded
+from headgate.pipeline.store.housekeeping.compact import compact, compact_table, crowded_partitions
 from headgate.pipeline.store.housekeeping.retention import drop_before
 from headgate.pipeline.store.housekeeping.vacuum import vacuum
 from headgate.pipeline.store.parquet_files import write_tables
@@ -71,7 +71,7 @@ def test_rows_of_a_file_stay_together_in_their_order(tmp_path: Path) -> None:
 def test_only_crowded_partitions_are_compacted_where_that_is_asked(tmp_path: Path) -> None:
     for values in ((9, 1), (10, 2), (10, 3), (10, 4), (11, 5), (11, 6)):
         commit_append(str(tmp_path), INTERVALS, files(tmp_path, values), None)
-    assert [dict(p)["hour"] for p in crowded(opened(tmp_path), 2)] == ["10"]
+    assert [dict(p)["hour"] for p in crowded_partitions(opened(tmp_path), 2)] == ["10"]
     assert compact_table(str(tmp_path), INTERVALS.name, files_max=2) == (3, 1)
     assert [file.hour - HOUR for file in table_files(opened(tmp_path))].count(0) == 1
     assert appended(tmp_path) == [1, 2, 3, 4, 5, 6]

@@ -66,13 +66,13 @@ def test_vacuum_looks_at_the_hold_again_before_each_batch_of_files(
     orphans = [old_file(tmp_path, files(tmp_path, (10, i))[0].path, 9) for i in range(5)]
     looks: list[int] = []
 
-    def check_held(_: str) -> None:
+    def check_lock(_: str) -> None:
         looks.append(sum(orphan.exists() for orphan in orphans))
         if len(looks) == 4:
             raise LockLostError("taken over")
 
     monkeypatch.setattr(module, "DELETED_AT_ONCE", 2)
-    monkeypatch.setattr(module, "check_held", check_held)
+    monkeypatch.setattr(module, "check_lock", check_lock)
     with pytest.raises(LockLostError):
         vacuum(str(tmp_path), 1, False)
     assert looks == [5, 5, 3, 1]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate.pipeline.kernels.sharing import INPUT_COLUMNS, TOPIC_KEY, waiters
+from headgate.pipeline.kernels.topic_waiters import INPUT_COLUMNS, TOPIC_KEY, waiters
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.record.fields import STATE_FIELD_NAMES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.pipeline.kernels.counted import counted_ns
+from headgate.pipeline.kernels.counted_time import counted_ns
 from headgate.record.fields import Kind
 from tests.unit.pipeline.play import S, minutes
 from tests.unit.pipeline.story_play import tell

@@ -8,9 +8,9 @@ import pytest
 from obstore.exceptions import GenericError
 from obstore.store import MemoryStore
 
-from headgate.pipeline.store import objects
-from headgate.pipeline.store.lease import FREE, LOCK, Keeper, take
-from headgate.pipeline.store.objects import StoredLock, delete, lock_object
+from headgate.pipeline.store import s3_objects as objects
+from headgate.pipeline.store.lease import FREE, LOCK, LeaseRenewal, take
+from headgate.pipeline.store.s3_objects import StoredLock, delete, lock_object
 from tests.unit.pipeline.store.test_lease import A, B, Time
 
 
@@ -31,12 +31,12 @@ def test_puts_have_conditions() -> None:
 def test_the_law_holds_over_it() -> None:
     store, time = MemoryStore(), Time()
     tag = take(StoredLock(store), A, monotonic=time.monotonic, wait=time.wait)
-    dead = Keeper(StoredLock(store), A, tag)
+    dead = LeaseRenewal(StoredLock(store), A, tag)
     dead.renew()
     tag = take(StoredLock(store), B, monotonic=time.monotonic, wait=time.wait)
     dead.renew()
     assert dead.is_lost
-    Keeper(StoredLock(store), B, tag).release()
+    LeaseRenewal(StoredLock(store), B, tag).release()
     found = StoredLock(store).read()
     assert found is not None
     assert found.hold == FREE

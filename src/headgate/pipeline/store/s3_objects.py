@@ -15,9 +15,9 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import S3Store
 
 from headgate.pipeline.failures import joined_causes
-from headgate.pipeline.store.lease import LOCK, Found, Hold
+from headgate.pipeline.store.lease import LOCK, Lease, LockState
 from headgate.pipeline.store.location import bucket_and_prefix
-from headgate.pipeline.store.table_store import CONNECT_TIMEOUT_S, access_of
+from headgate.pipeline.store.table_store import CONNECT_TIMEOUT_S, s3_access
 
 _TIMEOUT_S: Final = 10
 _ATTEMPTS_MAX: Final = 2
@@ -26,7 +26,7 @@ _ATTEMPTS_MAX: Final = 2
 
 def _store(root: str) -> Any:
     bucket, prefix = bucket_and_prefix(root)
-    access = access_of(os.environ)
+    access = s3_access(os.environ)
     told: dict[str, Any] = {}
     if access.endpoint is not None:
         told["endpoint"] = access.endpoint
@@ -84,24 +84,24 @@ class StoredLock:
         """``store`` is one of obstore's."""
         self._store = store
 
-    def read(self) -> Found | None:
+    def read(self) -> LockState | None:
         """The lock object; None: it does not exist."""
         with _plain_errors():
             try:
                 answer = obstore.get(self._store, LOCK)
             except FileNotFoundError:
                 return None
-            return Found(Hold.from_bytes(bytes(answer.bytes())), str(answer.meta["e_tag"]))
+            return LockState(Lease.from_bytes(bytes(answer.bytes())), str(answer.meta["e_tag"]))
 
-    def create(self, hold: Hold) -> str | None:
+    def create(self, hold: Lease) -> str | None:
         """Create it; returns its tag, or None if it exists."""
         return self._put(hold, "create")
 
-    def swap(self, hold: Hold, tag: str) -> str | None:
+    def swap(self, hold: Lease, tag: str) -> str | None:
         """Replace it if it has this tag; returns the new tag, or None if it has another."""
         return self._put(hold, {"e_tag": tag})
 
-    def _put(self, hold: Hold, mode: Any) -> str | None:
+    def _put(self, hold: Lease, mode: Any) -> str | None:
         with _plain_errors():
             try:
                 answer = obstore.put(self._store, LOCK, hold.to_bytes(), mode=mode)

@@ -10,7 +10,7 @@ import pytest
 
 from headgate.base.errors import InputError
 from headgate.pipeline.kernels.decode import bronze_tables
-from headgate.pipeline.scrapes.mixture import refuse_mixture
+from headgate.pipeline.scrapes.single_source import check_single_source
 from headgate.pipeline.store.delta_log import commit_append, ensure_table
 from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
@@ -26,24 +26,24 @@ def fill(root: Path, rows: Iterable[pa.Table]) -> None:
 
 def test_what_is_empty_or_missing_takes_both(tmp_path: Path) -> None:
     for is_about_scrapes in (True, False):
-        refuse_mixture(str(tmp_path / "missing"), is_about_scrapes=is_about_scrapes)
+        check_single_source(str(tmp_path / "missing"), is_about_scrapes=is_about_scrapes)
     ensure_table(str(tmp_path), BRONZE_SAMPLES)
     for is_about_scrapes in (True, False):
-        refuse_mixture(str(tmp_path), is_about_scrapes=is_about_scrapes)
+        check_single_source(str(tmp_path), is_about_scrapes=is_about_scrapes)
 
 
 def test_scrapes_are_not_read_into_what_topics_filled(tmp_path: Path) -> None:
     told = bronze_tables(message_batch(play(3)))
     fill(tmp_path, (rows for name, rows in told if name == BRONZE_SAMPLES.name))
-    refuse_mixture(str(tmp_path), is_about_scrapes=False)
+    check_single_source(str(tmp_path), is_about_scrapes=False)
     with pytest.raises(InputError, match="was filled from telemetry topics; scrapes would count"):
-        refuse_mixture(str(tmp_path), is_about_scrapes=True)
+        check_single_source(str(tmp_path), is_about_scrapes=True)
 
 
 def test_topics_are_not_read_into_what_scrapes_filled(tmp_path: Path) -> None:
     folder, root = tmp_path / "scrapes", tmp_path / "tables"
     write_scrapes(folder, range(3))
     fill(root, [tables(all_works(folder, 1))])
-    refuse_mixture(str(root), is_about_scrapes=True)
+    check_single_source(str(root), is_about_scrapes=True)
     with pytest.raises(InputError, match="was filled from scrapes; telemetry topics would count"):
-        refuse_mixture(str(root), is_about_scrapes=False)
+        check_single_source(str(root), is_about_scrapes=False)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from headgate.base.errors import InputError
 from headgate.pipeline.scrapes.rows import SOURCE_PREFIX
-from headgate.pipeline.store.delta_log import opened_table, table_files
+from headgate.pipeline.store.delta_log import open_table, table_files
 from headgate.pipeline.store.table_store import store_of
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
 
 
-def refuse_mixture(root: str, *, is_about_scrapes: bool) -> None:
+def check_single_source(root: str, *, is_about_scrapes: bool) -> None:
     """See that the tables under ``root`` are of the kind that is to be read into them, if any are.
 
     Of one broker both would count everything twice, and nobody could part them again. One file
@@ -22,7 +22,7 @@ def refuse_mixture(root: str, *, is_about_scrapes: bool) -> None:
     place = store_of(root)
     if not place.is_table(BRONZE_SAMPLES.name):
         return
-    files = table_files(opened_table(root, BRONZE_SAMPLES))
+    files = table_files(open_table(root, BRONZE_SAMPLES))
     batches = [file.path for file in files if file.partition["kind"] == BATCH_KIND]
     for rows in place.columns(BRONZE_SAMPLES.name, batches[:1], ["source"]):
         have_scrapes = any(

@@ -17,19 +17,19 @@ from headgate.base.units import NS_PER_S
 from headgate.pipeline.store.lease import (
     LEASE_S,
     RENEW_S,
-    HeldError,
-    Hold,
-    Keeper,
+    Lease,
+    LeaseRenewal,
+    LockHeldError,
     LockObject,
-    UnconditionalError,
+    NoConditionalPutError,
     take,
 )
-from headgate.pipeline.store.lock_tokens import holding
-from headgate.pipeline.store.table_store import objects, refusal, store_of
+from headgate.pipeline.store.lock_tokens import with_lock_token
+from headgate.pipeline.store.table_store import os_error_text, s3_objects, store_of
 
 
 @contextmanager
-def bucket_lock(
+def s3_folder_lock(
     root: str, check_names: Callable[[list[str]], None], say: Callable[[str], None]
 ) -> Iterator[None]:
     """Hold a folder in S3 that ``check_names`` lets pass, which is told of what lies in it.
@@ -39,15 +39,15 @@ def bucket_lock(
     """
     try:
         check_names(store_of(root).names(or_none=True))
-        lock = objects().lock_object(root)
+        lock = s3_objects().lock_object(root)
     except OSError as error:
-        raise InputError(f"folder {root} cannot be used: {refusal(error)}") from error
-    with object_lock(root, lock, say):
+        raise InputError(f"folder {root} cannot be used: {os_error_text(error)}") from error
+    with s3_lock(root, lock, say):
         yield
 
 
 @contextmanager
-def object_lock(
+def s3_lock(
     root: str,
     lock: LockObject,
     say: Callable[[str], None] = lambda _: None,
@@ -61,7 +61,7 @@ def object_lock(
         InputError: another job holds it, or it cannot be used for that.
     """
 
-    def watching(holder: Hold) -> None:
+    def watching(holder: Lease) -> None:
         say(
             f"Folder {root} is held by {holder}. Looking whether that job lives: "
             f"{RENEW_S:.0f} s if so, {LEASE_S:.0f} s if not."
@@ -69,27 +69,27 @@ def object_lock(
 
     now = datetime.fromtimestamp(SystemClock.wall_ns() // NS_PER_S, UTC)
     since = now.isoformat().replace("+00:00", "Z")
-    mine = Hold(secrets.token_hex(16), socket.gethostname(), os.getpid(), since)
+    mine = Lease(secrets.token_hex(16), socket.gethostname(), os.getpid(), since)
     try:
         tag = take(lock, mine, monotonic=monotonic, wait=wait, watching=watching)
-    except HeldError as error:
+    except LockHeldError as error:
         raise InputError(
             f"folder {root} is being written by another job ({error.holder}); one at a time is "
             "allowed"
         ) from error
-    except UnconditionalError as error:
+    except NoConditionalPutError as error:
         raise InputError(
             f"folder {root} cannot be used: its S3 does not know conditional writes (If-None-Match "
             "and If-Match of PutObject), and without them two jobs could write at once"
         ) from error
     except OSError as error:
-        raise InputError(f"folder {root} cannot be used: {refusal(error)}") from error
-    with _kept(Keeper(lock, mine, tag)), holding(root, mine.token):
+        raise InputError(f"folder {root} cannot be used: {os_error_text(error)}") from error
+    with _kept(LeaseRenewal(lock, mine, tag)), with_lock_token(root, mine.token):
         yield
 
 
 @contextmanager
-def _kept(keeper: Keeper) -> Iterator[None]:
+def _kept(keeper: LeaseRenewal) -> Iterator[None]:
     """Renew the lease in a thread while the body runs, and release it afterwards."""
     over = threading.Event()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from headgate.pipeline.kernels.one_range import judge_one_range
+from headgate.pipeline.kernels.subscription_range import judge_subscription_range
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.intervals import INTERVALS
 from tests.unit.pipeline.judged import judge_ranges
@@ -28,11 +28,11 @@ def test_it_is_judged_as_all_are(situation: Situation, since_s: int) -> None:
     inside = [row for row in before_end if row["to_ns"] > T0 + since_s * S]
     assert 0 < len(inside) < len(mine)
     table = pa.Table.from_pylist(mine, schema=table_arrow_schema(INTERVALS))
-    found = judge_one_range(table, T0 + since_s * S, until_ns)
+    found = judge_subscription_range(table, T0 + since_s * S, until_ns)
     (expected,) = judge_ranges(inside, proven_rate_per_s(before_end))
     assert found == expected
 
 
 def test_a_range_without_minutes() -> None:
     table = pa.Table.from_pylist(ROWS[:2], schema=table_arrow_schema(INTERVALS))
-    assert judge_one_range(table, T0 - 200 * S, T0 - 100 * S) is None
+    assert judge_subscription_range(table, T0 - 200 * S, T0 - 100 * S) is None

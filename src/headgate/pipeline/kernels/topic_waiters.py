@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from headgate.flow.account.account import LABELS
 from headgate.flow.account.verdict import CLOSE_SHARE
 from headgate.flow.limits.rate_limit import Level
-from headgate.pipeline.kernels.windows import cells_of
+from headgate.pipeline.kernels.account_windows import cells_of
 from headgate.pipeline.tables.columns import LONG, TableColumn
 from headgate.record.fields import STATE_FIELD_NAMES
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from headgate.base.errors import InputError
-from headgate.pipeline.store import object_lock as module
-from headgate.pipeline.store.lease import FREE, Found, Hold
-from headgate.pipeline.store.lock_tokens import check_held, writer_options
-from headgate.pipeline.store.object_lock import bucket_lock, object_lock
+from headgate.pipeline.store import s3_lock as module
+from headgate.pipeline.store.lease import FREE, Lease, LockState
+from headgate.pipeline.store.lock_tokens import check_lock, writer_options
+from headgate.pipeline.store.s3_lock import s3_folder_lock, s3_lock
 from headgate.pipeline.store.table_store import TableStore, store_of
 from tests.unit.pipeline.store.test_lease import A, Shelf, Time
 
@@ -22,15 +22,15 @@ ROOT = "s3://tables/a"
 
 def test_who_holds_it_may_write_and_lets_go(tmp_path: Path) -> None:
     lock = Shelf()
-    with object_lock(ROOT, lock):
+    with s3_lock(ROOT, lock):
         assert lock.found is not None
         hold = lock.found.hold
         assert (hold.process, hold.host) == (os.getpid(), socket.gethostname())
         assert writer_options(ROOT)["lock"] == hold.token
-        check_held(ROOT, lock)
+        check_lock(ROOT, lock)
     assert lock.found.hold == FREE
     assert writer_options(ROOT) == {"root": ROOT}
-    with pytest.raises(RuntimeError, match="the job"), object_lock(ROOT, lock):
+    with pytest.raises(RuntimeError, match="the job"), s3_lock(ROOT, lock):
         raise RuntimeError("the job")
     assert lock.token == FREE.token
 
@@ -41,7 +41,7 @@ def test_a_second_writer_is_refused_and_told_who() -> None:
     assert lock.found is not None
     tag = lock.found.tag
     time = Time((6.0, lambda: lock.swap(A, tag)))
-    held = object_lock(ROOT, lock, said.append, monotonic=time.monotonic, wait=time.wait)
+    held = s3_lock(ROOT, lock, said.append, monotonic=time.monotonic, wait=time.wait)
     with pytest.raises(InputError, match=r"another job \(process 7 on host-a, since 2026"), held:
         pass
     (line,) = said
@@ -52,24 +52,24 @@ def test_a_second_writer_is_refused_and_told_who() -> None:
 def test_after_a_dead_holder_the_wait_is_announced() -> None:
     lock, said, time = Shelf(), list[str](), Time()
     lock.create(A)
-    with object_lock(ROOT, lock, said.append, monotonic=time.monotonic, wait=time.wait):
+    with s3_lock(ROOT, lock, said.append, monotonic=time.monotonic, wait=time.wait):
         assert lock.token != "a"
     assert "60 s if not" in said[0]
 
 
 def test_what_cannot_be_locked_is_told() -> None:
     class Gone(Shelf):
-        def read(self) -> Found | None:
+        def read(self) -> LockState | None:
             raise OSError("Generic S3 error: no route")
 
     with (
         pytest.raises(InputError, match="cannot be used: Generic S3 error: no route"),
-        object_lock(ROOT, Gone()),
+        s3_lock(ROOT, Gone()),
     ):
         pass
     careless = Shelf()
     careless.create = careless._put  # type: ignore[assignment]
-    with pytest.raises(InputError, match="conditional writes"), object_lock(ROOT, careless):
+    with pytest.raises(InputError, match="conditional writes"), s3_lock(ROOT, careless):
         pass
 
 
@@ -80,7 +80,7 @@ def test_it_is_renewed_meanwhile_also_after_a_failure(monkeypatch: pytest.Monkey
     class Shaky(Shelf):
         failures = 2
 
-        def swap(self, hold: Hold, tag: str) -> str | None:
+        def swap(self, hold: Lease, tag: str) -> str | None:
             if hold.renewals and self.failures:
                 self.failures -= 1
                 raise OSError("no route")
@@ -89,7 +89,7 @@ def test_it_is_renewed_meanwhile_also_after_a_failure(monkeypatch: pytest.Monkey
             return super().swap(hold, tag)
 
     lock = Shaky()
-    with object_lock(ROOT, lock):
+    with s3_lock(ROOT, lock):
         assert renewed.wait(30)
     assert lock.token == FREE.token
 
@@ -98,7 +98,7 @@ def test_a_store_that_is_gone_at_the_end_hides_no_error() -> None:
     class Going(Shelf):
         is_gone = False
 
-        def swap(self, hold: Hold, tag: str) -> str | None:
+        def swap(self, hold: Lease, tag: str) -> str | None:
             if self.is_gone:
                 raise OSError("no route")
             return super().swap(hold, tag)
@@ -109,7 +109,7 @@ def test_a_store_that_is_gone_at_the_end_hides_no_error() -> None:
         lock.is_gone = True
         raise RuntimeError("the job")
 
-    with pytest.raises(RuntimeError, match="the job"), object_lock(ROOT, lock):
+    with pytest.raises(RuntimeError, match="the job"), s3_lock(ROOT, lock):
         fail()
 
 
@@ -125,16 +125,16 @@ def test_what_lies_there_is_looked_at_before(
         return store_of(str(tmp_path))
 
     monkeypatch.setattr(module, "store_of", here)
-    monkeypatch.setattr(module, "objects", lambda: Objects)
+    monkeypatch.setattr(module, "s3_objects", lambda: Objects)
     (tmp_path / "thesis.txt").touch()
     seen: list[list[str]] = []
-    with bucket_lock(ROOT, seen.append, lambda _: None):
+    with s3_folder_lock(ROOT, seen.append, lambda _: None):
         assert seen == [["thesis.txt"]]
     (tmp_path / "thesis.txt").unlink()
     tmp_path.rmdir()
     tmp_path.touch()
     with (
         pytest.raises(InputError, match="cannot be used: Not a directory"),
-        bucket_lock(ROOT, seen.append, lambda _: None),
+        s3_folder_lock(ROOT, seen.append, lambda _: None),
     ):
         pass

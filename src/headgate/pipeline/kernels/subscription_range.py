@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from headgate.flow.account.demonstrated import Interval, demonstrated_ack_per_s
 from headgate.pipeline.kernels.attribution import DEMONSTRATED_RATE, range_table
 from headgate.pipeline.kernels.minute_runs import minute_runs
-from headgate.pipeline.kernels.sharing import WAITERS
+from headgate.pipeline.kernels.topic_waiters import WAITERS
 from headgate.record.fields import STATE_FIELD_NAMES
 
 _PROOF_COLUMNS: Final = (
@@ -24,14 +24,14 @@ _PROOF_COLUMNS: Final = (
 )
 
 
-def judge_one_range(
+def judge_subscription_range(
     minutes: pa.Table, since_ns: int, until_ns: int, topic_waiters: int | None = None
 ) -> dict[str, Any] | None:
     """Judge the minutes that touch ``[since_ns, until_ns)``; None when there are none.
 
     ``minutes`` are one subscription's, in order, with ``kernels.attribution.INPUT_COLUMNS``; those
-    before the range only prove the consumer's rate. ``topic_waiters``: ``sharing.WAITERS`` of its
-    topic. The row has ``RANGE_COLUMNS``.
+    before the range only prove the consumer's rate. ``topic_waiters``: ``topic_waiters.WAITERS`` of
+    its topic. The row has ``RANGE_COLUMNS``.
     """
     before_end = minutes.filter(pc.less(minutes["from_ns"], until_ns))
     inside = before_end.filter(pc.greater(before_end["to_ns"], since_ns))

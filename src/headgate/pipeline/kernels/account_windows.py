@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from headgate.base.units import NS_PER_S
 from headgate.flow.limits.rate_limit import Level
 from headgate.pipeline.kernels.verdict_arrays import (
-    NOBODY,
+    NO_CODE,
     VERDICTS,
     Codes,
     Doubles,
@@ -64,7 +64,7 @@ class LimitArrays:
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
+class AccountWindows:
     """n windows. ``sums`` has :data:`SUMMED`, ``cells_ns`` is [cell, n], ``limits`` those that
     held, ``votes`` as in :class:`EvidenceArrays`; a rate that is not demonstrated is NaN."""
 
@@ -178,9 +178,9 @@ def demonstrated_of(table: pa.Table) -> Doubles:
     return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
-def minute_windows(table: pa.Table) -> Windows:
+def minute_windows(table: pa.Table) -> AccountWindows:
     """Every row of ``intervals`` as a window of its own."""
-    return Windows(
+    return AccountWindows(
         from_ns=longs(table, "from_ns"),
         to_ns=longs(table, "to_ns"),
         sums={name: longs(table, name) for name in SUMMED},
@@ -196,7 +196,7 @@ def minute_windows(table: pa.Table) -> Windows:
     )
 
 
-def judgement_columns(windows: Windows, judged: JudgementArrays) -> dict[str, pa.Array]:
+def judgement_columns(windows: AccountWindows, judged: JudgementArrays) -> dict[str, pa.Array]:
     """The columns of ``tables.attribution.JUDGEMENT_COLUMNS`` but the sentence."""
     shares = {f"share_{blame.lower()}": pa.array(judged.shares[_CODES[blame]]) for blame in BLAMES}
     demonstrated = windows.demonstrated_per_s
@@ -217,7 +217,7 @@ def judgement_columns(windows: Windows, judged: JudgementArrays) -> dict[str, pa
         "bystander": pa.array(judged.bystander),
         "dimension": _names(_DIMENSIONS, judged.dimension),
         "proven_rate_per_s": pa.array(demonstrated, mask=np.isnan(demonstrated)),
-        "grows_without_limit": pa.array(grown == 1, mask=grown == NOBODY),
+        "grows_without_limit": pa.array(grown == 1, mask=grown == NO_CODE),
         "confidence": pa.array(judged.confidence),
         "completeness": pa.array(windows.completeness()),
         "accounted_ns": pa.array(windows.accounted_ns()),
@@ -226,5 +226,5 @@ def judgement_columns(windows: Windows, judged: JudgementArrays) -> dict[str, pa
 
 
 def _names(names: pa.Array, codes: Codes) -> pa.Array:
-    indices: Any = pa.array(codes, mask=codes == NOBODY)
+    indices: Any = pa.array(codes, mask=codes == NO_CODE)
     return pa.DictionaryArray.from_arrays(indices, names).cast(pa.string())

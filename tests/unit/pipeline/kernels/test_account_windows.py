@@ -7,14 +7,14 @@ import math
 import numpy as np
 import pyarrow as pa
 
-from headgate.pipeline.kernels.verdict_arrays import judge_arrays
-from headgate.pipeline.kernels.windows import (
+from headgate.pipeline.kernels.account_windows import (
     SUMMED,
     LimitArrays,
     inferred_rows,
     judgement_columns,
     minute_windows,
 )
+from headgate.pipeline.kernels.verdict_arrays import judge_arrays
 from headgate.pipeline.tables.attribution import BLAMES, JUDGEMENT_COLUMNS
 from headgate.record.fields import STATE_FIELD_NAMES
 from tests.unit.pipeline.judged import input_table, with_demonstrated_rate
