@@ -11,7 +11,7 @@ from headgate.broker.commands.consuming import ConsumerCommands, close_consumer,
 from headgate.broker.commands.lookups import LookupCommands
 from headgate.broker.commands.producing import ProducerCommands
 from headgate.broker.commands.schemas import SchemaCommands, TopicSchemas
-from headgate.broker.connection import CommandHandlers, Connection
+from headgate.broker.connection.connection import CommandHandlers, Connection
 from headgate.broker.service import Broker
 from headgate.wire.codes import CommandType
 

@@ -18,22 +18,22 @@ from headgate.base.errors import HeadgateError, StorageError, broken
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.broker.authorization import AllowAll, Authorizer
-from headgate.broker.connection import Connection
+from headgate.broker.connection.connection import Connection
 from headgate.broker.connection_admission import ConnectionAdmission
 from headgate.broker.damage import damage_text
 from headgate.broker.effects import EngineEffects
 from headgate.broker.entries import EntryLookup
-from headgate.broker.inactive_topics import InactiveTopics
 from headgate.broker.info import BrokerCounts, BrokerInfo
-from headgate.broker.log_sweep import LogSweep
 from headgate.broker.policy_updates import PolicyUpdates, engine_limits
 from headgate.broker.quota_log import QuotaLog
-from headgate.broker.quota_sweep import QuotaSweep
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.subscriptions import Subscriptions
-from headgate.broker.sweeps import Sweeps
-from headgate.broker.topic_sweeps import TopicSweeps
-from headgate.broker.trimming import Trimming
+from headgate.broker.sweeps.inactive_topics import InactiveTopics
+from headgate.broker.sweeps.log_sweep import LogSweep
+from headgate.broker.sweeps.quota_sweep import QuotaSweep
+from headgate.broker.sweeps.sweeps import Sweeps
+from headgate.broker.sweeps.topic_sweeps import TopicSweeps
+from headgate.broker.sweeps.trimming import Trimming
 from headgate.control.adaptive import AdaptiveThrottle
 from headgate.control.memory import MemorySource
 from headgate.engine.engine import Engine

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from headgate.base.names import parse_topic
 from headgate.base.units import KIB, NS_PER_MS, NS_PER_S
-from headgate.broker.connection import Connection
+from headgate.broker.connection.connection import Connection
 from headgate.broker.info import BrokerInfo
 from headgate.broker.server import connection_factory
 from headgate.broker.service import Broker, Lanes

@@ -10,9 +10,9 @@ from typing import Any
 
 from headgate.base.positions import Position
 from headgate.broker.commands.ports import ClientConnection
-from headgate.broker.connection import CommandHandlers, Connection
-from headgate.broker.connection_consumers import ConnectionConsumers
-from headgate.broker.connection_producers import ConnectionProducers
+from headgate.broker.connection.connection import CommandHandlers, Connection
+from headgate.broker.connection.consumers import ConnectionConsumers
+from headgate.broker.connection.producers import ConnectionProducers
 from headgate.broker.server import command_handlers
 from headgate.broker.service import Broker
 from headgate.engine.consumer import Consumer

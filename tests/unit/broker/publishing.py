@@ -7,7 +7,7 @@ from typing import Any
 
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
-from headgate.broker.connection import Connection
+from headgate.broker.connection.connection import Connection
 from headgate.metadata.policies import PublishRate
 from headgate.testing import SimClient, SimProducer, World
 from tests.unit.broker.playing import TOPIC

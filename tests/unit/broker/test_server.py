@@ -6,7 +6,7 @@ import asyncio
 import socket
 from typing import Any
 
-from headgate.broker.connection import Connection
+from headgate.broker.connection.connection import Connection
 from headgate.broker.server import connection_factory, serve_binary
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 
 from headgate.broker.commands.ports import ClientConnection
-from headgate.broker.connection_bounds import SLICE_IDS
+from headgate.broker.connection.bounds import SLICE_IDS
 from headgate.engine.consumer import Consumer
 from headgate.engine.subscription import Subscription
 from headgate.storage.managed_logs import ManagedLogs

@@ -13,8 +13,8 @@ from headgate.base.units import INT32_MAX, INT64_MAX, MS_PER_S
 from headgate.broker.commands.acknowledging import is_unchanged
 from headgate.broker.commands.ports import ClientConnection, CommandHost
 from headgate.broker.commands.schemas import TopicSchemas
-from headgate.broker.connection_bounds import SLICE_IDS, check_room
-from headgate.broker.connection_consumers import ConnectionConsumers
+from headgate.broker.connection.bounds import SLICE_IDS, check_room
+from headgate.broker.connection.consumers import ConnectionConsumers
 from headgate.broker.entries import EntryLookup
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.subscriptions import Subscriptions

@@ -20,8 +20,8 @@ from collections import deque
 from typing import Final
 
 from headgate.broker.commands.ports import ClientConnection
+from headgate.broker.connection.refusals import RefusalLog
 from headgate.broker.info import BrokerCounts
-from headgate.broker.refusals import RefusalLog
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.wire import encode

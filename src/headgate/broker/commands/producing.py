@@ -9,8 +9,8 @@ from headgate.base.errors import HeadgateError, invariant
 from headgate.base.names import TopicName, check_subscription, parse_topic
 from headgate.broker.commands.ports import ClientConnection, CommandHost
 from headgate.broker.commands.schemas import NO_VERSION, TopicSchemas
-from headgate.broker.connection_bounds import check_room
-from headgate.broker.connection_producers import ConnectionProducers
+from headgate.broker.connection.bounds import check_room
+from headgate.broker.connection.producers import ConnectionProducers
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.subscriptions import Subscriptions
 from headgate.engine.errors import NotAllowedError, ProducerBusyError, TopicFencedError

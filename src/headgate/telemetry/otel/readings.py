@@ -21,7 +21,7 @@ from headgate.telemetry.prometheus.values import Number, backlog_age_s
 from headgate.telemetry.records.subjects import cells_of
 
 if TYPE_CHECKING:
-    from headgate.broker.connection import Connection
+    from headgate.broker.connection.connection import Connection
     from headgate.broker.connection_admission import ConnectionAdmission
     from headgate.broker.info import BrokerCounts
     from headgate.engine.parking import Parking

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import MS_PER_S, NS_PER_S
-from headgate.broker.quota_sweep import BOUNDS_S
+from headgate.broker.sweeps.quota_sweep import BOUNDS_S
 from headgate.flow.quota.backlog_quota import QuotaType
 from headgate.telemetry.prometheus.series import (
     BREACH_SERIES,
@@ -29,7 +29,7 @@ from headgate.telemetry.prometheus.series import (
 )
 
 if TYPE_CHECKING:
-    from headgate.broker.quota_sweep import Durations
+    from headgate.broker.sweeps.quota_sweep import Durations
     from headgate.engine.quota_scheduler import QuotaScheduler
     from headgate.engine.topic import Topic
     from headgate.engine.topic_quota import TopicQuota

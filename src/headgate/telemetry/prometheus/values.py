@@ -15,7 +15,7 @@ from headgate.base.units import MS_PER_S
 from headgate.engine.dispatch_shared import SharedDispatcher
 
 if TYPE_CHECKING:
-    from headgate.broker.connection import Connection
+    from headgate.broker.connection.connection import Connection
     from headgate.broker.info import BrokerCounts
     from headgate.engine.subscription import Subscription
     from headgate.engine.topic import Topic

@@ -9,7 +9,7 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST, Position
-from headgate.broker.connection_bounds import SLICE_IDS, TURN_WORK_MAX
+from headgate.broker.connection.bounds import SLICE_IDS, TURN_WORK_MAX
 from headgate.engine.subscription import Subscription
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import AtPosition

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from headgate.broker.quota_sweep import BOUNDS_S
+from headgate.broker.sweeps.quota_sweep import BOUNDS_S
 from headgate.flow.quota.backlog_quota import QuotaPolicy
 from headgate.testing import RefusedError, World
 from tests.unit.telemetry.support import NAME, Sample, publish, quota, read_page, rendered, value_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from headgate.broker.topic_sweeps import TopicSweeps
+from headgate.broker.sweeps.topic_sweeps import TopicSweeps
 from headgate.engine.topic import Topic
 from tests.unit.broker.virtual import VirtualBroker
 

@@ -6,7 +6,7 @@ import asyncio
 
 from headgate.base.positions import Position
 from headgate.base.units import KIB, MIB
-from headgate.broker.connection import Connection
+from headgate.broker.connection.connection import Connection
 from headgate.testing import NetworkProfile, SimClient, World
 from headgate.wire import client as frames
 from headgate.wire.codes import SubscriptionType

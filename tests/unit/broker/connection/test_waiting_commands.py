@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.connection import Connection
-from headgate.broker.connection_bounds import COMMANDS_MAX
-from headgate.broker.waiting_commands import WaitingCommands
+from headgate.broker.connection.bounds import COMMANDS_MAX
+from headgate.broker.connection.connection import Connection
+from headgate.broker.connection.waiting_commands import WaitingCommands
 from headgate.engine.errors import NotAllowedError
 from headgate.testing import RefusedError, SimClient, World
 from headgate.wire import client as frames

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from headgate.base.positions import Position
 from headgate.broker.commands.ports import ClientConnection
-from headgate.broker.connection_bounds import OUT_BYTES_MAX
-from headgate.broker.frame_writer import FrameWriter
+from headgate.broker.connection.bounds import OUT_BYTES_MAX
+from headgate.broker.connection.frame_writer import FrameWriter
 from headgate.engine.consumer import Consumer
 from headgate.wire import encode
 from headgate.wire.entry import strip_checksum

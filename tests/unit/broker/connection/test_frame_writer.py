@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headgate.broker.connection_bounds import UNREAD_BYTES_MAX
-from headgate.broker.frame_writer import FrameWriter
+from headgate.broker.connection.bounds import UNREAD_BYTES_MAX
+from headgate.broker.connection.frame_writer import FrameWriter
 
 
 class Rig:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headgate.base.park_cause import ParkCause
-from headgate.broker.throttle_tracker import THROTTLE_TYPES, ThrottleType
+from headgate.broker.connection.throttle_tracker import THROTTLE_TYPES, ThrottleType
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
 from tests.unit.broker.publishing import limit_topic, send_many, server_side, set_dynamic

@@ -10,7 +10,7 @@ from typing import Any
 
 from headgate.base.errors import HeadgateError, InvariantError
 from headgate.broker.commands.ports import ClientConnection
-from headgate.broker.connection_bounds import COMMAND_BYTES_MAX, COMMANDS_MAX
+from headgate.broker.connection.bounds import COMMAND_BYTES_MAX, COMMANDS_MAX
 from headgate.wire import commands
 from headgate.wire.codes import ServerError
 from headgate.wire.messages import BaseCommand

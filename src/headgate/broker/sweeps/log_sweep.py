@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from headgate.broker.trimming import Trimming
+from headgate.broker.sweeps.trimming import Trimming
 from headgate.engine.engine import Engine
 from headgate.storage.identity_writer import IdentityWriter
 from headgate.storage.managed_logs import ManagedLogs

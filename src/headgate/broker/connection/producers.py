@@ -9,9 +9,9 @@ from headgate.base.park_cause import ParkCause
 from headgate.base.positions import Position
 from headgate.broker.commands.delayed_sends import DelayedSends
 from headgate.broker.commands.ports import ClientConnection
-from headgate.broker.connection_bounds import FORGET_CLOSED_NS
-from headgate.broker.frame_writer import FrameWriter
-from headgate.broker.throttle_tracker import ThrottleTracker
+from headgate.broker.connection.bounds import FORGET_CLOSED_NS
+from headgate.broker.connection.frame_writer import FrameWriter
+from headgate.broker.connection.throttle_tracker import ThrottleTracker
 from headgate.engine.engine import Engine
 from headgate.engine.producer import Producer
 from headgate.policy.settings import Settings

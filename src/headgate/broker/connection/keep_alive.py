@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 
 from headgate.broker.commands.ports import ClientConnection
-from headgate.broker.connection_bounds import (
+from headgate.broker.connection.bounds import (
     HANDSHAKE_TIMEOUT_S,
     LIVENESS_TIMEOUT_S,
     REASSURE_EVERY_S,

@@ -18,8 +18,7 @@ from headgate.broker.authorization import Authorizer, check_command
 from headgate.broker.commands.consuming import flow
 from headgate.broker.commands.delayed_sends import DelayedSends
 from headgate.broker.commands.ports import ClientConnection
-from headgate.broker.connection_admission import ConnectionAdmission
-from headgate.broker.connection_bounds import (
+from headgate.broker.connection.bounds import (
     ACK_BYTES_PER_WORK,
     CLOSE_TIMEOUT_S,
     COLD_BYTES_PER_WORK,
@@ -27,14 +26,15 @@ from headgate.broker.connection_bounds import (
     TURN_WORK_MAX,
     UNREAD_BYTES_MAX,
 )
-from headgate.broker.connection_consumers import ConnectionConsumers
-from headgate.broker.connection_producers import ConnectionProducers
-from headgate.broker.frame_writer import FrameWriter
+from headgate.broker.connection.consumers import ConnectionConsumers
+from headgate.broker.connection.frame_writer import FrameWriter
+from headgate.broker.connection.keep_alive import KeepAlive
+from headgate.broker.connection.producers import ConnectionProducers
+from headgate.broker.connection.refusals import RefusalLog, protocol_error
+from headgate.broker.connection.throttle_tracker import ThrottleTracker
+from headgate.broker.connection.waiting_commands import WaitingCommands
+from headgate.broker.connection_admission import ConnectionAdmission
 from headgate.broker.info import BrokerCounts, BrokerInfo
-from headgate.broker.keep_alive import KeepAlive
-from headgate.broker.refusals import RefusalLog, protocol_error
-from headgate.broker.throttle_tracker import ThrottleTracker
-from headgate.broker.waiting_commands import WaitingCommands
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.errors import NotAllowedError

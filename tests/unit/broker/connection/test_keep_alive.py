@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from headgate.base.names import parse_topic
-from headgate.broker.connection import Connection
-from headgate.broker.connection_bounds import HANDSHAKE_TIMEOUT_S, LIVENESS_TIMEOUT_S
+from headgate.broker.connection.bounds import HANDSHAKE_TIMEOUT_S, LIVENESS_TIMEOUT_S
+from headgate.broker.connection.connection import Connection
 from headgate.metadata.policies import BacklogQuota
 from headgate.testing import SimClient, World
 from tests.unit.broker.playing import TOPIC, played

@@ -8,8 +8,7 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.units import INT32_MAX, KIB, MIB
-from headgate.broker.connection import Connection
-from headgate.broker.connection_bounds import (
+from headgate.broker.connection.bounds import (
     COMMAND_BYTES_MAX,
     COMMANDS_MAX,
     DESCRIPTION_BYTES_MAX,
@@ -17,6 +16,7 @@ from headgate.broker.connection_bounds import (
     OBJECTS_MAX,
     UNREAD_BYTES_MAX,
 )
+from headgate.broker.connection.connection import Connection
 from headgate.testing import NetworkProfile, RefusedError, SimClient, World
 from headgate.wire import client as frames
 from headgate.wire.codes import CommandType, ServerError, SubscriptionType

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from headgate.broker.connection_bounds import UNREAD_BYTES_MAX
+from headgate.broker.connection.bounds import UNREAD_BYTES_MAX
 
 
 class FrameWriter:

@@ -10,7 +10,7 @@ from headgate.base.errors import HeadgateError
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
 from headgate.base.units import KIB, NS_PER_S
-from headgate.broker.trimming import FULL_ROUNDS
+from headgate.broker.sweeps.trimming import FULL_ROUNDS
 from headgate.engine.topic import Topic
 from headgate.ledger import LedgerSettings
 from headgate.metadata.policies import Retention

@@ -16,15 +16,15 @@ import pytest
 
 from headgate.base.positions import Position
 from headgate.base.units import KIB, MIB
-from headgate.broker.connection_bounds import UNREAD_BYTES_MAX
+from headgate.broker.connection.bounds import UNREAD_BYTES_MAX
 from headgate.testing import NetworkProfile, World
 from headgate.wire import client as frames
 from headgate.wire.codes import CommandType, SubscriptionType
 from headgate.wire.commands import COMMANDS
 from headgate.wire.entry import build_entry
 from headgate.wire.messages import MessageMetadata
+from tests.unit.broker.connection.test_connection_fuzz import any_frame
 from tests.unit.broker.playing import TOPIC, played
-from tests.unit.broker.test_connection_fuzz import any_frame
 
 MESSAGE_MAX = 200 * KIB
 SETTINGS = {

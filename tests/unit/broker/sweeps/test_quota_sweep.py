@@ -8,8 +8,8 @@ from typing import Any
 
 from headgate.base.names import parse_topic
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.broker.quota_sweep import BOUNDS_S, SLICE_LOOKS, Durations
 from headgate.broker.slices import SLICE_TOPICS
+from headgate.broker.sweeps.quota_sweep import BOUNDS_S, SLICE_LOOKS, Durations
 from headgate.metadata.policies import BacklogQuota
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from headgate.broker.refusals import LINES_MAX, RefusalLog
+from headgate.broker.connection.refusals import LINES_MAX, RefusalLog
 from headgate.testing import RefusedError, World
 from headgate.wire import client as frames
 from headgate.wire.codes import CommandType, ServerError, SubscriptionType
