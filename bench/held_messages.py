@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from pyspark_pulsar.columns import Rows, arrow_schema, spark_schema
-from pyspark_pulsar.keys import Keys
+from pyspark_pulsar.keys import KeyDecoder
 from pyspark_pulsar.options import COLUMNS
 from pyspark_pulsar.reading import BATCH_ROWS_MAX, PORTION_MESSAGES_MAX
 
@@ -117,7 +117,7 @@ class HeldReader(DataSourceReader):
 
 def batches(schema: pa.Schema, held: list[HeldMessage]) -> Iterator[pa.RecordBatch]:
     """Record batches as the source makes them: in its portions, by its own code."""
-    rows = Rows(schema, TOPIC, Keys(TOPIC, lambda _: {}))
+    rows = Rows(schema, TOPIC, KeyDecoder(TOPIC, lambda _: {}))
     for first in range(0, len(held), PORTION_MESSAGES_MAX):
         part = held[first : first + PORTION_MESSAGES_MAX]
         rows.add(part, [each.message_id() for each in part], [each.data() for each in part])

@@ -1,8 +1,7 @@
 """Read Apache Pulsar topics in Spark without a jar: ``spark.read.format("pulsar")``.
 
-Spark finds the source by this package's name and its ``DefaultSource``; nothing has to be
-registered. Works with any Pulsar cluster and depends on pyspark, pyarrow, urllib3 and
-pulsar-client only.
+Spark finds the source by the name of this package and its ``DefaultSource``, without registration.
+It works with any Pulsar cluster and depends only on pyspark, pyarrow, urllib3 and pulsar-client.
 """
 
 from __future__ import annotations

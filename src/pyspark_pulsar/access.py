@@ -1,11 +1,11 @@
-"""Who this side is, and whom it trusts: tokens, client certificates and certificate authorities.
+"""Credentials and TLS settings of a query.
 
-The options have the names that Pulsar's clients give them. What they say holds for both ways to
-the cluster, the binary protocol and the admin API. A token that is named as a file is read anew
-for each connection and each request, so that it can be replaced while a query runs.
+The options have the names of Pulsar's clients. They apply to the binary protocol and to the admin
+API. A token in a file is read again for each connection and request, so that it can be replaced
+while a query runs.
 
-A token is kept out of every text: it has no place in ``repr``, errors quote no value of these
-options, and what a server answers is scrubbed of it.
+No text contains a token: ``repr`` omits it, errors do not quote these options, and
+:meth:`Access.scrubbed` removes it from the answers of servers.
 """
 
 from __future__ import annotations
@@ -30,25 +30,26 @@ TLS_OPTIONS = (
 ACCESS_OPTIONS = ("authPluginClassName", "authParams", *TLS_OPTIONS)
 
 _TLS_REFUSALS = {
-    "WRONG_VERSION_NUMBER": "it does not speak TLS; http:// may be meant",
-    "HTTP_REQUEST": "it does not speak TLS; http:// may be meant",
-    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it wants a certificate (authPluginClassName=tls)",
+    "WRONG_VERSION_NUMBER": "it does not speak TLS; did you mean http://?",
+    "HTTP_REQUEST": "it does not speak TLS; did you mean http://?",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it requires a client certificate "
+    "(authPluginClassName=tls)",
     "TLSV1_ALERT_UNKNOWN_CA": "it does not trust the certificate of authParams",
     "SSLV3_ALERT_BAD_CERTIFICATE": "it does not trust the certificate of authParams",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the certificate of authParams has expired",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not trust the certificate of authParams",
-    "SSLV3_ALERT_HANDSHAKE_FAILURE": "it wants a certificate, or other ciphers",
-    "TLSV1_ALERT_PROTOCOL_VERSION": "it speaks another version of TLS",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "it requires a client certificate, or other ciphers",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "it supports another version of TLS only",
 }
-"""OpenSSL's reasons for which another attempt is in vain, in words."""
+"""OpenSSL's reasons that no retry resolves, in words."""
 
 _TOKEN = re.compile(r"[!-~]+")
-"""What fits into a header: ASCII without spaces."""
+"""A valid header value: ASCII without spaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The credentials of a query, and the rules of its TLS connections.
+    """The credentials and TLS settings of a query.
 
     At most one of ``token``, ``token_path`` and the pair ``certificate_path`` and ``key_path`` is
     set. ``trust_path`` is a file of certificate authorities; None means the public ones.
@@ -63,7 +64,7 @@ class Access:
     verify_hostname: bool = True
 
     def current_token(self) -> str | None:
-        """The token as it is now; None if there is to be none.
+        """The current token; None without one.
 
         Raises :class:`AccessError` if its file cannot be read or holds no token.
         """
@@ -84,12 +85,12 @@ class Access:
         return text
 
     def headers(self) -> dict[str, str]:
-        """What an HTTP request has to carry."""
+        """The headers of an HTTP request."""
         token = self.current_token()
         return {} if token is None else {"Authorization": f"Bearer {token}"}
 
     def ssl_context(self) -> ssl.SSLContext:
-        """What HTTPS connections are made with.
+        """The TLS context of HTTPS connections.
 
         Raises :class:`AccessError` if a file with certificates or a key cannot be used.
         """
@@ -113,13 +114,13 @@ class Access:
         return context
 
     def check_files(self) -> None:
-        """Raise :class:`AccessError` if a file that is named cannot be used."""
+        """Raise :class:`AccessError` if a file of the options cannot be used."""
         self.current_token()
         if self.trust_path is not None or self.certificate_path is not None:
             self.ssl_context()
 
     def scrubbed(self, text: str) -> str:
-        """``text``, which somebody else wrote, without the token."""
+        """``text`` from a server, without the token."""
         try:
             token = self.current_token()
         except AccessError:
@@ -127,14 +128,14 @@ class Access:
         return text.replace(token, "***") if token else text
 
     def advice(self) -> str:
-        """What to look at when credentials are refused."""
+        """What to check if the cluster refuses the credentials."""
         if self.token_path is not None:
             return f"check the token in {self.token_path} (authParams) and what it permits"
         if self.token is not None:
             return "check the token in authParams and what it permits"
         if self.certificate_path is not None:
             return f"check the certificate {self.certificate_path} (authParams) and its permissions"
-        return "give credentials with authPluginClassName and authParams"
+        return "set the options authPluginClassName and authParams"
 
 
 NO_ACCESS = Access()
@@ -142,15 +143,17 @@ NO_ACCESS = Access()
 
 
 def credentials(plugin: str, params: str) -> dict[str, str]:
-    """The fields of :class:`Access` that ``authPluginClassName`` and ``authParams`` stand for.
+    """The fields of :class:`Access` for ``authPluginClassName`` and ``authParams``.
 
-    Raises :class:`ValueError`, which never quotes ``params``, if they are not what is allowed.
+    Raises :class:`ValueError`, which never quotes ``params``, if they are invalid.
     """
     if plugin in TOKEN_PLUGINS:
         return _token(params)
     if plugin in TLS_PLUGINS:
         return _certificate(params)
-    raise ValueError(f"authPluginClassName is none of {', '.join((*TOKEN_PLUGINS, *TLS_PLUGINS))}")
+    raise ValueError(
+        f"authPluginClassName must be one of {', '.join((*TOKEN_PLUGINS, *TLS_PLUGINS))}"
+    )
 
 
 def _token(params: str) -> dict[str, str]:
@@ -163,7 +166,7 @@ def _token(params: str) -> dict[str, str]:
         if path.startswith("/") and parts.netloc in ("", "localhost"):
             return {"token_path": path}
     raise ValueError(
-        "authParams of a token is token:TOKEN, or file:///PATH of a file that holds it"
+        "authParams of a token must be token:TOKEN, or file:///PATH of a file that holds it"
     )
 
 
@@ -173,12 +176,12 @@ def _certificate(params: str) -> dict[str, str]:
         for key, _, value in (part.partition(":") for part in params.split(","))
     }
     if set(fields) != {"tlsCertFile", "tlsKeyFile"} or not all(fields.values()):
-        raise ValueError("authParams of a certificate is tlsCertFile:PATH,tlsKeyFile:PATH")
+        raise ValueError("authParams of a certificate must be tlsCertFile:PATH,tlsKeyFile:PATH")
     return {"certificate_path": fields["tlsCertFile"], "key_path": fields["tlsKeyFile"]}
 
 
 def tls_refusal(error: BaseException | None) -> str | None:
-    """Why a TLS connection will not come to be, however often it is tried; None if it may."""
+    """The reason of a TLS failure that no retry resolves; None if a retry may help."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
             return (
@@ -195,7 +198,7 @@ def tls_refusal(error: BaseException | None) -> str | None:
 
 
 def _why(error: OSError) -> str:
-    """The reason in the system's words; of OpenSSL's errors, which are such, in its own."""
+    """The reason of an error: the system's text, or OpenSSL's if it is an error of OpenSSL."""
     if isinstance(error, ssl.SSLError):
-        return f"it is not what OpenSSL reads ({error.reason or 'no PEM'})"
+        return f"OpenSSL cannot read it ({error.reason or 'no PEM'})"
     return error.strerror or str(error)

@@ -1,12 +1,12 @@
-"""Questions to the cluster's admin service.
+"""A client of the cluster's admin API.
 
-Every question has a deadline, ``adminTimeoutMs``, that includes its repetitions: connection
-failures and 5xx answers are tried again, so that a broker's restart does not end a query, while
-any 4xx answer is final, and so is a certificate that is not trusted. A redirect to the broker that
-owns the topic is followed; a token goes with it, but never from https to http.
+Every request has a deadline, ``adminTimeoutMs``, which includes retries. Connection failures and
+5xx answers are retried, so that the restart of a broker does not end a query. A 4xx answer and an
+untrusted certificate are final. The client follows redirects to the broker that owns the topic, and
+sends the token there, but never from https to http.
 
-The order of questions matters: ``lastMessageId`` is asked before ``internalStats``, so that the
-list of ledgers is never older than the end that is cut out of it.
+The client requests ``lastMessageId`` before ``internalStats``, so that the list of ledgers is never
+older than the end.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from urllib.parse import quote, urljoin
 import urllib3
 
 from pyspark_pulsar.access import NO_ACCESS, Access, tls_refusal
-from pyspark_pulsar.chunks import Chunk, Other, Place
+from pyspark_pulsar.chunks import Chunk, EntryId, NoChunk
 from pyspark_pulsar.errors import AccessError, AdminError, UnreachableError
-from pyspark_pulsar.keys import KeyKind, MessagePlace, kind_of_answer
+from pyspark_pulsar.keys import KeyKind, MessageRef, key_kind_of
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
 from pyspark_pulsar.resolve import require_topics
 
 ATTEMPT_TIMEOUT_S = 10.0
-"""Longest wait for one answer; the deadline may hold several attempts."""
+"""Longest wait for one answer; the deadline may allow several attempts."""
 
 PARALLEL_REQUESTS_MAX = 16
-"""Requests under way at once, so that hundreds of partitions take few round trips."""
+"""Most concurrent requests, so that hundreds of partitions take few round trips."""
 
 BACKOFF_FIRST_S = 0.1
 BACKOFF_MAX_S = 2.0
@@ -58,14 +58,14 @@ class Answer(NamedTuple):
 
 
 Transport = Callable[[str, float], Answer]
-"""GET of a URL within so many seconds. Raises :class:`urllib3.exceptions.HTTPError`."""
+"""GET of a URL with a time-out in seconds. Raises :class:`urllib3.exceptions.HTTPError`."""
 
 
 def http_transport(access: Access = NO_ACCESS) -> Transport:
-    """A transport with kept-alive connections; redirects are followed, failures are not retried.
+    """A transport with persistent connections that follows redirects and does not retry.
 
-    Raises :class:`AccessError`, as the transport itself does, if a file that ``access`` names
-    cannot be used.
+    This function and the transport raise :class:`AccessError` if a file of ``access`` cannot be
+    used.
     """
     pool = urllib3.PoolManager(
         maxsize=PARALLEL_REQUESTS_MAX,
@@ -94,7 +94,7 @@ def http_transport(access: Access = NO_ACCESS) -> Transport:
 def _get_once(
     pool: urllib3.PoolManager, url: str, headers: Mapping[str, str], deadline: float
 ) -> Answer:
-    """One request. A server that sends its answer drop by drop meets the same deadline."""
+    """One request. The deadline also ends an answer that arrives slowly."""
     left_s = max(0.05, deadline - time.monotonic())
     response = pool.request(
         "GET",
@@ -119,7 +119,7 @@ def _get_once(
 
 
 class AdminClient:
-    """The admin service of one cluster, asked from the driver and, on suspicion, from workers."""
+    """A client of one cluster's admin API, for the driver and for workers that miss messages."""
 
     def __init__(
         self,
@@ -137,16 +137,16 @@ class AdminClient:
         self._sleep = sleep
 
     def partitions_of(self, topics: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Each topic with the names of its partitions, or of itself if it has none.
+        """The partitions of each topic; a topic without partitions stands for itself.
 
-        Raises :class:`TopicNotFoundError` if one does not exist.
+        Raises :class:`TopicNotFoundError` if a topic does not exist.
         """
         found = self.partitions_if_any(topics)
         require_topics(found)
         return found
 
     def partitions_if_any(self, topics: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """As :meth:`partitions_of`, with no partitions of a topic that does not exist."""
+        """As :meth:`partitions_of`, with an empty tuple for a topic that does not exist."""
         return self._for_each(topics, self._partitions)
 
     def snapshots(
@@ -154,7 +154,7 @@ class AdminClient:
     ) -> dict[str, TopicSnapshot | None]:
         """A snapshot of each partition; None for one that does not exist (yet).
 
-        ``with_counts`` costs one more request each and estimates the messages per entry.
+        ``with_counts`` estimates the messages per entry, with one more request for each partition.
         """
         return self._for_each(partitions, lambda topic: self._snapshot(topic, with_counts))
 
@@ -163,43 +163,43 @@ class AdminClient:
         return self._for_each(partitions, lambda topic: self._position_at(topic, publish_ms))
 
     def ledgers(self, topic: str) -> tuple[LedgerSpan, ...]:
-        """The ledgers that ``topic`` holds now, in order; none if it is gone."""
+        """The current ledgers of ``topic``, in order; none if it does not exist."""
         stats = self._get(topic, "internalStats")
         return () if stats is None else _ledger_spans(stats)
 
-    def entries(self, topic: str, places: Iterable[Place]) -> dict[Place, Chunk | Other]:
-        """What some entries of ``topic`` are, by (ledger id, entry id)."""
-        return self._for_each(places, lambda place: self._entry(topic, place))
+    def entries(self, topic: str, entry_ids: Iterable[EntryId]) -> dict[EntryId, Chunk | NoChunk]:
+        """The kind of each of these entries of ``topic``."""
+        return self._for_each(entry_ids, lambda entry_id: self._entry(topic, entry_id))
 
     def key_kinds(
-        self, topic: str, places: Iterable[MessagePlace]
-    ) -> dict[MessagePlace, KeyKind | None]:
-        """What the keys of some messages of ``topic`` are; None where the service cannot tell."""
-        return self._for_each(places, lambda place: self._key_kind(topic, place))
+        self, topic: str, messages: Iterable[MessageRef]
+    ) -> dict[MessageRef, KeyKind | None]:
+        """The kind of the key of each of these messages of ``topic``; None if unknown."""
+        return self._for_each(messages, lambda message: self._key_kind(topic, message))
 
-    def _key_kind(self, topic: str, place: MessagePlace) -> KeyKind | None:
-        answer = self._stored(topic, place.ledger_id, place.entry_id)
+    def _key_kind(self, topic: str, message: MessageRef) -> KeyKind | None:
+        answer = self._stored(topic, message.ledger_id, message.entry_id)
         if answer.status != 200:
             return None
-        return kind_of_answer(answer.headers, answer.body, place.batch_index)
+        return key_kind_of(answer.headers, answer.body, message.batch_index)
 
     def _stored(self, topic: str, ledger_id: int, entry_id: int) -> Answer:
-        """The answer about one entry, whatever its status.
+        """The answer about one entry, with any status but those that are retried.
 
-        Brokers answer 500 where they cannot decompress what is only a part of a message.
+        A 500 is final here: brokers answer it for a chunk, which they cannot decompress alone.
         """
         url = self._url(topic, f"ledger/{ledger_id}/entry/{entry_id}")
         return self._ask(url, _RETRY_STATUS - {500})
 
-    def _entry(self, topic: str, place: Place) -> Chunk | Other:
-        answer = self._stored(topic, *place)
+    def _entry(self, topic: str, entry: EntryId) -> Chunk | NoChunk:
+        answer = self._stored(topic, *entry)
         if answer.status == 404:
-            return Other.GONE
+            return NoChunk.GONE
         if answer.status != 200:
-            return Other.UNREADABLE
+            return NoChunk.UNREADABLE
         count = int(answer.headers.get("x-pulsar-num-chunks-from-msg", 0))
         if count <= 1:
-            return Other.WHOLE
+            return NoChunk.WHOLE
         headers = answer.headers
         return Chunk(headers["x-pulsar-uuid"], int(headers["x-pulsar-chunk-id"]), count)
 
@@ -247,32 +247,33 @@ class AdminClient:
         with ThreadPoolExecutor(min(len(names), PARALLEL_REQUESTS_MAX)) as pool:
             return dict(zip(names, pool.map(ask, names), strict=True))
 
-    def _get(self, topic: str, question: str) -> Any:
-        """The JSON answer to a question about a topic; None for 404."""
-        url = self._url(topic, question)
+    def _get(self, topic: str, resource: str) -> Any:
+        """The JSON answer to a request about a topic; None for 404."""
+        url = self._url(topic, resource)
         answer = self._ask(url)
         if answer.status == 404:
             return None
         if answer.status != 200:
-            raise AdminError(f"{url} answered {answer.status}: {self._said(answer)}")
+            raise AdminError(f"{url} answered {answer.status}: {self._reason_in(answer)}")
         try:
             return json.loads(answer.body)
         except ValueError as error:
             begin = self._access.scrubbed(answer.body[:80].decode("utf-8", "replace"))
             raise AdminError(f"{url} did not answer with JSON: {begin!r}") from error
 
-    def _url(self, topic: str, question: str) -> str:
+    def _url(self, topic: str, resource: str) -> str:
         path = topic.removeprefix("persistent://")
-        return f"{self._base}{quote(path, safe='/')}/{question}"
+        return f"{self._base}{quote(path, safe='/')}/{resource}"
 
-    def _said(self, answer: Answer) -> str:
+    def _reason_in(self, answer: Answer) -> str:
         return self._access.scrubbed(_reason(answer.body))
 
     def _ask(self, url: str, retry_status: frozenset[int] = _RETRY_STATUS) -> Answer:
         """The first final answer.
 
-        Raises :class:`UnreachableError` when the deadline passes without, and
-        :class:`AccessError` if the credentials are refused or the server's are not trusted.
+        Raises :class:`UnreachableError` if there is none before the deadline, and
+        :class:`AccessError` if the server refuses the credentials or its certificate is not
+        trusted.
         """
         deadline = self._monotonic() + self._timeout_s
         backoff_s = BACKOFF_FIRST_S
@@ -282,25 +283,25 @@ class AdminClient:
                 answer = self._transport(url, max(0.05, min(left_s, ATTEMPT_TIMEOUT_S)))
                 if answer.status in (401, 403):
                     raise AccessError(
-                        f"{url} answered {answer.status}: {self._said(answer)}; "
+                        f"{url} answered {answer.status}: {self._reason_in(answer)}; "
                         f"{self._access.advice()}"
                     )
                 if answer.status not in retry_status:
                     return answer
-                trouble = f"answered {answer.status}: {self._said(answer)}"
+                problem = f"answered {answer.status}: {self._reason_in(answer)}"
             except urllib3.exceptions.HTTPError as error:
                 refused = tls_refusal(error)
                 if refused is not None:
-                    raise AccessError(f"{url} cannot be asked by TLS: {refused}") from error
-                trouble = f"cannot be reached: {cause_of(error)}"
+                    raise AccessError(f"{url}: no TLS connection, {refused}") from error
+                problem = f"cannot be reached: {cause_of(error)}"
             if self._monotonic() + backoff_s >= deadline:
-                raise UnreachableError(f"{url} {trouble} (tried for {self._timeout_s:g} s)")
+                raise UnreachableError(f"{url} {problem} (tried for {self._timeout_s:g} s)")
             self._sleep(backoff_s)
             backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
 
 
 def cause_of(error: BaseException) -> str:
-    """What the system said at the bottom of an HTTP client's nested errors."""
+    """The reason at the bottom of nested errors of an HTTP client."""
     below = getattr(error, "reason", None)
     if not isinstance(below, Exception):
         below = next((each for each in error.args[::-1] if isinstance(each, Exception)), None)
@@ -309,17 +310,17 @@ def cause_of(error: BaseException) -> str:
     if isinstance(error, http.client.BadStatusLine) and not isinstance(error, OSError):
         return "the answer is not HTTP"
     if isinstance(error, ssl.SSLEOFError):
-        return "it ended the TLS connection without a word; it may want a client certificate"
+        return "it closed the TLS connection; it may require a client certificate"
     if isinstance(error.__context__, OSError) and error.__context__.strerror:
         return error.__context__.strerror
     if isinstance(error, urllib3.exceptions.TimeoutError):
         return "it took too long to answer"
-    # The client begins some texts with itself, "HTTPConnection(host='h', port=1): ".
+    # Some texts of the client begin with its repr, "HTTPConnection(host='h', port=1): ".
     return str(error).rpartition("): ")[2] or type(error).__name__
 
 
 def _ledger_spans(stats: Any) -> tuple[LedgerSpan, ...]:
-    """The ledgers of ``internalStats``. The open one, listed last, is counted elsewhere."""
+    """The ledgers of ``internalStats``. Other fields count the open one, which is last."""
     spans = [
         LedgerSpan(int(ledger["ledgerId"]), int(ledger["entries"]), int(ledger["size"]))
         for ledger in stats["ledgers"]
@@ -335,7 +336,7 @@ def _ledger_spans(stats: Any) -> tuple[LedgerSpan, ...]:
 
 
 def _reason(body: bytes) -> str:
-    """The text of a Pulsar error body, or its beginning."""
+    """The reason in the body of a Pulsar error, or the begin of the body."""
     try:
         document = json.loads(body)
     except ValueError:

@@ -1,14 +1,13 @@
-"""Chunked messages that begin before the range that has to give them.
+"""Chunked messages that begin before the range of a task.
 
-A producer cuts a large message into chunks, an entry each, with other producers' entries between
-them. Ranges are cut at entries, so the rule is: a message belongs to the range that holds its last
-chunk, which is also the place that its id names. What has been stored decides, so every message
-has exactly one range, whoever reads and however often.
+A producer splits a large message into chunks. Each chunk is an entry, and entries of other
+producers may lie between them. A message belongs to the range with its last chunk, which is also
+the entry of its message id. So every message belongs to exactly one range, in each read.
 
-The client gives the message only to a reader that began in front of its first chunk; to others the
-rest of it is silence, as are transaction markers. So a task asks the admin service what those
-entries are that it was due and did not get, looks backwards from each last chunk among them for
-the first chunk, and reads once more from there.
+The client delivers the message only to a reader that began before its first chunk. Other readers
+skip its chunks silently, like transaction markers. So a task asks the admin API for the kind of
+each entry in its range that gave no message. From each last chunk among them it searches backwards
+for the first chunk, and reads again from there.
 """
 
 from __future__ import annotations
@@ -20,29 +19,29 @@ from itertools import islice
 
 from pyspark_pulsar.ranges import LedgerSpan
 
-Place = tuple[int, int]
+EntryId = tuple[int, int]
 """(ledger id, entry id) of one entry."""
 
 
 PORTION_ENTRIES = 256
-"""Most entries that the admin service is asked about in one go."""
+"""Most entries in one query to the admin API."""
 
 
 ENTRIES_BETWEEN_MAX = 16_384
-"""Entries of others that may lie between two chunks of a message. Each costs a question, and a
-producer sends its chunks one after the other: so many come between only where its next one is
-missing, or seconds late in a topic of tens of thousands of entries a second."""
+"""Most entries of other producers between two chunks of a message. Each costs a request. A producer
+sends its chunks one after the other, so more entries lie between two chunks only if one is missing,
+or seconds late in a topic with tens of thousands of entries per second."""
 
 
-class Other(enum.Enum):
-    """An entry that is no chunk."""
+class NoChunk(enum.Enum):
+    """The kind of an entry that is not a chunk."""
 
     WHOLE = "whole"
-    """A message of its own, or a marker that readers do not get."""
+    """A complete message, or a marker, which readers do not receive."""
     GONE = "gone"
-    """The topic does not hold it."""
+    """The topic does not hold the entry."""
     UNREADABLE = "unreadable"
-    """The admin service has it and cannot show it."""
+    """The admin API knows the entry and cannot show it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,82 +58,82 @@ class Chunk:
         return self.index + 1 == self.count
 
 
-Ask = Callable[[list[Place]], Mapping[Place, Chunk | Other]]
-"""Tells what entries are."""
+EntryQuery = Callable[[list[EntryId]], Mapping[EntryId, Chunk | NoChunk]]
+"""Returns the kind of each entry."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hole:
-    """Entries of one ledger that were due and gave no message, both ends included."""
+class MissingRange:
+    """Entries of one ledger, both ends included, that gave no message."""
 
     ledger_id: int
     first_entry: int
     last_entry: int
 
 
-def places_of(holes: Iterable[Hole]) -> Iterator[Place]:
-    """The single entries, in order."""
-    for hole in holes:
-        for entry_id in range(hole.first_entry, hole.last_entry + 1):
-            yield hole.ledger_id, entry_id
+def entry_ids(missing: Iterable[MissingRange]) -> Iterator[EntryId]:
+    """The ids of the single entries, in order."""
+    for one_range in missing:
+        for entry_id in range(one_range.first_entry, one_range.last_entry + 1):
+            yield one_range.ledger_id, entry_id
 
 
-def still_held(ask: Ask, hole: Hole) -> Hole:
-    """``hole`` without the entries at its begin that the topic no longer holds; perhaps empty.
+def without_trimmed(ask: EntryQuery, one_range: MissingRange) -> MissingRange:
+    """``one_range`` without the first entries that the topic no longer holds; it may become empty.
 
-    Brokers trim from the begin, by whole ledgers or within one: so few questions tell of many
-    entries. Who planned to read what is missing here has lost it.
+    A binary search finds them: brokers trim from the begin, whole ledgers or a part of one. The
+    query has lost the entries that were trimmed.
     """
-    low, high = hole.first_entry, hole.last_entry + 1
+    low, high = one_range.first_entry, one_range.last_entry + 1
     probe = low
     while low < high:
-        place = (hole.ledger_id, probe)
-        if ask([place])[place] is Other.GONE:
+        entry = (one_range.ledger_id, probe)
+        if ask([entry])[entry] is NoChunk.GONE:
             low = probe + 1
         else:
             high = probe
         probe = (low + high) // 2
-    return Hole(hole.ledger_id, low, hole.last_entry)
+    return MissingRange(one_range.ledger_id, low, one_range.last_entry)
 
 
-def places_before(ledgers: Sequence[LedgerSpan], place: Place) -> Iterator[Place]:
-    """The entries before ``place`` that the topic's ``ledgers``, in order, hold: backwards."""
+def entries_before(ledgers: Sequence[LedgerSpan], entry: EntryId) -> Iterator[EntryId]:
+    """The entries before ``entry`` in ``ledgers``, which are in order; the last one first."""
     for ledger in reversed(ledgers):
-        if ledger.ledger_id <= place[0]:
-            behind = place[1] if ledger.ledger_id == place[0] else ledger.entries
+        if ledger.ledger_id <= entry[0]:
+            behind = entry[1] if ledger.ledger_id == entry[0] else ledger.entries
             for entry_id in reversed(range(behind)):
                 yield ledger.ledger_id, entry_id
 
 
-def portions(places: Iterable[Place], size: int = PORTION_ENTRIES) -> Iterator[list[Place]]:
-    """``places`` in lists of at most ``size``."""
-    rest = iter(places)
+def portions(entries: Iterable[EntryId], size: int = PORTION_ENTRIES) -> Iterator[list[EntryId]]:
+    """``entries`` in lists of at most ``size``."""
+    rest = iter(entries)
     while portion := list(islice(rest, size)):
         yield portion
 
 
 def first_chunk(
-    ask: Ask,
+    ask: EntryQuery,
     ledgers: Sequence[LedgerSpan],
-    place: Place,
+    entry: EntryId,
     last: Chunk,
-) -> Place | None:
-    """Where the message begins whose last chunk is the entry ``place``; None if it is not held.
+) -> EntryId | None:
+    """The first chunk of the message whose last chunk is ``entry``; None if it is not found.
 
-    ``ask`` says what entries are. As many are asked about at once as there are chunks: these are
-    all unless other producers' entries lie between them. The search ends with the begin of what
-    the topic holds, where a chunk is missing among those that were found, and where
-    :data:`ENTRIES_BETWEEN_MAX` entries before the last that was found are none of them.
+    ``ask`` returns the kinds of entries. Each query asks for as many entries as there are chunks:
+    without entries of other producers between them, one query finds all. The search ends at the
+    first entry of the topic, at a missing chunk, and after :data:`ENTRIES_BETWEEN_MAX` entries that
+    are no chunk of the message.
     """
     met, passed, is_hidden = last.index, 0, False
-    for portion in portions(places_before(ledgers, place), min(last.count, PORTION_ENTRIES)):
+    for portion in portions(entries_before(ledgers, entry), min(last.count, PORTION_ENTRIES)):
         found = ask(portion)
         for each in portion:
             what = found[each]
             passed += 1
-            if what is Other.GONE:
+            if what is NoChunk.GONE:
                 return None
-            if what is Other.UNREADABLE:  # which may be a chunk
+            if what is NoChunk.UNREADABLE:  # it may be a chunk
                 is_hidden = True
             if not isinstance(what, Chunk) or what.uuid != last.uuid or what.index >= met:
                 continue

@@ -1,8 +1,8 @@
-"""The worker's side of a connection: one client a process, and readers opened where a range begins.
+"""The Pulsar client of a Spark worker, one for each process.
 
-The client retries what may pass (a refused connection, a broker that is starting) within
-``operationTimeoutMs`` and then gives up. A broker's restart may take longer, so readers are asked
-for again until ``pollTimeoutMs`` is over. What no waiting mends ends at once.
+The client retries transient failures (a refused connection, a broker that is starting) for
+``operationTimeoutMs``. A restart of a broker may take longer, so :func:`open_reader` retries until
+``pollTimeoutMs`` is over. A permanent error ends the task immediately.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pulsar
 
 from pyspark_pulsar.access import Access
 from pyspark_pulsar.errors import AccessError, ReadTimeoutError
-from pyspark_pulsar.handshake import check_admittance
+from pyspark_pulsar.handshake import check_credentials
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.options import PUBLISH_TIME_SKEW_MS, Connection
 from pyspark_pulsar.ranges import ReadRange
@@ -26,23 +26,23 @@ from pyspark_pulsar.ranges import ReadRange
 QUEUE_MESSAGES_MAX = 1_000
 QUEUE_MESSAGES_MIN = 16
 QUEUE_BYTES_MAX = 64 * 1024 * 1024
-"""The client prefetches by count; large entries shorten its queue to about this size."""
+"""The client prefetches by count. For large entries, the count is reduced to about this size."""
 
 CONNECT_TIMEOUT_MS_MAX = 10_000
 """Longest wait for one TCP connection; ``operationTimeoutMs`` may hold several attempts."""
 
-ADMITTANCE_TIMEOUT_S = 5.0
-"""Longest wait for a broker's answer to our own greeting."""
+PROBE_TIMEOUT_S = 5.0
+"""Longest wait for a broker's answer when the credentials are checked."""
 
-PAUSE_S = 1.0
-"""Between two attempts to open a reader."""
+RETRY_PAUSE_S = 1.0
+"""Pause between two attempts to open a reader."""
 
 log = logging.getLogger("pyspark_pulsar")
 
 
 @dataclass(frozen=True, slots=True)
 class ReadSettings:
-    """What a task needs besides its range. Times are publish time in epoch milliseconds."""
+    """The options of a task. Times are publish times in milliseconds since the epoch."""
 
     connection: Connection
     starting_time_ms: int | None
@@ -57,20 +57,18 @@ _clients: dict[tuple[int, Connection], pulsar.Client] = {}
 
 
 def shared_client(connection: Connection) -> pulsar.Client:
-    """This process's client for ``connection``, made at first use and kept for later tasks.
+    """This process's client for ``connection``, created on first use and kept for later tasks.
 
-    The process id is part of the key because Spark forks its workers: a client must not be used
-    on the other side of a fork. Raises :class:`AccessError` if a token or certificate of the
-    options cannot be read, or the broker refuses it.
+    The process id is part of the key because Spark forks its workers: a client does not survive a
+    fork. Raises :class:`AccessError` if a token or certificate cannot
+    be read, or the broker refuses it.
     """
     key = (os.getpid(), connection)
     client = _clients.get(key)
     if client is None:
         access = connection.access
         access.check_files()
-        check_admittance(
-            connection, min(ADMITTANCE_TIMEOUT_S, connection.operation_timeout_ms / 1_000)
-        )
+        check_credentials(connection, min(PROBE_TIMEOUT_S, connection.operation_timeout_ms / 1_000))
         client = pulsar.Client(
             connection.service_url,
             authentication=_authentication(access),
@@ -87,7 +85,7 @@ def shared_client(connection: Connection) -> pulsar.Client:
 
 
 def _authentication(access: Access) -> pulsar.Authentication | None:
-    """What the client shows to brokers, a token afresh for each connection."""
+    """The credentials of the client; it reads a token again for each connection."""
     if access.certificate_path is not None and access.key_path is not None:
         return pulsar.AuthenticationTLS(access.certificate_path, access.key_path)
     latest = access.current_token()
@@ -95,12 +93,12 @@ def _authentication(access: Access) -> pulsar.Authentication | None:
         return None
 
     def current() -> str:
-        # Called by a thread of the client, which no exception may reach.
+        # A thread of the client calls this function, and must not see an exception.
         nonlocal latest
         try:
             latest = access.current_token()
         except AccessError as error:
-            log.warning("%s; going on with the last one read", error)
+            log.warning("%s; the client continues with the token that it read last", error)
         return latest or ""
 
     return pulsar.AuthenticationToken(current)
@@ -114,7 +112,7 @@ def open_reader(
     monotonic: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Any:
-    """A client's reader placed just behind the range's start, or another.
+    """A reader of the client just after ``start``, by default the start of the range.
 
     Raises :class:`AccessError` if the broker refuses the credentials, and
     :class:`ReadTimeoutError` when ``pollTimeoutMs`` has passed without a reader.
@@ -136,25 +134,23 @@ def open_reader(
             )
         except (pulsar.AuthenticationError, pulsar.AuthorizationError) as error:
             raise AccessError(
-                f"{connection.service_url} refuses to have {work.topic} read "
+                f"{connection.service_url} refuses access to {work.topic} "
                 f"({connection.access.scrubbed(str(error))}): {connection.access.advice()}"
             ) from error
-        except _FINAL:
+        except _PERMANENT_ERRORS:
             raise
         except pulsar.PulsarException as error:
-            if monotonic() + PAUSE_S >= deadline:
+            if monotonic() + RETRY_PAUSE_S >= deadline:
                 raise ReadTimeoutError(
                     f"{work.topic}: {connection.service_url} opened no reader within "
                     f"{settings.poll_timeout_ms} ms (pollTimeoutMs): {error}"
                 ) from error
-            log.info("%s: no reader yet (%s), asking again", work.topic, error)
-        check_admittance(
-            connection, min(ADMITTANCE_TIMEOUT_S, connection.operation_timeout_ms / 1_000)
-        )
-        sleep(PAUSE_S)
+            log.info("%s: no reader yet (%s); retrying", work.topic, error)
+        check_credentials(connection, min(PROBE_TIMEOUT_S, connection.operation_timeout_ms / 1_000))
+        sleep(RETRY_PAUSE_S)
 
 
-_FINAL = (
+_PERMANENT_ERRORS = (
     pulsar.InvalidConfiguration,
     pulsar.InvalidTopicName,
     pulsar.InvalidUrl,
@@ -162,26 +158,26 @@ _FINAL = (
     pulsar.TopicNotFound,
     pulsar.UnsupportedVersionError,
 )
-"""Errors that another attempt does not mend."""
+"""Errors that another attempt cannot resolve."""
 
 
-def without_wrapper(reader: Any) -> Any:
-    """The client's reader without its Python layer, which has the same methods.
+def native_reader(reader: Any) -> Any:
+    """The native reader inside the client's Python reader; it has the same methods.
 
-    The layer makes an object a message and passes each call on: a fifth of a row's cost. Should
-    the client be built otherwise some day, its public reader serves as well.
+    The Python layer creates an object for each message and forwards each call, which is a fifth of
+    the cost of a row. If a later client has no native reader, the public one works as well.
     """
     native = getattr(reader, "_reader", None)
     return native if hasattr(native, "read_next") else reader
 
 
 def entry_bytes(work: ReadRange) -> float:
-    """The largest mean size of the range's entries, by ledger; at least 1."""
+    """The largest mean entry size of any ledger in the range, in bytes; at least 1."""
     return max(1.0, *(part.entry_bytes_mean for part in work.due))
 
 
 def _queue_size(work: ReadRange, settings: ReadSettings) -> int:
-    """How many messages the client may hold, by the range's largest mean entry size."""
+    """How many messages the client may prefetch, by the mean entry size."""
     if settings.receiver_queue_size is not None:
         return settings.receiver_queue_size
     fit = int(QUEUE_BYTES_MAX / entry_bytes(work))

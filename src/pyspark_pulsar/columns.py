@@ -1,7 +1,7 @@
-"""The source's columns: Spark types, and Arrow record batches built column by column.
+"""The columns of the source.
 
-Spark checks a batch against its own schema to the letter (names, order, types, nullability) and
-reads Arrow without copying rows; yielding tuples instead would cost three times as much.
+Spark requires a batch to match its schema exactly (names, order, types, nullability) and reads
+Arrow without copying rows. Tuples would cost three times as much.
 """
 
 from __future__ import annotations
@@ -37,22 +37,21 @@ _TYPES: Mapping[str, DataType] = {
 
 
 COLUMN_MEANINGS: Mapping[str, str] = {
-    "value": "The message as it was sent; null for a tombstone, which is not the same as empty.",
-    "__key": "Its partition key as its producer gave it, text or bytes, or null; of a separated "
-    "KeyValue the key, encoded by its schema.",
-    "__topic": "The topic it was read from, of a partition with `-partition-N`.",
-    "__messageId": "Its id, serialized as all clients do.",
-    "__publishTime": "When the producer sent it; null for a number beyond the year 294247.",
-    "__eventTime": "When the producer says that it happened, or null, also for a number beyond "
-    "that year.",
-    "__messageProperties": "The producer's properties.",
+    "value": "Payload of the message; null for a tombstone, which differs from an empty payload.",
+    "__key": "Partition key that the producer set, as text or bytes, or null. For a separated "
+    "KeyValue, the key, encoded by its schema.",
+    "__topic": "Topic from which it was read; a partition has the suffix `-partition-N`.",
+    "__messageId": "Message id, serialized as in all Pulsar clients.",
+    "__publishTime": "Time at which the producer sent it; null beyond the year 294247.",
+    "__eventTime": "Event time that the producer set, or null; also null beyond the year 294247.",
+    "__messageProperties": "Properties that the producer set.",
 }
-"""What each column holds."""
+"""The meaning of each column."""
 
 
 TIME_MS_MAX = ((1 << 63) - 1) // 1_000
-"""The last time that a column holds, in the year 294247. Producers set any 64 bits, and take
-nanoseconds for milliseconds: such a cell is null, and its row is read like all others."""
+"""The last time that a column can hold, in the year 294247. Producers can set any 64-bit number,
+such as nanoseconds instead of milliseconds: then the cell is null, and the row is read as usual."""
 
 
 _NO_PROPERTIES: list[tuple[str, str]] = []
@@ -82,10 +81,10 @@ class Message(Protocol):
 
 
 class KeyCells(Protocol):
-    """Gives the cells of ``__key``: see :class:`pyspark_pulsar.keys.Keys`."""
+    """Returns the cells of ``__key``, as :class:`pyspark_pulsar.keys.KeyDecoder` does."""
 
     def cells(self, messages: Sequence[Message], ids: Sequence[MessageId]) -> list[bytes | None]:
-        """The keys of messages, whose ids are ``ids``."""
+        """The keys of ``messages``, which have these ``ids``."""
 
 
 def spark_schema(columns: Sequence[str]) -> StructType:
@@ -94,10 +93,9 @@ def spark_schema(columns: Sequence[str]) -> StructType:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema that Spark expects for ``schema``, which may be the user's own.
+    """The Arrow schema that Spark expects for ``schema``, which the user may have set.
 
-    Raises :class:`OptionsError` if it has a column that the source does not have, or has it with
-    another type.
+    Raises :class:`OptionsError` if a column is unknown or has another type.
     """
     problems: list[str] = []
     for field in schema.fields:
@@ -105,19 +103,19 @@ def arrow_schema(schema: StructType) -> pa.Schema:
         if expected is None:
             problems.append(f"the source has no column {field.name}; it has {', '.join(COLUMNS)}")
         elif field.dataType != expected:
-            problems.append(f"column {field.name} is {expected.simpleString()}")
+            problems.append(f"column {field.name} must be {expected.simpleString()}")
         elif not field.nullable:
-            problems.append(f"column {field.name} is nullable")
+            problems.append(f"column {field.name} must be nullable")
     if problems:
         raise OptionsError(problems)
     return to_arrow_schema(schema, timezone="UTC")
 
 
 class Rows:
-    """Cells of one partition's messages, gathered column by column until they make a batch.
+    """The pending rows of one partition, collected by column until they make a batch.
 
-    What is read of messages in one go finds them in the processor's caches: so they are added in
-    portions of some hundred, each soon after it was received.
+    Messages are added in portions of some hundred, soon after they arrive, while they are in the
+    processor's caches.
     """
 
     def __init__(self, schema: pa.Schema, topic: str, keys: KeyCells) -> None:
@@ -128,16 +126,16 @@ class Rows:
         self.clear()
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Discard all rows."""
         self._cells: dict[str, list[Any]] = {
             name: [] for name in self._schema.names if name != "__topic"
         }
         self.count = 0
         self.size_bytes = 0
-        """Bytes of the values, whether they are among the columns or not."""
+        """Bytes of the payloads, also if ``value`` is not selected."""
 
     def fitting(self, values: Sequence[bytes], rows_max: int, bytes_max: int) -> int:
-        """How many of these may be added within both limits; one at least if there is no row."""
+        """How many of these values fit within both limits; at least one if there is no row yet."""
         count = min(len(values), rows_max - self.count)
         left_bytes = bytes_max - self.size_bytes
         if sum(map(len, values)) > left_bytes:
@@ -148,7 +146,7 @@ class Rows:
     def add(
         self, messages: Sequence[Message], ids: Sequence[MessageId], values: Sequence[bytes]
     ) -> None:
-        """Add messages, their ids and their data, all in the same order."""
+        """Add messages with their ids and payloads, all in the same order."""
         for column, cells in self._cells.items():
             if column == "__key":
                 cells.extend(self._keys.cells(messages, ids))
@@ -158,7 +156,7 @@ class Rows:
         self.size_bytes += sum(map(len, values))
 
     def batch(self) -> pa.RecordBatch:
-        """All that was added since the last call, as one record batch."""
+        """All rows since the last call, as one record batch."""
         arrays = [
             pa.repeat(pa.scalar(self._topic, field.type), self.count)
             if field.name == "__topic"
@@ -170,21 +168,21 @@ class Rows:
 
 
 def _array(cells: list[Any], field: pa.Field) -> pa.Array:
-    """One column's cells as Arrow has them; times are milliseconds until then."""
+    """The Arrow array of one column's cells; times are in milliseconds in ``cells``."""
     if not pa.types.is_timestamp(field.type):
         return pa.array(cells, field.type)
     milliseconds = pa.timestamp("ms", field.type.tz)
     try:
         return pa.array(cells, milliseconds).cast(field.type)
-    except (OverflowError, pa.ArrowInvalid):  # seldom: looking at every cell first would cost all
-        held = [None if each is None or abs(each) > TIME_MS_MAX else each for each in cells]
-        return pa.array(held, milliseconds).cast(field.type)
+    except (OverflowError, pa.ArrowInvalid):  # rare: a check of every cell would cost all batches
+        valid = [None if each is None or abs(each) > TIME_MS_MAX else each for each in cells]
+        return pa.array(valid, milliseconds).cast(field.type)
 
 
 def _cells(
     column: str, messages: Sequence[Message], ids: Sequence[MessageId], values: Sequence[bytes]
 ) -> Sequence[Any]:
-    """One column's cells, times as milliseconds since the epoch."""
+    """The cells of one column; times are milliseconds since the epoch."""
     match column:
         case "value":
             return values if all(values) else _with_nulls(messages, values)
@@ -202,7 +200,7 @@ def _cells(
 
 
 def _with_nulls(messages: Sequence[Message], values: Sequence[bytes]) -> list[bytes | None]:
-    """The values with tombstones as None; a tombstone is not the same as an empty value."""
+    """The values, with None for a tombstone; an empty payload stays empty."""
     return [
         None if not value and message.has_null_value() else value
         for message, value in zip(messages, values, strict=True)

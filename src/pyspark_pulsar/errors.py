@@ -1,7 +1,7 @@
-"""What can go wrong in the source, by whose fault it is.
+"""The errors of the data source.
 
-Every message names the option, topic or range concerned, so that the text which Spark copies into
-its own exception is enough to act on.
+Every message names the option, topic or range concerned. So the text that Spark copies into its own
+exception is enough to act on.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from collections.abc import Sequence
 
 
 class PulsarSourceError(Exception):
-    """Root of all errors that this package raises on purpose."""
+    """Base class of the errors that this package raises."""
 
 
 class OptionsError(PulsarSourceError, ValueError):
-    """The caller's options are wrong. ``problems`` lists every fault found, not just the first."""
+    """Options are invalid. ``problems`` lists every problem, not just the first."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
         super().__init__("; ".join(self.problems))
 
     def __reduce__(self) -> tuple[type[OptionsError], tuple[tuple[str, ...]]]:
-        """Pickle by the list of problems: the error travels between Python processes."""
+        """Pickle the list of problems: Spark sends the error between Python processes."""
         return (type(self), (self.problems,))
 
 
 class OffsetError(PulsarSourceError, ValueError):
-    """A position text or a checkpoint's offset cannot be read."""
+    """A position or an offset of a checkpoint is malformed."""
 
 
 class TopicNotFoundError(PulsarSourceError):
@@ -34,20 +34,21 @@ class TopicNotFoundError(PulsarSourceError):
 
 
 class AccessError(PulsarSourceError):
-    """The cluster refuses the credentials or has none that are trusted, or ours cannot be read."""
+    """The cluster refuses the credentials, its certificate is not trusted, or a file of credentials
+    is unusable."""
 
 
 class AdminError(PulsarSourceError):
-    """The admin service refused a request or could not be reached within ``adminTimeoutMs``."""
+    """The admin API refused a request, or did not answer within ``adminTimeoutMs``."""
 
 
 class UnreachableError(AdminError):
-    """The admin service did not answer, or was not ready, within ``adminTimeoutMs``."""
+    """The admin API did not answer, or was not ready, within ``adminTimeoutMs``."""
 
 
 class DataLossError(PulsarSourceError):
-    """Messages that the query had not read are gone; raised while ``failOnDataLoss`` is true."""
+    """Messages were removed before the query read them, and ``failOnDataLoss`` is true."""
 
 
 class ReadTimeoutError(PulsarSourceError):
-    """Messages are due but none arrived within ``pollTimeoutMs``."""
+    """Messages remain to be read, but none arrived within ``pollTimeoutMs``."""

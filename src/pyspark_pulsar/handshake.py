@@ -1,8 +1,8 @@
-"""The first words with a broker, said by ourselves to learn whether it lets us in.
+"""A connection to a broker that only checks whether it accepts the credentials.
 
-The client takes a refusal for a connection that was lost: it tries again until its time-out, and
-then says that time is up. So before it is made, and whenever it opens no reader, one connection
-is made without it, as far as the broker's first answer.
+The client treats a refusal like a lost connection: it retries until its time-out, and then reports
+the time-out. So before a client is created, and after each failure to open a reader, this module
+opens a connection without the client, sends CONNECT and reads the first answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark_pulsar.options import Connection
 
 _PORT, _TLS_PORT = 6_650, 6_651
 _CONNECT, _ERROR = 2, 14
-"""Types of commands; the field of each in a command has the same number."""
+"""Types of commands. Each type is also the number of the command's field."""
 _PROTOCOL_VERSION = 19
 _REFUSED = {3: "AuthenticationError", 4: "AuthorizationError"}
 _FRAME_BYTES_MAX = 1 << 20
@@ -29,22 +29,21 @@ Field = tuple[int, int | bytes]
 """A protobuf field: its number, and its value as a varint or as bytes."""
 
 
-def check_admittance(connection: Connection, timeout_s: float) -> None:
-    """As :func:`greet`, but whatever else goes wrong is left to the client, which has more hosts
-    and more patience.
+def check_credentials(connection: Connection, timeout_s: float) -> None:
+    """As :func:`probe`, but ignores every other failure: the client knows more hosts and retries.
 
-    Raises :class:`AccessError` as it does.
+    Raises :class:`AccessError` as :func:`probe` does.
     """
     with suppress(OSError, EOFError, ValueError):
-        greet(connection, timeout_s)
+        probe(connection, timeout_s)
 
 
-def greet(connection: Connection, timeout_s: float) -> None:
-    """Connect to the service URL's first host and hear whether the credentials are taken.
+def probe(connection: Connection, timeout_s: float) -> None:
+    """Connect to the first host of the service URL and check that it accepts the credentials.
 
-    Raises :class:`AccessError` if they are refused, or the host's certificate is not trusted;
-    :class:`OSError` if the host cannot be reached, or has not answered in time; and
-    :class:`EOFError` or :class:`ValueError` if what answers is no broker.
+    Raises :class:`AccessError` if it refuses them, or if its certificate is not trusted;
+    :class:`OSError` if the host cannot be reached, or does not answer in time; and
+    :class:`EOFError` or :class:`ValueError` if the host is no Pulsar broker.
     """
     where = urlsplit(connection.service_url)
     first = urlsplit(f"//{where.netloc.split(',')[0]}")
@@ -52,13 +51,13 @@ def greet(connection: Connection, timeout_s: float) -> None:
     try:
         address = (first.hostname or "", first.port or (_TLS_PORT if is_tls else _PORT))
         context = connection.access.ssl_context() if is_tls else None
-        said = _answer(address, context, greeting(connection.access), timeout_s)
+        answer = _first_answer(address, context, connect_frame(connection.access), timeout_s)
     except OSError as error:
         refused = tls_refusal(error)
         if refused is None:
             raise
-        raise AccessError(f"{connection.service_url} cannot be read by TLS: {refused}") from error
-    why = refusal(said)
+        raise AccessError(f"{connection.service_url}: no TLS connection, {refused}") from error
+    why = refusal(answer)
     if why is not None:
         access = connection.access
         raise AccessError(
@@ -67,7 +66,7 @@ def greet(connection: Connection, timeout_s: float) -> None:
         )
 
 
-def greeting(access: Access) -> bytes:
+def connect_frame(access: Access) -> bytes:
     """The frame that opens a connection: CONNECT with the credentials."""
     fields: list[Field] = [(1, b"pyspark-pulsar")]
     token = access.current_token()
@@ -81,17 +80,17 @@ def greeting(access: Access) -> bytes:
 
 
 def refusal(command: bytes) -> str | None:
-    """Why the broker's first answer refuses the credentials; None if it does not.
+    """The reason for which the broker's first answer refuses the credentials; None if it does not.
 
-    Raises :class:`ValueError` for bytes that are no command.
+    Raises :class:`ValueError` if ``command`` is no command of the protocol.
     """
     fields = dict(_decoded(command))
     if 1 not in fields:
         raise ValueError("this is no command")
-    said = fields.get(_ERROR)
-    if fields.get(1) != _ERROR or not isinstance(said, bytes):
+    body = fields.get(_ERROR)
+    if fields.get(1) != _ERROR or not isinstance(body, bytes):
         return None
-    error = dict(_decoded(said))
+    error = dict(_decoded(body))
     code, message = error.get(2), error.get(3, b"")
     name = _REFUSED.get(code) if isinstance(code, int) else None
     if name is None or not isinstance(message, bytes):
@@ -100,10 +99,10 @@ def refusal(command: bytes) -> str | None:
     return f"{name}: {text}" if text else name
 
 
-def _answer(
+def _first_answer(
     address: tuple[str, int], context: ssl.SSLContext | None, frame: bytes, timeout_s: float
 ) -> bytes:
-    """The command of the first frame that comes back."""
+    """The command in the first frame of the answer."""
     deadline = time.monotonic() + timeout_s
     with socket.create_connection(address, timeout_s) as plain:
         if context is None:
@@ -139,7 +138,7 @@ def _size(count: int) -> bytes:
 
 
 def _encoded(fields: list[Field]) -> bytes:
-    """Protobuf fields in their order."""
+    """Protobuf fields, encoded in the given order."""
     out = bytearray()
     for number, value in fields:
         if isinstance(value, int):
@@ -159,31 +158,31 @@ def _varint(value: int) -> bytes:
 
 
 def _decoded(data: bytes) -> Iterator[Field]:
-    """The fields of a message; brokers use no other kinds. Raises :class:`ValueError`."""
-    place = 0
+    """The varint and bytes fields of a message. Raises :class:`ValueError` for any other field."""
+    at = 0
 
     def varint() -> int:
-        nonlocal place
+        nonlocal at
         value = shift = 0
         while True:
-            if place >= len(data) or shift > 63:
+            if at >= len(data) or shift > 63:
                 raise ValueError("this is no command")
-            byte = data[place]
-            place += 1
+            byte = data[at]
+            at += 1
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
             shift += 7
 
-    while place < len(data):
+    while at < len(data):
         tag = varint()
         if tag & 7 == 0:
             yield tag >> 3, varint()
         elif tag & 7 == 2:
             size = varint()
-            if place + size > len(data):
+            if at + size > len(data):
                 raise ValueError("this is no command")
-            yield tag >> 3, data[place : place + size]
-            place += size
+            yield tag >> 3, data[at : at + size]
+            at += size
         else:
             raise ValueError("this is no command")

@@ -1,12 +1,12 @@
-"""Keys as the producer gave them: the client hides whether one is text or bytes.
+"""Message keys in the form in which the producer set them.
 
-Java's ``keyBytes`` and separated ``KeyValue`` travel as base64 text beside a flag that
-pulsar-client does not show, and an empty key looks like none. So a key that is canonical base64,
-and the absence of one, are ambiguous. What they are is asked of the admin service, which shows the
-flags: once for each producer and task, since an application gives its keys in one way. Keys that
-are no base64 are text whoever sent them, and cost no question.
+Java's ``keyBytes`` and the keys of a separated ``KeyValue`` are sent as base64 text with a flag
+that pulsar-client does not expose. An empty key looks like no key. So a key of canonical base64 and
+an empty key are ambiguous. The admin API shows the flags. A task asks it once for each producer,
+because an application sets all its keys in the same way. Any other key is text and needs no
+request.
 
-Pure but for :class:`Ask`.
+Pure but for :class:`KeyKindQuery`.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FIXED_BYTES = {_FIXED64: 8, _FIXED32: 4}
 _SIZE_BYTES = 4
 _BATCH_BYTES_MAX = 128 * 1024 * 1024
-"""What a producer says its batch is before compression may be anything up to 4 GiB."""
+"""Largest batch that is decompressed. A producer may declare any size up to 4 GiB."""
 
 _KEY, _PAYLOAD_SIZE, _IS_ENCODED, _IS_NULL = 2, 3, 6, 10
 """Fields of SingleMessageMetadata."""
 
 
-class MessagePlace(NamedTuple):
+class MessageRef(NamedTuple):
     """One message; ``batch_index`` is -1 outside of a batch."""
 
     ledger_id: int
@@ -45,45 +45,45 @@ class MessagePlace(NamedTuple):
 
 
 class KeyKind(NamedTuple):
-    """What stands behind an ambiguous key of a producer."""
+    """The meaning of an ambiguous key."""
 
     is_there: bool
-    """Whether an empty key is one, or stands for none."""
+    """Whether an empty text is an empty key; otherwise there is no key."""
     is_encoded: bool
-    """Whether base64 stands for bytes, or is the key itself."""
+    """Whether base64 text encodes a key of bytes; otherwise the text is the key."""
 
 
-Ask = Callable[[Collection[MessagePlace]], Mapping[MessagePlace, KeyKind | None]]
-"""Tells the kind of some messages' keys; None where it cannot be told. Raises AdminError."""
+KeyKindQuery = Callable[[Collection[MessageRef]], Mapping[MessageRef, KeyKind | None]]
+"""Returns the kind of each message's key; None if unknown. Raises AdminError."""
 
 TEXT = KeyKind(is_there=False, is_encoded=False)
-"""What is taken for true where nobody can tell."""
+"""The kind of a key if the admin API does not know it."""
 
 
-class Keys:
-    """The cells of ``__key`` of one task."""
+class KeyDecoder:
+    """Decodes the keys of one task."""
 
-    def __init__(self, topic: str, ask: Ask) -> None:
+    def __init__(self, topic: str, ask: KeyKindQuery) -> None:
         self._topic = topic
         self._ask = ask
         self._kinds: dict[tuple[str, bool], KeyKind] = {}
         self._warned = False
 
     def cells(self, messages: Sequence[Message], ids: Sequence[MessageId]) -> list[bytes | None]:
-        """The keys of messages, whose ids are ``ids``: None where there is none."""
+        """The keys of ``messages``, which have these ``ids``; None for a message without one."""
         texts = [message.partition_key() for message in messages]
-        unclear = [index for index, text in enumerate(texts) if not text or is_base64(text)]
-        if not unclear:
+        ambiguous = [index for index, text in enumerate(texts) if not text or is_base64(text)]
+        if not ambiguous:
             return [text.encode() for text in texts]
-        producers = [(messages[index].producer_name(), bool(texts[index])) for index in unclear]
+        producers = [(messages[index].producer_name(), bool(texts[index])) for index in ambiguous]
         firsts: dict[tuple[str, bool], MessageId] = {}
-        for index, producer in zip(unclear, producers, strict=True):
+        for index, producer in zip(ambiguous, producers, strict=True):
             if producer not in self._kinds:
                 firsts.setdefault(producer, ids[index])
         if firsts:
             self._learn(firsts)
         cells: list[bytes | None] = [text.encode() for text in texts]
-        for index, producer in zip(unclear, producers, strict=True):
+        for index, producer in zip(ambiguous, producers, strict=True):
             kind = self._kinds[producer]
             if not texts[index]:
                 cells[index] = b"" if kind.is_there else None
@@ -92,32 +92,32 @@ class Keys:
         return cells
 
     def _learn(self, firsts: Mapping[tuple[str, bool], MessageId]) -> None:
-        """Ask about the first ambiguous key of each producer that is not known yet."""
-        places = {
-            producer: MessagePlace(at.ledger_id(), at.entry_id(), at.batch_index())
+        """KeyKindQuery about the first ambiguous key of each producer that is not known yet."""
+        refs = {
+            producer: MessageRef(at.ledger_id(), at.entry_id(), at.batch_index())
             for producer, at in firsts.items()
         }
         try:
-            found = self._ask(set(places.values()))
-            trouble = "the admin service does not show them"
+            found = self._ask(set(refs.values()))
+            problem = "the admin API does not show them"
         except AdminError as error:
-            found, trouble = {}, str(error)
-        for producer, place in places.items():
-            kind = found.get(place)
+            found, problem = {}, str(error)
+        for producer, ref in refs.items():
+            kind = found.get(ref)
             self._kinds[producer] = TEXT if kind is None else kind
             if kind is None and not self._warned:
                 self._warned = True
                 log.warning(
-                    "%s: whether keys of producer %s are text or bytes cannot be told (%s): "
-                    "base64 is left as it is, and an empty key is null",
+                    "%s: it is unknown whether keys of producer %s are text or bytes (%s): "
+                    "__key keeps base64 as text and has null for an empty key",
                     self._topic,
                     producer[0],
-                    trouble,
+                    problem,
                 )
 
 
 def is_base64(text: str) -> bool:
-    """Whether a key is what base64 makes of some bytes."""
+    """Whether a key is canonical base64."""
     if len(text) % 4:
         return False
     try:
@@ -126,12 +126,11 @@ def is_base64(text: str) -> bool:
         return False
 
 
-def kind_of_answer(headers: Mapping[str, str], body: bytes, batch_index: int) -> KeyKind | None:
-    """The kind of a message's key from what the admin API says of its entry; None if it says
-    nothing.
+def key_kind_of(headers: Mapping[str, str], body: bytes, batch_index: int) -> KeyKind | None:
+    """The kind of a message's key by the admin API's answer about its entry; None if unknown.
 
-    ``headers`` have names in lower case. An entry that is no batch has its key in them, a batch has
-    its messages' keys in its ``body``.
+    ``headers`` have names in lower case. They describe the key of an entry that is no batch; the
+    ``body`` of a batch has the keys of its messages.
     """
     if "x-pulsar-num-batch-message" not in headers:
         is_null = headers.get("x-pulsar-null-partition-key") == "true"
@@ -145,15 +144,15 @@ def kind_of_answer(headers: Mapping[str, str], body: bytes, batch_index: int) ->
             if index == batch_index:
                 is_there = _KEY in fields and not fields.get(_IS_NULL)
                 return KeyKind(is_there=is_there, is_encoded=bool(fields.get(_IS_ENCODED)))
-    except (ValueError, OSError, zlib.error):  # Arrow's errors are of the first two
+    except (ValueError, OSError, zlib.error):  # Arrow's errors are subclasses of the first two
         return None
     return None
 
 
 def _uncompressed(headers: Mapping[str, str], body: bytes) -> bytes:
-    """The batch; Apache Pulsar has taken it out of its compression already.
+    """The decompressed batch; Apache Pulsar decompresses it already.
 
-    Raises :class:`ValueError` or the codec's own error if it is not what ``headers`` say.
+    Raises :class:`ValueError` or the codec's error if ``body`` does not match ``headers``.
     """
     codec = headers.get("x-pulsar-compression", "NONE")
     size = int(headers.get("x-pulsar-uncompressed-size", 0))
@@ -170,7 +169,7 @@ def _uncompressed(headers: Mapping[str, str], body: bytes) -> bytes:
 
 
 def _batch(payload: bytes) -> Iterator[dict[int, int | bytes]]:
-    """The fields of each message's metadata. Raises :class:`ValueError` if cut off."""
+    """The metadata fields of each message. Raises :class:`ValueError` if the batch is truncated."""
     at = 0
     while at < len(payload):
         start = at + _SIZE_BYTES
@@ -178,13 +177,13 @@ def _batch(payload: bytes) -> Iterator[dict[int, int | bytes]]:
         fields = _fields(payload[start:end])
         size = fields.get(_PAYLOAD_SIZE, 0)
         if end > len(payload) or not isinstance(size, int):
-            raise ValueError("the batch is cut off")
+            raise ValueError("the batch is truncated")
         yield fields
         at = end + size
 
 
 def _fields(data: bytes) -> dict[int, int | bytes]:
-    """A protobuf message's fields, the last of each number."""
+    """The fields of a protobuf message; the last one of each number."""
     fields: dict[int, int | bytes] = {}
     at = 0
     while at < len(data):

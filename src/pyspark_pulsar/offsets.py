@@ -1,17 +1,17 @@
-"""Places in a topic partition, and the offset that Spark stores in a checkpoint.
+"""Positions in a topic partition.
 
-A position means *everything up to and including this message has been read*. Its text is
+A position means that everything up to and including this message has been read. Its text is
 ``L:E:P:B``: ledger id, entry id, partition index and batch index. ``P`` is -1 outside a partitioned
-topic and takes no part in the order. ``B`` is -1 for the whole entry, which is also the only form
-an unbatched message has. Two positions need not name a message that exists:
+topic and takes no part in the order. ``B`` is -1 for the whole entry, and for a
+message outside a batch. Two forms name no message:
 
-* ``-1:-1:P:-1`` lies before everything that the partition holds;
-* ``L:-1:P:-1`` lies behind all ledgers before ``L`` and before the first entry of ``L``.
+* ``-1:-1:P:-1`` is before everything in the partition;
+* ``L:-1:P:-1`` is after all ledgers before ``L`` and before the first entry of ``L``.
 
-So a range is always *(start, end]*, without flags that say which end is included.
+So a range is always (start, end], and needs no flag for an inclusive end.
 
-The checkpoint's offset is ``{"v": 1, "t": {"<partition topic>": "L:E:P:B"}}``. Spark compares
-offsets as strings, therefore the topics are sorted and the keys always come in this order.
+Spark's checkpoint stores ``{"v": 1, "t": {"<partition topic>": "L:E:P:B"}}``. Spark compares
+offsets as strings. So the topics are sorted, and the keys always have this order.
 
 Pure: no I/O, no Spark.
 """
@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from pyspark_pulsar.errors import OffsetError
 
 OFFSET_VERSION = 1
-"""Version of the checkpoint's offset. A reader refuses any other."""
+"""Version of the offset in a checkpoint. A reader refuses any other."""
 
 WHOLE_ENTRY = -1
 """Batch index that stands for the whole entry."""
@@ -36,11 +36,11 @@ _TEXT = re.compile(r"(-?\d{1,19}):(-?\d{1,19})(?::(-?\d{1,9})(?::(-?\d{1,9}))?)?
 _PARTITION_SUFFIX = re.compile(r"-partition-(\d{1,9})$")
 
 OrderKey = tuple[int, int, int]
-"""(ledger id, entry id, batch index) with a whole entry behind each of its messages."""
+"""(ledger id, entry id, batch index), where a whole entry comes after each of its messages."""
 
 
 class Position(NamedTuple):
-    """A place in one topic partition: all messages up to here, this one included, are read."""
+    """A position in one topic partition: all messages up to and including this one are read."""
 
     ledger_id: int
     entry_id: int
@@ -52,11 +52,11 @@ class Position(NamedTuple):
 
     @property
     def order_key(self) -> OrderKey:
-        """What positions of one partition are compared by."""
+        """The sort key of positions in one partition."""
         return order_key(self.ledger_id, self.entry_id, self.batch_index)
 
     def before(self) -> Position:
-        """The position just in front of this message: reading after it starts with this one."""
+        """The position just before this message: a range that starts there begins with it."""
         if self.batch_index > 0:
             return self._replace(batch_index=self.batch_index - 1)
         if self.entry_id < 0:
@@ -72,18 +72,18 @@ def order_key(ledger_id: int, entry_id: int, batch_index: int) -> OrderKey:
 
 
 def earliest(topic: str) -> Position:
-    """The position before everything that the partition ``topic`` holds."""
+    """The position before everything in the partition ``topic``."""
     return Position(-1, -1, partition_index(topic))
 
 
 def partition_index(topic: str) -> int:
-    """The index at the end of a partition's name, or -1 for a topic that is not partitioned."""
+    """The index at the end of a partition's name; -1 for a topic without partitions."""
     match = _PARTITION_SUFFIX.search(topic)
     return int(match[1]) if match else -1
 
 
 def parse_position(text: str, topic: str) -> Position:
-    """Read ``L:E``, ``L:E:P`` or ``L:E:P:B`` as a position of the partition ``topic``.
+    """The position of ``L:E``, ``L:E:P`` or ``L:E:P:B`` in the partition ``topic``.
 
     Raises :class:`OffsetError` for any other text, for ids out of range, and for a partition
     index that contradicts the topic's name.
@@ -105,12 +105,12 @@ def parse_position(text: str, topic: str) -> Position:
 
 
 def offset_to_json(positions: Mapping[str, Position]) -> dict[str, Any]:
-    """The offset as Spark stores it: equal positions always give the same text."""
+    """The offset that Spark stores; equal positions always give the same text."""
     return {"v": OFFSET_VERSION, "t": {topic: str(positions[topic]) for topic in sorted(positions)}}
 
 
 def offset_from_json(offset: Mapping[str, Any]) -> dict[str, Position]:
-    """Read back what :func:`offset_to_json` made. Raises :class:`OffsetError` for anything else."""
+    """The positions of :func:`offset_to_json`. Raises :class:`OffsetError` for any other value."""
     version = offset.get("v")
     if version != OFFSET_VERSION:
         raise OffsetError(
@@ -129,10 +129,10 @@ def offset_from_json(offset: Mapping[str, Any]) -> dict[str, Position]:
 
 
 def batch_size_of(message_id: bytes) -> int:
-    """How many messages the entry of a serialized message id holds; 0 when it does not say.
+    """How many messages the entry of a serialized message id holds; 0 if unknown.
 
-    The client offers no accessor, but the serialized ``MessageIdData`` carries ``batch_size`` as
-    field 6. All fields of interest are varints; reading stops at anything else.
+    The client has no accessor, but the serialized ``MessageIdData`` has ``batch_size`` as field 6.
+    All fields up to that are varints; the function stops at any other field.
     """
     place = 0
     while place < len(message_id):
@@ -146,7 +146,7 @@ def batch_size_of(message_id: bytes) -> int:
 
 
 def varint(data: bytes, place: int) -> tuple[int, int]:
-    """One varint of protobuf at ``place``, and the place behind it; a cut-off one ends the data."""
+    """The protobuf varint at ``place``, and the index after it; a truncated one ends the data."""
     value = shift = 0
     while place < len(data):
         byte = data[place]

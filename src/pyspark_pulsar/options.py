@@ -1,8 +1,8 @@
-"""The source's options: names, defaults, and the checks on them.
+"""The options of the source.
 
-Options reach the source as strings. An unknown one is an error, because a misspelt option that is
-silently ignored costs an afternoon; so is one that has no effect on the kind of query it is
-given to. All faults are reported together.
+Spark passes options as strings. An unknown option is an error, because a misspelt option that is
+ignored costs an afternoon. An option without effect on the kind of query is an error, too. One
+exception lists all problems.
 
 Pure: no I/O, no Spark.
 """
@@ -33,91 +33,95 @@ COLUMNS = (
     "__eventTime",
     "__messageProperties",
 )
-"""Every column the source can give, in the order in which it gives them."""
+"""The columns of the source, in order."""
 
 
 PUBLISH_TIME_SKEW_MS = 600_000
-"""Two clocks may each be five minutes off, as much as Kerberos admits, in opposite directions."""
+"""Two clocks may each be off by five minutes, Kerberos' tolerance, in opposite directions."""
 
 
 @dataclass(frozen=True, slots=True)
 class OptionInfo:
-    """One option: its usual spelling, what it takes, and what it is for."""
+    """The description of one option."""
 
     name: str
     default: str
-    """In words where it is no plain value; ``required`` if there is none."""
+    """In words if it is no plain value; ``required`` without one."""
     allowed: str
     meaning: str
     queries: str = "batch, stream"
-    """The kinds of query that it is for."""
+    """The kinds of query to which it applies."""
 
 
 _MESSAGE_IDS = "JSON of message ids by topic, `L:E`, `L:E:P` or `L:E:P:B`"
 
 OPTIONS = (
     OptionInfo("service.url", "required", "`pulsar://HOST:PORT`, `pulsar+ssl://...`",
-               "Where messages are read: the brokers' binary port."),
+               "The brokers' binary port, from which tasks read messages."),
     OptionInfo("admin.url", "required", "`http://HOST:PORT`, `https://...`",
-               "The admin API, for partitions, ends, ledgers and times."),
+               "The admin API, for partitions, ends of topics, ledgers and searches by time."),
     OptionInfo("authPluginClassName", "none",
                "`org.apache.pulsar.client.impl.auth.AuthenticationToken` or `token`, "
                "`org.apache.pulsar.client.impl.auth.AuthenticationTls` or `tls`",
-               "What `authParams` is, for both URLs. Also as `pulsar.client.authPluginClassName`, "
-               "and so the four below."),
+               "The kind of credentials in `authParams`, for both URLs. This option and the four "
+               "below also work with the prefix `pulsar.client.`."),
     OptionInfo("authParams", "none",
                "`token:TOKEN`, `file:///PATH`; `tlsCertFile:PATH,tlsKeyFile:PATH`",
-               "The token, or the file that holds it, on every worker: read anew for each "
+               "The token, or a file with the token on every worker, which is read again for each "
                "connection and request. Or the client's certificate and key."),
     OptionInfo("tlsTrustCertsFilePath", "public authorities", "a path",
                "PEM file of the certificate authorities to trust, on every worker."),
     OptionInfo("tlsAllowInsecureConnection", "`false`", "`true`, `false`",
-               "Trust any certificate: for tests alone."),
+               "Trust any certificate; for tests only."),
     OptionInfo("tlsHostnameVerificationEnable", "`true`", "`true`, `false`",
-               "Whether a certificate must be of the host in the URL. Java's clients have `false` "
-               "by default."),
+               "Whether the certificate must match the host in the URL. The default of Java's "
+               "clients is `false`."),
     OptionInfo("topic", "one of the two", "a name or `persistent://TENANT/NAMESPACE/NAME`",
-               "The topic; of a partitioned one all partitions, also those added later."),
+               "The topic, with all its partitions, also those that are added later."),
     OptionInfo("topics", "one of the two", "names with commas between them",
-               "Several topics in one frame; `__topic` tells them apart."),
+               "Several topics in one DataFrame; `__topic` distinguishes them."),
     OptionInfo("startingOffsets", "`earliest` in a batch, `latest` in a stream",
                f"`earliest`, `latest`, {_MESSAGE_IDS}",
-               "The first message read. A stream with a checkpoint goes on from that instead; one "
-               "that begins at an end has an empty first batch, which fixes where it begins."),
+               "The first message to read. A stream with a checkpoint continues from the "
+               "checkpoint instead. A stream that begins at the end of a topic has an empty first "
+               "batch, which fixes its start."),
     OptionInfo("endingOffsets", "`latest`", f"`latest`, {_MESSAGE_IDS}",
-               "The last message read; fixed when the query is planned.", "batch"),
+               "The last message to read; planning fixes it.", "batch"),
     OptionInfo("startingTime", "none", "milliseconds since the epoch",
-               "Only messages published then or later. A stream with a checkpoint goes on from "
-               "that, and leaves out what was published before."),
+               "Read only messages published at this time or later. A stream with a checkpoint "
+               "continues from the checkpoint, and skips messages published earlier."),
     OptionInfo("endingTime", "none", "milliseconds since the epoch",
-               "Only messages published before.", "batch"),
+               "Read only messages published before this time.", "batch"),
     OptionInfo("publishTimeSkewMs", f"`{PUBLISH_TIME_SKEW_MS}`", "0 to 9223372036854775 ms",
-               "How far the clocks of producers and broker are apart at most, a message's delay "
-               "included: both times are [searched so much further](#publish-times)."),
+               "Largest difference between the clocks of producers and brokers, including the "
+               "delay of a message. The search for both times [extends by this "
+               "much](#publish-times)."),
     OptionInfo("failOnDataLoss", "`true`", "`true`, `false`",
-               "Whether messages that were trimmed before they were read fail the query, and a "
-               "topic whose message ids began anew; otherwise a warning is logged, and that topic "
-               "is read from its first message."),
+               "Whether the query fails if messages were trimmed before it read them, or if a "
+               "topic was recreated. Otherwise the source logs a warning, and reads a recreated "
+               "topic from its first message."),
     OptionInfo("minPartitions", "`1`", "1 to 100000",
-               "At least so many tasks: large partitions are cut at entries."),
+               "Least number of tasks: the source splits large partitions between entries."),
     OptionInfo("maxRowsPerTrigger", "none", "a whole number from 1",
-               "About so many rows a trigger, shared by backlog; exact to one entry a partition.",
+               "Most rows per trigger, divided over partitions by backlog; may be exceeded by less "
+               "than one entry per partition.",
                "stream"),
     OptionInfo("maxBytesPerTrigger", "none", "a whole number from 1",
-               "About so many stored bytes a trigger; both limits may be set.", "stream"),
+               "Most stored bytes per trigger, with the same tolerance; both limits may be set.",
+               "stream"),
     OptionInfo("columns", "all", "names with commas between them",
-               "Only these columns: what is left out is not decoded."),
+               "Only these columns; the source does not decode the others."),
     OptionInfo("receiverQueueSize", "16 to 1000, by entry size", "1 to 100000",
-               "Messages that a task's client may hold."),
+               "Most messages that the client of a task prefetches."),
     OptionInfo("pollTimeoutMs", "`120000`", "100 to 86400000 ms",
-               "Silence for which a task waits while messages are due, and a stream that runs "
-               "for a cluster that does not answer; then it fails."),
+               "How long a task waits for the next message, and a running stream for a cluster "
+               "that does not answer, before the query fails."),
     OptionInfo("adminTimeoutMs", "`30000`", "100 to 86400000 ms",
-               "Limit of one question to the admin API, its repetitions included."),
+               "Time-out of one request to the admin API, including retries."),
     OptionInfo("operationTimeoutMs", "`30000`", "1000 to 86400000 ms",
-               "Limit of the client's own operations, such as creating a reader."),
+               "Time-out of an operation of the client, such as the creation of a reader."),
 )  # fmt: skip
-"""Every option the source knows. Spark ignores the case of option names."""
+"""All options of the source. Spark ignores the case of option names."""
 
 OPTION_NAMES = tuple(option.name for option in OPTIONS)
 BATCH_ONLY = tuple(option.name for option in OPTIONS if option.queries == "batch")
@@ -134,7 +138,7 @@ StartOrEnd = str | Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How to reach the cluster. Workers share one client per equal value."""
+    """The addresses and credentials of a cluster. Equal values share one client in a worker."""
 
     service_url: str
     admin_url: str
@@ -145,11 +149,11 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """All options, checked and with defaults filled in.
+    """All options, checked and with defaults.
 
-    ``starting_offsets`` and ``ending_offsets`` are None where the query's kind decides the
+    ``starting_offsets`` and ``ending_offsets`` are None if the kind of query decides the
     default. ``starting_time_ms`` is inclusive and ``ending_time_ms`` exclusive, both publish time
-    in epoch milliseconds. ``given`` holds the options that the caller set, in their usual
+    in epoch milliseconds. ``given`` has the options that the caller set, in their usual
     spelling.
     """
 
@@ -170,7 +174,7 @@ class SourceOptions:
     given: frozenset[str]
 
     def check_batch(self) -> None:
-        """Raise :class:`OptionsError` if an option was given that only a stream obeys."""
+        """Raise :class:`OptionsError` if an option for streams is set."""
         problems = [
             f"option {name} limits a stream's trigger and has no effect on a batch read"
             for name in STREAM_ONLY
@@ -185,7 +189,7 @@ class SourceOptions:
             raise OptionsError(problems)
 
     def check_stream(self) -> None:
-        """Raise :class:`OptionsError` if an option was given that only a batch read obeys."""
+        """Raise :class:`OptionsError` if an option for batch reads is set."""
         problems = [
             f"option {name} is for batch reads; a stream has no end"
             for name in BATCH_ONLY
@@ -196,14 +200,14 @@ class SourceOptions:
             raise OptionsError(problems)
 
     def _skew_problems(self, *times: str) -> list[str]:
-        """What is wrong with a skew of clocks where these options say what is searched."""
+        """The problem of a clock skew without any of the options ``times``."""
         if "publishTimeSkewMs" not in self.given or self.given & set(times):
             return []
         return [f"publishTimeSkewMs has no effect without {' or '.join(times)}"]
 
 
-class _Fields:
-    """The caller's options under their usual spelling, and the faults found so far."""
+class _OptionReader:
+    """Reads options in any spelling and collects their problems."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         usual_spelling = {name.lower(): name for name in OPTION_NAMES}
@@ -221,30 +225,30 @@ class _Fields:
                 self.values[name] = value
 
     def read(self, name: str, parse: Callable[[str], _T], default: _T) -> _T:
-        """The parsed option, or ``default`` when it is absent or wrong (then noted)."""
+        """The parsed option; ``default`` if it is absent or invalid, which adds a problem."""
         text = self.values.get(name)
         if text is None:
             return default
         try:
             return parse(text.strip())
         except (ValueError, OffsetError) as error:
-            shown = name if name in ACCESS_OPTIONS else f"{name}={_without_user(text)!r}"
+            shown = name if name in ACCESS_OPTIONS else f"{name}={_without_password(text)!r}"
             self.problems.append(f"option {shown}: {error}")
             return default
 
     def require(self, name: str, parse: Callable[[str], str]) -> str:
-        """As :meth:`read`, but absence is a fault too."""
+        """As :meth:`read`, but an absent option is a problem, too."""
         if name not in self.values:
             self.problems.append(f"option {name} is required")
         return self.read(name, parse, "")
 
 
 def parse_options(options: Mapping[str, str]) -> SourceOptions:
-    """Check the options of a query and fill in defaults.
+    """The checked options of a query, with defaults.
 
-    Raises :class:`OptionsError` that lists every fault.
+    Raises :class:`OptionsError`, which lists every problem.
     """
-    fields = _Fields(options)
+    fields = _OptionReader(options)
     connection = Connection(
         service_url=fields.require("service.url", _parse_service_url),
         admin_url=fields.require("admin.url", _parse_admin_url),
@@ -277,23 +281,23 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
             fields.problems.append(f"options {offsets} and {time} exclude each other")
     start_ms, end_ms = parsed.starting_time_ms, parsed.ending_time_ms
     if start_ms is not None and end_ms is not None and start_ms > end_ms:
-        fields.problems.append(f"startingTime {start_ms} lies behind endingTime {end_ms}")
+        fields.problems.append(f"startingTime {start_ms} is after endingTime {end_ms}")
     if fields.problems:
         raise OptionsError(fields.problems)
     return parsed
 
 
 def full_topic_name(name: str) -> str:
-    """``t``, ``tenant/ns/t`` or a full name, as ``persistent://tenant/ns/t``.
+    """``persistent://tenant/ns/t`` for ``t``, ``tenant/ns/t`` or a full name.
 
-    Raises :class:`ValueError` for anything else. Only persistent topics can be read again.
+    Raises :class:`ValueError` for any other text. Only persistent topics store messages.
     """
     text = name.strip()
     domain, separator, rest = text.partition("://")
     if not separator:
         domain, rest = "persistent", text
     if domain == "non-persistent":
-        raise ValueError(f"{name!r} is not persistent: it keeps nothing that could be read")
+        raise ValueError(f"{name!r} is not persistent: it stores no messages")
     parts = rest.split("/")
     if not separator and len(parts) == 1:
         parts = ["public", "default", *parts]
@@ -304,19 +308,19 @@ def full_topic_name(name: str) -> str:
     return f"persistent://{'/'.join(parts)}"
 
 
-def _access(fields: _Fields) -> Access:
-    """Credentials and rules of TLS; none where an option is wrong."""
+def _access(fields: _OptionReader) -> Access:
+    """Credentials and TLS settings, without those whose options are invalid."""
     allow_insecure = fields.read("tlsAllowInsecureConnection", _parse_bool, False)
     verify = fields.read("tlsHostnameVerificationEnable", _parse_bool, not allow_insecure)
     if allow_insecure and verify:
         fields.problems.append(
-            "tlsHostnameVerificationEnable=true means nothing with tlsAllowInsecureConnection=true"
+            "tlsHostnameVerificationEnable=true has no effect with tlsAllowInsecureConnection=true"
         )
     found = _credentials(fields)
     urls = (fields.values.get(name, "").strip() for name in ("service.url", "admin.url"))
     if not any(url.startswith(("pulsar+ssl:", "https:")) for url in urls):
         fields.problems.extend(
-            f"option {name} has no effect: neither pulsar+ssl:// nor https:// is among the URLs"
+            f"option {name} has no effect: no URL begins with pulsar+ssl:// or https://"
             for name in (*TLS_OPTIONS, "authParams")
             if name in fields.values and (name != "authParams" or "key_path" in found)
         )
@@ -331,13 +335,15 @@ def _access(fields: _Fields) -> Access:
     )
 
 
-def _credentials(fields: _Fields) -> dict[str, str]:
-    """The fields of credentials that are given; none where they are wrong."""
+def _credentials(fields: _OptionReader) -> dict[str, str]:
+    """The fields of the credentials; none if they are absent or invalid."""
     plugin, params = (fields.values.get(name) for name in ("authPluginClassName", "authParams"))
     if plugin is None and params is None:
         return {}
     if plugin is None or params is None:
-        fields.problems.append("options authPluginClassName and authParams go together; give both")
+        fields.problems.append(
+            "options authPluginClassName and authParams belong together; set both"
+        )
         return {}
     try:
         return credentials(plugin.strip(), params.strip())
@@ -346,7 +352,7 @@ def _credentials(fields: _Fields) -> dict[str, str]:
         return {}
 
 
-def _topics(fields: _Fields) -> tuple[str, ...]:
+def _topics(fields: _OptionReader) -> tuple[str, ...]:
     """The topics to read; exactly one of ``topic`` and ``topics`` must be given."""
     if ("topic" in fields.values) == ("topics" in fields.values):
         fields.problems.append("give exactly one of the options topic and topics")
@@ -379,13 +385,13 @@ def _parse_admin_url(text: str) -> str:
 
 
 def _without_prefix(key: str) -> str:
-    """The JVM's connector says ``pulsar.client.`` before what it hands to its client."""
+    """An option without ``pulsar.client.``, the JVM connector's prefix for client options."""
     bare = key.removeprefix("pulsar.client.")
     return bare if bare in {name.lower() for name in ACCESS_OPTIONS} else key
 
 
-def _without_user(text: str) -> str:
-    """A text to be shown, without what may be a password in a URL."""
+def _without_password(text: str) -> str:
+    """A text for an error message, without a user and password in a URL."""
     return re.sub(r"//[^/@\s]*@", "//***@", text)
 
 
@@ -402,7 +408,7 @@ def _parse_bool(text: str) -> bool:
 
 
 def _integer(minimum: int, maximum: int) -> Callable[[str], int]:
-    """A parser of whole numbers within the bounds, both included."""
+    """A parser of whole numbers within these bounds, both inclusive."""
 
     def parse(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,19}", text) or not minimum <= int(text) <= maximum:
@@ -413,7 +419,7 @@ def _integer(minimum: int, maximum: int) -> Callable[[str], int]:
 
 
 def _parse_columns(text: str) -> tuple[str, ...]:
-    """A subset of the columns, always in the source's own order."""
+    """A subset of the columns, in the order of the source."""
     wanted = [part.strip() for part in text.split(",")]
     unknown = [name for name in wanted if name not in COLUMNS]
     if unknown:
@@ -432,14 +438,14 @@ def _parse_start_or_end(text: str) -> StartOrEnd:
         document = None
     if not isinstance(document, dict) or not document:
         raise ValueError('give earliest, latest or JSON such as {"<topic>": "L:E:P:B"}')
-    places: dict[str, str] = {}
-    for name, place in document.items():
+    positions: dict[str, str] = {}
+    for name, position in document.items():
         topic = full_topic_name(name)
-        if topic in places:
+        if topic in positions:
             raise ValueError(f"{topic} is named twice")
-        if not isinstance(place, str):
-            raise ValueError(f"{topic} must have a text such as L:E:P:B, not {place!r}")
-        if place not in (EARLIEST, LATEST):
-            parse_position(place, topic)
-        places[topic] = place
-    return places
+        if not isinstance(position, str):
+            raise ValueError(f"{topic} must have a text such as L:E:P:B, not {position!r}")
+        if position not in (EARLIEST, LATEST):
+            parse_position(position, topic)
+        positions[topic] = position
+    return positions

@@ -1,8 +1,8 @@
-"""Planning: how far a trigger may read, and which task reads what.
+"""Plans the ranges that the tasks of a query read.
 
-Works on snapshots of the admin service's answers. Everything counts *entries*, the unit that the
-cluster knows; rows and bytes are estimated from an entry's mean, so that limits are soft by less
-than one entry a partition. Ranges themselves are exact, down to messages within a batched entry.
+The input are snapshots of the admin API's answers. The unit is the entry, which the cluster counts.
+Rows and bytes are estimates from the mean of an entry, so a limit may be exceeded by less than one
+entry per partition. Ranges are exact, down to messages within a batch.
 
 Pure: no I/O, no Spark.
 """
@@ -18,7 +18,7 @@ from pyspark_pulsar.offsets import WHOLE_ENTRY, Position, earliest
 
 @dataclass(frozen=True, slots=True)
 class LedgerSpan:
-    """One ledger that the partition still holds; its entries are 0 to ``entries - 1``."""
+    """A ledger that the partition still holds, with the entries 0 to ``entries - 1``."""
 
     ledger_id: int
     entries: int
@@ -27,11 +27,11 @@ class LedgerSpan:
 
 @dataclass(frozen=True, slots=True)
 class TopicSnapshot:
-    """What the cluster said about one partition.
+    """The state of one partition, from the admin API.
 
     ``ledgers`` are in order, the open one last. ``last_published`` is the (ledger id, entry id) of
-    the last message that a reader can get, or was able to get before it was trimmed; None if there
-    never was one. ``messages_per_entry`` is a mean, at least 1.
+    the last message, even if it was trimmed; None if there never was one. ``messages_per_entry`` is
+    a mean, at least 1.
     """
 
     ledgers: tuple[LedgerSpan, ...]
@@ -40,8 +40,8 @@ class TopicSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
-    """Entries of one ledger that lie in a range, both ends included."""
+class DueEntries:
+    """The entries of one ledger within a range, both ends included."""
 
     ledger_id: int
     first_entry: int
@@ -50,37 +50,38 @@ class Due:
 
     @property
     def entries(self) -> int:
-        """How many entries these are."""
+        """The number of entries."""
         return self.last_entry - self.first_entry + 1
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRange:
-    """One task's work: the messages of ``topic`` in (start, end]. Travels to the worker.
+    """The work of one task: the messages of ``topic`` in (start, end]. Spark sends it to the
+    worker.
 
-    ``due`` is what lay in the range when it was planned: the task stops behind its last entry, and
-    an entry of it that does not arrive starts the check for lost data.
+    ``due`` are the entries in the range when it was planned. The task ends after the last one. If
+    one of them does not arrive, the task checks for lost data.
     """
 
     topic: str
     start: Position
     end: Position
-    due: tuple[Due, ...]
+    due: tuple[DueEntries, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RangePlan:
-    """The tasks of one batch, and a sentence per partition whose unread messages are gone."""
+    """The tasks of one batch, with a sentence for each partition that lost unread messages."""
 
     ranges: tuple[ReadRange, ...]
     losses: tuple[str, ...]
 
 
 def end_position(topic: str, snapshot: TopicSnapshot) -> Position:
-    """Behind the last message that ``topic`` holds.
+    """The position after the last message of ``topic``.
 
-    Behind the last entry of a closed ledger this is the start of the next ledger: a checkpoint
-    that says so stays valid when the closed ledger is trimmed, and no loss is suspected then.
+    After the last entry of a closed ledger, this is the start of the next ledger. So a checkpoint
+    with this position stays valid when the closed ledger is trimmed.
     """
     if snapshot.last_published is None or not snapshot.ledgers:
         return earliest(topic)
@@ -96,9 +97,9 @@ def end_position(topic: str, snapshot: TopicSnapshot) -> Position:
     return earliest(topic)._replace(ledger_id=ledger_id, entry_id=entry_id)
 
 
-def due_entries(snapshot: TopicSnapshot, start: Position, end: Position) -> tuple[Due, ...]:
-    """The entries in (start, end], ledger by ledger. A partly read entry at either end counts."""
-    due: list[Due] = []
+def due_entries(snapshot: TopicSnapshot, start: Position, end: Position) -> tuple[DueEntries, ...]:
+    """The entries in (start, end], by ledger, including a partly read entry at either end."""
+    due: list[DueEntries] = []
     for ledger in snapshot.ledgers:
         first, last = 0, ledger.entries - 1
         if ledger.ledger_id < start.ledger_id or ledger.ledger_id > end.ledger_id:
@@ -109,20 +110,20 @@ def due_entries(snapshot: TopicSnapshot, start: Position, end: Position) -> tupl
             last = min(last, end.entry_id)
         if first <= last:
             mean_bytes = ledger.size_bytes / ledger.entries
-            due.append(Due(ledger.ledger_id, first, last, mean_bytes))
+            due.append(DueEntries(ledger.ledger_id, first, last, mean_bytes))
     return tuple(due)
 
 
 def unread_loss(
     topic: str, snapshot: TopicSnapshot | None, start: Position, end: Position
 ) -> str | None:
-    """A sentence if messages in (start, end] may be gone or ``topic`` is not what it was.
+    """A sentence if messages in (start, end] may be lost, or if ``topic`` was recreated; else None.
 
-    A start whose ledger is gone is suspect unless it lies behind the last message published:
-    nothing tells whether the vanished ledger had more entries.
+    If the ledger of the start is gone, messages may be lost unless the start is after the last
+    published message: the ledger may have had more entries.
     """
     if snapshot is None:
-        return f"{topic} no longer exists; it was read up to {start}"
+        return f"{topic} no longer exists; the query read it up to {start}"
     if not snapshot.ledgers:
         return None
     oldest, newest = snapshot.ledgers[0], snapshot.ledgers[-1]
@@ -130,56 +131,56 @@ def unread_loss(
     all_read = last is not None and start.order_key >= Position(*last).order_key
     if 0 <= start.ledger_id < oldest.ledger_id and not all_read:
         return (
-            f"{topic} was read up to {start}, but the oldest ledger it still holds is "
-            f"{oldest.ledger_id}: messages between may have been trimmed"
+            f"the query read {topic} up to {start}, but the oldest ledger it still holds is "
+            f"{oldest.ledger_id}: messages in between may have been trimmed"
         )
     beyond = max(start, end, key=lambda position: position.order_key)
-    if _is_behind(beyond, newest):
+    if _is_after(beyond, newest):
         return (
-            f"{topic} was read or planned up to {beyond}, but it ends at ledger "
+            f"the query read or planned {topic} up to {beyond}, but it ends at ledger "
             f"{newest.ledger_id} with {newest.entries} entries: it is not the same topic"
         )
     return None
 
 
-def other_topic(topic: str, snapshot: TopicSnapshot, start: Position) -> str | None:
-    """A sentence if ``topic`` never had the place ``start``, so that another one had this name.
+def replaced_topic(topic: str, snapshot: TopicSnapshot, start: Position) -> str | None:
+    """A sentence if ``topic`` was recreated: it never had the position ``start``; else None.
 
-    Ids of ledgers only grow and the oldest ledgers go first, so what lies before those that are
-    held may have been trimmed. Behind their end, or between them, was nothing: the ids began anew,
-    as they do in a cluster whose data was lost. The place before a ledger's first entry tells
-    nothing there: a ledger that nothing was written to goes at any time.
+    Ledger ids only grow, and the oldest ledgers are trimmed first. So a position before the
+    ledgers may have been trimmed. A position after or between them never existed: the ids began
+    again, as after a loss of the cluster's data. A position before the first entry of a ledger
+    proves nothing, because an empty ledger may be removed at any time.
     """
     if start.ledger_id < 0 or not snapshot.ledgers:
         return None
     oldest, newest = snapshot.ledgers[0], snapshot.ledgers[-1]
-    if not _is_behind(start, newest):
+    if not _is_after(start, newest):
         entries = {ledger.ledger_id: ledger.entries for ledger in snapshot.ledgers}
         if start.ledger_id < oldest.ledger_id or start.entry_id < entries.get(start.ledger_id, 0):
             return None
     return (
-        f"{topic} was read up to {start}, a place that it never had (it ends at ledger "
-        f"{newest.ledger_id} with {newest.entries} entries): it is not the same topic, and is read "
-        "from its first message; messages of the former one may be gone"
+        f"the query read {topic} up to {start}, a position that it never had (it ends at ledger "
+        f"{newest.ledger_id} with {newest.entries} entries): it is not the same topic. The query "
+        "reads it from its first message; messages of the earlier topic may be lost"
     )
 
 
-def begin_of(topic: str, snapshot: TopicSnapshot, start: Position, end: Position) -> Position:
-    """Where the batch (``start``, ``end``] begins: at ``start``, or before the first message if it
-    was planned when ``topic`` had become another one (:func:`other_topic`).
+def batch_start(topic: str, snapshot: TopicSnapshot, start: Position, end: Position) -> Position:
+    """The begin of the batch (``start``, ``end``]: ``start``, or the first message if ``topic`` was
+    recreated before the batch was planned (:func:`replaced_topic`).
 
-    Then ``end`` is a place of the topic that is there now. One that is not, as ``start``, was
-    planned before.
+    In that case ``end`` is a position of the current topic. If ``end`` is not, the batch was
+    planned for the earlier topic.
     """
-    if other_topic(topic, snapshot, end) is not None:
+    if replaced_topic(topic, snapshot, end) is not None:
         return start
-    if start.order_key > end.order_key or other_topic(topic, snapshot, start) is not None:
+    if start.order_key > end.order_key or replaced_topic(topic, snapshot, start) is not None:
         return earliest(topic)
     return start
 
 
-def _is_behind(position: Position, newest: LedgerSpan) -> bool:
-    """Whether a position lies behind the last entry of the newest ledger."""
+def _is_after(position: Position, newest: LedgerSpan) -> bool:
+    """Whether a position is after the last entry of the newest ledger."""
     return (position.ledger_id, position.entry_id) >= (newest.ledger_id, newest.entries)
 
 
@@ -190,9 +191,9 @@ def admit(
     rows_max: int | None,
     bytes_max: int | None,
 ) -> dict[str, Position]:
-    """How far this trigger reads: at most ``ends``, and within both limits.
+    """The end of this trigger in each partition: at most ``ends``, and within both limits.
 
-    A limit is shared over the partitions by their backlog. Every partition with a backlog gets at
+    A limit is divided over the partitions by their backlog. Every partition with a backlog gets at
     least one entry, so that none starves and each trigger makes progress.
     """
     due = {
@@ -223,7 +224,7 @@ def admit(
 def _share_rows(
     rows: Mapping[str, float], per_entry: Mapping[str, float], rows_max: int
 ) -> dict[str, int]:
-    """Entries per partition for ``rows_max`` rows in all, by backlog; the rest to the largest."""
+    """Entries per partition for ``rows_max`` rows, by backlog and largest remainder."""
     total = sum(rows.values())
     exact = {topic: rows_max * rows[topic] / total / per_entry[topic] for topic in rows}
     granted = {topic: int(exact[topic]) for topic in rows}
@@ -235,8 +236,8 @@ def _share_rows(
     return granted
 
 
-def _entries_within(due: Sequence[Due], bytes_max: float) -> int:
-    """How many of the entries come before ``bytes_max`` is used up."""
+def _entries_within(due: Sequence[DueEntries], bytes_max: float) -> int:
+    """How many of the first entries fit into ``bytes_max``."""
     count = 0
     for part in due:
         fit = int(bytes_max / part.entry_bytes_mean) if part.entry_bytes_mean > 0 else part.entries
@@ -247,8 +248,8 @@ def _entries_within(due: Sequence[Due], bytes_max: float) -> int:
     return count
 
 
-def position_after(due: Sequence[Due], entries: int, end: Position) -> Position:
-    """The position behind the first ``entries`` of the due entries, never past ``end``."""
+def position_after(due: Sequence[DueEntries], entries: int, end: Position) -> Position:
+    """The position after the first ``entries`` of the due entries, at most ``end``."""
     for part in due:
         if entries <= part.entries:
             reached = end._replace(
@@ -267,10 +268,10 @@ def plan_ranges(
     snapshots: Mapping[str, TopicSnapshot | None],
     partitions_min: int,
 ) -> RangePlan:
-    """One task per partition with messages due, or more if ``partitions_min`` asks for it.
+    """One task for each partition with due messages, or more for ``partitions_min``.
 
-    A partition absent from ``starts`` is new and read from its first message. Large partitions
-    are cut at entries, each piece in proportion to its share of all due entries.
+    A partition absent from ``starts`` is new, and is read from its first message. Large partitions
+    are split between entries, in proportion to their share of all due entries.
     """
     ranges: list[ReadRange] = []
     losses: list[str] = []
@@ -293,7 +294,7 @@ def plan_ranges(
 
 
 def _split(work: ReadRange, pieces: int) -> list[ReadRange]:
-    """``work`` cut into ``pieces`` ranges of nearly equal entries, in order and without a gap."""
+    """``work`` split into ``pieces`` ranges of nearly equal numbers of entries, without gaps."""
     own = sum(part.entries for part in work.due)
     cuts = [position_after(work.due, own * n // pieces, work.end) for n in range(1, pieces)]
     borders = [work.start, *cuts, work.end]
@@ -305,7 +306,7 @@ def _split(work: ReadRange, pieces: int) -> list[ReadRange]:
     ranges: list[ReadRange] = []
     for start, end in pairwise(borders):
         due = tuple(
-            Due(part.ledger_id, part.first_entry, part.last_entry, means[part.ledger_id])
+            DueEntries(part.ledger_id, part.first_entry, part.last_entry, means[part.ledger_id])
             for part in due_entries(snapshot, start, end)
         )
         if due:

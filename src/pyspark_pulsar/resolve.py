@@ -1,8 +1,8 @@
-"""From what the caller calls a start or an end to positions of partitions.
+"""Resolves the options for start and end to positions of partitions.
 
-A text id in ``startingOffsets`` is the first message read, and one in ``endingOffsets`` the last.
-A topic's own name stands for each of its partitions with ``earliest`` and ``latest``; a message id
-belongs to one partition and needs that partition's name.
+A message id in ``startingOffsets`` is the first message to read, and one in ``endingOffsets`` the
+last. With ``earliest`` and ``latest``, the name of a topic stands for all its partitions. A message
+id belongs to one partition and needs the name of that partition.
 
 Pure: no I/O, no Spark.
 """
@@ -23,10 +23,10 @@ _EMPTY = TopicSnapshot((), None)
 def require_topics(partitions: Mapping[str, Sequence[str]], known: Iterable[str] = ()) -> None:
     """Raise :class:`TopicNotFoundError` for topics without partitions: they do not exist.
 
-    Not for those whose partitions, or themselves, are ``known``: they were there once.
+    A topic that is ``known``, or has a known partition, is exempt: it existed before.
     """
-    spared = {each for name in known for each in (name, _base(name))}
-    missing = [topic for topic, names in partitions.items() if not names and topic not in spared]
+    exempt = {each for name in known for each in (name, _base(name))}
+    missing = [topic for topic, names in partitions.items() if not names and topic not in exempt]
     if missing:
         raise TopicNotFoundError("; ".join(f"{topic} does not exist" for topic in missing))
 
@@ -34,7 +34,7 @@ def require_topics(partitions: Mapping[str, Sequence[str]], known: Iterable[str]
 def require_snapshots(
     topics: Sequence[str], snapshots: Mapping[str, TopicSnapshot | None]
 ) -> dict[str, TopicSnapshot]:
-    """``snapshots`` with partitions that nobody has used yet as empty ones.
+    """``snapshots`` with an empty snapshot for each partition that has never been used.
 
     Raises :class:`TopicNotFoundError` for a topic without partitions that does not exist.
     """
@@ -47,9 +47,9 @@ def require_snapshots(
 def resolve_start(
     start: StartOrEnd | Mapping[str, Position], snapshots: Mapping[str, TopicSnapshot]
 ) -> dict[str, Position]:
-    """The position behind which each partition is read, at most its end.
+    """The position after which the query reads each partition, at most its end.
 
-    Raises :class:`OffsetError` if a map names a topic that is not read, or leaves one out.
+    Raises :class:`OffsetError` if a map names a topic that is not read, or omits one.
     """
     return _resolve("startingOffsets", start, snapshots, included=False)
 
@@ -57,9 +57,9 @@ def resolve_start(
 def resolve_end(
     end: StartOrEnd | Mapping[str, Position], snapshots: Mapping[str, TopicSnapshot]
 ) -> dict[str, Position]:
-    """The position up to which each partition is read, at most its end.
+    """The position up to which the query reads each partition, at most its end.
 
-    Raises :class:`OffsetError` if a map names a topic that is not read, or leaves one out.
+    Raises :class:`OffsetError` if a map names a topic that is not read, or omits one.
     """
     return _resolve("endingOffsets", end, snapshots, included=True)
 
@@ -83,7 +83,7 @@ def _resolve(
         tail = end_position(name, snapshot)
         own = place if isinstance(place, str) else place.get(name, place.get(_base(name)))
         if own is None:
-            raise OffsetError(f"{option} says nothing about {name}")
+            raise OffsetError(f"{option} has no position for {name}")
         position = _position(option, own, name, tail, included=included)
         resolved[name] = min(position, tail, key=lambda each: each.order_key)
     return resolved
@@ -106,5 +106,5 @@ def _position(
 
 
 def _base(name: str) -> str:
-    """The topic that a partition belongs to; its own name if it is none."""
+    """The topic of a partition; the name itself if it is no partition."""
     return name.rpartition(_PARTITION_MARK)[0] or name

@@ -1,8 +1,8 @@
-"""The classes that Spark calls: the data source, its batch reader and its stream reader.
+"""The data source that Spark loads for ``format("pulsar")``.
 
-Planning runs in one Python process on the driver and talks to the admin service only; reading
-runs in the executors' workers and talks to the broker. Nothing here keeps a connection across
-pickling: readers travel to the workers, so their admin client is made when first needed.
+Planning runs in a Python process on the driver and uses the admin API only. Reading runs in the
+executors' workers and uses the brokers. Spark pickles readers and sends them to the workers, so a
+reader creates its admin client on first use and does not pickle it.
 """
 
 from __future__ import annotations
@@ -33,52 +33,52 @@ from pyspark_pulsar.admin import AdminClient
 from pyspark_pulsar.client import ReadSettings
 from pyspark_pulsar.columns import arrow_schema, spark_schema
 from pyspark_pulsar.errors import UnreachableError
-from pyspark_pulsar.failures import sentence_first
 from pyspark_pulsar.offsets import Position, earliest, offset_from_json, offset_to_json
 from pyspark_pulsar.options import EARLIEST, LATEST, SourceOptions, StartOrEnd, parse_options
 from pyspark_pulsar.ranges import (
     TopicSnapshot,
     admit,
-    begin_of,
+    batch_start,
     end_position,
-    other_topic,
     plan_ranges,
+    replaced_topic,
 )
 from pyspark_pulsar.reading import read_range, report_loss
 from pyspark_pulsar.resolve import require_snapshots, require_topics, resolve_end, resolve_start
+from pyspark_pulsar.tracebacks import without_traceback
 
 log = logging.getLogger("pyspark_pulsar")
 
 IDLE_POLL_S = 0.25
-"""A stream without new data asks the cluster no more often than this, although Spark, with its
-default trigger, asks every 10 ms."""
+"""Least time between two requests of a stream without new data. Spark's default trigger asks for
+the latest offset every 10 ms."""
 
 
 class DefaultSource(DataSource):
     """Read Apache Pulsar topics: ``spark.read`` or ``spark.readStream`` ``.format("pulsar")``.
 
-    Options are described in :mod:`pyspark_pulsar.options`; ``service.url``, ``admin.url`` and
-    ``topic`` or ``topics`` are required.
+    See :mod:`pyspark_pulsar.options` for the options. ``service.url``, ``admin.url`` and ``topic``
+    or ``topics`` are required.
     """
 
     @classmethod
     def name(cls) -> str:
-        """The name for ``format()``."""
+        """The name in ``format()``."""
         return "pulsar"
 
-    @sentence_first()
+    @without_traceback()
     def schema(self) -> StructType:
-        """The columns chosen by the option ``columns``; all by default."""
+        """The columns of the option ``columns``; all by default."""
         return spark_schema(parse_options(self.options).columns)
 
-    @sentence_first()
+    @without_traceback()
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch reader for the columns of ``schema``."""
         options = parse_options(self.options)
         options.check_batch()
         return PulsarReader(options, schema)
 
-    @sentence_first()
+    @without_traceback()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """A stream reader for the columns of ``schema``."""
         options = parse_options(self.options)
@@ -87,11 +87,11 @@ class DefaultSource(DataSource):
 
 
 class RangePartition(InputPartition):
-    """One task's range, as Spark carries it to the worker."""
+    """The range of one task, which Spark sends to the worker."""
 
 
-class _Planner:
-    """What both readers share: the options, the admin client and the task itself."""
+class _ReaderBase:
+    """Base of the batch reader and the stream reader."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
@@ -99,7 +99,7 @@ class _Planner:
         self._admin_client: AdminClient | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave connections and cached answers behind: they belong to this process."""
+        """The state without the admin client, whose connections belong to this process."""
         return self.__dict__ | {"_admin_client": None}
 
     @property
@@ -113,7 +113,7 @@ class _Planner:
         return sorted(name for names in by_topic.values() for name in names)
 
     def _start(self, names: Sequence[str], default: StartOrEnd) -> StartOrEnd | dict[str, Position]:
-        """Where the query begins: at an offset, or early enough for the time of the options."""
+        """Where the query begins: the starting offsets, or a position before ``startingTime``."""
         since_ms = self._options.starting_time_ms
         if since_ms is None:
             return self._options.starting_offsets or default
@@ -132,7 +132,7 @@ class _Planner:
         return [RangePartition(work) for work in plan.ranges]
 
     def _read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        # Spark makes one task with the value None of an empty list of partitions.
+        # For an empty list of partitions Spark creates one task with the value None.
         if partition.value is None:
             return
         options = self._options
@@ -145,16 +145,16 @@ class _Planner:
             poll_timeout_ms=options.poll_timeout_ms,
             publish_time_skew_ms=options.publish_time_skew_ms,
         )
-        with sentence_first():
+        with without_traceback():
             yield from read_range(partition.value, settings, self._arrow_schema, self._admin)
 
 
-class PulsarReader(_Planner, DataSourceReader):
-    """A batch read: both ends are fixed when the query is planned."""
+class PulsarReader(_ReaderBase, DataSourceReader):
+    """A batch reader; planning fixes both ends of the query."""
 
-    @sentence_first()
+    @without_traceback()
     def partitions(self) -> list[InputPartition]:
-        """The tasks, after asking the cluster for the topics' partitions and ends."""
+        """The tasks, planned from the current partitions and ends of the topics."""
         names = self._partition_names()
         snapshots = self._admin.snapshots(names)
         held = require_snapshots(self._options.topics, snapshots)
@@ -171,13 +171,13 @@ class PulsarReader(_Planner, DataSourceReader):
         if until_ms is None:
             return self._options.ending_offsets or LATEST
         last_ms = until_ms + self._options.publish_time_skew_ms
-        # What a search to a time to come would leave out are messages of clocks that are wrong.
+        # A search for a future time would only exclude messages from wrong clocks.
         is_past = last_ms < time.time() * 1_000
         return self._admin.positions_at(names, last_ms) if is_past else LATEST
 
 
-class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A stream: Spark's checkpoint holds the offsets, so that each message is read once."""
+class PulsarStreamReader(_ReaderBase, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A stream reader; Spark's checkpoint stores the offsets, so that each message is read once."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         super().__init__(options, schema)
@@ -191,14 +191,14 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
         self._idle_since_s: float | None = None
         self._unreachable_since_s: float | None = None
 
-    @sentence_first()
+    @without_traceback()
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Where a query without a checkpoint starts: ``startingOffsets``, by default latest, or
         ``startingTime``.
 
-        Spark asks twice for a query's first batch: before it asks for the batch's end, and when it
-        plans the batch. The first answer holds, or the start would lie behind that end on a topic
-        that is being published to.
+        Spark calls this method twice for the first batch of a query: before it requests the end of
+        the batch, and when it plans the batch. The reader keeps its first answer. Otherwise
+        ``latest`` could be after that end if a producer publishes in between.
         """
         if self._initial is None:
             names = self._partition_names()
@@ -212,7 +212,7 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
         return offset_to_json(self._initial)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Tells Spark that there is a limit; :meth:`latestOffset` applies both of them."""
+        """One of the limits, so that Spark sees one; :meth:`latestOffset` applies both."""
         options = self._options
         if options.rows_per_trigger_max is not None:
             return ReadMaxRows(options.rows_per_trigger_max)
@@ -220,25 +220,26 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
             return ReadMaxBytes(options.bytes_per_trigger_max)
         return ReadAllAvailable()
 
-    @sentence_first()
+    @without_traceback()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Fix the end of the whole query: what is published later is left for the next run."""
+        """Fix the end of the query; the next run reads messages that are published later."""
         self._refresh()
         self._target = dict(self._ends)
 
-    @sentence_first()
+    @without_traceback()
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
-        """How far the next batch reads: all that is there, or less within the limits.
+        """The end of the next batch: the current end of the topics, within the limits.
 
-        A query's first batch is empty and fixes its start: Spark writes a batch's end down before
-        it runs, and its start never. Without it a query that is killed in its first batch would
-        begin at another ``latest``, and leave out what that batch held. A start that is no topic's
-        end is the same place at any time, and needs none.
+        The first batch of a query is empty and fixes its start. Spark stores the end of a batch
+        before it runs, but never the start of the first. Without an empty batch, a query that is
+        killed in its first batch would begin at a later ``latest`` and skip messages. A start that
+        is no topic's end does not change with time, and needs no empty batch.
 
-        A cluster that does not answer has no news: Spark asks again, until ``pollTimeoutMs`` is
-        over. A pass with an end, ``availableNow``, would end by that, and is asked here again.
+        If the cluster does not answer, the stream has no new data, and Spark calls again until
+        ``pollTimeoutMs`` is over. With ``availableNow`` Spark would end the query then, so this
+        method retries.
         """
         starts = offset_from_json(start)
         if self._initial is not None and not self._is_fixed:
@@ -248,13 +249,13 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
                 return start
         if self._idle_since_s is not None:
             time.sleep(max(0.0, self._idle_since_s + IDLE_POLL_S - time.monotonic()))
-        while not self._refresh_patiently():
+        while not self._try_refresh():
             if self._target is None:
                 self._idle_since_s = time.monotonic()
                 return offset_to_json(starts)
-        self._check_gone(starts)
-        begins = self._begins(starts)
-        ends = self._forward(begins, self._ends if self._target is None else self._target)
+        self._check_missing_topics(starts)
+        begins = self._batch_starts(starts)
+        ends = self._ends_after(begins, self._ends if self._target is None else self._target)
         if not isinstance(limit, ReadAllAvailable):
             options = self._options
             held = {topic: self._snapshots[topic] for topic in ends}
@@ -269,12 +270,12 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
         return offset_to_json(ends)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """The end that the last :meth:`latestOffset` saw, for the query's progress report."""
+        """The end of the topics at the last :meth:`latestOffset`, for the query's progress."""
         return offset_to_json(self._ends) if self._ends else None
 
-    @sentence_first()
+    @without_traceback()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The tasks of one batch. Also called for a batch that a former run had planned."""
+        """The tasks of one batch, which an earlier run may have planned."""
         starts, ends = offset_from_json(start), offset_from_json(end)
         changed = [topic for topic in ends if starts.get(topic) != ends[topic]]
         if any(topic not in self._snapshots for topic in changed):
@@ -284,7 +285,7 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
         for topic in changed:
             held = self._snapshots[topic]
             if not is_first and topic in starts and held is not None:
-                begins[topic] = begin_of(topic, held, starts[topic], ends[topic])
+                begins[topic] = batch_start(topic, held, starts[topic], ends[topic])
         return self._plan(begins, {topic: ends[topic] for topic in changed}, self._snapshots)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -292,10 +293,10 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
         return self._read(partition)
 
     def _is_first(self, starts: dict[str, Position], ends: dict[str, Position]) -> bool:
-        """Whether this is a query's first batch: nothing was read before, of whatever topic.
+        """Whether this is the first batch of a query, before which it has read nothing.
 
-        When it is planned again after a restart, ``latest`` may lie behind its end: then it reads
-        nothing. In a later batch a start behind the end is one of another topic.
+        If a restarted query plans it again, ``latest`` may be after its end: then the batch is
+        empty. In a later batch, a start after the end means that the topic was recreated.
         """
         if starts != self._initial:
             return False
@@ -303,8 +304,8 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
             self._first_end = ends
         return ends == self._first_end
 
-    def _refresh_patiently(self) -> bool:
-        """Whether the cluster answered. Raises :class:`UnreachableError` if it is gone too long."""
+    def _try_refresh(self) -> bool:
+        """Whether the cluster answered. Raises UnreachableError after ``pollTimeoutMs``."""
         asked_s = time.monotonic()
         try:
             self._refresh()
@@ -314,13 +315,13 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
             waited_s = time.monotonic() - self._unreachable_since_s
             if waited_s >= self._options.poll_timeout_ms / 1_000:
                 raise
-            log.warning("%s; the stream waits for it", error)
+            log.warning("%s; the stream waits and retries", error)
             return False
         self._unreachable_since_s = None
         return True
 
     def _refresh(self) -> None:
-        """Ask the cluster for the partitions, which may have become more, and their ends."""
+        """Request the partitions, which may be more than before, and their ends."""
         self._partitions = self._admin.partitions_if_any(self._options.topics)
         self._snapshots = self._admin.snapshots(
             sorted(chain.from_iterable(self._partitions.values())),
@@ -331,39 +332,40 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
             for topic, snapshot in self._snapshots.items()
         }
 
-    def _check_gone(self, starts: Mapping[str, Position]) -> None:
-        """Report what does not exist and has no offset; of what has one, :meth:`_forward` does.
+    def _check_missing_topics(self, starts: Mapping[str, Position]) -> None:
+        """Report topics that do not exist and have no offset; :meth:`_ends_after` reports the
+        others.
 
-        Raises :class:`TopicNotFoundError` for a topic of the options that may never have been
-        there, as a misspelt one that was added; one that a former run has seen vanish looks the
-        same, so it is let pass where ``failOnDataLoss`` is false.
+        Raises :class:`TopicNotFoundError` for a topic of the options that may never have existed,
+        such as a misspelt one. A topic that vanished in an earlier run looks the same, so there is
+        no error if ``failOnDataLoss`` is false.
         """
         target = self._target or {}
         for topic in sorted(target.keys() - self._snapshots.keys()):
             del target[topic]
             if topic not in starts:
                 report_loss(
-                    f"{topic} no longer exists; nothing of it was read",
+                    f"{topic} no longer exists; the query has read nothing of it",
                     fail=self._options.fail_on_data_loss,
                 )
         if self._options.fail_on_data_loss:
             require_topics(self._partitions, starts)
 
-    def _begins(self, starts: Mapping[str, Position]) -> dict[str, Position]:
-        """``starts``; of a topic that is not the one they are of, before its first message."""
+    def _batch_starts(self, starts: Mapping[str, Position]) -> dict[str, Position]:
+        """``starts``, with the first message as start of each topic that was recreated."""
         begins = dict(starts)
         for topic, start in starts.items():
             snapshot = self._snapshots.get(topic)
-            sentence = None if snapshot is None else other_topic(topic, snapshot, start)
+            sentence = None if snapshot is None else replaced_topic(topic, snapshot, start)
             if sentence is not None:
                 report_loss(sentence, fail=self._options.fail_on_data_loss)
                 begins[topic] = earliest(topic)
         return begins
 
-    def _forward(
+    def _ends_after(
         self, starts: Mapping[str, Position], ends: Mapping[str, Position]
     ) -> dict[str, Position]:
-        """``ends``, never behind ``starts``; partitions that no longer exist are a loss."""
+        """``ends``, but never before ``starts``; reports partitions that are gone as a loss."""
         forward = {
             topic: max(end, starts.get(topic, end), key=lambda position: position.order_key)
             for topic, end in ends.items()
@@ -372,7 +374,7 @@ class PulsarStreamReader(_Planner, DataSourceStreamReader, SupportsTriggerAvaila
             if topic not in self._snapshots:
                 report_loss(
                     f"{topic} no longer exists or is not among the query's topics; "
-                    f"it was read up to {starts[topic]}",
+                    f"the query read it up to {starts[topic]}",
                     fail=self._options.fail_on_data_loss,
                 )
             elif topic not in forward:

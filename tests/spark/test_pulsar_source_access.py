@@ -117,7 +117,7 @@ def test_a_wrong_token_or_none_ends_at_once(
     broker: Broker, topic: str, more: dict[str, str]
 ) -> None:
     """At the admin API, and at the binary port by itself."""
-    words = "check the token in authParams" if more else "give credentials"
+    words = "check the token in authParams" if more else "set the options"
     with front_of(broker.service_url, broker.admin_url, tokens={GOOD}) as front:
         options = options_of(front, topic, **more)
 
@@ -156,7 +156,7 @@ def test_a_client_certificate(broker: Broker, topic: str, certificates: Certific
         broker.service_url, broker.admin_url, certificates=certificates, wants_certificate=True
     ) as front:
         trusting = options_of(front, topic, tlsTrustCertsFilePath=certificates.authority)
-        with pytest.raises(AccessError, match="it wants a certificate"):
+        with pytest.raises(AccessError, match="it requires a client certificate"):
             read(trusting)
         pair = f"tlsCertFile:{certificates.client},tlsKeyFile:{certificates.client_key}"
         assert read(trusting | {"authPluginClassName": "tls", "authParams": pair}) == SENT

@@ -220,7 +220,7 @@ def test_all_faults_of_the_caller_at_once_in_a_sentence(cluster: Cluster) -> Non
         )
     assert caught.value.problems == (
         "unknown option startingOffset; did you mean startingOffsets?",
-        "options authPluginClassName and authParams go together; give both",
+        "options authPluginClassName and authParams belong together; set both",
         "option startingOffsets='{\"t\": \"8\"}': '8' of persistent://public/default/t is not a "
         "message id of the form L:E:P:B",
         "option endingTime='today': give a whole number from 0 to 9223372036854775",

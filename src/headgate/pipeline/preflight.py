@@ -13,7 +13,7 @@ from headgate.pipeline.options import SourceOptions
 from pyspark_pulsar.access import tls_refusal
 from pyspark_pulsar.admin import AdminClient, Answer, cause_of, http_transport
 from pyspark_pulsar.errors import AccessError, AdminError, OptionsError, TopicNotFoundError
-from pyspark_pulsar.handshake import greet
+from pyspark_pulsar.handshake import probe
 from pyspark_pulsar.options import Connection, parse_options
 
 TIMEOUT_S: Final = 5
@@ -112,7 +112,7 @@ def _check_binary(connection: Connection) -> None:
     if "," in broker_url:
         return
     try:
-        greet(connection, TIMEOUT_S)
+        probe(connection, TIMEOUT_S)
     except AccessError as error:
         raise InputError(_about_access(error)) from error
     except OSError as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pulsar
 
 from pyspark_pulsar.columns import Message
-from pyspark_pulsar.keys import KeyKind, MessagePlace
+from pyspark_pulsar.keys import KeyKind, MessageRef
 from pyspark_pulsar.offsets import Position
 
 
@@ -82,7 +82,7 @@ class FakeMessage:
         return self.props
 
 
-def no_keys(_: Collection[MessagePlace]) -> dict[MessagePlace, KeyKind | None]:
+def no_keys(_: Collection[MessageRef]) -> dict[MessageRef, KeyKind | None]:
     """What an admin service says that shows no keys."""
     return {}
 

@@ -93,7 +93,7 @@ def test_certificates_that_cannot_be_used_are_named(tmp_path: Path) -> None:
         with pytest.raises(AccessError, match=why):
             access.check_files()
     path.write_text("no certificate")
-    with pytest.raises(AccessError, match="is not what OpenSSL reads"):
+    with pytest.raises(AccessError, match="OpenSSL cannot read it"):
         Access(trust_path=str(path)).check_files()
 
 
@@ -109,7 +109,7 @@ def test_how_strict_connections_are() -> None:
 @pytest.mark.parametrize(
     ("access", "words"),
     [
-        (Access(), "give credentials with authPluginClassName and authParams"),
+        (Access(), "set the options authPluginClassName and authParams"),
         (Access(token="s3cret"), "check the token in authParams"),
         (Access(token_path="/t"), "check the token in /t"),
         (Access(certificate_path="/c", key_path="/k"), "check the certificate /c"),

@@ -15,7 +15,7 @@ import urllib3
 from pyspark_pulsar import admin
 from pyspark_pulsar.access import Access
 from pyspark_pulsar.admin import AdminClient, Answer, cause_of, http_transport
-from pyspark_pulsar.chunks import Chunk, Other
+from pyspark_pulsar.chunks import Chunk, NoChunk
 from pyspark_pulsar.errors import AccessError, AdminError, TopicNotFoundError
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.options import Connection
@@ -134,10 +134,10 @@ def test_entries_are_told_by_their_headers() -> None:
     )
     assert cluster.client().entries(T, [(3, entry) for entry in range(5)]) == {
         (3, 0): Chunk("p-1", 1, 2),
-        (3, 1): Other.WHOLE,
-        (3, 2): Other.UNREADABLE,
-        (3, 3): Other.WHOLE,
-        (3, 4): Other.GONE,
+        (3, 1): NoChunk.WHOLE,
+        (3, 2): NoChunk.UNREADABLE,
+        (3, 3): NoChunk.WHOLE,
+        (3, 4): NoChunk.GONE,
     }
     assert cluster.asked.count("t/ledger/3/entry/2") == 1
 
@@ -208,7 +208,7 @@ def test_the_cause_below_the_client_s_nested_errors() -> None:
         (urllib3.exceptions.ProtocolError("Connection aborted.", no_http), "the answer is not"),
         (urllib3.exceptions.HTTPError("HTTPConnection(host='h', port=1): odd"), "odd"),
         (urllib3.exceptions.HTTPError(), "HTTPError"),
-        (urllib3.exceptions.SSLError(ssl.SSLEOFError(8, "EOF")), "it ended the TLS connection"),
+        (urllib3.exceptions.SSLError(ssl.SSLEOFError(8, "EOF")), "it closed the TLS connection"),
     ):
         nested = urllib3.exceptions.MaxRetryError(pool, "/", error)
         assert cause_of(nested).startswith(cause)

@@ -15,19 +15,19 @@ from pyspark_pulsar import client as client_module
 from pyspark_pulsar.chunks import (
     ENTRIES_BETWEEN_MAX,
     Chunk,
-    Hole,
-    Other,
-    Place,
+    EntryId,
+    MissingRange,
+    NoChunk,
+    entries_before,
+    entry_ids,
     first_chunk,
-    places_before,
-    places_of,
     portions,
-    still_held,
+    without_trimmed,
 )
 from pyspark_pulsar.client import ReadSettings
 from pyspark_pulsar.columns import Message, arrow_schema, spark_schema
 from pyspark_pulsar.errors import DataLossError
-from pyspark_pulsar.keys import KeyKind, MessagePlace
+from pyspark_pulsar.keys import KeyKind, MessageRef
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.ranges import LedgerSpan, ReadRange, TopicSnapshot, due_entries
@@ -39,11 +39,11 @@ CONNECTION = Connection("pulsar://h:1", "http://h:2", 1_000, 1_000)
 SCHEMA = arrow_schema(spark_schema(["value"]))
 LEDGERS = (LedgerSpan(2, 3, 3), LedgerSpan(5, 0, 0), LedgerSpan(6, 4, 4))
 
-Log = dict[Place, Chunk | Other]
+Log = dict[EntryId, Chunk | NoChunk]
 """What a topic holds, in order."""
 
 
-def value_of(place: Place) -> bytes:
+def value_of(place: EntryId) -> bytes:
     return f"{place[0]}:{place[1]}".encode()
 
 
@@ -51,9 +51,9 @@ def value_of(place: Place) -> bytes:
 class Client:
     """As the real one: gives a message at its last chunk, if it has got all of the others."""
 
-    log: Mapping[Place, Chunk | Other]
-    markers: frozenset[Place] = frozenset()
-    opened: list[Place] = field(default_factory=list)
+    log: Mapping[EntryId, Chunk | NoChunk]
+    markers: frozenset[EntryId] = frozenset()
+    opened: list[EntryId] = field(default_factory=list)
 
     def create_reader(
         self, _topic: str, first: pulsar.MessageId, *, receiver_queue_size: int
@@ -63,10 +63,10 @@ class Client:
         return Client.Reader(self, self.opened[-1])
 
     class Reader:
-        def __init__(self, client: Client, start: Place) -> None:
+        def __init__(self, client: Client, start: EntryId) -> None:
             self.last = max(client.log)
             self.dequeued = start
-            self.messages: list[Place] = []
+            self.messages: list[EntryId] = []
             uncut: dict[str, int] = {}
             for place, what in client.log.items():
                 if place <= start or place in client.markers:
@@ -95,20 +95,20 @@ class Client:
 
 @dataclass
 class Admin:
-    log: Mapping[Place, Chunk | Other]
+    log: Mapping[EntryId, Chunk | NoChunk]
     spans: tuple[LedgerSpan, ...]
     asked: int = 0
 
     def ledgers(self, _topic: str) -> tuple[LedgerSpan, ...]:
         return self.spans
 
-    def entries(self, _topic: str, places: Iterable[Place]) -> dict[Place, Chunk | Other]:
+    def entries(self, _topic: str, places: Iterable[EntryId]) -> dict[EntryId, Chunk | NoChunk]:
         self.asked += 1
-        return {place: self.log.get(place, Other.GONE) for place in places}
+        return {place: self.log.get(place, NoChunk.GONE) for place in places}
 
     def key_kinds(
-        self, _topic: str, places: Iterable[MessagePlace]
-    ) -> dict[MessagePlace, KeyKind | None]:
+        self, _topic: str, places: Iterable[MessageRef]
+    ) -> dict[MessageRef, KeyKind | None]:
         return no_keys(list(places))
 
 
@@ -124,16 +124,16 @@ def read(client: Client, admin: Admin, start: Position, end: Position) -> list[b
 
 
 @st.composite
-def logs(draw: st.DrawFn) -> tuple[Log, frozenset[Place]]:
+def logs(draw: st.DrawFn) -> tuple[Log, frozenset[EntryId]]:
     """Entries of up to three producers, any of which may stop in the middle of a message."""
-    places = list(places_of([Hole(2, 0, draw(st.integers(0, 6))), Hole(5, 0, 5)]))
+    places = list(entry_ids([MissingRange(2, 0, draw(st.integers(0, 6))), MissingRange(5, 0, 5)]))
     log: Log = {}
-    markers: set[Place] = set()
+    markers: set[EntryId] = set()
     going: dict[int, Chunk] = {}
     for place in places:
         who = draw(st.integers(-2, 2))
         if who < 0:
-            log[place] = Other.WHOLE
+            log[place] = NoChunk.WHOLE
             if who == -2:
                 markers.add(place)
             continue
@@ -144,7 +144,7 @@ def logs(draw: st.DrawFn) -> tuple[Log, frozenset[Place]]:
             chunk = Chunk(last.uuid, last.index + 1, last.count)
         log[place] = going[who] = chunk
     if markers:  # brokers name no marker as the last message
-        log[5, 6] = Other.WHOLE
+        log[5, 6] = NoChunk.WHOLE
     return log, frozenset(markers)
 
 
@@ -155,7 +155,7 @@ def spans_of(log: Log) -> tuple[LedgerSpan, ...]:
 
 @given(logs(), st.data())
 def test_every_message_once_for_any_cuts(
-    made: tuple[Log, frozenset[Place]], data: st.DataObject
+    made: tuple[Log, frozenset[EntryId]], data: st.DataObject
 ) -> None:
     log, markers = made
     cuts = sorted(data.draw(st.sets(st.sampled_from(sorted(log)), max_size=4)) | {max(log)})
@@ -170,27 +170,27 @@ def test_every_message_once_for_any_cuts(
         value_of(place)
         for place, what in log.items()
         if place not in markers
-        and (what is Other.WHOLE or (isinstance(what, Chunk) and what.is_last))
+        and (what is NoChunk.WHOLE or (isinstance(what, Chunk) and what.is_last))
     ]
     assert sorted(row for rows in read_by_range for row in rows) == sorted(wanted)
 
 
 def test_nobody_is_asked_about_messages_that_arrive() -> None:
-    log: Log = dict.fromkeys([(2, 0), (2, 1), (2, 2)], Other.WHOLE)
+    log: Log = dict.fromkeys([(2, 0), (2, 1), (2, 2)], NoChunk.WHOLE)
     client, admin = Client(log), Admin(log, spans_of(log))
     assert len(read(client, admin, earliest(T), Position(2, 2))) == 3
     assert admin.asked == 0
 
 
 def test_a_message_whose_begin_was_trimmed_is_a_loss() -> None:
-    log: Log = {(2, 1): Chunk("u", 1, 3), (2, 2): Chunk("u", 2, 3), (2, 3): Other.WHOLE}
+    log: Log = {(2, 1): Chunk("u", 1, 3), (2, 2): Chunk("u", 2, 3), (2, 3): NoChunk.WHOLE}
     admin = Admin(log, (LedgerSpan(2, 4, 4),))
     with pytest.raises(DataLossError, match=r"ends in 2:2 cannot be read: not all of its chunks"):
         read(Client(log), admin, Position(2, 1), Position(2, 3))
 
 
 def test_an_entry_that_cannot_be_shown_may_be_a_loss() -> None:
-    log: Log = {(2, 0): Other.UNREADABLE, (2, 1): Other.WHOLE}
+    log: Log = {(2, 0): NoChunk.UNREADABLE, (2, 1): NoChunk.WHOLE}
     client = Client(log, frozenset({(2, 0)}))
     with pytest.raises(DataLossError, match=r"1 entries gave no message.*the first in 2:0"):
         read(client, Admin(log, spans_of(log)), earliest(T), Position(2, 1))
@@ -198,15 +198,15 @@ def test_an_entry_that_cannot_be_shown_may_be_a_loss() -> None:
 
 def test_entries_before_another_go_back_through_all_ledgers() -> None:
     back = [(6, 1), (6, 0), (2, 2), (2, 1), (2, 0)]
-    assert list(places_before(LEDGERS, (6, 2))) == back
+    assert list(entries_before(LEDGERS, (6, 2))) == back
     assert list(portions(back, 2)) == [back[:2], back[2:4], back[4:]]
 
 
 def test_the_first_chunk_is_that_of_the_same_message() -> None:
     last = Chunk("u", 2, 3)
     log: Log = {
-        (2, 0): Chunk("u", 0, 3), (2, 1): Chunk("v", 0, 3), (2, 2): Other.WHOLE,
-        (6, 0): Chunk("u", 1, 3), (6, 1): Other.UNREADABLE, (6, 2): last,
+        (2, 0): Chunk("u", 0, 3), (2, 1): Chunk("v", 0, 3), (2, 2): NoChunk.WHOLE,
+        (6, 0): Chunk("u", 1, 3), (6, 1): NoChunk.UNREADABLE, (6, 2): last,
     }  # fmt: skip
     admin = Admin(log, LEDGERS)
     assert first_chunk(lambda places: admin.entries(T, places), LEDGERS, (6, 2), last) == (2, 0)
@@ -217,14 +217,14 @@ def test_the_first_chunk_is_that_of_the_same_message() -> None:
 LONG = LedgerSpan(2, 100_000, 100_000)
 
 
-def asked_for(log: Log, place: Place, last: Chunk) -> tuple[Place | None, int]:
+def asked_for(log: Log, place: EntryId, last: Chunk) -> tuple[EntryId | None, int]:
     """Where the message begins, and how many entries were asked about; all others are whole."""
     asked = 0
 
-    def ask(places: list[Place]) -> dict[Place, Chunk | Other]:
+    def ask(places: list[EntryId]) -> dict[EntryId, Chunk | NoChunk]:
         nonlocal asked
         asked += len(places)
-        return {each: log.get(each, Other.WHOLE) for each in places}
+        return {each: log.get(each, NoChunk.WHOLE) for each in places}
 
     return first_chunk(ask, (LONG,), place, last), asked
 
@@ -244,7 +244,8 @@ def test_a_chunk_that_is_missing_in_the_middle_ends_the_search() -> None:
     found, asked = asked_for({(2, 99_990): Chunk("u", 1, 4)}, (2, 99_999), last)
     assert (found, asked) == (None, 12)
     hidden: Log = {
-        (2, 99_990): Chunk("u", 0, 4), (2, 99_995): Other.UNREADABLE, (2, 99_996): Other.UNREADABLE,
+        (2, 99_990): Chunk("u", 0, 4),
+        (2, 99_995): NoChunk.UNREADABLE, (2, 99_996): NoChunk.UNREADABLE,
     }  # fmt: skip
     assert asked_for(hidden, (2, 99_999), last)[0] == (2, 99_990)
 
@@ -256,15 +257,19 @@ def test_chunks_that_were_sent_twice_are_one_message() -> None:
 
 
 def test_what_was_trimmed_ends_the_search() -> None:
-    log: Log = dict.fromkeys(((2, entry) for entry in range(99_000)), Other.GONE)
+    log: Log = dict.fromkeys(((2, entry) for entry in range(99_000)), NoChunk.GONE)
     found, asked = asked_for(log, (2, 99_010), Chunk("u", 1, 2))
     assert (found, asked) == (None, 12)
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 50))
 def test_a_trimmed_begin_is_found_with_few_questions(first: int, size: int, kept: int) -> None:
-    admin = Admin(dict.fromkeys(((2, entry) for entry in range(kept, 100)), Other.WHOLE), ())
-    hole = still_held(lambda places: admin.entries(T, places), Hole(2, first, first + size))
-    wanted = [place for place in places_of([Hole(2, first, first + size)]) if place[1] >= kept]
-    assert list(places_of([hole])) == wanted
+    admin = Admin(dict.fromkeys(((2, entry) for entry in range(kept, 100)), NoChunk.WHOLE), ())
+    one_range = without_trimmed(
+        lambda places: admin.entries(T, places), MissingRange(2, first, first + size)
+    )
+    wanted = [
+        place for place in entry_ids([MissingRange(2, first, first + size)]) if place[1] >= kept
+    ]
+    assert list(entry_ids([one_range])) == wanted
     assert admin.asked <= 8

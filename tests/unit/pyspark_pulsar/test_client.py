@@ -9,16 +9,16 @@ import pytest
 
 from pyspark_pulsar import client
 from pyspark_pulsar.access import Access
-from pyspark_pulsar.client import ReadSettings, open_reader, shared_client, without_wrapper
+from pyspark_pulsar.client import ReadSettings, native_reader, open_reader, shared_client
 from pyspark_pulsar.errors import AccessError, ReadTimeoutError
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import Connection
-from pyspark_pulsar.ranges import Due, ReadRange
+from pyspark_pulsar.ranges import DueEntries, ReadRange
 from tests.unit.pyspark_pulsar.fakes import FakeReader
 
 T = "persistent://public/default/t"
 CONNECTION = Connection("pulsar://h:1", "http://h:2", 1_000, 1_000)
-WORK = ReadRange(T, earliest(T), Position(3, 1), (Due(3, 0, 1, 100.0),))
+WORK = ReadRange(T, earliest(T), Position(3, 1), (DueEntries(3, 0, 1, 100.0),))
 SETTINGS = ReadSettings(CONNECTION, None, None, True, None, 5_000)
 
 
@@ -50,7 +50,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Callable[..., float]:
 
     def run(*errors: Exception) -> float:
         fake, clock = FailingClient(*errors), Time()
-        monkeypatch.setattr(client, "check_admittance", lambda *_: None)
+        monkeypatch.setattr(client, "check_credentials", lambda *_: None)
         monkeypatch.setitem(client._clients, (os.getpid(), CONNECTION), fake)  # type: ignore[arg-type]
         open_reader(WORK, SETTINGS, monotonic=lambda: clock.now_s, sleep=clock.sleep)
         return clock.now_s
@@ -64,10 +64,10 @@ def test_the_clients_python_layer_is_left_out_where_it_can_be() -> None:
             self._reader = inner
 
     native = FakeReader([])
-    assert without_wrapper(Wrapper(native)) is native
-    assert without_wrapper(native) is native
+    assert native_reader(Wrapper(native)) is native
+    assert native_reader(native) is native
     otherwise = Wrapper(None)
-    assert without_wrapper(otherwise) is otherwise
+    assert native_reader(otherwise) is otherwise
 
 
 def test_one_client_a_process_and_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_one_client_a_process_and_connection(monkeypatch: pytest.MonkeyPatch) ->
         return object()
 
     monkeypatch.setattr(client, "_clients", {})
-    monkeypatch.setattr(client, "check_admittance", lambda *_: None)
+    monkeypatch.setattr(client, "check_credentials", lambda *_: None)
     monkeypatch.setattr(pulsar, "Client", make)
     assert shared_client(CONNECTION) is shared_client(CONNECTION)
     monkeypatch.setattr(os, "getpid", lambda: -1)
@@ -100,7 +100,7 @@ def test_waiting_ends_and_says_for_what(opened: Callable[..., float]) -> None:
 
 
 def test_refused_credentials_end_at_once(opened: Callable[..., float]) -> None:
-    with pytest.raises(AccessError, match=r"refuses to have .*/t read \(no\): give credentials"):
+    with pytest.raises(AccessError, match=r"refuses access to .*/t \(no\): set the options"):
         opened(pulsar.AuthenticationError("no"))
     with pytest.raises(pulsar.TopicNotFound):
         opened(pulsar.TopicNotFound("no"))
@@ -116,7 +116,7 @@ def test_what_the_client_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
             super().__init__(token)
 
     monkeypatch.setattr(client, "_clients", {})
-    monkeypatch.setattr(client, "check_admittance", lambda *_: None)
+    monkeypatch.setattr(client, "check_credentials", lambda *_: None)
     monkeypatch.setattr(pulsar, "Client", lambda _url, **options: made.append(options) or object())
     monkeypatch.setattr(pulsar, "AuthenticationToken", Token)
     path = tmp_path / "token"

@@ -14,7 +14,7 @@ from pyspark_pulsar.columns import (
     spark_schema,
 )
 from pyspark_pulsar.errors import OptionsError
-from pyspark_pulsar.keys import Keys
+from pyspark_pulsar.keys import KeyDecoder
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.options import COLUMNS
 from tests.unit.pyspark_pulsar.fakes import FakeMessage, no_keys
@@ -27,7 +27,7 @@ def test_one_batch_of_all_columns() -> None:
     )
     bare = FakeMessage(Position(8, 4), 0, b"", publish_ms=5)
     tombstone = FakeMessage(Position(8, 5), 0, None, publish_ms=5)
-    rows = Rows(schema, "t", Keys("t", no_keys))
+    rows = Rows(schema, "t", KeyDecoder("t", no_keys))
     for portion in ([full, bare], [tombstone]):
         rows.add(
             portion, [each.message_id() for each in portion], [each.data() for each in portion]
@@ -48,7 +48,7 @@ def test_one_batch_of_all_columns() -> None:
 
 
 def test_how_many_values_fit() -> None:
-    rows = Rows(arrow_schema(spark_schema(["__topic"])), "t", Keys("t", no_keys))
+    rows = Rows(arrow_schema(spark_schema(["__topic"])), "t", KeyDecoder("t", no_keys))
     message = FakeMessage(Position(8, 4), 0, b"12345")
     assert rows.fitting([b"12", b"34", b"5"], 10, 4) == 2
     assert rows.fitting([b"12", b"34", b"5"], 2, 100) == 2
@@ -76,7 +76,7 @@ def test_a_number_that_is_no_time_is_null_and_the_rest_is_read(number: int) -> N
         FakeMessage(Position(8, 3), publish_ms=TIME_MS_MAX, event_ms=0),
     ]
     rows = Rows(
-        arrow_schema(spark_schema(["__publishTime", "__eventTime"])), "t", Keys("t", no_keys)
+        arrow_schema(spark_schema(["__publishTime", "__eventTime"])), "t", KeyDecoder("t", no_keys)
     )
     rows.add(messages, [each.message_id() for each in messages], [b""] * 3)
     found = [column.cast("int64").to_pylist() for column in rows.batch()]
@@ -94,9 +94,9 @@ def test_a_users_schema_may_narrow_but_not_change() -> None:
     )
     with pytest.raises(OptionsError) as caught:
         arrow_schema(wrong)
-    assert caught.value.problems[0] == "column value is binary"
+    assert caught.value.problems[0] == "column value must be binary"
     assert caught.value.problems[1].startswith("the source has no column other; it has value")
-    assert caught.value.problems[2] == "column __topic is nullable"
+    assert caught.value.problems[2] == "column __topic must be nullable"
 
 
 def test_every_column_has_a_meaning() -> None:

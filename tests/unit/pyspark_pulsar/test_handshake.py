@@ -14,7 +14,7 @@ from headgate.wire.codes import CommandType, ServerError
 from headgate.wire.messages import BaseCommand
 from pyspark_pulsar.access import NO_ACCESS, Access
 from pyspark_pulsar.errors import AccessError
-from pyspark_pulsar.handshake import check_admittance, greet, greeting, refusal
+from pyspark_pulsar.handshake import check_credentials, connect_frame, probe, refusal
 from pyspark_pulsar.options import Connection
 
 NO_REQUEST = (1 << 64) - 1
@@ -34,7 +34,7 @@ def refused(code: ServerError, text: str) -> bytes:
     ],
 )
 def test_the_greeting(access: Access, method: str, data: bytes) -> None:
-    frame = greeting(access)
+    frame = connect_frame(access)
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
     assert int.from_bytes(frame[4:8], "big") == len(frame) - 8
     command = BaseCommand.FromString(frame[8:])
@@ -78,7 +78,7 @@ def answering(reply: bytes) -> Iterator[str]:
 
 
 def check(url: str, access: Access = NO_ACCESS) -> None:
-    check_admittance(Connection(url, "http://h:2", 1_000, 1_000, access), 5)
+    check_credentials(Connection(url, "http://h:2", 1_000, 1_000, access), 5)
 
 
 def test_a_refusal_is_told_without_the_token() -> None:
@@ -109,11 +109,11 @@ def test_nobody_there_is_left_to_the_client() -> None:
 )
 def test_who_asks_for_a_broker_hears_that_it_is_none(reply: bytes, error: type[Exception]) -> None:
     with answering(reply) as url, pytest.raises(error):
-        greet(Connection(url, "http://h:2", 1_000, 1_000), 5)
+        probe(Connection(url, "http://h:2", 1_000, 1_000), 5)
 
 
 def test_who_asks_for_a_broker_hears_that_nobody_is_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(ConnectionRefusedError):
-        greet(Connection(f"pulsar://127.0.0.1:{port}", "http://h:2", 1_000, 1_000), 5)
+        probe(Connection(f"pulsar://127.0.0.1:{port}", "http://h:2", 1_000, 1_000), 5)

@@ -1,4 +1,4 @@
-"""Keys: what is text, what is bytes, and who is asked when that cannot be seen."""
+"""KeyDecoder: what is text, what is bytes, and who is asked when that cannot be seen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from headgate.wire._generated.PulsarApi_pb2 import SingleMessageMetadata
 from pyspark_pulsar.errors import AdminError
-from pyspark_pulsar.keys import KeyKind, Keys, MessagePlace, is_base64, kind_of_answer
+from pyspark_pulsar.keys import KeyDecoder, KeyKind, MessageRef, is_base64, key_kind_of
 from pyspark_pulsar.offsets import Position
 from tests.unit.pyspark_pulsar.fakes import FakeMessage
 
@@ -29,7 +29,7 @@ class Service:
         self._kinds = kinds
         self.asked: list[int] = []
 
-    def __call__(self, places: Collection[MessagePlace]) -> dict[MessagePlace, KeyKind | None]:
+    def __call__(self, places: Collection[MessageRef]) -> dict[MessageRef, KeyKind | None]:
         self.asked += sorted(place.entry_id for place in places)
         return {place: self._kinds.get(place.entry_id) for place in places}
 
@@ -42,13 +42,13 @@ def messages(*keys: tuple[str, str]) -> list[FakeMessage]:
     ]
 
 
-def cells(keys: Keys, found: Sequence[FakeMessage]) -> list[bytes | None]:
+def cells(keys: KeyDecoder, found: Sequence[FakeMessage]) -> list[bytes | None]:
     return keys.cells(found, [each.message_id() for each in found])
 
 
 def test_a_key_that_is_no_base64_costs_no_question() -> None:
     service = Service({})
-    assert cells(Keys("t", service), messages(("p", "order-1"), ("p", "äöü"))) == [
+    assert cells(KeyDecoder("t", service), messages(("p", "order-1"), ("p", "äöü"))) == [
         b"order-1",
         "äöü".encode(),
     ]
@@ -57,7 +57,7 @@ def test_a_key_that_is_no_base64_costs_no_question() -> None:
 
 def test_what_looks_like_base64_is_asked_once_for_each_producer() -> None:
     service = Service({0: BYTES, 1: TEXT})
-    keys = Keys("t", service)
+    keys = KeyDecoder("t", service)
     sent = [("java", "AAEC"), ("python", "AAEC"), ("java", "//8="), ("python", "12345678")]
     wanted = [b"\x00\x01\x02", b"AAEC", b"\xff\xff", b"12345678"]
     assert cells(keys, messages(*sent)) == wanted
@@ -67,17 +67,17 @@ def test_what_looks_like_base64_is_asked_once_for_each_producer() -> None:
 
 def test_an_empty_key_is_not_none() -> None:
     service = Service({0: NONE, 1: TEXT, 2: BYTES})
-    keys = Keys("t", service)
+    keys = KeyDecoder("t", service)
     sent = messages(("without", ""), ("text", ""), ("bytes", ""), ("without", ""), ("text", "k"))
     assert cells(keys, sent) == [None, b"", b"", None, b"k"]
     assert service.asked == [0, 1, 2]
 
 
 def test_where_nobody_can_tell_it_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    def silent(_: Collection[MessagePlace]) -> dict[MessagePlace, KeyKind | None]:
+    def silent(_: Collection[MessageRef]) -> dict[MessageRef, KeyKind | None]:
         raise AdminError("not allowed")
 
-    keys = Keys("t", silent)
+    keys = KeyDecoder("t", silent)
     for _ in range(2):
         assert cells(keys, messages(("a", "AAEC"), ("b", ""))) == [b"AAEC", None]
     assert len(caplog.messages) == 1
@@ -101,7 +101,7 @@ def test_what_base64_never_makes(text: str) -> None:
 def test_an_entry_that_is_one_message_has_its_key_in_the_headers() -> None:
     def kind(**headers: str) -> KeyKind | None:
         named = {f"x-pulsar-{name.replace('_', '-')}": value for name, value in headers.items()}
-        return kind_of_answer(named, b"", -1)
+        return key_kind_of(named, b"", -1)
 
     assert kind() == NONE
     assert kind(partition_key="") == TEXT
@@ -147,8 +147,8 @@ def test_a_batch_has_its_keys_inside(codec: str, compressed: bytes) -> None:
         "x-pulsar-compression": codec,
         "x-pulsar-uncompressed-size": str(len(BATCH)),
     }
-    assert [kind_of_answer(headers, compressed, index) for index in range(4)] == KINDS
-    assert kind_of_answer(headers, compressed, 4) is None
+    assert [key_kind_of(headers, compressed, index) for index in range(4)] == KINDS
+    assert key_kind_of(headers, compressed, 4) is None
 
 
 @given(
@@ -164,4 +164,4 @@ def test_an_encrypted_batch_tells_nothing_and_breaks_nothing(
         "x-pulsar-compression": codec,
         "x-pulsar-uncompressed-size": str(size),
     }
-    assert kind_of_answer(headers, body, 8) is None
+    assert key_kind_of(headers, body, 8) is None

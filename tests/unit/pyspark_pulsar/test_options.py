@@ -127,20 +127,23 @@ def test_credentials_and_trust() -> None:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({"authParams": f"token:{SECRET}"}, "go together"),
-        ({"authPluginClassName": "token"}, "go together"),
-        (TOKEN | {"authPluginClassName": SECRET}, "authPluginClassName is none of org.apache"),
-        (TOKEN | {"authParams": SECRET}, "authParams of a token is token:TOKEN, or file:///PATH"),
+        ({"authParams": f"token:{SECRET}"}, "belong together"),
+        ({"authPluginClassName": "token"}, "belong together"),
+        (TOKEN | {"authPluginClassName": SECRET}, "authPluginClassName must be one of org.apache"),
+        (
+            TOKEN | {"authParams": SECRET},
+            "authParams of a token must be token:TOKEN, or file:///PATH",
+        ),
         (TOKEN | {"authParams": f"token:{SECRET} x"}, "authParams of a token"),
         (TOKEN | {"authParams": "token:"}, "authParams of a token"),
         (TOKEN | {"authParams": "file:relative"}, "authParams of a token"),
-        (TOKEN | {"authPluginClassName": "tls"}, "authParams of a certificate is tlsCertFile"),
+        (TOKEN | {"authPluginClassName": "tls"}, "authParams of a certificate must be tlsCertFile"),
         (TOKEN | {"AUTHPARAMS": f"token:{SECRET}"}, "option authParams is given twice"),
         ({"tlsAllowInsecureConnection": SECRET}, "AllowInsecureConnection: give true or false"),
         ({"tlsTrustCertsFilePath": ""}, "tlsTrustCertsFilePath: give the path of a file"),
         (
             {"tlsAllowInsecureConnection": "true", "tlsHostnameVerificationEnable": "true"},
-            "means nothing with tlsAllowInsecureConnection=true",
+            "has no effect with tlsAllowInsecureConnection=true",
         ),
     ],
 )
@@ -152,7 +155,9 @@ def test_faults_of_credentials_are_told_without_them(given: dict[str, str], comp
 
 def test_rules_of_tls_without_tls_are_refused() -> None:
     (found,) = problems_of(REQUIRED | {"tlsTrustCertsFilePath": "/ca.pem"})
-    assert found.startswith("option tlsTrustCertsFilePath has no effect: neither pulsar+ssl://")
+    assert found.startswith(
+        "option tlsTrustCertsFilePath has no effect: no URL begins with pulsar+ssl://"
+    )
     (found,) = problems_of(
         REQUIRED | {"authPluginClassName": "tls", "authParams": "tlsCertFile:c,tlsKeyFile:k"}
     )
@@ -185,7 +190,7 @@ def test_an_offset_and_a_time_exclude_each_other() -> None:
         "options startingOffsets and startingTime exclude each other",
     )
     assert problems_of(REQUIRED | {"startingTime": "6", "endingTime": "5"}) == (
-        "startingTime 6 lies behind endingTime 5",
+        "startingTime 6 is after endingTime 5",
     )
 
 

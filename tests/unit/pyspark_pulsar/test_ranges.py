@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from pyspark_pulsar.offsets import Position, earliest, parse_position
 from pyspark_pulsar.ranges import (
-    Due,
+    DueEntries,
     LedgerSpan,
     ReadRange,
     TopicSnapshot,
     admit,
-    begin_of,
+    batch_start,
     due_entries,
     end_position,
-    other_topic,
     plan_ranges,
     position_after,
+    replaced_topic,
     unread_loss,
 )
 
@@ -41,7 +41,7 @@ def snapshot(
     )
 
 
-def entries_of(due: tuple[Due, ...]) -> list[tuple[int, int]]:
+def entries_of(due: tuple[DueEntries, ...]) -> list[tuple[int, int]]:
     return [
         (part.ledger_id, entry)
         for part in due
@@ -106,7 +106,7 @@ class TestLoss:
     def test_a_trimmed_start_is_suspect(self) -> None:
         found = unread_loss(T, snapshot((4, 2)), Position(3, 2), Position(4, 1))
         assert found is not None
-        assert "read up to 3:2:-1:-1" in found
+        assert "up to 3:2:-1:-1" in found
         assert "oldest ledger it still holds is 4" in found
 
     def test_not_if_it_was_the_last_message(self) -> None:
@@ -125,7 +125,7 @@ class TestLoss:
 
     def test_a_missing_topic(self) -> None:
         assert unread_loss(T, None, Position(3, 2), Position(3, 4)) == (
-            f"{T} no longer exists; it was read up to 3:2:-1:-1"
+            f"{T} no longer exists; the query read it up to 3:2:-1:-1"
         )
 
 
@@ -137,27 +137,27 @@ class TestOtherTopic:
         ["-1:-1", "1:7", "3:-1", "3:5", "4:-1", "5:1", "9:-1", "9:3"],
     )
     def test_what_it_holds_or_may_have_trimmed_is_its_own(self, place: str) -> None:
-        assert other_topic(T, self.HELD, parse_position(place, T)) is None
+        assert replaced_topic(T, self.HELD, parse_position(place, T)) is None
 
     @pytest.mark.parametrize("place", ["3:6", "4:0", "5:2", "6:3", "9:4", "10:-1", "10:0"])
     def test_what_it_never_had_is_of_another(self, place: str) -> None:
-        found = other_topic(T, self.HELD, parse_position(place, T))
+        found = replaced_topic(T, self.HELD, parse_position(place, T))
         assert found is not None
-        assert f"read up to {place}:-1:-1, a place that it never had" in found
+        assert f"up to {place}:-1:-1, a position that it never had" in found
         assert "it ends at ledger 9 with 4 entries" in found
 
     def test_an_unused_topic_tells_nothing(self) -> None:
-        assert other_topic(T, TopicSnapshot((), None), Position(9, 4)) is None
+        assert replaced_topic(T, TopicSnapshot((), None), Position(9, 4)) is None
 
     def test_a_batch_of_another_topic_begins_at_its_first_message(self) -> None:
         for start, end in (("10:0", "5:1"), ("6:3", "9:1"), ("10:0", "9:-1")):
             own = parse_position(start, T), parse_position(end, T)
-            assert begin_of(T, self.HELD, *own) == START
+            assert batch_start(T, self.HELD, *own) == START
 
     def test_a_batch_of_this_topic_or_planned_on_the_former_one_begins_as_planned(self) -> None:
         for start, end in (("3:2", "9:1"), ("1:0", "5:-1"), ("10:0", "10:5"), ("6:3", "6:9")):
             own = parse_position(start, T), parse_position(end, T)
-            assert begin_of(T, self.HELD, *own) == own[0]
+            assert batch_start(T, self.HELD, *own) == own[0]
 
 
 class TestAdmit:
@@ -227,7 +227,7 @@ class TestPlan:
         ends = {T: Position(3, 5), U: Position(4, 1)}
         plan = plan_ranges({U: Position(4, 1)}, ends, held, 1)
         assert plan.losses == ()
-        assert plan.ranges == (ReadRange(T, START, Position(3, 5), (Due(3, 0, 5, 100.0),)),)
+        assert plan.ranges == (ReadRange(T, START, Position(3, 5), (DueEntries(3, 0, 5, 100.0),)),)
 
     def test_losses_are_told_and_the_rest_is_planned(self) -> None:
         plan = plan_ranges(
@@ -255,7 +255,7 @@ class TestPlan:
             assert due == entries_of(due_entries(held[topic], starts[topic], ends[topic]))
 
     def test_position_after_never_passes_the_end(self) -> None:
-        due = (Due(3, 0, 4, 1.0),)
+        due = (DueEntries(3, 0, 4, 1.0),)
         assert position_after(due, 5, Position(3, 4, -1, 2)) == Position(3, 4, -1, 2)
         assert position_after(due, 2, Position(3, 4, -1, 2)) == Position(3, 1)
         assert position_after(due, 9, Position(3, 4)) == Position(3, 4)

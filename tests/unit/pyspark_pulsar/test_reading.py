@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from pyspark_pulsar import client as client_module
 from pyspark_pulsar import reading
-from pyspark_pulsar.chunks import Chunk, Hole, Other, Place
+from pyspark_pulsar.chunks import Chunk, EntryId, MissingRange, NoChunk
 from pyspark_pulsar.client import ReadSettings
 from pyspark_pulsar.columns import Message, Rows, arrow_schema, spark_schema
 from pyspark_pulsar.errors import DataLossError, ReadTimeoutError
-from pyspark_pulsar.keys import KeyKind, Keys, MessagePlace
+from pyspark_pulsar.keys import KeyDecoder, KeyKind, MessageRef
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import COLUMNS, Connection
-from pyspark_pulsar.ranges import Due, LedgerSpan, ReadRange, TopicSnapshot, due_entries
+from pyspark_pulsar.ranges import DueEntries, LedgerSpan, ReadRange, TopicSnapshot, due_entries
 from pyspark_pulsar.reading import RangeReader, read_range, report_loss
 from tests.unit.pyspark_pulsar.fakes import FakeMessage, FakeReader, entries, no_keys
 
@@ -40,7 +40,7 @@ def work(start: Position, end: Position, *ledgers: tuple[int, int]) -> ReadRange
 
 
 def rows_of(schema: pa.Schema) -> Rows:
-    return Rows(schema, T, Keys(T, no_keys))
+    return Rows(schema, T, KeyDecoder(T, no_keys))
 
 
 def seconds() -> Iterator[float]:
@@ -77,7 +77,7 @@ def test_it_stops_at_the_last_message_without_waiting() -> None:
     rows, reader, fake = take(messages, work(earliest(T), Position(3, 2), (3, 3)))
     assert rows == shown(messages)
     assert fake.reads == len(messages)
-    assert reader.holes() == []
+    assert reader.missing_ranges() == []
 
 
 def test_it_stops_at_the_last_entry_before_an_end_in_the_next_ledger() -> None:
@@ -103,7 +103,7 @@ def test_exact_at_both_ends_for_any_start_and_end(sizes: list[int], data: st.Dat
         if first.order_key <= message.position.order_key <= last.order_key
     ]
     assert rows == shown(wanted)
-    assert reader.holes() == []
+    assert reader.missing_ranges() == []
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=6), st.data())
@@ -121,7 +121,7 @@ def test_a_message_behind_the_end_ends_the_range() -> None:
         entries(3, 0, 0) + entries(5, 0), work(earliest(T), Position(3, 2), (3, 3))
     )
     assert rows == ["3:0:-1", "3:1:-1"]
-    assert reader.holes() == [Hole(3, 2, 2)]
+    assert reader.missing_ranges() == [MissingRange(3, 2, 2)]
 
 
 def test_nothing_available_ends_the_range() -> None:
@@ -129,7 +129,7 @@ def test_nothing_available_ends_the_range() -> None:
         entries(3, 0, 0), work(earliest(T), Position(4, 1), (3, 2), (4, 2)), more=False
     )
     assert rows == ["3:0:-1", "3:1:-1"]
-    assert reader.holes() == [Hole(4, 0, 1)]
+    assert reader.missing_ranges() == [MissingRange(4, 0, 1)]
 
 
 def test_silence_while_messages_are_due_is_an_error() -> None:
@@ -162,18 +162,18 @@ def test_entries_without_a_message_are_noted_wherever_they_lie() -> None:
     asked = work(earliest(T), Position(5, 4), (3, 4), (4, 2), (5, 5))
     rows, reader, _ = take([*before, *behind], asked, more=False)
     assert len(rows) == 4
-    assert reader.holes() == [
-        Hole(3, 0, 0), Hole(3, 3, 3), Hole(4, 0, 1), Hole(5, 0, 2), Hole(5, 4, 4),
-    ]  # fmt: skip
+    assert reader.missing_ranges() == [
+        MissingRange(3, 0, 0), MissingRange(3, 3, 3), MissingRange(4, 0, 1), MissingRange(5, 0, 2),
+        MissingRange(5, 4, 4), ]  # fmt: skip
 
 
 @pytest.mark.parametrize("read", [1, 2])
 def test_a_message_that_is_not_complete_at_the_end_is_not_waited_for(read: int) -> None:
     """Two messages in one entry, then chunks: only behind a whole entry it may be left."""
-    asked_about: list[Sequence[Hole]] = []
+    asked_about: list[Sequence[MissingRange]] = []
 
-    def are_chunks(holes: Sequence[Hole]) -> bool:
-        asked_about.append(holes)
+    def are_chunks(missing: Sequence[MissingRange]) -> bool:
+        asked_about.append(missing)
         return True
 
     clock = seconds()
@@ -190,7 +190,7 @@ def test_a_message_that_is_not_complete_at_the_end_is_not_waited_for(read: int) 
         assert asked_about == []
     else:
         assert sum(batch.num_rows for batch in reader.batches(rows_of(SCHEMA))) == 2
-        assert asked_about == [[Hole(3, 1, 2)]]
+        assert asked_about == [[MissingRange(3, 1, 2)]]
 
 
 def test_publish_times_are_checked_row_by_row() -> None:
@@ -200,7 +200,7 @@ def test_publish_times_are_checked_row_by_row() -> None:
     asked = work(earliest(T), Position(3, 5), (3, 6))
     rows, reader, _ = take(messages, asked, how=settings(since_ms=2, until_ms=4))
     assert rows == ["2", "3"]
-    assert reader.holes() == []
+    assert reader.missing_ranges() == []
 
 
 @pytest.mark.parametrize(("skew_ms", "warnings"), [(99, 1), (100, 0)])
@@ -246,13 +246,13 @@ def test_what_is_left_of_a_large_entry_is_looked_at_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked_at: list[int] = []
-    take_run = RangeReader._take_run
+    take_run = RangeReader._accept_run
 
     def noted(self: RangeReader, ids: Sequence[pulsar.MessageId]) -> bool:
         looked_at.append(len(ids))
         return take_run(self, ids)
 
-    monkeypatch.setattr(RangeReader, "_take_run", noted)
+    monkeypatch.setattr(RangeReader, "_accept_run", noted)
     end = Position(3, 3)
     span = LedgerSpan(3, 4, 4 * reading.PORTION_BYTES_MAX)
     due = due_entries(TopicSnapshot((span,), None), earliest(T), end)
@@ -260,7 +260,7 @@ def test_what_is_left_of_a_large_entry_is_looked_at_together(
     script = entries(3, 100, 400, 0, 3)
     rows, reader, _ = take(script, asked)
     assert rows == shown(script)
-    assert reader.holes() == []
+    assert reader.missing_ranges() == []
     # An entry's first message says how many there are; the last entry is waited for one by one.
     assert looked_at == [1, 100, 256, 144, 1, 1, 1]
 
@@ -282,19 +282,19 @@ class FakeClient:
 class FakeStored:
     """The admin service of a topic without chunks: its ledgers, and entries that are gone."""
 
-    def __init__(self, held: frozenset[int], gone: frozenset[Place] = frozenset()) -> None:
+    def __init__(self, held: frozenset[int], gone: frozenset[EntryId] = frozenset()) -> None:
         self.held = held
         self.gone = gone
 
     def ledgers(self, _topic: str) -> tuple[LedgerSpan, ...]:
         return tuple(LedgerSpan(ledger, 2, 2) for ledger in sorted(self.held))
 
-    def entries(self, _topic: str, places: Iterable[Place]) -> dict[Place, Chunk | Other]:
-        return {place: Other.GONE if place in self.gone else Other.WHOLE for place in places}
+    def entries(self, _topic: str, places: Iterable[EntryId]) -> dict[EntryId, Chunk | NoChunk]:
+        return {place: NoChunk.GONE if place in self.gone else NoChunk.WHOLE for place in places}
 
     def key_kinds(
-        self, _topic: str, places: Iterable[MessagePlace]
-    ) -> dict[MessagePlace, KeyKind | None]:
+        self, _topic: str, places: Iterable[MessageRef]
+    ) -> dict[MessageRef, KeyKind | None]:
         return no_keys(list(places))
 
 
@@ -302,7 +302,7 @@ def run_task(
     monkeypatch: pytest.MonkeyPatch,
     asked: ReadRange,
     held: frozenset[int],
-    gone: Iterable[Place] = (),
+    gone: Iterable[EntryId] = (),
     *,
     fail: bool = True,
 ) -> tuple[list[pa.RecordBatch], FakeClient]:
@@ -333,7 +333,7 @@ def test_entries_whose_ledger_is_gone_are_lost(monkeypatch: pytest.MonkeyPatch) 
 def test_entries_that_are_gone_from_a_ledger_that_is_held_are_lost(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-    gone: list[Place],
+    gone: list[EntryId],
     told: list[str],
 ) -> None:
     asked = work(earliest(T), Position(4, 3), (3, 2), (4, 4))
@@ -353,8 +353,8 @@ def test_entries_that_readers_do_not_get_are_not_lost(monkeypatch: pytest.Monkey
 def test_the_reader_opens_at_the_start_with_a_queue_by_entry_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    small = ReadRange(T, earliest(T), Position(3, 1), (Due(3, 0, 1, 100.0),))
-    large = ReadRange(T, Position(2, 7), Position(3, 1), (Due(3, 0, 1, 1024.0 * 1024),))
+    small = ReadRange(T, earliest(T), Position(3, 1), (DueEntries(3, 0, 1, 100.0),))
+    large = ReadRange(T, Position(2, 7), Position(3, 1), (DueEntries(3, 0, 1, 1024.0 * 1024),))
     _, client = run_task(monkeypatch, small, frozenset())
     assert client.opened == [(T, str(pulsar.MessageId.earliest), 1_000)]
     _, client = run_task(monkeypatch, large, frozenset())
@@ -365,4 +365,4 @@ def test_a_loss_is_raised_or_logged(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(DataLossError, match=r"gone\. Set failOnDataLoss=false"):
         report_loss("gone", fail=True)
     report_loss("gone", fail=False)
-    assert caplog.messages == ["gone; going on, because failOnDataLoss is false"]
+    assert caplog.messages == ["gone; the query continues, because failOnDataLoss is false"]

@@ -43,7 +43,7 @@ def test_positions_found_by_time_pass_through() -> None:
 @pytest.mark.parametrize(
     ("places", "complaint"),
     [
-        ({T: "3:4"}, f"startingOffsets says nothing about {P0}"),
+        ({T: "3:4"}, f"startingOffsets has no position for {P0}"),
         ({T: "3:4", P: "earliest", "x": "latest"}, "names x, which this query does not read"),
         ({T: "3:4:7", P: "earliest"}, "startingOffsets: .* names partition 7"),
     ],

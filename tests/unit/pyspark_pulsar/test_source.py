@@ -306,7 +306,7 @@ def test_a_topic_whose_ids_began_anew_is_another_one(
 ) -> None:
     """As of a broker with a new data directory: each message of the new topic is read once."""
     admin, start = FakeAdmin({T: held(*now)}), offset(t="9:4:-1:-1")
-    with pytest.raises(DataLossError, match="9:4:-1:-1, a place that it never had"):
+    with pytest.raises(DataLossError, match="9:4:-1:-1, a position that it never had"):
         stream(admin).latestOffset(start, ReadAllAvailable())
     reader = stream(admin, failOnDataLoss="false", maxRowsPerTrigger="4")
     entries, warnings = [], []
@@ -323,7 +323,7 @@ def test_a_topic_whose_ids_began_anew_is_another_one(
         start = end
     assert entries == [(ledger, entry) for ledger, count in now for entry in range(count)]
     assert set(warnings) == {1}
-    assert "read from its first message" in caplog.messages[0]
+    assert "reads it from its first message" in caplog.messages[0]
 
 
 def test_a_batch_that_was_planned_before_its_topic_became_another_one() -> None:
@@ -367,7 +367,7 @@ def test_a_stream_waits_for_a_cluster_that_is_gone(
     assert reader.latestOffset(start, ReadAllAvailable()) == start
     assert reader.latestOffset(start, ReadAllAvailable()) == start
     assert reader.latestOffset(start, ReadAllAvailable()) == offset(t="3:5:-1:-1")
-    assert caplog.messages == ["no answer; the stream waits for it"] * 2
+    assert caplog.messages == ["no answer; the stream waits and retries"] * 2
     given_up = stream(Outage({T: held((3, 6))}, 1_000), pollTimeoutMs="100000")
     ends = (given_up.latestOffset(start, ReadAllAvailable()) for _ in range(1_000))
     with pytest.raises(UnreachableError):

@@ -7,8 +7,8 @@ import pytest
 from pyspark.util import handle_worker_exception
 
 from pyspark_pulsar.errors import OptionsError
-from pyspark_pulsar.failures import HIDE_TRACEBACK, sentence_first
 from pyspark_pulsar.source import DefaultSource
+from pyspark_pulsar.tracebacks import HIDE_TRACEBACK, without_traceback
 
 HEAD_BYTES = 8
 """What the worker says before the text: that it is an error, and how long."""
@@ -39,7 +39,7 @@ def test_an_error_of_the_source_is_its_sentence() -> None:
 
 def test_an_error_of_ours_keeps_its_traceback() -> None:
     try:
-        with sentence_first():
+        with without_traceback():
             raise KeyError("a bug")
     except KeyError as error:
         text = sent(error)
