@@ -1,7 +1,8 @@
-"""Judgements of many subscriptions: minutes or runs of minutes in Arrow, judged rows out.
+"""Rows of ``attribution`` from the minutes of many subscriptions.
 
-Every minute is judged by itself, so rows may come in any order and any cut. For a range all runs
-of each subscription have to be together; see :mod:`headgate.pipeline.kernels.ranges`.
+A minute's verdict depends on that minute only, so rows may come in any order and any batches. The
+verdict of a range needs all runs of a subscription together
+(:mod:`headgate.pipeline.kernels.ranges`).
 """
 
 from __future__ import annotations
@@ -67,28 +68,31 @@ INPUT_COLUMNS: Final = (
     *LIMIT_COLUMNS,
     *STATE_FIELD_NAMES,
 )
-"""What of ``intervals`` a judgement looks at."""
+"""Columns of ``intervals`` that a verdict needs."""
 
 DEMONSTRATED_RATE: Final = next(c for c in JUDGEMENT_COLUMNS if c.name == "proven_rate_per_s")
-"""The column that is joined to the input: the consumers' demonstrated rate."""
+"""Column that the caller joins to the input: the consumers' demonstrated rate."""
 
 RANGE_COLUMNS: Final = (
     *(column for column in ATTRIBUTION.columns if column.name in ATTRIBUTION_KEY),
     TableColumn("broker", ColumnType.STRING, "Broker that wrote the last row."),
     *JUDGEMENT_COLUMNS,
 )
-"""Columns of a judgement over a range."""
+"""Columns of a verdict over a range."""
 
-_PLACE: Final = ("date", "hour", "minute", *ATTRIBUTION_KEY, "broker")
+_COPIED: Final = ("date", "hour", "minute", *ATTRIBUTION_KEY, "broker")
 
 
 def attribution_table(table: pa.Table) -> pa.Table:
-    """The rows of ``attribution``, one for each row of ``table``: :data:`INPUT_COLUMNS`,
-    :data:`DEMONSTRATED_RATE` and :data:`topic_waiters.WAITERS`."""
+    """The rows of ``attribution``, one for each row of ``table``.
+
+    ``table`` has :data:`INPUT_COLUMNS`, :data:`DEMONSTRATED_RATE` and
+    :data:`topic_waiters.WAITERS`.
+    """
     windows = minute_windows(table)
     judged = judge_arrays(windows.evidence())
     columns: dict[str, Any] = {
-        **{name: table.column(name) for name in _PLACE},
+        **{name: table.column(name) for name in _COPIED},
         **judgement_columns(windows, judged),
         "sentence": sentence_column(windows, judged, _minute_circumstances(table, windows, judged)),
     }
@@ -96,8 +100,11 @@ def attribution_table(table: pa.Table) -> pa.Table:
 
 
 def range_table(runs: pa.Table) -> pa.Table:
-    """One row of :data:`RANGE_COLUMNS` for each subscription in its runs, which are sorted by
-    ``ranges.SORT_COLUMNS`` and have :data:`DEMONSTRATED_RATE` and :data:`topic_waiters.WAITERS`."""
+    """One row of :data:`RANGE_COLUMNS` for each subscription.
+
+    ``runs`` are sorted by ``ranges.SORT_COLUMNS``. They also have :data:`DEMONSTRATED_RATE` and
+    :data:`topic_waiters.WAITERS`.
+    """
     schema = arrow_schema(RANGE_COLUMNS)
     if runs.num_rows == 0:
         return schema.empty_table()
@@ -130,7 +137,7 @@ def _minute_circumstances(
 
 
 def _is_sole(windows: AccountWindows, judged: JudgementArrays) -> Flags:
-    """Whether the blamed topic limit was the subscription's alone."""
+    """Whether the subscription used nearly all of the blamed topic limit itself."""
     rates = windows.limits.per_s()[Level.TOPIC]
     dimension = np.maximum(judged.dimension, 0)
     place = np.arange(len(dimension))

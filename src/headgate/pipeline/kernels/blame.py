@@ -1,16 +1,18 @@
-"""Whose time judged minutes were: shares of blame that may be summed over minutes. Arrow; no Spark.
+"""Blamed time of minutes, by cause, in a form that can be summed over minutes.
 
-A minute's shares say where its messages spent their time, its verdict who is to blame. To sum blame
-over minutes, its shares are read as the verdict does
-(``headgate.flow.account.verdict.blamed_shares``):
+A minute's shares say where its messages spent their time. Its verdict says which cause is to blame.
+Before shares are summed, this module corrects them by the verdict, like
+``headgate.flow.account.verdict.blamed_shares``:
 
-- In a minute with the verdict NONE nobody is to blame: its shares are of messages in flight.
-- Where the limiter named second merely stood by (``bystander``), its share is the consumer's.
+- In a minute with the verdict NONE no cause is to blame: the shares are those of messages in
+  flight.
+- The share of a bystander limiter counts for the consumer.
 
-Each share weighs as much as its minute's account is long. Where rows were lost the next one has
-their time, too; while the broker was down there was no account, and nobody is blamed for it.
+The weight of a share is the accounted time of its minute. After lost rows the next row accounts for
+their time, too. While the broker was down there is no account, and no blame.
 
-The view ``namespace_rollup`` and episodes sum blame so, an episode with the pauses that it bridges.
+The view ``namespace_rollup`` and the table ``episodes`` sum blame by these rules. An episode
+includes the pauses that it bridges.
 """
 
 from __future__ import annotations
@@ -24,17 +26,17 @@ from headgate.base.units import NS_PER_S
 from headgate.pipeline.tables.attribution import BLAMES, SHARE_COLUMNS
 
 BLAME_INPUT: Final = ("verdict", "second", "bystander", *SHARE_COLUMNS)
-"""Columns of ``attribution`` that are needed."""
+"""Columns of ``attribution`` from which the shares are corrected."""
 
 WEIGHT_INPUT: Final = ("accounted_ns", "completeness", "from_ns", "to_ns")
-"""Those that are needed of how much a row weighs."""
+"""Columns of ``attribution`` from which the weight of a row follows."""
 
 LIMITERS: Final = tuple(blame for blame in BLAMES if blame.startswith("THROTTLED"))
-"""Whom a bystander may be."""
+"""The causes that a bystander can be."""
 
 
 def blamed_shares(rows: pa.Table | pa.RecordBatch) -> dict[str, pa.Array]:
-    """For each of ``BLAMES`` its part of each row's time, 0 to 1; they sum to 1 in each row.
+    """The share of each of ``BLAMES`` in each row's time, 0 to 1; the shares of a row sum to 1.
 
     ``rows`` has :data:`BLAME_INPUT`.
     """
@@ -53,19 +55,19 @@ def blamed_shares(rows: pa.Table | pa.RecordBatch) -> dict[str, pa.Array]:
 
 
 def weight_s(rows: pa.Table | pa.RecordBatch) -> pa.Array:
-    """How long the account of each row is, which its shares are parts of; in seconds.
+    """The accounted time of each row, in seconds.
 
-    ``rows`` has :data:`WEIGHT_INPUT`. A row that an earlier version wrote does not tell, and weighs
-    as long as its minute was covered.
+    ``rows`` has :data:`WEIGHT_INPUT`. Rows of earlier versions have no ``accounted_ns``; their
+    covered time counts instead.
     """
     length_ns = pc.subtract(rows.column("to_ns"), rows.column("from_ns")).cast(pa.float64())
     covered_ns = pc.multiply(rows.column("completeness"), length_ns)
-    told_ns = rows.column("accounted_ns").cast(pa.float64())
-    return pc.divide(pc.coalesce(told_ns, covered_ns), float(NS_PER_S))
+    accounted_ns = rows.column("accounted_ns").cast(pa.float64())
+    return pc.divide(pc.coalesce(accounted_ns, covered_ns), float(NS_PER_S))
 
 
 def blamed_s(rows: pa.Table | pa.RecordBatch) -> dict[str, pa.Array]:
-    """For each of ``BLAMES`` the seconds of each row that it is to blame for; these add up.
+    """The seconds of each row that each of ``BLAMES`` is to blame for. They may be summed.
 
     ``rows`` has :data:`BLAME_INPUT` and :data:`WEIGHT_INPUT`.
     """

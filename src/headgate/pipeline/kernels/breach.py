@@ -1,16 +1,17 @@
-"""When a level reaches its limit: a band of its way on, from the hour that led to it.
+"""Forecast of when a level reaches its limit, as a band around an extrapolated line.
 
-The middle of the band goes on from the last level at a pace: the mean of the Theil-Sen slopes of
-the whole window and of its last 20 minutes. Its two edges are where the level is below in one
-case of ten, and above in one of ten. The quantiles of the slopes of pairs are no such edges: they
-say how the pace between two past points varied, not how far off a forecast is. So the edges
-come from the errors that the window itself would have made: what the level did over 1 to 20
-minutes, again and again, beyond what the pace says. Where the pace of the last minutes is
-another than the window's, the band is at least as wide as that change of pace, going on; and it
-is never narrower than a doubt about the pace itself, which grows with the time ahead.
+The middle of the band continues from the last level at a constant pace. The pace is the mean of two
+Theil-Sen slopes: that of the whole window and that of its last 20 minutes. The edges are the 10 %
+and 90 % quantiles of the forecast error. Quantiles of the pairwise slopes would not do: they
+describe how the pace varied between past points, not how far off a forecast is. So this module
+measures the errors that the same forecast would have made inside the window, 1 to 20 minutes ahead.
 
-Bench and tests measure how often the truth lies between the edges; docs/decisions/0012 has the
-figures and what else was tried.
+Two rules widen the band. If the pace of the last minutes differs from that of the window, the band
+is at least as wide as if the pace changed on at that rate. The band is never narrower than a fixed
+uncertainty of the pace, which grows with the horizon.
+
+Bench and tests measure how often the outcome lies between the edges. docs/decisions/0012 has the
+figures, and the methods that were tried and rejected.
 """
 
 from __future__ import annotations
@@ -27,45 +28,45 @@ from headgate.flow.quota.backlog_quota import BREACH_S_MAX
 from headgate.pipeline.kernels.theil_sen import Doubles, quantiles, slope_quantiles
 
 WINDOW_MINUTES: Final = 60
-"""Columns of a window: how far is looked back."""
+"""Columns of a window, one a minute: how far back the forecast looks."""
 
 SAMPLES_MIN: Final = 10
-"""A forecast from fewer points than this is none."""
+"""Fewest points of a window that give a forecast."""
 
 RECENT_MINUTES: Final = 20
-"""The last part of the window, of which the pace is taken by itself as well."""
+"""The last part of the window, whose pace counts for half."""
 
 EDGE_SHARES: Final = (0.1, 0.9)
-"""The quantiles that the band's edges stand for."""
+"""Quantiles of the forecast error that the band's edges are."""
 
 DOUBT_SHARE: Final = 0.4
-"""A pace that nothing disturbed for an hour may still be off by this part of itself ..."""
+"""Largest relative uncertainty of a pace, even of one that was steady for an hour."""
 
 DOUBT_MINUTES: Final = 90
-"""... this long from now and later, in proportion before: producers and consumers come and go."""
+"""Horizon from which :data:`DOUBT_SHARE` applies in full; before, it grows in proportion."""
 
 LAGS_MINUTES: Final = (1, 2, 5, 10, 20)
-"""Over how many minutes past errors are looked at."""
+"""Horizons at which past forecast errors are measured, in minutes."""
 
 ERRORS_MIN: Final = 8
-"""Of fewer errors no tenth is known."""
+"""Fewest errors from which the edges' quantiles are taken."""
 
 _UNBIASED_MIN: Final = 0.25
-"""Errors over a part of a window are too small, the more the larger that part; at most halved."""
+"""Bound of the correction for errors inside a window, which are too small: at most doubled."""
 
 USE_MIN: Final = 0.5
-"""Below this part of a limit only what is likely is told, not what is merely possible."""
+"""Use of a limit below which a breach is forecast only if it is likely, not if merely possible."""
 
 HORIZONS_MINUTES: Final = (
     *range(11), 12, 15, 18, 20, 25, 30, 35, 40, 50, 60, 75, 90, 120, 150, 180, 240, 300, 360,
     480, 600, 720, 900, 1080, 1260, BREACH_S_MAX // S_PER_MINUTE,
 )  # fmt: skip
-"""Where the band is computed; straight lines between them. Nothing is told beyond a day."""
+"""Horizons at which the band is computed, linear between them. None lies beyond a day."""
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Where levels will be: (windows, horizons) each; NaN where too little is known."""
+    """Forecast levels, (windows, horizons) each; NaN where the window has too few points."""
 
     lower: Doubles
     middle: Doubles
@@ -79,7 +80,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """Seconds from each window's end until a limit is reached; infinite: not within a day."""
+    """Seconds from each window's end to its breach; infinite if it is not within a day."""
 
     earliest_s: Doubles
     likely_s: Doubles
@@ -89,9 +90,9 @@ class Breach:
 def band(times_s: Doubles, values: Doubles, *, pace_max: float = inf) -> Band:
     """The band of each window.
 
-    ``times_s`` and ``values`` are (windows, :data:`WINDOW_MINUTES`), a column for each minute, the
-    last one now: its time is 0 and earlier ones are negative. A value that is NaN is none; where
-    the last one is, there is no band. ``pace_max`` bounds how much a level can rise in a second.
+    ``times_s`` and ``values`` are (windows, :data:`WINDOW_MINUTES`), one column a minute. The last
+    column is now, at time 0; earlier times are negative. NaN marks a missing value. A window
+    without a last value has no band. ``pace_max`` is the most that a level can rise in a second.
     """
     horizons_s = np.array(HORIZONS_MINUTES, dtype=np.float64) * S_PER_MINUTE
     window_pace = slope_quantiles(times_s, values, (0.5,))[:, 0]
@@ -104,7 +105,7 @@ def band(times_s: Doubles, values: Doubles, *, pace_max: float = inf) -> Band:
     below, above = _errors(values - pace[:, None] * times_s)
     turn = (recent_pace - window_pace)[:, None]
     steady = np.abs(turn) * horizons_s
-    # A pace that changed by so much within the window's last part may go on changing.
+    # A pace that changed in the last part of the window may change further.
     turning = steady * (1.0 + horizons_s / (2 * RECENT_MINUTES * S_PER_MINUTE))
     above = np.maximum(above, np.where(turn > 0, turning, steady))
     below = np.maximum(below, np.where(turn < 0, turning, steady))
@@ -124,7 +125,7 @@ def band(times_s: Doubles, values: Doubles, *, pace_max: float = inf) -> Band:
 
 
 def _errors(residuals: Doubles) -> tuple[Doubles, Doubles]:
-    """How far below and above the pace levels come, by horizon: (windows, horizons) each."""
+    """Forecast errors below and above the line, by horizon: (windows, horizons) each."""
     count = np.count_nonzero(~np.isnan(residuals), axis=1)
     known = np.full((len(residuals), 2, len(LAGS_MINUTES)), np.nan)
     for place, lag in enumerate(LAGS_MINUTES):
@@ -134,7 +135,7 @@ def _errors(residuals: Doubles) -> tuple[Doubles, Doubles]:
         unbiased = np.sqrt(np.maximum(1.0 - lag / count[enough], _UNBIASED_MIN))
         known[enough, 0, place] = np.maximum(-low, 0.0) / unbiased
         known[enough, 1, place] = np.maximum(high, 0.0) / unbiased
-    # A lag that too few pairs have is as the next smaller one, in proportion to time.
+    # A lag with too few pairs takes the error of the next smaller lag, in proportion to time.
     for place in range(1, len(LAGS_MINUTES)):
         longer = known[:, :, place - 1] * (LAGS_MINUTES[place] / LAGS_MINUTES[place - 1])
         known[:, :, place] = np.where(np.isnan(known[:, :, place]), longer, known[:, :, place])
@@ -160,9 +161,9 @@ _BY_HORIZON: Final = _weights()
 
 
 def breach(found: Band, limits: Doubles) -> Breach:
-    """When each window's level reaches its limit: ``limits`` is (windows,), in units of levels.
+    """When each window's level reaches its limit; ``limits`` is (windows,), in the unit of levels.
 
-    The earliest is when the upper edge first does, the latest when the lower edge does.
+    The upper edge of the band gives the earliest time, the lower edge the latest.
     """
     return Breach(
         *(_first_reached(curve, limits) for curve in (found.upper, found.middle, found.lower))
@@ -170,7 +171,7 @@ def breach(found: Band, limits: Doubles) -> Breach:
 
 
 def _first_reached(curve: Doubles, limits: Doubles) -> Doubles:
-    """Seconds until a curve first is at its limit; infinite where it never is, or is unknown."""
+    """Seconds until a curve first reaches its limit; infinite if it does not, or is unknown."""
     reached = curve >= limits[:, None]
     there = reached.any(axis=1)
     after = reached.argmax(axis=1)
@@ -185,10 +186,10 @@ def _first_reached(curve: Doubles, limits: Doubles) -> Doubles:
 
 
 def approaches(found: Breach, use: Doubles) -> npt.NDArray[np.bool_]:
-    """Which limits are approached, ``use`` being the parts of them that are taken now.
+    """Which breaches are worth reporting; ``use`` is the present level as a part of each limit.
 
-    A likely pace is told up to a day ahead, a mere possibility for as long as was looked back; of
-    a limit that is not half used only where the level is likely to rise.
+    A likely breach counts up to a day ahead. A merely possible one counts for the length of the
+    window, and only if at least half of the limit is used.
     """
     likely = np.isfinite(found.likely_s)
     possible = (found.earliest_s <= WINDOW_MINUTES * S_PER_MINUTE) & (use >= USE_MIN)

@@ -1,5 +1,4 @@
-"""The time that the amounts and seconds of a minute are of: what their shares and rates are parts
-of."""
+"""The time over which the amounts of a minute were counted: the base of its shares and rates."""
 
 from __future__ import annotations
 
@@ -7,15 +6,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 COUNTED_INPUT: Final = ("from_ns", "to_ns", "covered_ns", "gaps")
-"""Columns of ``intervals`` that are needed."""
+"""Columns of ``intervals`` that :func:`counted_ns` needs."""
 
 
 def counted_ns(minute: Mapping[str, Any]) -> int:
-    """How long was counted in a minute, with :data:`COUNTED_INPUT`.
+    """The counted time of a minute that has :data:`COUNTED_INPUT`.
 
-    What is counted is sent as totals, so where rows were lost (``gaps``) the next one tells of
-    them, too, although ``covered_ns`` leaves their time out. Otherwise what is not covered was
-    counted by nobody: the broker was down, or its clock was set.
+    Brokers send running totals. So after lost rows (``gaps``) the next row includes their amounts,
+    although ``covered_ns`` leaves their time out. Other uncovered time was not counted at all: the
+    broker was down, or its clock was set.
     """
     length_ns: int = minute["to_ns"] - minute["from_ns"]
     return length_ns if minute["gaps"] else min(minute["covered_ns"], length_ns)

@@ -1,10 +1,10 @@
-"""Gaps in the coverage by telemetry windows, and the rows that hours beside a gap depend on.
+"""Gaps in the coverage by telemetry windows.
 
-Within two minutes of its edges an hour finds a row of every subject, because a *full window*, the
-first of a boot or one in which a minute ends, has them all. Where no full window of a source
-arrived for longer, there is a *coverage gap*: windows were lost, or the broker was down. Hours that
-a gap touches depend on both of its ends. A gap spans 24 hours at most; nothing farther away is
-looked for. Scrapes are not windows: a difference of two scrapes needs nothing beyond itself.
+A *full window* has a row of every subject: it is the first window of a boot, or one in which a
+minute ends. So an hour normally finds a row of every subject within two minutes of its edges. If no
+full window of a source arrived for longer, there is a *coverage gap*: windows were lost, or the
+broker was down. The hours that a gap touches depend on the rows at both of its ends. A gap spans at
+most 24 hours. Scrapes have no windows: the difference of two scrapes needs no other row.
 """
 
 from __future__ import annotations
@@ -28,50 +28,56 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 WINDOW_COLUMNS: Final = (
     "cluster", "source", "boot_id", "seq", "window_start_ns", "window_end_ns"
 )  # fmt: skip
-"""Columns of the rows of kind ``batch``, one for each message, that are read."""
+"""Columns that are read of the rows of kind ``batch``, one for each message."""
 
 _SOURCE: Final = ("cluster", "source")
 
 
 class CoverageGap(NamedTuple):
-    """Two neighbouring full windows of a source with more than two minutes and an hour's edge
-    between them; if no full window lies within 24 hours, the first or last that arrived."""
+    """Time between two full windows of a source that is longer than two minutes and crosses an
+    hour.
+
+    If no full window lies within 24 hours, the gap ends at the first or last window that arrived.
+    """
 
     cluster: str | None
     source: str
     from_ns: int
-    """End of the window before."""
+    """End of the window before the gap."""
     until_ns: int
-    """End of the window after."""
+    """End of the window after the gap."""
 
     @property
     def hours(self) -> range:
-        """Hours since the epoch that it touches."""
+        """Hours since the epoch that the gap touches."""
         return range((self.from_ns - 1) // HOUR_NS, (self.until_ns - 1) // HOUR_NS + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What the windows that arrived mean for the input of some hours."""
+    """Coverage gaps and last windows that determine the input of some hours."""
 
     gaps: tuple[CoverageGap, ...] = ()
     last_windows: Mapping[tuple[int, str, str], int] | None = None
-    """(target hour, source, boot id) to the end of that boot's last window among the hour's
-    input; None: of no boot."""
+    """By (target hour, source, boot id): end of the boot's last window in the hour's input.
+
+    None stands for an empty mapping.
+    """
 
     def last_window(self, hour: int, source: str, boot_id: str) -> int:
-        """End of a boot's last window among an hour's input; 0 without one."""
+        """End of a boot's last window in an hour's input; 0 if there is none."""
         return (self.last_windows or {}).get((hour, source, boot_id), 0)
 
 
 def coverage(windows: pa.Table, hours: Collection[int]) -> Coverage:
-    """The coverage of some hours by the windows (:data:`WINDOW_COLUMNS`) within 24 hours."""
+    """The coverage of some hours by the windows within 24 hours of them
+    (:data:`WINDOW_COLUMNS`)."""
     found = tuple(each for each in coverage_gaps(windows) if not set(each.hours).isdisjoint(hours))
     return Coverage(found, _last_windows(windows, found, hours))
 
 
 def coverage_gaps(windows: pa.Table) -> list[CoverageGap]:
-    """The coverage gaps between the first of some windows and the last."""
+    """The coverage gaps between the first and the last of some windows."""
     found: list[CoverageGap] = []
     for cluster, source, ends, full in _by_source(windows):
         for from_ns, until_ns in _spans(ends, full):
@@ -82,7 +88,7 @@ def coverage_gaps(windows: pa.Table) -> list[CoverageGap]:
 
 
 def hours_across(found: Iterable[CoverageGap], new: pa.Table) -> set[int]:
-    """Hours whose input some new windows changed because they are part of a gap."""
+    """Hours whose input changed because new windows lie in one of their gaps."""
     arrived = {(cluster, source): ends for cluster, source, ends, _ in _by_source(new)}
     none = np.empty(0, dtype=np.int64)
     return {
@@ -94,8 +100,10 @@ def hours_across(found: Iterable[CoverageGap], new: pa.Table) -> set[int]:
 
 
 def all_anchored(windows: pa.Table, since_ns: int, edge_ns: int) -> bool:
-    """Whether every source with a window after an edge has a full one that ends between
-    ``since_ns`` and the edge, so that nothing before it need be looked for."""
+    """Whether every source with a window after an edge has a full one between ``since_ns`` and it.
+
+    Then no earlier window is needed.
+    """
     return all(
         bool((full & (ends > since_ns) & (ends <= edge_ns)).any())
         for _, _, ends, full in _by_source(windows)
@@ -104,7 +112,7 @@ def all_anchored(windows: pa.Table, since_ns: int, edge_ns: int) -> bool:
 
 
 def source_codes(table: pa.Table, found: Collection[CoverageGap]) -> tuple[Longs, list[int]]:
-    """A number for the source of each row, and for that of each gap; -1: of no row."""
+    """A number for the source of each row and of each gap; -1 if no row has a gap's source."""
     if not found:
         return np.zeros(table.num_rows, dtype=np.int64), []
     cluster, source = (table.column(name).combine_chunks().dictionary_encode() for name in _SOURCE)
@@ -120,7 +128,7 @@ def source_codes(table: pa.Table, found: Collection[CoverageGap]) -> tuple[Longs
 
 
 def _by_source(windows: pa.Table) -> Iterator[tuple[str | None, str, Longs, Flags]]:
-    """Ends of each source's windows in order, and which of them are full."""
+    """By source: the ends of its windows in order, and which windows are full."""
     names = [*_SOURCE, "window_end_ns"]
     spans = windows.filter(pc.less(windows["window_start_ns"], windows["window_end_ns"]))
     ordered = spans.sort_by([(name, "ascending") for name in names])
@@ -137,7 +145,7 @@ def _by_source(windows: pa.Table) -> Iterator[tuple[str | None, str, Longs, Flag
 
 
 def _spans(ends: Longs, full: Flags) -> Iterator[tuple[int, int]]:
-    """Neighbouring full windows; beyond 24 hours the last window after, the first before them."""
+    """Ends of neighbouring full windows; beyond 24 hours, the nearest end of any window."""
     anchors = np.unique(ends[full])
     if not len(anchors):
         return
@@ -179,8 +187,10 @@ def _last_windows(
 
 
 def near_hours_of(last_ns: Longs) -> tuple[Longs, Longs]:
-    """Rows, by their windows' last nanoseconds, and the hours that have them within look-back;
-    each pair once."""
+    """Pairs of a row and an hour that has it within look-back, each once.
+
+    ``last_ns``: last nanosecond of each row's window.
+    """
     shifts = (-INTERVALS_LOOK_BACK_NS, 0, INTERVALS_LOOK_BACK_NS)
     near = np.stack([(last_ns + shift) // HOUR_NS for shift in shifts], axis=1)
     wanted = np.ones(near.shape, dtype=np.bool_)
@@ -192,9 +202,10 @@ def near_hours_of(last_ns: Longs) -> tuple[Longs, Longs]:
 def rows_between(
     ends: Longs, codes: Longs, found: Iterable[tuple[CoverageGap, int]]
 ) -> tuple[Longs, Longs]:
-    """Rows of coverage_gaps, each with its source's number, and all hours that a gap touches.
+    """Pairs of a row inside a gap and an hour that the gap touches.
 
-    ``ends``: of the windows of the rows; ``codes``: their sources' numbers.
+    ``ends``: window ends of the rows. ``codes``: the numbers of their sources. ``found``: gaps with
+    the numbers of theirs.
     """
     order = np.lexsort((ends, codes))
     codes, ends = codes[order], ends[order]
@@ -211,7 +222,7 @@ def rows_between(
 
 
 def input_starts(codes: Longs, hours: Longs, found: Iterable[tuple[CoverageGap, int]]) -> Longs:
-    """From when on all rows of a source that arrived are input of an hour, for pairs of both."""
+    """Where the input of an hour begins, for pairs of a source and an hour."""
     starts = hours * HOUR_NS - INTERVALS_LOOK_BACK_NS
     earlier: dict[tuple[int, int], int] = {}
     for gap, code in found:

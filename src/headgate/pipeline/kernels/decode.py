@@ -1,7 +1,7 @@
-"""From messages of the telemetry topic to rows of the bronze tables: Arrow in, Arrow out.
+"""Rows of the bronze tables from messages of the telemetry topic.
 
-What is not a record that this version understands goes to ``bronze_quarantine`` with a reason;
-it never stops the job.
+A message that this version cannot decode becomes a row of ``bronze_quarantine`` with a reason. It
+never stops the job.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from headgate.record.codec import UnknownVersionError, decode_packed
 from headgate.record.fields import FIELDS, Kind
 
 ROWS_DECODED_MAX: Final = 20_000
-"""Rows that are held, and a message's more, before they are given away."""
+"""Rows that are buffered before they are yielded; the last message may exceed it."""
 
 
 def bronze_tables(messages: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
     """Decode messages (columns ``value``, ``__topic``, ``__messageId``, ``__publishTime``).
 
-    Gives (name of a bronze table, rows) pairs, as soon as there are many rows; rows of one kind
-    are together in a pair.
+    Yields pairs of a bronze table's name and rows, as soon as :data:`ROWS_DECODED_MAX` rows are
+    decoded. A pair has rows of one kind.
     """
     decoded: list[MessageArrays] = []
     refused: dict[int, str] = {}
@@ -84,7 +84,7 @@ def _tables(decoded: Sequence[MessageArrays]) -> Iterator[tuple[str, pa.Table]]:
 def _quarantined(messages: pa.RecordBatch, refused: dict[int, str]) -> pa.Table:
     rows = messages.take(pa.array(list(refused)))
     published_us = pc.fill_null(rows.column("__publishTime").cast(pa.int64()), 0).to_numpy()
-    # Also that time is only what somebody said.
+    # The publish time may be wrong, too: any client can write to the topic.
     is_sane = (published_us > EARLIEST_NS // 1_000) & (published_us < TIME_NS_MAX // 1_000)
     columns = {
         **partition_columns(np.where(is_sane, published_us, 0) * 1_000),
@@ -100,7 +100,7 @@ def _quarantined(messages: pa.RecordBatch, refused: dict[int, str]) -> pa.Table:
 
 
 def _samples(batches: Sequence[MessageArrays], kind: Kind | None) -> pa.Table:
-    """Rows of one kind; without a kind, one row for each message."""
+    """Rows of one kind; if it is None, one row for each message."""
     columns, row_count = _columns(batches, kind)
     name = BATCH_KIND if kind is None else kind.value
     columns["kind"] = pa.repeat(pa.scalar(name, pa.string()), row_count)

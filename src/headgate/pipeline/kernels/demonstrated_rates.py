@@ -1,7 +1,7 @@
-"""What consumers have demonstrated, from the rates of the minutes that demonstrate one.
+"""Demonstrated rates of subscriptions over sliding windows of hours.
 
-The input has a row for each minute that proves a rate, sorted by subscription and hour; there are
-few of them, and they carry nothing but that rate.
+The input has one row for each minute that demonstrates a rate, sorted by subscription and hour.
+There are few such minutes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HOUR: Final = TableColumn("proving_hour", LONG, "Hour of the minute, counted sin
 RATE: Final = TableColumn("proving_rate_per_s", DOUBLE, "Messages acknowledged a second in it.")
 KEYS: Final = tuple(column for column in ATTRIBUTION.columns if column.name in ATTRIBUTION_KEY)
 RATES: Final = "demonstrated_rates_per_s"
-"""Column of the output: a list, one rate for each window of hours, null where none is."""
+"""Column of the output: a list with one rate for each window, null where none is demonstrated."""
 
 DEMONSTRATED_SCHEMA: Final = arrow_schema(KEYS).append(pa.field(RATES, pa.list_(pa.float64())))
 
@@ -31,8 +31,8 @@ def demonstrated_rates(
 ) -> pa.Table:
     """One row for each subscription: its demonstrated rate over each window of hours.
 
-    ``table`` has the key, :data:`HOUR` and :data:`RATE`; the windows are given by their first and
-    last hour, both inside.
+    ``table`` has the key, :data:`HOUR` and :data:`RATE`. ``first_hours`` and ``last_hours`` bound
+    the windows, inclusively.
     """
     rates = table.column(RATE.name).to_numpy()
     hours = table.column(HOUR.name).to_numpy()
@@ -57,6 +57,6 @@ def demonstrated_rates(
 
 
 def _percentile(rates: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    """As ``headgate.flow.account.demonstrated.demonstrated_ack_per_s`` chooses it."""
+    """The same percentile as ``headgate.flow.account.demonstrated.demonstrated_ack_per_s``."""
     place = min(len(rates) - 1, int(DEMONSTRATED_PERCENTILE * len(rates)))
     return float(np.partition(rates, place)[place])

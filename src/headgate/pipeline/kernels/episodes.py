@@ -1,13 +1,15 @@
-"""Backlogs from their beginning to their end: gaps and islands over judged minutes.
+"""Backlog episodes, found as islands in the sequence of a subscription's minutes.
 
-A minute with a verdict other than NONE has a backlog. Such minutes are one episode while at most
-``QUIET_MINUTES_MAX`` others lie between them, and nobody skipped what waited; and if they are
-``EPISODE_MINUTES_MIN``, or one of them is substantial (:mod:`headgate.pipeline.tables.episodes`).
-What of an episode lies in one hour is a *segment*, a row of the table. Whether it goes on beyond
-the hour's edges is told by the ``EDGE_MINUTES`` on their other side, so a segment follows from
-three hours whatever the episode's length. :func:`joined_table` puts segments together again.
+A minute has a backlog if its verdict is not NONE. Two such minutes belong to one episode if at most
+``QUIET_MINUTES_MAX`` others lie between them and no client skipped the backlog. They are an episode
+if there are at least ``EPISODE_MINUTES_MIN`` of them, or if one is substantial
+(:mod:`headgate.pipeline.tables.episodes`).
 
-The input holds all minutes of each subscription that it mentions, sorted by :data:`SORT_COLUMNS`.
+The part of an episode in one hour is a *segment*, a row of the table. The ``EDGE_MINUTES`` beyond
+an hour's edges show whether an episode continues there. So a segment depends on three hours,
+however long the episode is. :func:`joined_table` joins segments into episodes.
+
+The input has all minutes of each subscription in it, sorted by :data:`SORT_COLUMNS`.
 """
 
 from __future__ import annotations
@@ -56,49 +58,50 @@ JUDGED_COLUMNS: Final = (
     "completeness",
     "accounted_ns",
 )
-"""Columns of ``attribution`` that are needed."""
+"""Columns of ``attribution`` that the kernel needs."""
 
 INPUT_COLUMNS: Final = (*JUDGED_COLUMNS, "skipped")
-"""Those, and what ``intervals`` knows of the same minute: messages skipped."""
+"""Those, and the skipped messages of the same minute from ``intervals``."""
 
 SEGMENT_ORDER: Final = (*ATTRIBUTION_KEY, "segment_start_ns")
-"""Order of the segments that :func:`joined_table` takes."""
+"""Order of the input of :func:`joined_table`."""
 
-_NOBODY: Final = BLAME_COLUMNS[BLAMES.index(Verdict.NONE.value)]
+_NO_CAUSE: Final = BLAME_COLUMNS[BLAMES.index(Verdict.NONE.value)]
 
 SECOND_SHARE_MIN: Final = 0.05
-"""A smaller part of all blame is not worth a name."""
+"""Least share of all blame with which a second cause is named."""
 
 Minute = Mapping[str, Any]
 """One subscription's minute, with :data:`INPUT_COLUMNS`."""
 
 Blame = dict[str, int]
-"""Nanoseconds by class of blame."""
+"""Nanoseconds by cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewestMinutes:
-    """How far telemetry goes: what tells an episode that goes on from one that nobody saw end.
+    """The newest minutes with telemetry, which tell an open episode from one with missing
+    telemetry.
 
-    ``minutes``: the newest minute of a cluster (since the epoch), by cluster and hour, among the
-    minutes of that hour and the one after it. ``hour``: the newest hour of any cluster.
+    ``minutes``: by cluster and hour, the newest minute (since the epoch) in that hour and the next.
+    ``hour``: the newest hour of any cluster.
     """
 
     minutes: Mapping[tuple[str | None, int], int]
     hour: int
 
     def is_near(self, cluster: str | None, hour: int, minute: int) -> bool:
-        """Whether a minute of that hour is so new that a backlog in the next one to come would be
-        of the same episode."""
+        """Whether an episode that ends in this minute is open: the next minute could continue
+        it."""
         if self.hour > hour + 1:
             return False
         return self.minutes.get((cluster, hour), minute) - minute <= QUIET_MINUTES_MAX
 
 
 def episodes_table(table: pa.Table, hours: Collection[int], newest: NewestMinutes) -> pa.Table:
-    """The segments of the wanted hours (numbers since the epoch).
+    """The segments of some hours (numbers since the epoch).
 
-    The first and last ``EDGE_MINUTES`` of the hours around them are enough.
+    Of the hours before and after them, ``table`` needs only the nearest ``EDGE_MINUTES``.
     """
     found: list[dict[str, Any]] = []
     for key, group in groupby(
@@ -120,7 +123,7 @@ def episodes_table(table: pa.Table, hours: Collection[int], newest: NewestMinute
 
 
 def _number(minute: Minute) -> int:
-    """Which minute it is, counted since the epoch."""
+    """The minute's number since the epoch."""
     return int(minute["from_ns"]) // MINUTE_NS
 
 
@@ -130,24 +133,25 @@ def _hour(minute: Minute) -> int:
 
 @dataclass(slots=True)
 class _Island:
-    """The minutes with a backlog of one episode."""
+    """The minutes with a backlog that form one episode."""
 
     minutes: list[Minute]
     skipped_in: int | None = None
-    """The first minute, from its last one on, in which what waited was skipped."""
+    """The first minute in which a client skipped the backlog, not before the last of
+    ``minutes``."""
 
     def takes(self, minute: Minute) -> bool:
-        """Whether a later minute with a backlog is of the same episode."""
+        """Whether a later minute with a backlog belongs to the same episode."""
         return self.skipped_in is None and self._pause(_number(minute)) <= QUIET_MINUTES_MAX
 
     @property
     def is_episode(self) -> bool:
-        """Whether it is worth telling of."""
+        """Whether it is long or substantial enough to report."""
         return len(self.minutes) >= EPISODE_MINUTES_MIN or any(map(_is_substantial, self.minutes))
 
     @property
     def is_skipped(self) -> bool:
-        """Whether a skip ended it."""
+        """Whether skipping the backlog ended it."""
         return self.skipped_in is not None and self._pause(self.skipped_in) < QUIET_MINUTES_MAX
 
     def _pause(self, number: int) -> int:
@@ -175,8 +179,11 @@ def _is_substantial(minute: Minute) -> bool:
 
 
 def _was_skipped(minute: Minute) -> bool:
-    """Whether skipping, clearing or seeking forward passed, with what was acknowledged, all that
-    waited at the minute's start: what waits at its end is another backlog."""
+    """Whether a client skipped all of the backlog that was there at the minute's start.
+
+    It did so by skipping, clearing or seeking, perhaps after it acknowledged a part. The backlog at
+    the minute's end then is another one.
+    """
     skipped = minute["skipped"] or 0
     return skipped > 0 and skipped + minute["acked"] >= _backlog_start(minute)
 
@@ -192,7 +199,7 @@ def _segment(
     known: Collection[int],
     newest: NewestMinutes,
 ) -> dict[str, Any] | None:
-    """The row of one episode in one hour; None if it has no minute there."""
+    """The segment of an episode in an hour; None if no minute of it lies there."""
     inside = [minute for minute in island.minutes if _hour(minute) == hour]
     if not inside:
         return None
@@ -200,7 +207,7 @@ def _segment(
     after = inside[-1] is not island.minutes[-1]
     start_ns = hour * HOUR_NS if before else inside[0]["from_ns"]
     end_ns = (hour + 1) * HOUR_NS if after else inside[-1]["to_ns"]
-    # Bridged pauses belong to it, on both sides of an hour's edge.
+    # The segment includes bridged pauses, also those at the hour's edges.
     minutes = [m for m in minutes_of_hour if m["from_ns"] < end_ns and m["to_ns"] > start_ns]
     last = _number(inside[-1])
     following = range(last + 1, last + QUIET_MINUTES_MAX + 2)
@@ -233,18 +240,18 @@ def _segment(
 
 
 def _blame_columns(minutes: Sequence[Minute]) -> Blame:
-    """Blame in nanoseconds, summed, as the verdict of each minute has it.
+    """The blame of the minutes, summed, in nanoseconds by column.
 
-    In a pause nobody is to blame: what a healthy consumer has in its hands is no backlog. Where a
-    limiter merely stood by, its time is the consumer's.
+    Each minute counts by its verdict. In a pause no cause is to blame: messages that a healthy
+    consumer works on are no backlog. The share of a bystander limiter counts for the consumer.
     """
     total = dict.fromkeys(BLAME_COLUMNS, 0)
     for minute in minutes:
-        # A row that an earlier version wrote does not tell, and weighs what was sampled.
+        # Rows of earlier versions have no accounted_ns; their sampled time counts instead.
         span_ns = minute["to_ns"] - minute["from_ns"]
         weight = minute["accounted_ns"] or round(minute["completeness"] * span_ns)
         if minute["verdict"] == Verdict.NONE.value:
-            total[_NOBODY] += weight
+            total[_NO_CAUSE] += weight
             continue
         blame = {
             name: round(minute[share] * weight)
@@ -263,7 +270,7 @@ def _evidence(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _judged(figures: dict[str, Any], start_ns: int, end_ns: int, ending: Ending) -> dict[str, Any]:
-    """A row with what follows from its sums: who is to blame, and the words for it."""
+    """The row, completed by what follows from its sums: causes and sentence."""
     blame = {Verdict(b): figures[name] for b, name in zip(BLAMES, BLAME_COLUMNS, strict=True)}
     total_ns = sum(blame.values())
     blamed_ns = total_ns - blame.pop(Verdict.NONE)
@@ -294,7 +301,7 @@ def _judged(figures: dict[str, Any], start_ns: int, end_ns: int, ending: Ending)
 
 
 def joined_table(table: pa.Table) -> pa.Table:
-    """Whole episodes from segments that are sorted by :data:`SEGMENT_ORDER`."""
+    """Whole episodes from segments, which are sorted by :data:`SEGMENT_ORDER`."""
     found: list[dict[str, Any]] = []
     for key, group in groupby(
         table.to_pylist(), lambda row: tuple(row[n] for n in ATTRIBUTION_KEY)
@@ -305,7 +312,7 @@ def joined_table(table: pa.Table) -> pa.Table:
 
 
 def _adjacent(segments: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-    """Segments of one episode each: those that meet at an hour's edge."""
+    """The segments of each episode: those that meet at an hour's edge."""
     episode = [segments[0]]
     for before, segment in pairwise(segments):
         meets = before["segment_end_ns"] == segment["segment_start_ns"]

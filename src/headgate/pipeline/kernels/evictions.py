@@ -1,8 +1,8 @@
-"""What backlog quotas took: events of the broker in Arrow, rows of ``evictions`` out.
+"""Rows of ``evictions`` from the broker's eviction events.
 
-The input has only events named :data:`~headgate.pipeline.tables.quotas.EVICTION_EVENT`, all that
-there are of each identity, sorted by :data:`EVENT_IDENTITY`. Its two JSON texts are another
-program's: what is missing in them or of another type is null, and never stops the job.
+The input has only events named :data:`~headgate.pipeline.tables.quotas.EVICTION_EVENT`, sorted by
+:data:`EVENT_IDENTITY`, with all duplicates of each. A field that is missing in one of their two
+JSON texts, or has another type, becomes null. It never stops the job.
 """
 
 from __future__ import annotations
@@ -21,18 +21,21 @@ from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.quotas import EVENT_IDENTITY, EVICTIONS
 
 _SAME: Final = ("time", "time_ns", "cluster", "incarnation", "broker", *EVENT_IDENTITY)
-"""Columns that the row has from the event as they are."""
+"""Columns that are copied from the event."""
 
 INPUT_COLUMNS: Final = (*_SAME, "window_end_ns", "topic", "inputs", "outcome")
-"""Columns of ``bronze_events`` that are needed."""
+"""Columns of ``bronze_events`` that the kernel needs."""
 
 Event = Mapping[str, Any]
 """One row of ``bronze_events``."""
 
 
 def evictions_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
-    """One row for each event of the wanted hours (numbers since the epoch), however often the
-    message that brought it was read. As in bronze, the hour is that of the message's window."""
+    """One row for each event of some hours (numbers since the epoch).
+
+    An event whose message was read several times gives one row. As in bronze, its hour is that of
+    the message's window.
+    """
     found: list[dict[str, Any]] = []
     for event in table.filter(pa.array(changes(table, EVENT_IDENTITY))).to_pylist():
         hour = (event["window_end_ns"] - 1) // HOUR_NS
@@ -43,7 +46,7 @@ def evictions_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
 
 
 def eviction(event: Event) -> dict[str, Any]:
-    """The row of one event, but for the columns of its partition.
+    """The row of one event without its partition columns.
 
     ``event`` has :data:`INPUT_COLUMNS`.
     """
@@ -76,7 +79,7 @@ def eviction(event: Event) -> dict[str, Any]:
 
 
 def _document(text: str | None) -> Mapping[str, Any]:
-    """One JSON object; empty where the text holds none."""
+    """The JSON object in a text; empty if there is none."""
     try:
         found = json.loads(text or "{}")
     except (ValueError, RecursionError):
@@ -85,7 +88,7 @@ def _document(text: str | None) -> Mapping[str, Any]:
 
 
 def _topic(name: str | None) -> tuple[str | None, int | None]:
-    """The columns ``topic`` and ``partition`` of a full name, as samples have them."""
+    """The columns ``topic`` and ``partition``, as in samples, from a full topic name."""
     try:
         found = parse_topic(name or "")
     except InvalidNameError:
@@ -94,7 +97,7 @@ def _topic(name: str | None) -> tuple[str | None, int | None]:
 
 
 def _losses(value: Any) -> list[dict[str, Any]] | None:
-    """Who lost how much, of known fields only."""
+    """The loss of each subscription, by its known fields."""
     if not isinstance(value, list):
         return None
     return [
@@ -109,11 +112,11 @@ def _losses(value: Any) -> list[dict[str, Any]] | None:
 
 
 def _text(value: Any) -> str | None:
-    """A text; JSON may spell halves of characters, which no table can hold."""
+    """A text, with lone surrogates replaced: JSON allows them, tables do not."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else None
 
 
 def _whole(value: Any) -> int | None:
-    """A whole number that a column can hold."""
+    """A whole number that fits the column; None for any other value."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return value if is_whole and -INT64_MAX <= value <= INT64_MAX else None

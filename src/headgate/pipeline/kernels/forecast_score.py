@@ -1,15 +1,15 @@
-"""How good the forecasts of quotas were: each is compared with what came after it.
+"""Accuracy of past quota forecasts, measured against what happened next.
 
-Two questions, because each alone can be cheated:
+There are two measures, because each alone can be gamed:
 
-* *When did it break?* Asked of breaches alone, which says nothing of forecasts whose breach never
-  came. So the band also counts as wrong where its latest time passed without a breach.
-* *How full was it 15 and 30 minutes later?* Every forecast has an answer to that, so nothing is
-  left out. Beyond the limit there is nothing to predict: producers are stopped or messages taken.
-  So a level counts as the limit itself once that was reached, and the edges end there, too.
+* *Time of the breach.* It alone would say nothing about forecasts without a breach. So a band also
+  counts as wrong if its latest time passed without a breach.
+* *Level 15 and 30 minutes later.* Every forecast has one. At the limit the broker stops producers
+  or evicts messages, so there is nothing more to predict: once the limit is reached, the level
+  counts as the limit, and the edges of the band end there.
 
-A forecast whose limit was changed before the answer came has none. All amounts are sums, so that
-scores of topics add up.
+A forecast whose limit changed before its outcome is not scored. All amounts are sums, so the scores
+of topics add up.
 """
 
 from __future__ import annotations
@@ -44,67 +44,67 @@ from headgate.pipeline.tables.intervals import TOPIC_COLUMNS, TOPIC_KEY
 from headgate.record.fields import QUOTA_TYPES
 
 LEVEL_MINUTES: Final = (15, 30)
-"""How far ahead levels are scored."""
+"""Horizons at which levels are scored, in minutes."""
 
 SOON_S: Final = 3_600.0
-"""A breach within this time is one that must not be missed, and whose announcement is an alarm."""
+"""A breach within this time must not be missed; a forecast of one is an alarm."""
 
 _SHARES: Final = (EDGE_SHARES[0], 0.5, EDGE_SHARES[1])
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Sums over forecasts; two of them add up."""
+    """Sums over forecasts, which may be added."""
 
     forecasts: int = 0
-    """Made from samples enough, for a limit that was not reached."""
+    """Forecasts from enough samples, for a limit that was not reached."""
     told: int = 0
-    """Of these, those that saw a breach come: method theil_sen."""
+    """Of these, those that predicted a breach: method theil_sen."""
     overtaken: int = 0
-    """Of these, those whose limit was changed before a breach came."""
+    """Of these, those whose limit changed before a breach."""
     breached: int = 0
-    """Of these, those whose breach came within a day."""
+    """Of these, those with a breach within a day."""
     resolved: int = 0
-    """Of these, those whose breach came, or whose latest time passed without one."""
+    """Of these, those with a breach, or whose latest time passed without one."""
     covered: int = 0
-    """Of the resolved, those whose breach came between the earliest and the latest time."""
+    """Of the resolved, those with a breach between the earliest and the latest time."""
     pinball_10_s: float = 0.0
     """Pinball loss of the earliest time, summed over the breached. [s]"""
     pinball_50_s: float = 0.0
-    """That of the likely time."""
+    """The same of the likely time."""
     pinball_90_s: float = 0.0
-    """That of the latest time."""
+    """The same of the latest time."""
     levels: int = 0
-    """Levels that are known 15 or 30 minutes after a forecast, told or not."""
+    """Known levels 15 or 30 minutes after a forecast, whether it predicted a breach or not."""
     levels_covered: int = 0
     """Of these, those between the band's edges."""
     level_pinball_10: float = 0.0
     """Pinball loss of the lower edge, in parts of the limit, summed over the levels."""
     level_pinball_50: float = 0.0
-    """That of the band's middle."""
+    """The same of the band's middle."""
     level_pinball_90: float = 0.0
-    """That of the upper edge."""
+    """The same of the upper edge."""
     soon: int = 0
-    """Forecasts after which a breach came within an hour."""
+    """Forecasts with a breach within an hour."""
     missed: int = 0
-    """Of these, those that said that none is approached."""
+    """Of these, those that predicted no breach."""
     alarms: int = 0
-    """Forecasts of a likely breach within an hour, of which two hours later something is known."""
+    """Forecasts of a likely breach within an hour whose outcome is known two hours later."""
     false_alarms: int = 0
     """Of these, those without a breach within two hours."""
 
     def __add__(self, other: Score) -> Score:
-        """Both together."""
+        """The sum of both scores."""
         return Score(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Score)))
 
     @property
     def coverage(self) -> float | None:
-        """How often a breach came within its band, 0 to 1; None where none is resolved."""
+        """Share of resolved forecasts with the breach inside the band, 0 to 1; None without any."""
         return _ratio(self.covered, self.resolved)
 
     @property
     def level_coverage(self) -> float | None:
-        """How often a level came within its band, 0 to 1; None where none is known."""
+        """Share of known levels inside the band, 0 to 1; None without any."""
         return _ratio(self.levels_covered, self.levels)
 
     def document(self) -> dict[str, Any]:
@@ -143,27 +143,27 @@ SCORE_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Outcomes:
-    """What came after some forecasts; parallel arrays."""
+    """Outcomes of some forecasts; parallel arrays."""
 
     breached: Flags
-    """The limit was reached within a day, and was not changed before."""
+    """The limit was reached within a day and had not changed before."""
     overtaken: Flags
     before_s: Doubles
-    """When it was not reached yet, the last time that is known."""
+    """Last known time before the breach."""
     at_s: Doubles
-    """When it was reached, as near as is known; infinite where it was not."""
+    """Estimated time of the breach; infinite without one."""
     after_s: Doubles
-    """When it was reached, the first time that is known."""
+    """First known time after the breach."""
     seen_s: Doubles
-    """How long is known what came, with the limit as it was."""
+    """How long the outcome is known, under an unchanged limit."""
 
 
 def score_table(table: pa.Table, since_ns: int, until_ns: int) -> pa.Table:
-    """One row of :data:`SCORE_COLUMNS` for each topic and quota with forecasts in minutes that
-    begin in ``[since_ns, until_ns)``.
+    """One row of :data:`SCORE_COLUMNS` for each topic and quota with forecasts in a range.
 
-    ``table`` has the columns of :mod:`headgate.pipeline.kernels.quota_forecast`, sorted as there:
-    the minutes of that time, those of the hour before, and those after it that are to be known.
+    A minute is in the range if it begins in ``[since_ns, until_ns)``. ``table`` has the columns of
+    :mod:`headgate.pipeline.kernels.quota_forecast`, in the order given there. It has the minutes of
+    the range, of the hour before, and of the time after in which outcomes may lie.
     """
     minutes = topic_minutes(table)
     from_ns = np.asarray(table.column("from_ns").to_numpy(), dtype=np.int64)
@@ -190,7 +190,7 @@ def score_table(table: pa.Table, since_ns: int, until_ns: int) -> pa.Table:
 def _scores(
     minutes: TopicMinutes, level: QuotaLevels, rows: Longs, breaches: Flags
 ) -> dict[str, Any]:
-    """The fields of :class:`Score` of each forecast by itself: (rows,) each."""
+    """The fields of :class:`Score` for each single forecast: (rows,) each."""
     way = level.bands(minutes, rows)
     limits = level.limits[rows]
     forecast = breach(way, limits)
@@ -217,7 +217,7 @@ def _outcomes(minutes: TopicMinutes, level: QuotaLevels, rows: Longs, breaches: 
     last = _next(~np.append(minutes.follows()[1:], False))[rows]
     changed = np.append(~_same(level.limits[1:], level.limits[:-1]), False)
     changed[:-1] &= minutes.follows()[1:]
-    # The last row of the topic with the limit as it was.
+    # The last row of the topic with the same limit.
     end = np.minimum(_next(changed)[rows], last)
     following = _next(breaches)[np.minimum(rows + 1, len(minutes) - 1)]
     there = (following > rows) & (following <= end)
@@ -241,7 +241,7 @@ def _same(one: Doubles, other: Doubles) -> Flags:
 
 
 def _next(flags: Flags) -> Longs:
-    """The first row at or after each that has the flag; beyond the last row where none has."""
+    """For each row, the first row from it on that has the flag; the row count if none has."""
     rows = np.where(flags, np.arange(len(flags)), len(flags))
     return np.minimum.accumulate(rows[::-1])[::-1]
 
@@ -251,7 +251,7 @@ def _time_scores(forecast: Breach, came: _Outcomes, told: Flags) -> dict[str, An
     resolved = breached | (told & ~came.overtaken & (forecast.latest_s < came.seen_s))
     covered = breached & (forecast.earliest_s <= came.after_s)
     covered &= forecast.latest_s >= came.before_s
-    # What is not within a day was told to be a day away at least.
+    # A forecast beyond a day predicted a day at least.
     times = [
         np.minimum(seconds, BREACH_S_MAX)
         for seconds in (forecast.earliest_s, forecast.likely_s, forecast.latest_s)
@@ -287,7 +287,7 @@ def _level_scores(
         came = np.where(broken[row] > broken[rows], limit, np.minimum(level.values[row], limit))
         edges = [np.clip(edge, 0.0, limit) for edge in way.at(ahead)]
         known &= ~np.isnan(edges[0] + edges[2])
-        # An edge that is computed may be off by the last digit.
+        # Rounding may move an edge by its last digit.
         margin = limit * 1e-9
         inside = known & (edges[0] - margin <= came) & (came <= edges[2] + margin)
         sums["levels"] = sums["levels"] + known.astype(np.int64)
@@ -298,9 +298,10 @@ def _level_scores(
     return sums
 
 
-def pinball(came: Doubles, told: Doubles, share: float) -> Doubles:
-    """The loss of a quantile: ``share`` of what it was too low, 1 - ``share`` of what too high.
+def pinball(came: Doubles, predicted: Doubles, share: float) -> Doubles:
+    """The pinball loss of a predicted quantile.
 
-    It is least, in the mean, where ``share`` of all outcomes lie below what was told.
+    It is ``share`` times the error if the prediction is too low, 1 - ``share`` times if it is too
+    high. Its mean is least if ``share`` of all outcomes lie below the prediction.
     """
-    return np.maximum(share * (came - told), (share - 1.0) * (came - told))
+    return np.maximum(share * (came - predicted), (share - 1.0) * (came - predicted))

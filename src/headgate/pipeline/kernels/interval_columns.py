@@ -1,4 +1,4 @@
-"""Second half of the interval kernel: pieces cut at minutes and summed up by minute."""
+"""Columns of ``intervals`` from pieces that are cut at the minutes they span."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CELL_CODES = {name: i for i, name in enumerate(CELL_NAMES)}
 
 @dataclass(frozen=True, slots=True)
 class _Cuts:
-    """Parts of pieces that lie in one minute each, in the order of their groups."""
+    """Parts of pieces within one minute each, in the order of their (subject, minute) groups."""
 
     piece: Longs
     minute: Longs
@@ -136,20 +136,21 @@ def _amounts(chunk: Chunk, rows: Rows, pieces: Pieces, cuts: _Cuts) -> dict[str,
 
 
 def _running(growth: Longs, share: Any) -> Any:
-    """A running total, rounded down, at a share of its piece; the whole at the piece's end."""
-    # The nudge is for shares such as 1/3, whose product with 3 must not fall below 1.
+    """A running total at a share of its piece, rounded down; at the piece's end the whole total."""
+    # The factor keeps a share such as 1/3 times 3 from falling below 1.
     return np.where(share == 1.0, growth, np.floor(growth * share * (1.0 + 2.0**-50)))
 
 
 def _counted(chunk: Chunk, rows: Rows, name: str) -> Longs:
-    """A cumulative column over all rows; in virtual ones the present state went on."""
+    """A cumulative column over all rows; in virtual rows the time of the present state
+    continues."""
     values = chunk.longs(name)
     found = values[rows.source]
     if name not in STATE_FIELD_NAMES:
         return found
     cell = STATE_FIELD_NAMES.index(name)
     went_on = np.where(_state_codes(chunk)[rows.source] == cell, rows.extra_ns, 0)
-    # Never beyond what the next row of the stream has: the account there is the measured one.
+    # At most what the next row of the stream measured.
     room = np.full(len(values), np.iinfo(np.int64).max)
     growth = np.maximum(values[1:] - values[:-1], 0)
     room[:-1] = np.where(chunk.first_of_stream[1:], room[:-1], growth)
@@ -200,8 +201,8 @@ def _level_ends(chunk: Chunk, rows: Rows, pieces: Pieces, name: str) -> tuple[Lo
     """A level at both ends of every piece."""
     values = chunk.longs(name)
     at_end = values[pieces.source_row]
-    # Where counting begins with the piece there is no earlier row of the stream. The row of the
-    # boot before knows the level; else it is what the counted amounts leave.
+    # If counting begins with the piece, the stream has no earlier row. The last row of the previous
+    # boot has the level. Without one, the level follows from the counted amounts.
     guess = at_end.copy()
     if name == "backlog_messages":
         guess = at_end - _net(chunk)[pieces.source_row]
@@ -229,7 +230,7 @@ def _level_at(
 
 
 def _most(pieces: Pieces, cuts: _Cuts, at_start: Longs, at_end: Longs) -> pa.Array:
-    """The largest value of a level: between the ends of a piece it is never beyond them."""
+    """The largest value of a level in each group; within a piece it lies at one of its ends."""
     every = np.arange(len(cuts.piece))
     ends = [_level_at(pieces, cuts, at_start, at_end, every, side) for side in (0, 1)]
     return pa.array(np.maximum.reduceat(np.maximum(*ends), cuts.group_first))
@@ -241,7 +242,7 @@ def _oldest(chunk: Chunk, rows: Rows, pieces: Pieces, cuts: _Cuts) -> pa.Array:
     there = np.ones(len(values), np.bool_) if valid is None else valid
     age = values[rows.source] + np.where(values[rows.source] > 0, rows.extra_ns, 0)
     ends = age[pieces.end][cuts.piece]
-    # A piece that goes on after the minute was as much younger at the minute's end.
+    # At the minute's end the age was smaller by the rest of the piece.
     younger = pieces.to_ns[cuts.piece] - cuts.to_ns
     largest = np.maximum.reduceat(np.maximum(ends - younger, 0), cuts.group_first)
     known = there[pieces.source_row][cuts.piece]

@@ -1,14 +1,14 @@
-"""Differences of cumulative values by subject and minute: Arrow table in, Arrow table out.
+"""Rows of ``intervals``: differences of cumulative values by subject and minute.
 
-The input is sorted by :data:`SORT_COLUMNS`; all rows of each of its subjects are in it. A row
-says how much was counted since ``counting_since_ns``, so two neighbours of one *stream* (source,
-boot, beginning of counting) give a *piece*: amounts between two instants. Pieces are cut at
-minutes in proportion to time; whole amounts are kept to the last message, because every cut is a
-difference of the same rounded-down running total.
+The input is sorted by :data:`SORT_COLUMNS` and has all rows of each of its subjects. A row has
+totals since ``counting_since_ns``. So two neighbouring rows of one *stream* (source, boot, start of
+counting) give a *piece*: the amounts between two instants. The kernel cuts pieces at minutes in
+proportion to time. Every cut is a difference of one rounded-down running total, so no message is
+lost or doubled.
 
-What the record does not send is put back as *virtual rows*: a subject without a row did not
-change, except that its present state went on. That holds up to the window of its next row when
-no row was lost, and at the end up to the last batch of the boot, 60 s at most.
+Brokers send no row for a subject that did not change. The kernel adds *virtual rows* for it, in
+which only the time of its present state grows. If no row was lost, they reach to the window of the
+subject's next row. At the end of a boot they reach to its last batch, but at most 60 s.
 """
 
 from __future__ import annotations
@@ -48,49 +48,49 @@ SORT_COLUMNS: Final = (
     "seq",
     "row",
 )
-"""Order of the input. ``kind`` and the subject lead, so that a stream of sorted batches can be
-cut wherever the subject changes."""
+"""Order of the input. ``kind`` and the subject lead, so that sorted batches can be split where the
+subject changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Spans of one stream with the rows at both ends; parallel arrays."""
+    """Spans between two rows of one stream; parallel arrays."""
 
     subject: Longs
     """Number of the subject in the chunk."""
     source_row: Longs
-    """Input row whose values the end has."""
+    """Input row with the values at the end."""
     end: Longs
-    """Place of the end among the rows with virtual ones put in."""
+    """Index of the end in :class:`Rows`."""
     start: Longs
-    """Place of the start there; -1 when counting began with the piece."""
+    """Index of the start there; -1 if counting began with the piece."""
     from_zero: Flags
-    """Amounts count from zero: counting began, or a value fell."""
+    """Amounts count from zero, because counting began or a value fell."""
     from_ns: Longs
     to_ns: Longs
     lost_until_ns: Longs
-    """Rows between ``from_ns`` and this instant were lost; ``from_ns`` when none was."""
+    """Rows between ``from_ns`` and this instant were lost; ``from_ns`` if none was."""
     virtual: Flags
     restart: Flags
     reset: Flags
     clock_step: Flags
     observed_max_ns: Longs
-    """Most time that the piece accounts for: less than its span where the clock stepped."""
+    """Most time that the piece accounts for; less than its span if the clock stepped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Input rows with virtual rows put in; parallel arrays."""
+    """Input rows and virtual rows, in order; parallel arrays."""
 
     source: Longs
     """Input row that the values come from."""
     to_ns: Longs
     extra_ns: Longs
-    """How much later than its source row a virtual row stands; 0 for a real one."""
+    """How much later than its source row a virtual row is; 0 for an input row."""
 
 
 class Chunk:
-    """A chunk without duplicates, and its columns as arrays."""
+    """Input rows of some subjects without duplicates, with their columns as arrays."""
 
     def __init__(self, table: pa.Table, hours: Longs, start_ns: Longs, kind: Kind) -> None:
         self.kind = kind
@@ -118,7 +118,7 @@ class Chunk:
         return np.asarray(pc.fill_null(column, 0).to_numpy(), dtype=np.int64)
 
     def valid(self, name: str) -> Flags | None:
-        """Which values of a column are there; None when all are."""
+        """Which values of a column are not null; None if all are."""
         column = self.table.column(name)
         return None if column.null_count == 0 else column.is_valid().to_numpy()
 
@@ -126,7 +126,7 @@ class Chunk:
 def interval_table(
     table: pa.Table, kind: Kind, hours: Collection[int], arrived: Coverage
 ) -> pa.Table:
-    """The minutes of some hours (numbers since the epoch), of all subjects in a sorted chunk."""
+    """The rows of some hours (numbers since the epoch), of all subjects in a sorted table."""
     rows_of_hours, hour_of_row, start_ns = _by_hour(table, hours, arrived.gaps)
     if len(rows_of_hours) == 0:
         return table_arrow_schema(INTERVALS).empty_table()
@@ -138,11 +138,11 @@ def interval_table(
 def _by_hour(
     table: pa.Table, hours: Collection[int], gaps: Collection[CoverageGap]
 ) -> tuple[Longs, Longs, Longs]:
-    """Rows, the hour they are input of and where that input begins, sorted by subject and hour.
+    """Rows, the hour that each is input of, and where that input begins; by subject and hour.
 
-    Every hour is computed from its own rows, those within look-back and those at both ends of a
-    gap over its edge, as if it were alone: so it comes out the same whichever hours are
-    computed with it. A row near an edge is in two.
+    Each hour is computed alone, from its own rows, those within look-back, and those at both ends
+    of a gap over its edge. So the result does not depend on the other hours. A row near an edge is
+    input of two hours.
     """
     ends = table.column("window_end_ns").to_numpy()
     row, hour = near_hours_of(ends - 1)
@@ -198,10 +198,10 @@ def _pieces(chunk: Chunk, rows: Rows) -> Pieces:
     first = chunk.first_of_stream[rows.source] & ~virtual
     since = chunk.longs("counting_since_ns")
     covered_from = chunk.longs("covered_from_ns")
-    # A row from before its counting began is from after a step back of the clock.
+    # A row that precedes its own start of counting follows a clock that was set back.
     whole = (covered_from >= since) & ((since >= chunk.start_ns) | (covered_from == since))
-    # What the first row of a stream counted is known where all rows of it are input. Else only
-    # what follows is, and the time that the row itself covers stands for what is not.
+    # The amounts of a stream's first row are known only if all its rows are input. If they are not,
+    # the row contributes only the time that it covers.
     unseen = first & ~whole[rows.source]
     places = np.flatnonzero(~unseen | (covered_from[rows.source] < rows.to_ns))
     source, unseen, virtual = rows.source[places], unseen[places], virtual[places]
@@ -211,7 +211,7 @@ def _pieces(chunk: Chunk, rows: Rows) -> Pieces:
     to_ns = rows.to_ns[places]
     from_ns = np.where(begins, since[source], rows.to_ns[places - 1])
     from_ns = np.where(unseen, covered_from[source], from_ns)
-    # A clock that went back leaves no span: the whole amount falls into the row's own minute.
+    # After a clock is set back there is no span: the whole amount counts in the row's minute.
     from_ns = np.minimum(from_ns, to_ns - 1)
     lost = np.where(virtual | step, from_ns, np.clip(covered_from[source], from_ns, to_ns))
     lost = np.where(unseen, to_ns, lost)
@@ -236,7 +236,7 @@ def _pieces(chunk: Chunk, rows: Rows) -> Pieces:
 
 
 def _fell(chunk: Chunk) -> Flags:
-    """Rows with a cumulative value below that of the row before."""
+    """Which rows have a cumulative value below that of the previous row."""
     fell = np.zeros(chunk.table.num_rows, dtype=np.bool_)
     for name in field_names(chunk.kind, Nature.CUMULATIVE):
         values: Any = chunk.longs(name)

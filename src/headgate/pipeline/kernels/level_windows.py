@@ -1,7 +1,7 @@
-"""The hour of a level that led to each minute: rows of topics in, windows of numbers out.
+"""Trailing windows of a level: its values in the hour that ends with each minute.
 
-A window holds a column for each of its minutes; a minute that has no row, or whose level is not
-known, is NaN. It begins anew where what came before says nothing of the pace from then on.
+A window has a column for each minute. A minute without a row, or with an unknown level, is NaN. A
+new window begins where the earlier values do not predict the later pace, as after an eviction.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Longs: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 FALL_SHARE: Final = 0.5
-"""A level that falls below this part of the one before was cleared, not worked off: a window
-across that would hide the pace of a sawtooth."""
+"""A level that falls below this part of the previous one was cleared, not drained. A window across
+the fall would hide the pace of a sawtooth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,29 +29,29 @@ class TopicMinutes:
     """Minutes of many topics, sorted by topic and minute, each once; parallel arrays."""
 
     topic: Longs
-    """Number of the topic; any that tells it from its neighbours."""
+    """Number of the topic, which differs from that of its neighbours."""
     minute: Longs
     """Minutes since the epoch."""
     to_ns: Longs
-    """When the minute's levels were taken."""
+    """Time at which the minute's levels were measured."""
     anew: Flags
-    """What came before says nothing of the levels from here on: eviction, restart."""
+    """Earlier levels do not predict those from here on, because of an eviction or a restart."""
 
     def __len__(self) -> int:
         return len(self.topic)
 
     def follows(self) -> Flags:
-        """Whether each row is of the same topic as the one before."""
+        """Whether each row has the same topic as the previous one."""
         same = np.zeros(len(self), dtype=np.bool_)
         same[1:] = self.topic[1:] == self.topic[:-1]
         return same
 
 
 def window_starts(minutes: TopicMinutes, levels: Doubles) -> Longs:
-    """The first row of the window that each row ends.
+    """The first row of the window that ends with each row.
 
-    It reaches back for :data:`WINDOW_MINUTES` minutes, this one included, and no further than to
-    the topic's last row that is ``anew``, or whose level fell below half of the one before.
+    The window has at most :data:`WINDOW_MINUTES` minutes, this one included. It begins no earlier
+    than the topic's last row that is ``anew``, or whose level fell below half of the previous one.
     """
     if len(minutes) == 0:
         return np.zeros(0, dtype=np.int64)
@@ -59,14 +59,14 @@ def window_starts(minutes: TopicMinutes, levels: Doubles) -> Longs:
     begins[1:] |= levels[1:] < FALL_SHARE * levels[:-1]
     rows = np.arange(len(minutes))
     last_begin = np.maximum.accumulate(np.where(begins, rows, 0))
-    # Topics one after the other on one line, further apart than any window is long.
+    # One axis for all topics, with more space between them than a window is long.
     apart = int(np.ptp(minutes.minute)) + 2 * WINDOW_MINUTES
     line = np.cumsum(~minutes.follows()) * apart + (minutes.minute - minutes.minute.min())
     return np.maximum(np.searchsorted(line, line - WINDOW_MINUTES + 1), last_begin)
 
 
 def sample_counts(levels: Doubles, starts: Longs) -> Longs:
-    """How many levels each row's window knows; 0 where its own is not known."""
+    """Number of known levels in each row's window; 0 if the row's own level is unknown."""
     known = ~np.isnan(levels)
     total = np.append(0, np.cumsum(known))
     return np.where(known, total[1:] - total[starts], 0)
@@ -75,9 +75,10 @@ def sample_counts(levels: Doubles, starts: Longs) -> Longs:
 def trailing_windows(
     minutes: TopicMinutes, levels: Doubles, rows: Longs, starts: Longs
 ) -> tuple[Doubles, Doubles]:
-    """The windows that some rows end: times and levels, (rows, :data:`WINDOW_MINUTES`) each.
+    """Times and levels of the windows that end with some rows, (rows, :data:`WINDOW_MINUTES`) each.
 
-    Times are seconds before the row's own; where there is no row they are those of whole minutes.
+    Times are in seconds, relative to the row's own, so at most 0. For a missing row it is that of
+    the whole minute.
     """
     columns = np.arange(WINDOW_MINUTES)
     times_s = np.tile((columns - columns[-1]) * 60.0, (len(rows), 1))

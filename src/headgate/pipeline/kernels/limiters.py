@@ -1,8 +1,8 @@
-"""What limiters let through and whom they held: minutes of limiters in Arrow, told rows out.
+"""Rows of ``throttle_timeline`` from the minutes of limiters.
 
-Each row follows from one minute alone, so the input needs no order. Who waited is not in
-``intervals``: a row of the telemetry names its five largest waiters and what each got since the
-row before, so a minute's rows come along, in :data:`SAMPLES`.
+Each row depends on one minute only, so the input needs no order. ``intervals`` does not have the
+waiters. A telemetry row names the five largest, with what each was granted since the previous row,
+so the input also has the telemetry rows of the minute, in :data:`SAMPLES`.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _SAME: Final = (
     "granted",
     "waiting_ns",
 )
-"""Columns that the row has from the minute as they are."""
+"""Columns that are copied from the minute."""
 
 INTERVAL_COLUMNS: Final = (*_SAME, "gaps", "waiters_max")
-"""Columns of ``intervals`` that are needed, of its rows of limiters."""
+"""Columns of ``intervals`` that the kernel needs, in rows of limiters."""
 
 SAMPLES: Final = "samples"
-"""Column of structs with :data:`SAMPLE_COLUMNS`: the minute's rows in ``bronze_samples``, also
-those that were read twice; null if there are none."""
+"""Column of structs with :data:`SAMPLE_COLUMNS`: the minute's rows in ``bronze_samples``,
+duplicates included; null if there are none."""
 
 _WAITERS: Final = tuple(
     (f"waiter_{place}", f"waiter_{place}_amount") for place in range(1, WAITERS_LARGEST + 1)
@@ -56,14 +56,14 @@ SAMPLE_COLUMNS: Final = (
     "waiters_max",
     *(name for pair in _WAITERS for name in pair),
 )
-"""Columns of ``bronze_samples`` that are needed."""
+"""Columns of ``bronze_samples`` that the kernel needs."""
 
 Minute = Mapping[str, Any]
 """One limiter's minute, with :data:`INTERVAL_COLUMNS` and :data:`SAMPLES`."""
 
 
 def timeline_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
-    """One row for each limiter and minute of the wanted hours (numbers since the epoch)."""
+    """One row for each limiter and minute of some hours (numbers since the epoch)."""
     found: list[dict[str, Any]] = []
     for minute in table.to_pylist():
         hour = minute["from_ns"] // HOUR_NS
@@ -73,7 +73,7 @@ def timeline_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
 
 
 def limiter_minute(minute: Minute) -> dict[str, Any]:
-    """The row of one minute, but for the columns of its partition."""
+    """The row of one minute without its partition columns."""
     samples = _once(minute[SAMPLES] or ())
     waiters = _waiters(samples)
     limit, period_ns = minute["limit"], minute["limit_period_ns"] or NS_PER_S
@@ -101,7 +101,7 @@ def limiter_minute(minute: Minute) -> dict[str, Any]:
         waiters_max=peak,
         waiters=waiters,
     )
-    told = [{"waiter": name, "granted": amount} for name, amount in waiters]
+    named = [{"waiter": name, "granted": amount} for name, amount in waiters]
     return {
         **{name: minute[name] for name in _SAME},
         "counted_ns": of_ns,
@@ -110,19 +110,21 @@ def limiter_minute(minute: Minute) -> dict[str, Any]:
         "waiting_share": waiting,
         "waiters_max": peak,
         "use": use,
-        "waiters": json.dumps(told) if told else None,
+        "waiters": json.dumps(named) if named else None,
         "sentence": limiter_sentence(facts),
     }
 
 
 def _once(samples: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Each row once, however often the message that brought it was read."""
+    """The samples without duplicates, which come from messages that were read twice."""
     return list({tuple(s[name] for name in EVENT_IDENTITY): s for s in samples}.values())
 
 
 def _waiters(samples: Iterable[Mapping[str, Any]]) -> list[tuple[str, int | None]]:
-    """Who waited and what each was granted in all rows that name it, the largest first; None where
-    no row says how much."""
+    """Waiters with the amount that each was granted in all rows that name it, the largest first.
+
+    The amount is None if no row has one.
+    """
     granted: dict[str, int | None] = {}
     for sample in samples:
         for name, amount in _WAITERS:

@@ -1,10 +1,9 @@
-"""Minutes to runs: the part of a range's sums that needs no neighbour, so no shuffle.
+"""Runs of minutes: partial sums of a range that need no shuffle.
 
-A *run* is a stretch of consecutive minutes of one subscription under the same limits, in which no
-other quota began to evict. It keeps
-what the sum over a range needs: amounts and seconds, levels at both ends, how many of its minutes
-point at whom. Nothing can lie between the minutes of a run, so a range comes out the same however
-its rows are cut into batches; the better they are sorted, the fewer runs there are.
+A *run* is a sequence of consecutive minutes of one subscription under the same limits, with the
+same last eviction. It has what the sum over a range needs: amounts, seconds, levels at both ends,
+and how many of its minutes blame each cause. The minutes of a run are consecutive, so a range has
+the same result however its rows are batched. Better sorted input only gives fewer runs.
 """
 
 from __future__ import annotations
@@ -40,25 +39,27 @@ from headgate.record.fields import STATE_FIELD_NAMES
 LAST_COLUMNS: Final = ("to_ns", "backlog_messages", "unacked", "permits", "consumers", "broker")
 FIRST_COLUMNS: Final = ("from_ns", "backlog_messages_start", "unacked_start")
 VOTE_COLUMNS: Final = tuple(f"voted_{verdict.value.lower()}_ns" for verdict in VERDICTS)
-"""How many minutes point at each class."""
+"""Accounted time of the minutes that blame each cause."""
 HELD_FIRST_COLUMNS: Final = tuple(f"held_first_{level.name.lower()}_ns" for level in Level)
-"""How long the limiter of each level held in the first minute."""
+"""How long the limiter of each level throttled in the first minute."""
 FIRST_LIMIT_COLUMNS: Final = tuple(
     f"first_limit_{level.name.lower()}_{part}" for level in Level for part in LIMIT_PARTS
 )
-"""The limits at the first minute's end: those that move with the publish rate differ in a run."""
+"""The limits at the first minute's end. A relative limit changes within a run."""
 
 RUN_COLUMNS: Final = (
     *(BY_NAME[name] for name in (*ATTRIBUTION_KEY, *FIRST_COLUMNS, *LAST_COLUMNS)),
     *(BY_NAME[name] for name in (*SUMMED, *STATE_FIELD_NAMES)),
     *(BY_NAME[name] for name in (*EVICTED_BY, *LIMIT_COLUMNS, "oldest_age_max_ns")),
-    TableColumn("is_inferred", ColumnType.BOOLEAN, "Whether a minute of it is inferred."),
-    TableColumn("minutes", LONG, "How many minutes it has."),
+    TableColumn("is_inferred", ColumnType.BOOLEAN, "Whether one of its minutes is inferred."),
+    TableColumn("minutes", LONG, "Number of its minutes."),
     *(TableColumn(name, LONG) for name in VOTE_COLUMNS),
     *(TableColumn(name, LONG) for name in (*HELD_FIRST_COLUMNS, *FIRST_LIMIT_COLUMNS)),
-    TableColumn("last_most", LONG, "Code of whom its last minute blames most, NONE included."),
-    TableColumn("last_most_from_ns", LONG, "Since when each minute of it has blamed the same."),
-    TableColumn("silent_from_ns", LONG, "Since when each minute of it acknowledged nothing."),
+    TableColumn("last_most", LONG, "Code of the largest share of its last minute, NONE included."),
+    TableColumn(
+        "last_most_from_ns", LONG, "Start of its last minutes with that same largest share."
+    ),
+    TableColumn("silent_from_ns", LONG, "Start of its last minutes without an acknowledgement."),
     TableColumn("got_messages", LONG, "Delivered in minutes with a topic limit in messages."),
     TableColumn("got_bytes", LONG, "Delivered in minutes with a topic limit in bytes."),
     TableColumn("allowed_messages", DOUBLE, "What that limit allowed in the time accounted for."),
@@ -71,18 +72,18 @@ _CELLS_OF_LEVEL: Final = [
 
 
 def throttled_ns(cells_ns: Longs) -> Longs:
-    """How long the limiter of each level held, [Level, n]."""
+    """How long the limiter of each level throttled, [Level, n]."""
     return np.stack([cells_ns[cells].sum(axis=0) for cells in _CELLS_OF_LEVEL])
 
 
 def moves_with_rate(sources: pa.Array) -> Flags:
-    """Which limits move with what is published: as long as the source stays, it is one limit."""
+    """Which limits are relative: while the source is the same, they count as one limit."""
     moves = pc.fill_null(pc.ends_with(sources, ABOVE_PUBLISH_RATE), False)
     return np.asarray(moves.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def minute_runs(table: pa.Table) -> pa.Table:
-    """The runs of some rows of ``intervals``, in their order."""
+    """The runs of some rows of ``intervals``, in the same order."""
     cells = cells_of(table)
     starts = _run_starts(table)
     first = np.flatnonzero(starts)
@@ -146,7 +147,7 @@ def _run_starts(table: pa.Table) -> Flags:
 
 
 def _streaks(table: pa.Table, starts: Flags, shares: Any, last: Longs) -> dict[str, Longs]:
-    """Since when the minutes at each run's end have all blamed the same class most."""
+    """The last minutes of each run that have the same largest share: its code and their start."""
     most = np.argmax(shares, axis=0)
     begins = starts.copy()
     begins[1:] |= most[1:] != most[:-1]
@@ -156,8 +157,10 @@ def _streaks(table: pa.Table, starts: Flags, shares: Any, last: Longs) -> dict[s
 
 
 def silent_from_ns(table: pa.Table, starts: Flags) -> Longs:
-    """Of each minute since when, in its run, nothing was acknowledged; its end if something was in
-    itself. ``starts``: which rows begin a run."""
+    """By minute: since when, within its run, no message was acknowledged.
+
+    It is the minute's end if messages were acknowledged in it. ``starts``: which rows begin a run.
+    """
     silent = longs(table, "acked") == 0
     begins = starts.copy()
     begins[1:] |= ~silent[:-1]

@@ -1,7 +1,7 @@
-"""Which limit or quota a cause of waiting means, from one minute of a topic. Plain values only.
+"""The limit or quota behind a park cause, from one minute of a topic.
 
-The record says why something waited and what was in force, not which of two dimensions refused.
-So all limits that the cause may mean are named.
+The record has the cause and the limits in force, but not which of two dimensions parked the SEND.
+So the result names every limit that the cause can mean.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BROKER_LIMIT_COLUMNS: Final = tuple(
     for dimension in Dimension
     for part in ("per_s", "source")
 )
-"""What a minute knows of the broker-wide publish limit at its end; doubles and texts."""
+"""Columns with the broker-wide publish limit at the minute's end; doubles and texts."""
 
 Minute = Mapping[str, Any]
 """One topic's minute."""
@@ -37,8 +37,7 @@ class PublishLimit:
 
 
 def limit_of(cause: ParkCause, minute: Minute) -> PublishLimit | None:
-    """The limit that a cause means, as it was at the minute's end; None where there was none, or
-    the telemetry does not tell.
+    """The limit of a cause at the minute's end; None if there was none, or it is not known.
 
     ``cause`` is one of ``PUBLISH_LIMITS``.
     """
@@ -60,7 +59,7 @@ def limit_of(cause: ParkCause, minute: Minute) -> PublishLimit | None:
 
 
 def _named(known: list[tuple[float | None, str]]) -> PublishLimit | None:
-    """From the rate and the source of each dimension."""
+    """The limit from the rate and the source of each dimension."""
     amounts = [None if not rate else max(1, round(rate)) for rate, _ in known]
     if amounts == [None, None]:
         return None
@@ -73,9 +72,10 @@ def _named(known: list[tuple[float | None, str]]) -> PublishLimit | None:
 
 
 def split_source(source: str) -> tuple[str, str]:
-    """Where the messages and the bytes of a topic's publish limit are set: one text names both
-    where they differ. It names one where only one dimension is limited: that says nothing of the
-    other."""
+    """The sources of a topic's publish limit in messages and in bytes, from their common text.
+
+    The text names both if they differ. If only one dimension is limited, it names only that source.
+    """
     parts = source.split(" and ")
     if len(parts) == 2 and ADAPTIVE_SOURCE in parts:
         return parts[0], parts[1]
@@ -84,8 +84,10 @@ def split_source(source: str) -> tuple[str, str]:
 
 
 def quota_of(minute: Minute) -> tuple[str, str] | None:
-    """Text and source of the backlog quota in force at the minute's end, of two the fuller one
-    (at the same use the size's, which counts for producers); None where there was none."""
+    """Text and source of the backlog quota in force at the minute's end; None if there was none.
+
+    Of two it is the fuller one. At equal use it is the size quota, which is the one that parks.
+    """
     size, time_ns = minute["quota_size_limit_bytes"], minute["quota_time_limit_ns"]
     known = []
     if size is not None:

@@ -1,8 +1,8 @@
-"""What held the producers of topics: sorted minutes of topics in Arrow, judged rows out.
+"""Park causes of topics: which limit, quota or disk delayed their producers in a minute or a range.
 
-A minute and a range go the same way: seconds by cause are summed, and what is said of them follows
-from the sums. The input is sorted by :data:`TOPIC_ORDER`. A minute needs the one before it, for
-the limit that was in force when it began.
+Minutes and ranges use the same rules: seconds by cause are summed, and cause and sentence follow
+from the sums. The input is sorted by :data:`TOPIC_ORDER`. A minute needs the previous one for the
+limit that was in force at its start.
 """
 
 from __future__ import annotations
@@ -58,23 +58,23 @@ INTERVAL_COLUMNS: Final = (
         for part in ("limit_bytes" if quota == "size" else "limit_ns", "policy", "source")
     ),
 )
-"""Columns of ``intervals`` that are needed, of its rows of topics."""
+"""Columns of ``intervals`` that the kernel needs, in rows of topics."""
 
 INPUT_COLUMNS: Final = (*INTERVAL_COLUMNS, *BROKER_LIMIT_COLUMNS)
-"""Those, and the limit that the minute's broker had for all topics together at its end."""
+"""Those, and the broker-wide publish limit at the minute's end."""
 
 RANGE_COLUMNS: Final = (*TOPIC_COLUMNS, *PARK_COLUMNS)
-"""Columns of what held a topic's producers over a range."""
+"""Columns of a topic's park causes over a range."""
 
 Minute = Mapping[str, Any]
 """One topic's minute, with :data:`INPUT_COLUMNS`."""
 
 
 def publish_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
-    """One row for each topic and minute of the wanted hours (numbers since the epoch) in which
-    something was published or held; the minutes of the others have none.
+    """One row for each topic and minute of some hours (numbers since the epoch).
 
-    Each topic is there with all its minutes of those hours and the one before each hour.
+    A minute without a published or parked message has no row. ``table`` has all minutes of each
+    topic in those hours, and the one before each hour.
     """
     found: list[dict[str, Any]] = []
     concerned, starts = _concerned(table), changes(table, TOPIC_KEY)
@@ -111,7 +111,7 @@ def publish_range_table(table: pa.Table, since_ns: int, until_ns: int) -> pa.Tab
 
 
 def _concerned(table: pa.Table) -> npt.NDArray[np.bool_]:
-    """Which minutes have a row. Most topics are idle, so this is no loop over them."""
+    """Which minutes have a row; vectorised, because most topics are idle."""
     mask = np.zeros(table.num_rows, dtype=np.bool_)
     for name in ("msgs_in", *PARKED_FIELD_NAMES):
         amounts = pc.fill_null(table.column(name), 0)
@@ -120,8 +120,10 @@ def _concerned(table: pa.Table) -> npt.NDArray[np.bool_]:
 
 
 def _adjacent(before: Sequence[Minute], minute: Minute) -> Minute | None:
-    """The minute right before another one. A gap in the telemetry breaks the chain, so that a
-    minute follows from no more than two."""
+    """The last of ``before``, if it is the minute right before ``minute``.
+
+    After a gap in the telemetry there is none. So a row never depends on more than two minutes.
+    """
     last = before[-1] if before else None
     if last is None or last["from_ns"] // MINUTE_NS != minute["from_ns"] // MINUTE_NS - 1:
         return None
@@ -131,10 +133,9 @@ def _adjacent(before: Sequence[Minute], minute: Minute) -> Minute | None:
 def park_columns(
     minutes: Sequence[Minute], before: Minute | None, *, is_range: bool = False
 ) -> dict[str, Any]:
-    """What held one topic's producers over its minutes, in time order; at least one.
+    """The values of ``PARK_COLUMNS`` for one topic over at least one minute, in time order.
 
-    ``before`` is the minute before the first, None if it is not known. Returns the columns
-    ``PARK_COLUMNS``.
+    ``before`` is the minute before the first, None if it is not known.
     """
     first, last = minutes[0], minutes[-1]
     sums = {name: _sum(minutes, name) for name in (*_SUMMED, *_PARKED_NS)}
@@ -144,7 +145,7 @@ def park_columns(
     span_ns, covered_ns = last["to_ns"] - first["from_ns"], sums.pop("covered_ns") or 0
     of_ns = sum(counted_ns(minute) for minute in minutes)
     share = held_ns[cause] / of_ns if cause is not None and of_ns else None
-    told = [_told(each, held_ns[each], minutes, before) for each in ParkCause]
+    holds = [_past_hold(each, held_ns[each], minutes, before) for each in ParkCause]
     return {
         "broker": last["broker"],
         "completeness": min(1.0, covered_ns / span_ns),
@@ -158,20 +159,20 @@ def park_columns(
         "evidence": (
             INFERRED if any(minute["evidence"] == INFERRED for minute in minutes) else MEASURED
         ),
-        "sentence": past_publish_sentence(told, range_s=span_ns / NS_PER_S if is_range else None),
+        "sentence": past_publish_sentence(holds, range_s=span_ns / NS_PER_S if is_range else None),
     }
 
 
 def _sum(minutes: Sequence[Minute], name: str) -> int | None:
-    """Null where no minute knows: a broker that does not have that part."""
+    """The sum of a column; None if no minute has it, as from a broker without that feature."""
     known = [minute[name] for minute in minutes if minute[name] is not None]
     return sum(known) if known else None
 
 
-def _told(
+def _past_hold(
     cause: ParkCause, held_ns: int, minutes: Sequence[Minute], before: Minute | None
 ) -> PastPublishHold:
-    """What the sentence says of one cause: of its limits the one that held for longest."""
+    """The facts of one cause for the sentence; of its limits the one that parked for longest."""
     messages = 0 if cause is ParkCause.MEMORY else minutes[-1][f"parked_{cause.label}_messages"]
     seconds = held_ns / NS_PER_S
     if not held_ns:
@@ -204,7 +205,7 @@ def _longest_limit(
         limit = _tighter(
             None if before is None else limit_of(cause, before), limit_of(cause, minute)
         )
-        # The controller moves its limit every cycle: to a range that is one limit.
+        # The controller changes its limit in every cycle; over a range it counts as one limit.
         name = cause.label if cause is ParkCause.ADAPTIVE and limit is not None else limit
         held_ns[name] = held_ns.get(name, 0) + (minute[f"parked_{cause.label}_ns"] or 0)
         latest[name] = limit
@@ -213,17 +214,17 @@ def _longest_limit(
 
 
 def _tighter(old: PublishLimit | None, new: PublishLimit | None) -> PublishLimit | None:
-    """Which of the limits at a minute's two ends held in it: the other let more through."""
+    """The lower of the limits at a minute's two ends, which is the one that throttled."""
     if old is None or new is None:
         return old or new
     return old if is_lower(old.limit, new.limit) else new
 
 
 def _longest_quota(minutes: Sequence[Minute], before: Minute | None) -> tuple[str, str]:
-    """Text and source of the quota that held for longest."""
+    """Text and source of the quota that parked for longest."""
     held_ns: dict[tuple[str, str], int] = {}
     for minute in minutes:
-        # One that was taken away within the minute is known from the one before.
+        # A quota that was removed within the minute is known from the previous minute.
         quota = quota_of(minute) or (None if before is None else quota_of(before)) or ("", "")
         held_ns[quota] = held_ns.get(quota, 0) + (minute["parked_backlog_quota_ns"] or 0)
         before = minute

@@ -1,7 +1,7 @@
-"""The sentences of many judgements, by ``headgate.flow.sentences.backlog``: only as many as differ.
+"""Sentences of many verdicts, each built once by ``headgate.flow.sentences.backlog``.
 
-A healthy minute's sentence says nothing but a rate, so one is built for each rate and copied;
-every other one has figures of its own.
+The sentence of a healthy minute has only a rate, so one is built for each rate and reused. Every
+other sentence has its own figures.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from headgate.pipeline.kernels.verdict_arrays import (
 _NONE: Final = VERDICTS.index(Verdict.NONE)
 _RATES_KEPT: Final = 1 << 16
 
-# Of equal times the last label counts, as in ``headgate.flow.account.demonstrated.stopped_by``.
+# The last label wins a tie, as in ``headgate.flow.account.demonstrated.stopped_by``.
 _STOPPING: Final = sorted(
     (
         (labels.state.value, cell)
@@ -56,15 +56,15 @@ _HUNGRY: Final = [
 
 @dataclass(frozen=True, slots=True)
 class CircumstanceArrays:
-    """What a sentence says of n windows besides their judgements.
+    """Facts for the sentences of n windows besides their verdicts.
 
-    ``sources``: by level, of the limits that held. ``at_end`` and ``changed`` ([Level, n]): the
-    limits in force at the end, and whether they are others; None where a window is too short for
-    that. ``permits``: null where nobody is connected. ``evicted_by``: the quota that evicted last,
-    with the columns ``windows.EVICTED_BY``. ``since_s``: how long the verdict has been
-    the same, NaN where it is not at the end. ``silent_s``: for how long nothing was acknowledged at
-    the end. ``waiting``: how many subscriptions waited for the topic limit that is blamed, 0 where
-    none is or it is not known.
+    ``sources``: by level, the sources of the limits that throttled. ``at_end`` and ``changed``
+    ([Level, n]): the limits in force at the end, and whether they differ; None for windows of a
+    minute. ``permits``: null if no consumer is connected. ``evicted_by``: the quota that evicted
+    last, with the columns ``account_windows.EVICTED_BY``. ``since_s``: how long the verdict has
+    been the same, NaN if it is another at the end. ``silent_s``: time without an acknowledgement at
+    the end. ``waiting``: how many subscriptions waited for the blamed topic limit, 0 if there is
+    none or it is not known.
     """
 
     sources: tuple[pa.Array, ...]
@@ -78,7 +78,7 @@ class CircumstanceArrays:
 
 
 def named_levels(judged: JudgementArrays) -> Longs:
-    """The level of the limiter that each judgement names; :data:`NO_CODE` without one."""
+    """The level of the limiter that each verdict names; :data:`NO_CODE` without one."""
     first, second = LEVEL_CODES[judged.verdict], LEVEL_CODES[judged.second]
     second = np.where(judged.second == NO_CODE, NO_CODE, second)
     level = np.where(first != NO_CODE, first, second)
@@ -186,7 +186,7 @@ def _circumstances(
 
 
 def _evicted_by(quotas: pa.Table, evicted: Longs, rows: Longs) -> list[str]:
-    """Of each row the quota that evicted, in words; empty where none did or it is not known."""
+    """By row: the text of the quota that evicted; empty if none did, or it is not known."""
     texts = np.full(len(rows), "", object)
     places = np.flatnonzero(evicted[rows] > 0)
     for place, quota in zip(
@@ -197,7 +197,7 @@ def _evicted_by(quotas: pa.Table, evicted: Longs, rows: Longs) -> list[str]:
 
 
 def evicted_by_text(quota: Mapping[str, Any]) -> str:
-    """What a row with the columns ``windows.EVICTED_BY`` says, in words; empty without a quota."""
+    """The text of the quota in the columns ``EVICTED_BY`` of a row; empty without a quota."""
     kind, limit = quota["evicted_by"], quota["evicted_by_limit"]
     if kind is None or limit is None:
         return ""
@@ -210,7 +210,7 @@ def _optional(values: Doubles) -> list[float | None]:
 
 
 def _limits(limits: LimitArrays, levels: Longs, rows: Longs) -> list[RateLimit | None]:
-    """Of each row the limit at its level; None where it names none or there is none."""
+    """By row: the limit at its level; None if the row names no level, or there is no limit."""
     parts = (part[levels, rows].tolist() for part in (limits.messages, limits.bytes))
     return [
         _rate_limit(messages, size, period_ns) if level != NO_CODE else None
@@ -237,7 +237,7 @@ def _sources(sources: tuple[pa.Array, ...], levels: Longs, rows: Longs) -> list[
 
 
 def _hungry_share(cells_ns: Longs, levels: Longs) -> Doubles:
-    """As ``headgate.flow.account.demonstrated.hungry_share``; NaN for None."""
+    """The same as ``headgate.flow.account.demonstrated.hungry_share``, with NaN for None."""
     hungry = np.stack([cells_ns[cells].sum(axis=0) for cells in _HUNGRY])
     total = cells_ns.sum(axis=0)
     share = hungry[levels, np.arange(len(levels))] / np.maximum(total, 1)
@@ -245,7 +245,7 @@ def _hungry_share(cells_ns: Longs, levels: Longs) -> Doubles:
 
 
 def _stopped_by(cells_ns: Longs) -> list[str]:
-    """As ``headgate.flow.account.demonstrated.stopped_by``."""
+    """The same as ``headgate.flow.account.demonstrated.stopped_by``."""
     held = cells_ns[[cell for _, cell in _STOPPING]]
     place = np.where(held.max(axis=0, initial=0) > 0, held.argmax(axis=0), len(_STOPPING))
     names = [*(name for name, _ in _STOPPING), ""]

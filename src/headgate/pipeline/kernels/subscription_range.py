@@ -1,4 +1,4 @@
-"""The range judgement of one subscription, for who has its minutes at hand and no Spark."""
+"""The verdict of one subscription over a range of time, computed without Spark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headgate.pipeline.kernels.minute_runs import minute_runs
 from headgate.pipeline.kernels.topic_waiters import WAITERS
 from headgate.record.fields import STATE_FIELD_NAMES
 
-_PROOF_COLUMNS: Final = (
+_RATE_COLUMNS: Final = (
     "covered_ns",
     "acked",
     "evicted",
@@ -27,9 +27,9 @@ _PROOF_COLUMNS: Final = (
 def judge_subscription_range(
     minutes: pa.Table, since_ns: int, until_ns: int, topic_waiters: int | None = None
 ) -> dict[str, Any] | None:
-    """Judge the minutes that touch ``[since_ns, until_ns)``; None when there are none.
+    """The verdict of the minutes that touch ``[since_ns, until_ns)``; None if there are none.
 
-    ``minutes`` are one subscription's, in order, with ``kernels.attribution.INPUT_COLUMNS``; those
+    ``minutes`` are one subscription's, in order, with ``kernels.attribution.INPUT_COLUMNS``. Those
     before the range only prove the consumer's rate. ``topic_waiters``: ``topic_waiters.WAITERS`` of
     its topic. The row has ``RANGE_COLUMNS``.
     """
@@ -47,8 +47,8 @@ def judge_subscription_range(
 
 
 def _demonstrated_rate_per_s(minutes: pa.Table) -> float | None:
-    """By the law itself, row by row: a day has no more than 1,440 minutes."""
-    return demonstrated_ack_per_s(map(_interval, minutes.select(_PROOF_COLUMNS).to_pylist()))
+    """The rate by the law's own function, row by row: a day has only 1,440 minutes."""
+    return demonstrated_ack_per_s(map(_interval, minutes.select(_RATE_COLUMNS).to_pylist()))
 
 
 def _interval(minute: dict[str, Any]) -> Interval:
