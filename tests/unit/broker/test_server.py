@@ -7,9 +7,20 @@ import socket
 from typing import Any
 
 from headgate.broker.connection.connection import Connection
-from headgate.broker.server import connection_factory, serve_binary
+from headgate.broker.server import command_handlers, connection_factory, serve_binary
 from headgate.testing import World
+from headgate.wire.codes import CommandType
+from headgate.wire.commands import COMMANDS
 from tests.unit.broker.playing import TOPIC, played
+
+CARRIED_OUT_BY_THE_CONNECTION = {
+    CommandType.CONNECT,
+    CommandType.PING,
+    CommandType.PONG,
+    CommandType.SEND,
+    CommandType.ACK,
+    CommandType.FLOW,
+}
 
 
 class FakeServer:
@@ -67,3 +78,12 @@ async def test_connections_of_one_factory_share_the_broker_and_nothing_else(worl
     one, other = make(), make()
     assert one._host is other._host is world.broker
     assert one.producers is not other.producers
+
+
+@played()
+async def test_every_command_that_is_built_has_a_handler(world: World) -> None:
+    handled = set(command_handlers(world.broker).by_type)
+    assert not handled & CARRIED_OUT_BY_THE_CONNECTION
+    assert handled | CARRIED_OUT_BY_THE_CONNECTION == {
+        kind for kind, facts in COMMANDS.items() if facts.built
+    }

@@ -65,13 +65,13 @@ class ClientConnection(Protocol):
         dropped."""
 
     def pause_reading(self) -> None:
-        """Carry out no more commands and read no more until :meth:`go_on` finds room."""
+        """Carry out no more commands and read no more until :meth:`resume` finds room."""
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Resume if nothing holds the connection any more."""
 
-    def go_on_soon(self) -> None:
-        """:meth:`go_on`, in a later turn."""
+    def resume_soon(self) -> None:
+        """:meth:`resume`, in a later turn."""
 
     def unsent_bytes(self) -> int:
         """Bytes that the peer has not taken yet."""

@@ -164,7 +164,7 @@ class Connection(asyncio.BufferedProtocol):
         self._host.begin_turn()
         if self.is_open:
             self.consumer_port.resume()
-            self.go_on()
+            self.resume()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         if self._cut_timer is not None:
@@ -256,7 +256,7 @@ class Connection(asyncio.BufferedProtocol):
         """Let other connections have their turn before the next command."""
         if self.is_open and not self._is_held:
             self.pause_reading()
-            self._host.loop.call_soon(self.go_on)
+            self._host.loop.call_soon(self.resume)
 
     def _too_long(self, error: CommandTooLongError) -> None:
         """Refuse a command that was skipped; end the connection if it has no such answer."""
@@ -364,13 +364,13 @@ class Connection(asyncio.BufferedProtocol):
         host.read_paused.discard(self)
         host.loop.call_soon(self._resumed)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         if self._is_held:
             self.resume_reading()
 
-    def go_on_soon(self) -> None:
+    def resume_soon(self) -> None:
         if self._is_held:
-            self._host.loop.call_soon(self.go_on)
+            self._host.loop.call_soon(self.resume)
 
     def _resumed(self) -> None:
         if self.is_open:

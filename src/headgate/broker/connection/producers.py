@@ -146,7 +146,7 @@ class ConnectionProducers:
 
     def resume_for_parked(self) -> None:
         self.throttle.set_over_bound(False)
-        self.connection.go_on_soon()
+        self.connection.resume_soon()
 
     def send_refused(self, producer_id: int, sequence_id: int, reason: str) -> None:
         self._refuse(producer_id, sequence_id, reason)
@@ -188,7 +188,7 @@ class ConnectionProducers:
         self.pending_count -= entry[0].pending_count
         self.delays.forget(producer_id)
         self._engine.admission.answered()
-        self.connection.go_on()
+        self.connection.resume()
         return True
 
     def leave(self) -> None:

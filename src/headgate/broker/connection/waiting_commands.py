@@ -59,7 +59,7 @@ class WaitingCommands:
     def _done(self, coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> None:
         coroutine.close()  # the task may have been cancelled before it began
         self.size_bytes -= self._tasks.pop(task)
-        self._connection.go_on()
+        self._connection.resume()
 
     async def _carry_out(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
         connection = self._connection

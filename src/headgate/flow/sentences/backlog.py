@@ -308,7 +308,7 @@ def _too_late(facts: Circumstances) -> tuple[str, str]:
     if handed is not None and published is not None and handed >= _KEEPS_UP * published:
         return (
             text,
-            "it keeps up with what is published: let it acknowledge earlier, or raise the quota",
+            "it receives as fast as is published: let it acknowledge earlier, or raise the quota",
         )
     return text, "faster or more consumers, earlier acknowledgements or a larger quota would help"
 

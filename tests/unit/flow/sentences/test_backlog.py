@@ -160,7 +160,7 @@ FACTS = Circumstances(
             "CONSUMER: the size quota of 1 MiB (topic policy) evicted 12,000 messages before the"
             " consumer acknowledged them; it was handed 199 msg/s of 200 msg/s published and"
             " acknowledged nothing in time, for 60 s now (the consumer holds everything,"
-            " unacknowledged); it keeps up with what is published: let it acknowledge earlier, or"
+            " unacknowledged); it receives as fast as is published: let it acknowledge earlier, or"
             " raise the quota.",
         ),
         (
