@@ -1,7 +1,8 @@
-"""Windows of subscriptions, many at once: from columns to what the law looks at, and back.
+"""Accounts of many subscription windows as arrays, the input of the verdict law.
 
-A window is a minute, or a range of minutes whose amounts and seconds are summed and whose levels
-are those at its two ends. A verdict is never made of verdicts. NumPy and Arrow; no Spark.
+A window is a minute or a range of minutes. A range has the sums of its minutes' amounts and
+seconds, and the levels at its two ends. So its verdict follows from the sums, never from other
+verdicts.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from headgate.record.fields import STATE_FIELD_NAMES
 GAINS: Final = ("appended", "rewound")
 LOSSES: Final = ("acked", "skipped", "expired", "evicted")
 SUMMED: Final = (*GAINS, *LOSSES, "msgs_out", "bytes_out", "covered_ns")
-"""Columns of ``intervals`` that a window sums, besides the account's."""
+"""Columns of ``intervals`` that a window sums, besides those of the account."""
 
 EVICTED_BY: Final = ("evicted_by", "evicted_by_limit", "evicted_by_source")
 """Columns of ``intervals`` about the quota that evicted last."""
@@ -50,14 +51,15 @@ _CODES: Final = {verdict.value: code for code, verdict in enumerate(VERDICTS)}
 
 @dataclass(frozen=True, slots=True)
 class LimitArrays:
-    """The limits of n windows by level, [Level, n] each: amounts of one period; 0 for none."""
+    """The limits of n windows by level, [Level, n] each: amounts for a period, 0 if there is
+    none."""
 
     messages: Longs
     bytes: Longs
     period_ns: Longs
 
     def per_s(self) -> Doubles:
-        """As rates, [Level, Dimension, n]; NaN for none."""
+        """The limits as rates, [Level, Dimension, n]; NaN if there is none."""
         amounts = np.stack([self.messages, self.bytes], axis=1).astype(np.float64)
         rates = amounts * NS_PER_S / self.period_ns[:, np.newaxis]
         return np.where(amounts > 0, rates, np.nan)
@@ -65,8 +67,12 @@ class LimitArrays:
 
 @dataclass(frozen=True, slots=True)
 class AccountWindows:
-    """n windows. ``sums`` has :data:`SUMMED`, ``cells_ns`` is [cell, n], ``limits`` those that
-    held, ``votes`` as in :class:`EvidenceArrays`; a rate that is not demonstrated is NaN."""
+    """Accounts of n windows.
+
+    ``sums`` has :data:`SUMMED`. ``cells_ns`` is [cell, n]. ``limits`` are those that throttled.
+    ``demonstrated_per_s`` is NaN if no rate was demonstrated. ``votes``: see
+    :class:`EvidenceArrays`.
+    """
 
     from_ns: Longs
     to_ns: Longs
@@ -83,23 +89,23 @@ class AccountWindows:
     votes: Longs | None = None
 
     def accounted_ns(self) -> Longs:
-        """The time of which there is an account, at least 1."""
+        """The accounted time of each window, at least 1."""
         return np.maximum(1, accounted_ns(self.cells_ns, self.sums["covered_ns"]))
 
     def completeness(self) -> Doubles:
-        """How much of each window rows cover, 0 to 1."""
+        """The share of each window that rows cover, 0 to 1."""
         return np.minimum(1.0, self.sums["covered_ns"] / (self.to_ns - self.from_ns))
 
     def residual(self) -> Longs:
-        """Growth that the counted causes do not explain, in messages."""
+        """Growth that the counted amounts do not explain, in messages."""
         net = sum(self.sums[name] for name in GAINS) - sum(self.sums[name] for name in LOSSES)
         return np.asarray(self.backlog_end - self.backlog_start - net, dtype=np.int64)
 
     def evidence(self) -> EvidenceArrays:
-        """What the law looks at. What the counts do not explain makes it less complete.
+        """The input of the verdict law; unexplained growth reduces its completeness.
 
-        Inferred amounts follow from the growth itself, and where messages come in batches, from
-        which a backlog counts one, they do not add up to it: that says nothing.
+        Inferred amounts are the exception: they were derived from the growth. They also differ from
+        it if messages come in batches, because a backlog counts a batch as one.
         """
         moved = np.maximum(
             np.maximum(1, np.abs(self.backlog_end - self.backlog_start)),
@@ -145,17 +151,17 @@ def cells_of(table: pa.Table) -> Longs:
 
 
 def accounted_ns(cells_ns: Longs, covered_ns: Longs) -> Longs:
-    """The time in which a window's amounts came together, to make rates of them.
+    """The time over which the amounts of a window were counted, as the base of rates.
 
-    It is what the account adds up to: where rows were lost, amounts and account go over them, while
-    ``covered_ns`` leaves them out. That one counts where there is no account at all.
+    It is the sum of the account. Amounts and account include the time of lost rows, ``covered_ns``
+    does not. ``covered_ns`` counts only if there is no account.
     """
     total_ns = cells_ns.sum(axis=0)
     return np.asarray(np.where(total_ns > 0, total_ns, covered_ns), dtype=np.int64)
 
 
 def limits_of(table: pa.Table, prefix: str = "limit") -> LimitArrays:
-    """The limits in columns named ``<prefix>_<level>_<part>``; without a period it is a second."""
+    """The limits in columns named ``<prefix>_<level>_<part>``; the default period is a second."""
     amounts = {
         part: np.stack([longs(table, f"{prefix}_{level.name.lower()}_{part}") for level in Level])
         for part in LIMIT_PARTS
@@ -165,7 +171,8 @@ def limits_of(table: pa.Table, prefix: str = "limit") -> LimitArrays:
 
 
 def inferred_rows(table: pa.Table) -> Flags:
-    """Which rows come from counters; a null is of a folder that knew nothing else: measured."""
+    """Which rows were inferred from counters; null, from folders of earlier versions, is
+    measured."""
     column = pc.fill_null(pc.equal(table.column("evidence"), INFERRED), False)
     return np.asarray(column.to_numpy(), dtype=np.bool_)
 
@@ -197,7 +204,7 @@ def minute_windows(table: pa.Table) -> AccountWindows:
 
 
 def judgement_columns(windows: AccountWindows, judged: JudgementArrays) -> dict[str, pa.Array]:
-    """The columns of ``tables.attribution.JUDGEMENT_COLUMNS`` but the sentence."""
+    """The columns ``tables.attribution.JUDGEMENT_COLUMNS`` without the sentence."""
     shares = {f"share_{blame.lower()}": pa.array(judged.shares[_CODES[blame]]) for blame in BLAMES}
     demonstrated = windows.demonstrated_per_s
     grown = judged.would_have_grown

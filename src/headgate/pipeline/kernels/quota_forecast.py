@@ -1,11 +1,10 @@
-"""When backlog quotas are reached: minutes of topics in Arrow, a forecast for each row out.
+"""Forecasts of when topics reach their backlog quotas.
 
-A forecast is made in the first row of every five minutes, and carried by the rows after it:
-:attr:`RowForecast.made_at_ns` says since when its seconds run. It is made at once where it would
-say something else: the limits changed, the level was cleared, a limit is reached or has room again.
-A limit is reached in every minute in which its quota acts, whatever the level is at the minute's
-end: eviction and a hold keep it just below.
-With fewer than ten samples the broker's own figure stands in, that of each minute by itself.
+The kernel makes a forecast in the first row of every five minutes, and the following rows carry it.
+Its seconds count from :attr:`RowForecast.made_at_ns`. A new one is made at once if the limits
+change, if the level was cleared, or if a limit is reached or has room again. A limit counts as
+reached in every minute in which its quota acts, because eviction and parking keep the level just
+below it. With fewer than ten samples, each row has the broker's own figure instead.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ from headgate.pipeline.tables.quotas import BROKER_METHOD, NO_METHOD, THEIL_SEN_
 from headgate.record.fields import QUOTA_TYPES
 
 FORECAST_MINUTES: Final = 5
-"""A forecast is made at the UTC minutes that this divides; it divides an hour, so that no forecast
-is carried from one hour into the next."""
+"""Forecasts are made at UTC minutes that are multiples of this. It divides an hour, so no hour
+carries a forecast of the previous one."""
 
 HELD_NS_MIN: Final = 50 * NS_PER_MS
-"""A shorter hold in a minute says nothing: sends also wait for a moment while a quota evicts."""
+"""Shortest parking in a minute that counts: an eviction parks SENDs for a moment, too."""
 
 AT_LIMIT_SHARE: Final = EVICTION_PERCENT / 100
-"""A quota that held producers in a minute and is so full at its end goes on to do so."""
+"""A quota that parked in a minute, and is this full at its end, still does."""
 
 _ANEW: Final = ("restarts", "eviction_size_acts", "eviction_time_acts")
 
@@ -61,28 +60,30 @@ FORECAST_COLUMNS: Final = (
     "quota_time_limit_ns",
     "quota_time_breach_ns",
 )
-"""Columns of ``intervals`` that are needed."""
+"""Columns of ``intervals`` that the kernel needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaForecast:
-    """When one quota is reached, in seconds from when the forecast was made."""
+    """Forecast breach of one quota, in seconds since the forecast was made."""
 
     earliest_s: float | None
-    """None where the forecast has no band, or none is approached."""
+    """None if the forecast has no band, or predicts no breach."""
     likely_s: float | None
     latest_s: float | None
     method: str
     reached: bool
-    """The limit is reached, was and has no room yet, or was in this minute, in which the quota
-    acted: all seconds are 0."""
+    """The limit is reached, or was and has no room yet, or its quota acted in this minute.
+
+    All seconds then are 0.
+    """
     stopped: bool
-    """It is so at the minute's end."""
+    """The limit is reached, or has no room yet, at the minute's end."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowForecast:
-    """The forecasts of one row's quotas, by their type; those in force only."""
+    """The forecasts of the quotas in force in one row, by type."""
 
     made_at_ns: int
     by_quota: dict[str, QuotaForecast]
@@ -90,35 +91,35 @@ class RowForecast:
 
 @dataclass(frozen=True, slots=True)
 class QuotaLevels:
-    """What one type of quota bounds, row by row; parallel arrays."""
+    """Levels and limits of one type of quota, by row; parallel arrays."""
 
     values: Doubles
-    """Bytes of backlog, or seconds of age; NaN where it is not known."""
+    """Bytes of backlog, or seconds of age; NaN if unknown."""
     limits: Doubles
-    """In the same unit; NaN where no quota is in force."""
+    """In the same unit; NaN if no quota is in force."""
     broker_s: Doubles
-    """The broker's own seconds to the breach; NaN where it told none."""
+    """The broker's own seconds to the breach; NaN if it gave none."""
     stopped: Flags
-    """Where the limit is reached, or was and has no room yet."""
+    """The limit is reached, or was and has no room yet."""
     reached: Flags
-    """There, and where it was reached in the minute, so that its quota acted."""
+    """``stopped``, or the quota acted in the minute."""
     starts: Longs
     samples: Longs
     pace_max: float
 
     @property
     def in_force(self) -> Flags:
-        """Where there is a quota of this type."""
+        """Which rows have a quota of this type."""
         return ~np.isnan(self.limits)
 
     def bands(self, minutes: TopicMinutes, rows: Longs) -> Band:
-        """The way on of the level from some rows."""
+        """The forecast bands of the level from some rows on."""
         times_s, values = trailing_windows(minutes, self.values, rows, self.starts)
         return band(times_s, values, pace_max=self.pace_max)
 
 
 def topic_minutes(table: pa.Table) -> TopicMinutes:
-    """The rows of a table of :data:`FORECAST_COLUMNS`, sorted by :data:`TOPIC_ORDER`."""
+    """The minutes of a table with :data:`FORECAST_COLUMNS`, sorted by :data:`TOPIC_ORDER`."""
     anew = [np.nan_to_num(_doubles(table, name)) > 0 for name in _ANEW]
     return TopicMinutes(
         np.cumsum(changes(table, TOPIC_KEY)),
@@ -129,12 +130,12 @@ def topic_minutes(table: pa.Table) -> TopicMinutes:
 
 
 def quota_levels(table: pa.Table, minutes: TopicMinutes) -> dict[str, QuotaLevels]:
-    """What each type of quota bounds, by the names of the types."""
+    """Levels and limits by type of quota."""
     backlog, limit = _doubles(table, "backlog_bytes"), _doubles(table, "quota_size_limit_bytes")
     ages, limit_ns = _doubles(table, "oldest_age_ns"), _doubles(table, "quota_time_limit_ns")
     # To the millisecond, as the broker compares them.
     too_old = ages // NS_PER_MS >= limit_ns // NS_PER_MS
-    # Without backlog nothing is old, which is known.
+    # Without a backlog the age is null; it counts as 0.
     seconds = np.nan_to_num(ages) / NS_PER_S
     return {
         "size": _levels(table, minutes, "size", backlog, limit, backlog >= limit, inf),
@@ -143,7 +144,7 @@ def quota_levels(table: pa.Table, minutes: TopicMinutes) -> dict[str, QuotaLevel
 
 
 def _acted(table: pa.Table, quota: str, values: Doubles, limits: Doubles) -> Flags:
-    """In which minutes a quota evicted, or held producers and will again."""
+    """In which minutes a quota evicted, or parked and still does."""
     evicted = np.nan_to_num(_doubles(table, f"eviction_{quota}_acts")) > 0
     held = np.nan_to_num(_doubles(table, "parked_backlog_quota_ns")) >= HELD_NS_MIN
     return np.asarray(evicted | (held & (values >= AT_LIMIT_SHARE * limits)))
@@ -159,7 +160,7 @@ def _levels(
     pace_max: float,
 ) -> QuotaLevels:
     broker_s = _doubles(table, f"quota_{quota}_breach_ns") / NS_PER_S
-    # The broker says 0 also while a quota that was reached still stops producers.
+    # The broker also reports 0 while a quota that was reached still stops producers.
     stopped = over | (~np.isnan(limits) & (broker_s == 0.0))
     acted = ~np.isnan(limits) & _acted(table, quota, values, limits)
     starts = window_starts(minutes, values)
@@ -185,9 +186,9 @@ def _longs(table: pa.Table, name: str) -> Longs:
 
 
 def source_rows(minutes: TopicMinutes, levels: dict[str, QuotaLevels]) -> Longs:
-    """The row whose forecast each row has: itself, or an earlier one of the same five minutes.
+    """The row whose forecast each row carries: itself, or an earlier one of the same five minutes.
 
-    Rows without a quota in force are their own.
+    A row without a quota in force is its own source.
     """
     rows = np.arange(len(minutes))
     made = ~minutes.follows() | minutes.anew
@@ -196,7 +197,7 @@ def source_rows(minutes: TopicMinutes, levels: dict[str, QuotaLevels]) -> Longs:
     none_in_force = np.ones(len(minutes), dtype=np.bool_)
     for level in levels.values():
         none_in_force &= ~level.in_force
-        # Nothing of these is worth carrying into the next minute either.
+        # The next minute must not carry the forecast of such a row.
         fleeting = level.reached | (level.in_force & (level.samples < SAMPLES_MIN))
         made |= fleeting | (level.starts == rows)
         before, now = level.limits[:-1], level.limits[1:]
@@ -205,8 +206,11 @@ def source_rows(minutes: TopicMinutes, levels: dict[str, QuotaLevels]) -> Longs:
 
 
 def row_forecasts(table: pa.Table, rows: Longs) -> list[RowForecast]:
-    """The forecasts of some rows of a table with :data:`FORECAST_COLUMNS`, sorted by
-    :data:`TOPIC_ORDER`, that reaches back an hour before the first of them."""
+    """The forecasts of some rows of a table.
+
+    ``table`` has :data:`FORECAST_COLUMNS`, is sorted by :data:`TOPIC_ORDER`, and reaches back an
+    hour before the first of the rows.
+    """
     minutes = topic_minutes(table)
     levels = quota_levels(table, minutes)
     source = source_rows(minutes, levels)[rows]
@@ -221,21 +225,25 @@ def row_forecasts(table: pa.Table, rows: Longs) -> list[RowForecast]:
 
 
 Seconds = tuple[float, float, float]
-"""Earliest, likely, latest; infinite: not within a day."""
+"""Earliest, likely and latest; infinite if not within a day."""
 
 
 def breach_of_rows(
     minutes: TopicMinutes, level: QuotaLevels, rows: Longs
 ) -> dict[int, Seconds | None]:
-    """When the limit is reached, by row, of those rows that have a forecast of their own: a limit
-    that is not reached, and samples enough. None: it is not approached."""
+    """By row, when the limit is reached; None if no breach is predicted.
+
+    Rows with too few samples, or with a limit that is reached, are left out.
+    """
     due = np.unique(rows)
     due = due[level.in_force[due] & ~level.reached[due] & (level.samples[due] >= SAMPLES_MIN)]
     if len(due) == 0:
         return {}
     found = breach(level.bands(minutes, due), level.limits[due])
-    told = approaches(found, level.values[due] / level.limits[due])
-    return {int(row): _at(found, place) if told[place] else None for place, row in enumerate(due)}
+    predicted = approaches(found, level.values[due] / level.limits[due])
+    return {
+        int(row): _at(found, place) if predicted[place] else None for place, row in enumerate(due)
+    }
 
 
 def _at(found: Breach, place: int) -> Seconds:
@@ -247,7 +255,7 @@ def _at(found: Breach, place: int) -> Seconds:
 
 
 def _forecast(level: QuotaLevels, row: int, seconds: Seconds | None) -> QuotaForecast:
-    """What is told of one quota in force."""
+    """The forecast of one quota in force."""
     sampled = level.samples[row] >= SAMPLES_MIN
     if level.reached[row]:
         method = THEIL_SEN_METHOD if sampled else BROKER_METHOD

@@ -1,6 +1,6 @@
-"""How full backlog quotas are: minutes of topics in Arrow, rows of ``quota_usage`` out.
+"""Rows of ``quota_usage`` from the minutes of topics.
 
-A row follows from its minute, but for the forecast, which looks back an hour.
+A row depends on its minute, and its forecast on the hour before.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ _SAME: Final = (
     "oldest_subscription",
     *EVICTION_FIELDS,
 )
-"""Columns that the row has from the minute as they are."""
+"""Columns that are copied from the minute."""
 
 _LIMITS: Final = {"size": "limit_bytes", "time": "limit_ns"}
 _SET: Final = tuple(
     f"{quota}_{part}" for quota in QUOTA_TYPES for part in (_LIMITS[quota], "policy", "source")
 )
-"""Columns of the row that in the record are ``quota_*``."""
+"""Columns of the row whose names in the record begin with ``quota_``."""
 
 _ACTS: Final = ("eviction_size_acts", "eviction_time_acts", "parked_backlog_quota_ns")
 
 _LEFT_S_MIN: Final = 0.5
-"""What is not reached is never told to be, however long ago that was expected."""
+"""Least time to a breach that is overdue: a quota counts as reached only when it is."""
 
 INPUT_COLUMNS: Final = tuple(
     dict.fromkeys(
@@ -74,7 +74,7 @@ INPUT_COLUMNS: Final = tuple(
         )
     )
 )
-"""Columns of ``intervals`` that are needed."""
+"""Columns of ``intervals`` that the kernel needs."""
 
 Minute = Mapping[str, Any]
 """One row of ``intervals`` of kind topic."""
@@ -87,15 +87,15 @@ class _Quota:
     kind: Literal["size", "time"]
     limit_text: str
     use: float | None
-    """None where there is nothing to divide by, or the backlog is not known."""
+    """None if the limit is 0 or the backlog is unknown."""
     use_max: float | None
     forecast: QuotaForecast
     passed_s: float
-    """From the forecast to the minute's end."""
+    """Seconds from the forecast to the minute's end."""
 
     @property
     def order(self) -> tuple[float, float]:
-        """Sorts the quota that is reached first before others."""
+        """Sort key that puts the earliest breach first."""
         seconds = (self.forecast.likely_s, self.forecast.earliest_s)
         likely, earliest = (inf if s is None else s for s in seconds)
         return likely, earliest
@@ -103,8 +103,8 @@ class _Quota:
     @property
     def left_s(self) -> BreachForecast:
         """The forecast as of the minute's end."""
-        told = self.forecast
-        return BreachForecast(*map(self._left_s, (told.earliest_s, told.likely_s, told.latest_s)))
+        made = self.forecast
+        return BreachForecast(*map(self._left_s, (made.earliest_s, made.likely_s, made.latest_s)))
 
     def _left_s(self, seconds: float | None) -> float | None:
         if seconds is None or self.forecast.reached:
@@ -113,11 +113,10 @@ class _Quota:
 
 
 def quota_usage_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
-    """One row for each topic and minute of the wanted hours (numbers since the epoch) in which a
-    quota was in force at the end, or acted; other minutes have none.
+    """One row for each topic and minute of some hours (numbers since the epoch).
 
-    ``table`` has :data:`INPUT_COLUMNS` of these hours and of those before them, sorted by
-    :data:`~headgate.pipeline.kernels.quota_forecast.SORT_COLUMNS`.
+    A minute has a row if a quota was in force at its end, or acted in it. ``table`` has
+    :data:`INPUT_COLUMNS` of these hours and of those before them, sorted by ``TOPIC_ORDER``.
     """
     hour_of_row = pc.divide(table.column("from_ns"), HOUR_NS)
     wanted = pc.is_in(hour_of_row, pa.array(sorted(hours), pa.int64()))
@@ -132,7 +131,7 @@ def quota_usage_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
 
 
 def _concerned(table: pa.Table) -> pa.ChunkedArray:
-    """Which minutes have a row. Most topics have no quota, so this is no loop over them."""
+    """Which minutes have a row; vectorised, because most topics have no quota."""
     limits = [table.column(f"quota_{kind}_{name}") for kind, name in _LIMITS.items()]
     mask = pc.or_(*map(pc.is_valid, limits))
     for name in _ACTS:
@@ -141,7 +140,7 @@ def _concerned(table: pa.Table) -> pa.ChunkedArray:
 
 
 def quota_usage(minute: Minute, forecast: RowForecast) -> dict[str, Any]:
-    """The row of one minute, but for the columns of its partition.
+    """The row of one minute without its partition columns.
 
     ``minute`` has :data:`INPUT_COLUMNS`.
     """
@@ -152,7 +151,7 @@ def quota_usage(minute: Minute, forecast: RowForecast) -> dict[str, Any]:
         if kind in forecast.by_quota
     ]
     approached = [quota for quota in quotas if quota.forecast.method != NO_METHOD]
-    # Of two at once the size's.
+    # At equal times the size quota comes first.
     nearest = min(approached, key=lambda quota: quota.order, default=None)
     left_s = BreachForecast(None, None, None) if nearest is None else nearest.left_s
     none = NO_METHOD if quotas else None
@@ -190,7 +189,7 @@ def _quota(
 
 
 def _use(taken: int | None, limit: int) -> float | None:
-    # A limit of 0 is a legal way to stop everybody: every backlog is over it.
+    # A limit of 0 is legal and stops all producers: every backlog exceeds it.
     return taken / limit if limit > 0 and taken is not None else None
 
 
@@ -204,33 +203,33 @@ def _seconds(time_ns: int | None) -> float | None:
 
 
 def _state(minute: Minute, quotas: Sequence[_Quota]) -> list[str]:
-    """How the more pressing of the quotas stands at the minute's end."""
+    """The state of the most urgent quota at the minute's end, in words."""
     if not quotas:
         return ["no backlog quota is in force at the end of this minute"]
     known = [quota for quota in quotas if quota.forecast.reached or quota.use is not None]
     if not known:
         return []
-    told = min(known, key=lambda q: (not q.forecast.reached, *q.order, -(q.use or 0.0)))
+    urgent = min(known, key=lambda q: (not q.forecast.reached, *q.order, -(q.use or 0.0)))
     return [
         quota_sentence(
-            use=told.use or 0.0,
-            limit_text=told.limit_text,
-            source=minute[f"quota_{told.kind}_source"] or "",
-            kind=told.kind,
-            policy=minute[f"quota_{told.kind}_policy"] or "",
+            use=urgent.use or 0.0,
+            limit_text=urgent.limit_text,
+            source=minute[f"quota_{urgent.kind}_source"] or "",
+            kind=urgent.kind,
+            policy=minute[f"quota_{urgent.kind}_policy"] or "",
             subscription=minute["oldest_subscription"],
             oldest_age_s=_seconds(minute["oldest_age_ns"]),
-            seconds_to_breach=told.left_s.likely_s,
-            # The broker's own has no band; of what is not approached there is nothing to tell.
-            forecast=told.left_s if told.forecast.method == THEIL_SEN_METHOD else None,
-            exceeded=told.forecast.stopped,
-            reached="in this minute" if told.forecast.reached else "",
+            seconds_to_breach=urgent.left_s.likely_s,
+            # The broker's own forecast has no band, and without a breach there is none.
+            forecast=urgent.left_s if urgent.forecast.method == THEIL_SEN_METHOD else None,
+            exceeded=urgent.forecast.stopped,
+            reached="in this minute" if urgent.forecast.reached else "",
         )
     ]
 
 
 def _acts(minute: Minute) -> list[str]:
-    """What quotas did in the minute."""
+    """What quotas did in the minute, in words."""
     said = []
     held_ns = minute["parked_backlog_quota_ns"] or 0
     if held_ns >= HELD_NS_MIN:

@@ -1,7 +1,7 @@
-"""Runs of minutes to windows of ranges: which limit held, since when, and whose it was.
+"""Account windows of ranges, summed from runs of minutes.
 
-The input has all runs (:mod:`.minute_runs`) of each subscription in it, sorted by
-:data:`SORT_COLUMNS`, with the column ``proven_rate_per_s``.
+The input has all runs (:mod:`.minute_runs`) of each subscription, sorted by :data:`SORT_COLUMNS`,
+with the column ``proven_rate_per_s``.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY
 SORT_COLUMNS: Final = (*ATTRIBUTION_KEY, "from_ns")
 
 SOLE_SHARE_MIN: Final = 0.9
-"""Who was delivered this part of a topic's limit shares it with nobody: two get a half each."""
+"""Least part of a topic's limit that a subscription uses if it is the only waiter; two share it."""
 
 Amounts: TypeAlias = tuple[int, int, int]
-"""Messages, bytes and period of a limit; no messages and no bytes: there is none."""
+"""Messages, bytes and period of a limit; there is none if both amounts are 0."""
 Setting: TypeAlias = Amounts | str | None
-"""What is set: the limit, but of one that moves with the publish rate only its source."""
+"""The configured limit; only the source, if the limit is relative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,9 @@ class _Limits:
 
     settings: list[Setting]
     firsts: list[Amounts]
-    """As they were at the end of the run's first minute ..."""
+    """The limits at the end of the run's first minute."""
     lasts: list[Amounts]
-    """... and at that of its last one."""
+    """The limits at the end of the run's last minute."""
     throttled_ns: list[int]
     throttled_first_ns: list[int]
     minutes: list[int]
@@ -74,7 +74,7 @@ class _Limits:
 
 @dataclass(frozen=True, slots=True)
 class _ThrottlingLimit:
-    """The limit of one level that held for longest in a window."""
+    """The limit of one level that throttled for longest in a window."""
 
     run: int
     amounts: Amounts
@@ -82,7 +82,7 @@ class _ThrottlingLimit:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """The windows, and what is needed to tell of them."""
+    """Windows of ranges with the runs and limits behind them."""
 
     windows: AccountWindows
     runs: pa.Table
@@ -96,7 +96,7 @@ class Ranges:
 
 
 def range_windows(runs: pa.Table) -> Ranges:
-    """One window for each subscription: the sums of its runs, the levels at their ends."""
+    """One window for each subscription: the sums of its runs, and the levels at both ends."""
     begins = np.flatnonzero(changes(runs, ATTRIBUTION_KEY))
     ends = np.append(begins[1:], runs.num_rows) - 1
     limits = tuple(_limits_of_level(runs, level) for level in Level)
@@ -125,14 +125,14 @@ def range_windows(runs: pa.Table) -> Ranges:
         is_inferred=np.logical_or.reduceat(
             runs.column("is_inferred").to_numpy().astype(np.bool_), begins
         ),
-        # One minute is no part of itself.
+        # A range of one minute has no votes of parts.
         votes=np.where(minutes > 1, np.add.reduceat(votes, begins, axis=1), 0),
     )
     return Ranges(windows, runs, begins, ends, limits, throttling)
 
 
 def range_circumstances(ranges: Ranges, judged: JudgementArrays) -> CircumstanceArrays:
-    """What the sentences of judged ranges say besides."""
+    """The facts for the sentences of ranges, besides their verdicts."""
     runs, last = ranges.runs, pa.array(ranges.ends)
     places = [[limit.run for limit in of_level] for of_level in ranges.throttling]
     changed = [
@@ -178,12 +178,12 @@ def _evicted_by(ranges: Ranges) -> pa.Table:
     """The quota that evicted in the last run of each range in which one did."""
     did = longs(ranges.runs, "evicted") > 0
     place = np.maximum.accumulate(np.where(did, np.arange(len(did)), 0))[ranges.ends]
-    # Where none did in the range that is anything, and nobody asks.
+    # If none evicted in the range, the row is arbitrary and not used.
     return ranges.runs.select(EVICTED_BY).take(pa.array(place))
 
 
 def permits_of(table: pa.Table) -> pa.Array:
-    """Permits of who is connected; null where nobody is."""
+    """Permits of the connected consumers; null if there are none."""
     connected = pc.fill_null(pc.not_equal(table.column("consumers"), 0), False)
     permits = pc.if_else(connected, table.column("permits"), pa.scalar(None, pa.int64()))
     return permits.combine_chunks() if isinstance(permits, pa.ChunkedArray) else permits
@@ -217,7 +217,7 @@ def _limits_of_level(runs: pa.Table, level: Level) -> _Limits:
 
 
 def level_limits(runs: pa.Table, prefix: str, level: Level) -> tuple[Longs, Longs, Longs]:
-    """Messages, bytes and period of one level; amounts that are none are 0."""
+    """Messages, bytes and period of the limits of one level; 0 stands for no amount."""
     messages, size, period_ns = (
         longs(runs, f"{prefix}_{level.name.lower()}_{part}") for part in LIMIT_PARTS
     )
@@ -229,11 +229,10 @@ def level_limits(runs: pa.Table, prefix: str, level: Level) -> tuple[Longs, Long
 
 
 def _throttling_limit(limits: _Limits, begin: int, end: int) -> _ThrottlingLimit:
-    """The limit that held for longest in the runs of a window, as it was last; the last one if none
-    held.
+    """The limit that throttled for longest in the runs of a window; if none did, the last one.
 
-    A minute knows the limit at its end. Where that is another than at the end of the minute
-    before, the lower one of the two held: the other let more through.
+    Of a relative limit it has the last amounts. A minute has the limit at its end. If that differs
+    from the limit at the end of the previous minute, the lower of the two throttled.
     """
     throttled: dict[Setting, int] = {}
     latest: dict[Setting, _ThrottlingLimit] = {}
@@ -271,7 +270,7 @@ def _is_tighter(old: Amounts, new: Amounts) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Streaks:
-    """At the end of each run: whom it blames most, since when, and where the run begins."""
+    """By run: the largest share at its end, since when it is the largest, and the run's start."""
 
     code: list[int]
     since_ns: list[int]
@@ -279,8 +278,10 @@ class _Streaks:
 
 
 def _since_s(ranges: Ranges, streaks: _Streaks, window: int, verdict: int, level: int) -> float:
-    """How long the last minutes have all blamed the same, a limiter with the limit that held; NaN
-    when the last one does not."""
+    """How long the last minutes have all had the range's verdict; NaN if the last one has another.
+
+    For a limiter the limit also has to be the one that throttled for longest.
+    """
     settings: Sequence[Setting] = []
     setting: Setting = None
     if level != NO_CODE:
@@ -299,7 +300,7 @@ def _since_s(ranges: Ranges, streaks: _Streaks, window: int, verdict: int, level
 
 
 def _silent_s(ranges: Ranges) -> Doubles:
-    """How long nothing was acknowledged at the end of each range."""
+    """Seconds without an acknowledgement at the end of each range."""
     silent_ns, from_ns, to_ns = (
         longs(ranges.runs, name).tolist() for name in ("silent_from_ns", "from_ns", "to_ns")
     )
@@ -315,15 +316,17 @@ def _silent_s(ranges: Ranges) -> Doubles:
 
 
 def waiters_of_blamed_limit(rows: pa.Table, judged: JudgementArrays, is_sole: Flags) -> Longs:
-    """How many subscriptions waited for the topic limit that a window blames: the column
-    :data:`WAITERS` of its row, or the one that had all of it; 0 without such a limit."""
+    """How many subscriptions waited for the topic limit that a window blames; 0 without one.
+
+    It is :data:`WAITERS` of the row, or 1 if the subscription used nearly all of the limit.
+    """
     blamed = (LEVEL_CODES[judged.verdict] == Level.TOPIC) & (judged.dimension != NO_CODE)
     several = longs(rows, WAITERS.name)
     return np.where(blamed, np.where(several > 1, several, is_sole), 0).astype(np.int64)
 
 
 def _is_sole(ranges: Ranges, window: int, counted: str) -> bool:
-    """Whether the blamed topic limit was this subscription's alone, while it held."""
+    """Whether the subscription used nearly all of the blamed topic limit while that throttled."""
     settings = ranges.limits[Level.TOPIC].settings
     setting = settings[ranges.throttling[Level.TOPIC][window].run]
     span = slice(ranges.begins[window], ranges.ends[window] + 1)

@@ -1,7 +1,8 @@
-"""The columns of one telemetry message as Arrow arrays, and what no broker would write refused.
+"""Validated Arrow arrays of the columns of one telemetry message.
 
-A message comes from a topic that others may be able to write to. What passes here cannot make a
-later step overflow, run out of memory or open partitions all over the calendar.
+Other clients may be able to write to the telemetry topic. So this module rejects values that no
+broker writes: those that would overflow a later step, exhaust memory, or create partitions far in
+the past or future.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ ARROW: Final = {
 """The Arrow type of each type of field."""
 
 AHEAD_NS_MAX: Final = 24 * HOUR_NS
-"""How far a window may end after the publish time of its message. Both are the broker's clock;
-before it may lie any time, for what was copied from another topic was published later."""
+"""How far a window may end after the publish time of its message. Both come from the broker's
+clock. There is no bound before it, because messages copied from another topic are published
+later."""
 
 EARLIEST_NS: Final = 946_684_800 * 10**9
 """The year 2000: no telemetry is older."""
@@ -38,11 +40,11 @@ TIME_NS_MAX: Final = 1 << 62
 """The year 2116."""
 
 CUMULATIVE_MAX: Final = 1 << 58
-"""Nine years of nanoseconds, 288 petabytes. The sum of a difference of each cell of the account
-stays inside 64 bits."""
+"""Nine years of nanoseconds, or 288 petabytes. A sum over all cells of the account then fits 64
+bits."""
 
 _TEXT_BYTES_MAX: Final = 32 << 20
-"""Of one column of one message, spelled out for all its rows."""
+"""Most text in one column of one message, repeated for all its rows."""
 
 _NUMPY: Final = {
     FieldType.INT64: np.dtype(np.int64),
@@ -54,7 +56,7 @@ _FIELDS: Final = {kind: {field.name: field for field in fields} for kind, fields
 
 @dataclass(frozen=True, slots=True)
 class MessageArrays:
-    """One message whose columns are arrays; those it does not have are null in every row."""
+    """One message as arrays; a column that it lacks is null in every row."""
 
     header: BatchHeader
     seq: int
@@ -63,10 +65,10 @@ class MessageArrays:
 
 
 def message_arrays(batch: PackedBatch, published_ns: int | None) -> MessageArrays:
-    """Make arrays of a message; ``published_ns`` is when it was published, None: not known.
+    """The arrays of a message; ``published_ns`` is its publish time, or None if unknown.
 
     Raises:
-        CorruptionError: it has a value that no broker writes; which one says the text.
+        CorruptionError: it has a value that no broker writes; the text names it.
     """
     _check_header(batch, published_ns)
     strings = pa.array(batch.strings, pa.string())
@@ -121,7 +123,7 @@ def _numbers(kind: Kind, field: Field, column: PackedColumn, count: int) -> pa.A
 
 
 def _implausible(field: Field, values: npt.NDArray[Any]) -> str:
-    """The first value that cannot be, as text; empty: all can."""
+    """The first impossible value as text; empty if there is none."""
     if field.type is FieldType.DOUBLE:
         wrong = ~np.isfinite(values)
     elif field.type is FieldType.INT64 and field.nature in (Nature.CUMULATIVE, Nature.SPAN):
@@ -133,7 +135,7 @@ def _implausible(field: Field, values: npt.NDArray[Any]) -> str:
 
 
 def _mask(nulls: bytes, count: int) -> npt.NDArray[np.bool_] | None:
-    """Whether each row is null; None: none is."""
+    """Whether each row is null; None if none is."""
     if not nulls:
         return None
     bits = np.unpackbits(np.frombuffer(nulls, dtype=np.uint8), bitorder="little")[:count]

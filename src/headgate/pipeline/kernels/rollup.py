@@ -1,10 +1,10 @@
-"""The view ``namespace_rollup``: what happened in each namespace and minute.
+"""The view ``namespace_rollup``: totals of each namespace and minute.
 
-It is defined here alone: ``show`` sums rows of files, and Spark sums rows of a DataFrame
-(:func:`headgate.pipeline.steps.views.namespace_rollup`). Everything is a sum, a count or a maximum,
-so rows may come in any pieces. :func:`topic_parts`, :func:`subscription_parts` and
-:func:`judged_parts` turn each piece into what is summed; :func:`rollup_rows` makes rows of the
-view from the sums.
+Both users of the view take its definition from here: ``show`` sums rows of files, and Spark sums
+rows of a DataFrame (:func:`headgate.pipeline.steps.views.namespace_rollup`). Every column is a sum,
+a count or a maximum, so rows may come in any batches. :func:`topic_parts`,
+:func:`subscription_parts` and :func:`judged_parts` give the summands of a batch.
+:func:`rollup_rows` gives the rows of the view from the sums.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ ROLLUP_KEY: Final = ("cluster", "namespace", "minute")
 _AMOUNTS: Final = ("msgs_in", "bytes_in", "msgs_out", "bytes_out", "backlog_bytes")
 _PARKED: Final = tuple(f"parked_{cause}_ns" for cause in PARK_CAUSES)
 _BLAMED: Final = tuple(f"blame_{blame.lower()}_s" for blame in BLAMES)
-_PLACE: Final = ("cluster", "topic", "minute")
+_TOPIC_MINUTE: Final = ("cluster", "topic", "minute")
 
-TOPIC_INPUT: Final = (*_PLACE, *_AMOUNTS, "oldest_age_max_ns", *EVICTION_FIELDS, *_PARKED)
-"""Columns of ``intervals`` that are needed of topics."""
+TOPIC_INPUT: Final = (*_TOPIC_MINUTE, *_AMOUNTS, "oldest_age_max_ns", *EVICTION_FIELDS, *_PARKED)
+"""Columns of ``intervals`` that are read of topics."""
 
-SUBSCRIPTION_INPUT: Final = (*_PLACE, "backlog_messages")
-"""Columns of ``intervals`` that are needed of subscriptions."""
+SUBSCRIPTION_INPUT: Final = (*_TOPIC_MINUTE, "backlog_messages")
+"""Columns of ``intervals`` that are read of subscriptions."""
 
-JUDGED_INPUT: Final = (*_PLACE, *BLAME_INPUT, *WEIGHT_INPUT)
-"""Columns of ``attribution`` that are needed."""
+JUDGED_INPUT: Final = (*_TOPIC_MINUTE, *BLAME_INPUT, *WEIGHT_INPUT)
+"""Columns of ``attribution`` that are read."""
 
 Sums = list[tuple[str, str]]
-"""Columns, and how they are put together."""
+"""Columns with their aggregate functions."""
 
 TOPIC_SUMS: Final[Sums] = [
     ("minute", "count"),
@@ -54,37 +54,37 @@ ROLLUP_COLUMNS: Final = (
     TableColumn("cluster", STRING, "Cluster."),
     TableColumn("namespace", STRING, "tenant/namespace."),
     TableColumn("minute", ColumnType.TIMESTAMP, "Start of the minute."),
-    TableColumn("topics", LONG, "Topics, each partition by itself."),
+    TableColumn("topics", LONG, "Topics; each partition counts as one."),
     *(TableColumn(name, LONG, f"{name} of all topics.") for name in _AMOUNTS),
     TableColumn("oldest_age_max_ns", LONG, "Largest age of an unacknowledged message."),
-    TableColumn("evicted_messages", LONG, "Messages that quotas took."),
-    TableColumn("evicted_bytes", LONG, "Bytes that quotas took."),
+    TableColumn("evicted_messages", LONG, "Messages that quotas evicted."),
+    TableColumn("evicted_bytes", LONG, "Bytes that quotas evicted."),
     *(
-        TableColumn(f"parked_{cause}_s", DOUBLE, f"Time in which {cause} held producers. [s]")
+        TableColumn(f"parked_{cause}_s", DOUBLE, f"Time in which {cause} parked messages. [s]")
         for cause in PARK_CAUSES
     ),
     TableColumn("subscriptions", LONG, "Subscriptions."),
-    TableColumn("backlog_messages", LONG, "What waits at the minute's end."),
+    TableColumn("backlog_messages", LONG, "Backlog at the minute's end."),
     *(
-        TableColumn(name, DOUBLE, f"Time that is blamed on {blame}. [s]")
+        TableColumn(name, DOUBLE, f"Time with {blame} to blame. [s]")
         for name, blame in zip(_BLAMED, BLAMES, strict=True)
     ),
-    TableColumn("throttled_s", DOUBLE, "Time that is blamed on limits. [s]"),
-    TableColumn("parked_s", DOUBLE, "Time in which producers were held. [s]"),
+    TableColumn("throttled_s", DOUBLE, "Time with a dispatch limit to blame. [s]"),
+    TableColumn("parked_s", DOUBLE, "Time in which any cause parked messages. [s]"),
 )
-"""Columns of the view. Times are summed over subscriptions and topics: 120 s in a minute are two
-of them all the time."""
+"""Columns of the view. Times are summed over subscriptions and topics: 120 s in a minute stand for
+two of them during all of it."""
 
 
 def part_columns(sums: Sums) -> tuple[TableColumn, ...]:
-    """The columns of parts that are summed so: the key, and each summed column once."""
+    """The columns of the parts that these sums need: the key, and each summed column once."""
     types = {column.name: column for column in ROLLUP_COLUMNS}
     names = [name for name, _ in sums if name not in ROLLUP_KEY]
     return tuple(types.get(name, TableColumn(name, LONG, "")) for name in (*ROLLUP_KEY, *names))
 
 
 def topic_parts(rows: pa.RecordBatch | pa.Table) -> pa.Table:
-    """The key and what :data:`TOPIC_SUMS` sums, from :data:`TOPIC_INPUT`."""
+    """The key and the summands of :data:`TOPIC_SUMS`, from :data:`TOPIC_INPUT`."""
     evicted = {
         f"evicted_{unit}": _added(rows, [f for f in EVICTION_FIELDS if f.endswith(unit)])
         for unit in ("messages", "bytes")
@@ -93,12 +93,12 @@ def topic_parts(rows: pa.RecordBatch | pa.Table) -> pa.Table:
 
 
 def subscription_parts(rows: pa.RecordBatch | pa.Table) -> pa.Table:
-    """The key and what :data:`SUBSCRIPTION_SUMS` sums, from :data:`SUBSCRIPTION_INPUT`."""
+    """The key and the summands of :data:`SUBSCRIPTION_SUMS`, from :data:`SUBSCRIPTION_INPUT`."""
     return _keyed(rows, ("backlog_messages",), {})
 
 
 def judged_parts(rows: pa.RecordBatch | pa.Table) -> pa.Table:
-    """The key and what :data:`JUDGED_SUMS` sums, from :data:`JUDGED_INPUT`."""
+    """The key and the summands of :data:`JUDGED_SUMS`, from :data:`JUDGED_INPUT`."""
     seconds = blamed_s(rows)
     blamed = {name: seconds[blame] for name, blame in zip(_BLAMED, BLAMES, strict=True)}
     return _keyed(rows, (), blamed)
@@ -129,9 +129,10 @@ def _added(rows: pa.RecordBatch | pa.Table, names: Sequence[str]) -> pa.Array:
 def rollup_table(
     topics: pa.Table | None, subscriptions: pa.Table | None, judged: pa.Table | None
 ) -> pa.Table:
-    """Rows of :data:`ROLLUP_COLUMNS` in order of time, from the sums; None: there are no such rows.
+    """Rows of :data:`ROLLUP_COLUMNS` in order of time, from the sums; None if there are none of a
+    kind.
 
-    A namespace has a row in minutes in which it has a topic.
+    A namespace has a row in each minute in which it has a topic.
     """
     if topics is None:
         return arrow_schema(ROLLUP_COLUMNS).empty_table()
@@ -146,7 +147,7 @@ def rollup_table(
 
 
 def rollup_rows(joined: pa.Table) -> pa.Table:
-    """Rows of :data:`ROLLUP_COLUMNS` from the joined sums, by the names of what is summed.
+    """Rows of :data:`ROLLUP_COLUMNS` from the joined sums, which have the names of their summands.
 
     Columns that are absent are null.
     """
@@ -170,7 +171,7 @@ def rollup_rows(joined: pa.Table) -> pa.Table:
 
 
 def _plain(sums: pa.Table, made: Sums, count: str) -> pa.Table:
-    """Sums by the names of what is summed; how many rows there were is called ``count``."""
+    """The sums with the names of their summands; the row count is named ``count``."""
     names = [count if function == "count" else name for name, function in made]
     columns = [f"{name}_{function}" for name, function in made]
     return sums.select([*ROLLUP_KEY, *columns]).rename_columns([*ROLLUP_KEY, *names])

@@ -1,8 +1,8 @@
-"""Gaps in the sequence numbers of telemetry: from when to when a source's messages are missing.
+"""Time ranges in which telemetry messages of a source are missing, found by their sequence numbers.
 
-Each boot of a source numbers its messages from 0 on, so a number that is absent is a message that
-was lost: it expired before it was read, or was never stored. How a boot ended after its last known
-message is not known: the broker may have stopped, or the rest was lost.
+Each boot of a source numbers its messages from 0. So a missing number is a lost message: it expired
+before the pipeline read it, or was never stored. After the last message of a boot, the cause of a
+gap is not known: the broker may have stopped, or further messages were lost.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from headgate.pipeline.tables.intervals import INTERVALS_LOOK_BACK_NS
 from headgate.pipeline.time_span import instant
 
 COLUMNS: Final = ("source", "boot_id", "seq", "window_start_ns", "window_end_ns")
-"""Columns of ``bronze_samples`` that are read, of rows of kind ``batch``."""
+"""Columns of ``bronze_samples`` that are read in rows of kind ``batch``."""
 
 RESTART_NS_MAX: Final = INTERVALS_LOOK_BACK_NS
-"""A restart takes a moment; a longer gap between two boots is reported."""
+"""Longest gap between two boots that counts as a restart and is not reported."""
 
 SENTENCES_MAX: Final = 3
 """Most sentences about one source; further gaps are only counted."""
@@ -43,12 +43,12 @@ class SequenceGap:
 
     source: str
     since_ns: int | None
-    """None: since the source's start, whose time is not known."""
+    """None for the source's start, whose time is not known."""
     until_ns: int
     lost: int
-    """Messages that were certainly lost; 0 where there may have been none."""
+    """Messages that were certainly lost; 0 if perhaps none was."""
     is_all: bool
-    """Whether no more than these were lost: those at the end of a boot are not counted."""
+    """Whether ``lost`` is exact; it leaves out messages at the end of a boot."""
 
     def sentence(self) -> str:
         """The gap in words."""
@@ -70,7 +70,7 @@ class SequenceGap:
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """One row, in the order of time within its boot."""
+    """One telemetry message. Within a boot, messages are in order of time."""
 
     source: str
     boot_id: str
@@ -87,10 +87,10 @@ def newest(rows: pa.Table) -> dict[str, LastSeen]:
 def find_gaps(
     before: Mapping[str, LastSeen], rows: pa.Table
 ) -> tuple[list[SequenceGap], dict[str, LastSeen]]:
-    """Holes before and between new messages, and the newest message of each of their sources.
+    """Gaps before and between new messages, and the newest message of each of their sources.
 
-    ``before`` has the newest message that was read earlier; what is older is late, and no news.
-    Between two boots that were read at once nothing was lost: a topic loses its oldest messages.
+    ``before`` has the newest message of earlier reads; older messages are late and ignored. Between
+    two boots that are read together no message was lost, because a topic loses its oldest first.
     """
     found: list[SequenceGap] = []
     now: dict[str, LastSeen] = {}
@@ -133,7 +133,7 @@ def _gap(
     if lost > 0:
         if last is None:
             return SequenceGap(source, None, message.start_ns, lost, True)
-        # Of a window of several messages, or where the clock went back, the window itself.
+        # The times are reversed within a window of several messages, or after a clock is set back.
         since_ns, until_ns = sorted((last.until_ns, message.start_ns))
         return SequenceGap(source, since_ns, until_ns, lost, same_boot)
     if last is None or same_boot or not is_known:
@@ -156,7 +156,7 @@ def _last_seen(message: _Message) -> LastSeen:
 def _by_source(rows: pa.Table) -> Iterator[tuple[str, list[list[_Message]]]]:
     """Each source and the messages of its boots, the boots in the order of their ends."""
     columns = [rows.column(name).to_pylist() for name in COLUMNS]
-    # Without those that were read twice.
+    # Duplicates come from messages that were read twice.
     messages = {(row[0], row[1], row[2]): _Message(*row) for row in zip(*columns, strict=True)}
     ordered = [messages[key] for key in sorted(messages)]
     for source, own in groupby(ordered, lambda message: message.source):

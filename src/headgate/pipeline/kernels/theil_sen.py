@@ -1,8 +1,8 @@
-"""Slopes of many short series at once: the median of the slopes of all pairs of points.
+"""Theil-Sen slopes of many short series: the median of the slopes of all pairs of points.
 
-A quarter of the points may lie anywhere without moving such a median far (H. Theil 1950; P. K.
-Sen, Journal of the American Statistical Association 63, 1968): a burst or a late sample does not
-bend it, as it would bend a least-squares line. Series may have holes and unequal spacing.
+The slope tolerates outliers in a quarter of the points (H. Theil 1950; P. K. Sen, Journal of the
+American Statistical Association 63, 1968). A burst or a late sample would bend a least-squares
+line. Series may have missing points and unequal spacing.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ import numpy.typing as npt
 Doubles: TypeAlias = npt.NDArray[np.float64]
 
 _ROWS_AT_ONCE = 256
-"""Windows whose pairs are in memory together: 1,770 pairs of 60 points, 4 MB."""
+"""Windows whose pairs are in memory at once: 60 points have 1,770 pairs, so 4 MB."""
 
 
 def slope_quantiles(times: Doubles, values: Doubles, shares: Sequence[float]) -> Doubles:
     """Quantiles of the slopes of all pairs of points, exact, interpolated between neighbours.
 
-    ``times`` and ``values`` are (windows, points): oldest first, times rising in each row; a value
-    that is NaN is no point. ``shares`` are the quantiles wanted, 0.5 the Theil-Sen slope. Returns
-    (windows, shares) in units of the values by units of the times, NaN with fewer than two points.
+    ``times`` and ``values`` are (windows, points), with rising times in each row. NaN marks a
+    missing value. ``shares`` are the quantiles; 0.5 gives the Theil-Sen slope. The result is
+    (windows, shares) in units of the values by units of the times. It is NaN with fewer than two
+    points.
     """
     windows, points = values.shape
     wanted = np.asarray(shares, dtype=np.float64)
@@ -35,16 +36,16 @@ def slope_quantiles(times: Doubles, values: Doubles, shares: Sequence[float]) ->
     for begin in range(0, windows, _ROWS_AT_ONCE):
         rows = slice(begin, begin + _ROWS_AT_ONCE)
         slopes = _pair_slopes(times[rows], values[rows], pairs)
-        slopes.sort(axis=1)  # NaN goes last
+        slopes.sort(axis=1)  # NaN sorts last
         found[rows] = _quantiles_of_sorted(slopes, wanted)
     return found
 
 
 def _pair_slopes(times: Doubles, values: Doubles, into: Doubles) -> Doubles:
-    """The slopes of all pairs; ``into`` is the memory to use."""
+    """The slopes of all pairs, written into the buffer ``into``."""
     slopes = into[: len(values)]
     place, points = 0, values.shape[1]
-    # By distance in the row, so that every step is over neighbours in memory.
+    # By distance within the row, so that every step reads contiguous memory.
     for apart in range(1, points):
         end = place + points - apart
         rise = slopes[:, place:end]
@@ -55,21 +56,21 @@ def _pair_slopes(times: Doubles, values: Doubles, into: Doubles) -> Doubles:
 
 
 def _quantiles_of_sorted(rows: Doubles, shares: Doubles) -> Doubles:
-    """Quantiles of the numbers of each sorted row, NaN being none, which stand last."""
+    """Quantiles of the numbers in each sorted row; NaN, which sorts last, is ignored."""
     count = np.count_nonzero(~np.isnan(rows), axis=1)[:, None]
     place = shares * np.maximum(count - 1, 0)
     below = np.floor(place).astype(np.intp)
     above = np.minimum(below + 1, np.maximum(count - 1, 0))
     low = np.take_along_axis(rows, below, axis=1)
     high = np.take_along_axis(rows, above, axis=1)
-    # Not low + part * (high - low): where both are the same the sum would not be.
+    # Not low + part * (high - low): rounding would change it if both are equal.
     part = place - below
     return np.where(low == high, low, (1.0 - part) * low + part * high)
 
 
 def quantiles(rows: Doubles, shares: Sequence[float]) -> Doubles:
-    """Quantiles of the numbers of each row, as :func:`slope_quantiles` takes them of slopes.
+    """Quantiles of the numbers in each row, interpolated as in :func:`slope_quantiles`.
 
-    ``rows`` is (rows, numbers), NaN being none. Returns (rows, shares), NaN where there is none.
+    ``rows`` is (rows, numbers); NaN is ignored. The result is (rows, shares), NaN for an empty row.
     """
     return _quantiles_of_sorted(np.sort(rows, axis=1), np.asarray(shares, dtype=np.float64))

@@ -1,7 +1,7 @@
-"""Who else waited for a topic's limit: what the sentence of each subscription under it needs.
+"""Number of subscriptions that waited for a topic's limit, for the sentence of each of them.
 
-A subscription waits in a minute when the topic's limit held its hungry consumers for a noticeable
-part of it. Each is judged by its own account; how many they are is counted on the side.
+A subscription waited in a minute if the topic's limit throttled its hungry consumers for a
+noticeable part of it. Its verdict depends on its own account only; the number is counted apart.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from headgate.pipeline.tables.columns import LONG, TableColumn
 from headgate.record.fields import STATE_FIELD_NAMES
 
 WAITERS: Final = TableColumn(
-    "topic_waiters", LONG, "Subscriptions that waited for the topic's limit; null for less than 2."
+    "topic_waiters", LONG, "Subscriptions that waited for the topic's limit; null if fewer than 2."
 )
-"""The column that is joined to the input of a judgement."""
+"""Column that the caller joins to the input of a verdict."""
 
 TOPIC_KEY: Final = ("cluster", "topic", "partition")
-"""Whose limit it is; each partition has its own."""
+"""Identity of a limit; each partition has its own."""
 
 WAITING_SHARE_MIN: Final = CLOSE_SHARE
-"""Who was held for less of a minute did not wait."""
+"""Least share of a minute for which a subscription that waited was throttled."""
 
 HUNGRY_FIELDS: Final = tuple(
     name
@@ -41,7 +41,7 @@ INPUT_COLUMNS: Final = (*TOPIC_KEY, "subscription", *STATE_FIELD_NAMES)
 
 
 def waiters(minutes: pa.Table, place: Sequence[str] = TOPIC_KEY) -> pa.Table:
-    """The columns ``place`` and :data:`WAITERS`, for each place with two or more of them.
+    """The columns ``place`` and :data:`WAITERS`, for each place with at least two waiters.
 
     ``minutes`` have :data:`INPUT_COLUMNS` and the columns ``place``.
     """

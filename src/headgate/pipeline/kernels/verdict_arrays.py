@@ -1,8 +1,8 @@
-"""The verdict law of ``headgate.flow.account.verdict`` over many windows at once.
+"""The verdict law of ``headgate.flow.account.verdict``, vectorised over many windows.
 
-There the law stands and is explained; here is what it comes to in array arithmetic, under the same
-names and in the same order, so that the two can be read side by side. A test holds them together,
-window by window. Classes are told by their *code*, the place in :data:`VERDICTS`.
+That module defines and explains the law. This one has the same names in the same order, so the two
+can be read side by side, and a test compares their results. A verdict is represented by its *code*,
+the index in :data:`VERDICTS`.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 VERDICTS: Final = tuple(Verdict)
 """By code."""
 NO_CODE: Final = -1
-"""Code of no class at all, of no dimension, and of what is not known to be so or not."""
+"""Code that stands for None: no verdict, no dimension, or an unknown answer."""
 LEVEL_CODES: Final = np.array(
     [THROTTLED.index(verdict) if verdict in THROTTLED else NO_CODE for verdict in VERDICTS], np.int8
 )
-"""The level whose limiter a class blames, by code; :data:`NO_CODE` for the others."""
+"""The level whose limiter a verdict blames, by code; :data:`NO_CODE` for the others."""
 
 _CODE: Final = {verdict: code for code, verdict in enumerate(VERDICTS)}
 _NONE: Final = _CODE[Verdict.NONE]
@@ -59,16 +59,16 @@ _HELD_CELLS: Final = tuple(
     )
     for level in Level
 )
-"""Cells in which the limiter of a level holds by what it counts."""
+"""Cells in which the limiter of a level throttles, by dimension."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceArrays:
-    """Field by field ``headgate.flow.account.verdict.Evidence``, for n windows.
+    """The fields of ``headgate.flow.account.verdict.Evidence`` for n windows.
 
-    ``cells_ns`` is [CELL_COUNT, n], ``limits_per_s`` [Level, Dimension, n]; NaN where there is no
-    limit and where no rate was demonstrated. ``votes`` stands for the sub-windows: [VERDICTS, n],
-    the time of those that point at each class (:func:`winners`); None for windows without any.
+    ``cells_ns`` is [CELL_COUNT, n], ``limits_per_s`` [Level, Dimension, n]. NaN stands for no
+    limit, and for a rate that was not demonstrated. ``votes``, [VERDICTS, n], is the time of the
+    sub-windows that blame each cause most (:func:`winners`); None if windows have none.
     """
 
     window_ns: Longs
@@ -92,7 +92,7 @@ class EvidenceArrays:
 
 @dataclass(frozen=True, slots=True)
 class JudgementArrays:
-    """Field by field ``headgate.flow.account.verdict.Judgement``, for n windows.
+    """The fields of ``headgate.flow.account.verdict.Judgement`` for n windows.
 
     ``verdict`` and ``second`` are codes, ``shares`` is [VERDICTS, n], ``dimension`` a
     :class:`Dimension` and ``would_have_grown`` 0 or 1; :data:`NO_CODE` stands for None.
@@ -109,7 +109,7 @@ class JudgementArrays:
 
 
 def blame_shares(cells_ns: Longs) -> Doubles:
-    """The part of the time each class is to blame for, [VERDICTS, n], of cells [CELL_COUNT, n]."""
+    """The share of each cause in the time, [VERDICTS, n], from cells [CELL_COUNT, n]."""
     blamed = np.stack([cells_ns[list(cells)].sum(axis=0) for cells in _CELLS_OF])
     total = blamed.sum(axis=0)
     shares = blamed / np.maximum(total, 1)
@@ -118,7 +118,7 @@ def blame_shares(cells_ns: Longs) -> Doubles:
 
 
 def winners(shares: Doubles) -> Codes:
-    """The class with most blame, NONE only where nobody else has any."""
+    """The cause with the largest share; NONE only if no other has any."""
     return _two_largest(shares)[0]
 
 
@@ -158,7 +158,7 @@ def judge_arrays(evidence: EvidenceArrays) -> JudgementArrays:
 
 
 def _pick(values: Any, codes: Any) -> Any:
-    """Of each window the value of its code; anything where the code is :data:`NO_CODE`."""
+    """By window, the value at its code; arbitrary if that is :data:`NO_CODE`."""
     return values[codes, np.arange(values.shape[-1])]
 
 
@@ -178,7 +178,7 @@ def _two_largest(shares: Doubles) -> tuple[Codes, Codes]:
     nobody = blamed[first, windows] == 0
     blamed[first, windows] = -1.0
     next_best = np.argmax(blamed, axis=0)
-    # Of equals the first counts: where nobody is to blame, that is the first class of all.
+    # The first of equal shares wins; without any blame that is the first cause.
     return (
         np.where(nobody, _NONE, first + 1).astype(np.int8),
         np.where(nobody, _NONE + 1, next_best + 1).astype(np.int8),
@@ -186,7 +186,7 @@ def _two_largest(shares: Doubles) -> tuple[Codes, Codes]:
 
 
 def _held_ns(cells_ns: Longs) -> Longs:
-    """Time that each limiter held by what it counts, [Level, Dimension, n]."""
+    """Time that each limiter throttled, by dimension, [Level, Dimension, n]."""
     return np.stack(
         [[cells_ns[list(cells)].sum(axis=0) for cells in level] for level in _HELD_CELLS]
     )

@@ -1,5 +1,5 @@
-"""The pipeline's tables: columns, partitions, look-back, and their Spark and Arrow schemas.
+"""Declarations of the pipeline's tables.
 
-``catalogue`` names them all; ``columns`` is what they are made of. Declarations only: the standard
-library and ``headgate.record`` suffice, but for ``arrow_types`` (pyarrow) and ``schemas`` (Spark).
+``catalogue`` lists the tables. ``columns`` has the types that they are declared with. Only
+``arrow_types`` needs pyarrow, and only ``schemas`` needs Spark.
 """

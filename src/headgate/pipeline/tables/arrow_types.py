@@ -1,4 +1,4 @@
-"""The tables' columns as Arrow types; no Spark, so that kernels run without it."""
+"""Arrow schemas of the tables, for kernels and writers that run without Spark."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def table_arrow_schema(table: Table) -> pa.Schema:
 
 
 def conform(columns: dict[str, pa.Array], schema: pa.Schema, row_count: int) -> pa.Table:
-    """A table of ``schema`` from the columns there are; the others are null."""
+    """A table of ``schema`` from the given columns; the others are null."""
     return pa.table(
         [
             columns[field.name] if field.name in columns else pa.nulls(row_count, field.type)
@@ -52,7 +52,7 @@ def conform(columns: dict[str, pa.Array], schema: pa.Schema, row_count: int) -> 
 
 
 def partition_columns(last_ns: npt.NDArray[np.int64]) -> dict[str, pa.Array]:
-    """``date`` and ``hour`` of rows whose last nanosecond is given."""
+    """``date`` and ``hour`` of rows, from the last nanosecond of each."""
     hour = last_ns // HOUR_NS
     return {
         "date": pa.array((hour // DAY_HOURS).astype(np.int32)).cast(pa.date32()),
@@ -61,7 +61,7 @@ def partition_columns(last_ns: npt.NDArray[np.int64]) -> dict[str, pa.Array]:
 
 
 def changes(table: pa.Table, names: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Whether each row differs from the one before in one of some columns; the first does."""
+    """Whether each row differs from the previous one in one of some columns; the first row does."""
     changed = np.zeros(table.num_rows, dtype=np.bool_)
     changed[:1] = True
     for name in names:
@@ -73,13 +73,13 @@ def changes(table: pa.Table, names: Sequence[str]) -> npt.NDArray[np.bool_]:
 
 
 CHUNK_ROWS: Final = 50_000
-"""Rows that a kernel gets at once, if no subject has more."""
+"""Rows that a kernel gets at once, unless one subject has more."""
 
 
 def whole_subjects(
     batches: Iterable[pa.RecordBatch], subject: Sequence[str], chunk_rows: int = CHUNK_ROWS
 ) -> Iterator[pa.Table]:
-    """Sorted batches as tables that hold all rows of every subject in them."""
+    """Regroup sorted batches into tables that have all rows of each subject in them."""
     pending: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:

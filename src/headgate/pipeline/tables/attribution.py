@@ -17,7 +17,7 @@ from headgate.pipeline.tables.columns import (
 from headgate.pipeline.tables.intervals import INTERVALS
 
 DEMONSTRATED_LOOK_BACK_NS: Final = 24 * HOUR_NS
-"""How far back ``attribution`` looks for a consumer's demonstrated rate."""
+"""How far back ``attribution`` looks for a subscription's demonstrated rate."""
 
 BLAMES: Final = (
     "NONE",
@@ -38,26 +38,33 @@ JUDGEMENT_COLUMNS: Final = (
     TableColumn(
         "residual_messages",
         LONG,
-        "Growth that the counted causes do not explain; null where these were inferred from it.",
+        "Growth that the counted amounts do not explain; null if they were inferred from it.",
     ),
     TableColumn("appended", LONG, "Messages appended."),
     TableColumn("acked", LONG, "Messages acknowledged."),
     TableColumn(
         "evicted",
         LONG,
-        "Messages that a backlog quota took before they were acknowledged; null in rows of earlier"
+        "Messages that a backlog quota evicted before they were acknowledged; null in rows of"
+        " earlier"
         " versions.",
     ),
-    TableColumn("from_ns", LONG, "Where the account begins."),
-    TableColumn("to_ns", LONG, "Where the account ends."),
+    TableColumn("from_ns", LONG, "Start of the account, ns since the epoch."),
+    TableColumn("to_ns", LONG, "End of the account, ns since the epoch."),
     TableColumn("oldest_age_max_ns", LONG, "Largest age of the oldest deliverable message."),
     *(
-        TableColumn(name, DOUBLE, "Share of the blame by seconds; all shares sum to 1.")
+        TableColumn(name, DOUBLE, "Share of this cause in the accounted time; all shares sum to 1.")
         for name in SHARE_COLUMNS
     ),
-    TableColumn("verdict", STRING, "NONE, or the largest share of blame by the verdict law."),
-    TableColumn("second", STRING, "The cause named second, or null."),
-    TableColumn("bystander", ColumnType.BOOLEAN, "second is a limiter that merely stood by."),
+    TableColumn(
+        "verdict", STRING, "Cause of the backlog by the verdict law; NONE without a backlog."
+    ),
+    TableColumn("second", STRING, "The second cause, or null."),
+    TableColumn(
+        "bystander",
+        ColumnType.BOOLEAN,
+        "Whether second is a limiter that was busy and not the cause.",
+    ),
     TableColumn("dimension", STRING, "What the named limiter counts: messages, bytes or null."),
     TableColumn("proven_rate_per_s", DOUBLE, "The consumers' demonstrated rate, or null."),
     TableColumn(
@@ -68,20 +75,20 @@ JUDGEMENT_COLUMNS: Final = (
     TableColumn(
         "confidence",
         DOUBLE,
-        "0 to 1: margin x completeness x agreement, times 0.6 where evidence is inferred.",
+        "0 to 1: margin x completeness x agreement, times 0.6 if evidence is inferred.",
     ),
-    TableColumn("completeness", DOUBLE, "0 to 1: how much of the time rows cover."),
+    TableColumn("completeness", DOUBLE, "Share of the time that rows cover, 0 to 1."),
     TableColumn(
         "accounted_ns",
         LONG,
-        "Time that the shares are parts of: that of all states, also over rows that were lost; of"
-        " counters alone what rows cover.",
+        "Accounted time, the base of the shares: the sum of all states, lost rows included; without"
+        " an account, the covered time. [ns]",
     ),
     TableColumn(
         "evidence",
         STRING,
-        "measured, or inferred if a minute of it is worked out from counters: then confidence is"
-        " lower.",
+        "measured, or inferred if any of its minutes was inferred from counters, which lowers"
+        " confidence.",
     ),
     TableColumn("sentence", STRING, "The verdict in words."),
 )

@@ -18,21 +18,21 @@ from headgate.record.fields import Kind
 
 MEASURED: Final = "measured"
 INFERRED: Final = "inferred"
-"""Values of ``evidence``: from a broker's own account of time, or worked out from counters."""
+"""Values of ``evidence``: from a broker's own account of time, or inferred from counters."""
 
 BATCH_KIND: Final = "batch"
-"""Kind of the bronze rows that say which batches arrived; one for each message."""
+"""Kind of the bronze rows that record which messages arrived, one each."""
 
 SAMPLED_KINDS: Final = (Kind.SUBSCRIPTION, Kind.TOPIC, Kind.LIMITER)
 """The kinds with rows in ``bronze_samples`` and ``intervals``."""
 
 HEADER: Final = (
-    TableColumn("source", STRING, "Telemetry stream the message came over."),
+    TableColumn("source", STRING, "Telemetry stream of the message."),
     TableColumn("cluster", STRING, "Cluster of the broker."),
     TableColumn("broker", STRING, "Broker that wrote the row."),
-    TableColumn("boot_id", STRING, "Start of the broker that wrote the row."),
-    TableColumn("seq", LONG, "Number of the message in that boot."),
-    TableColumn("row", ColumnType.INT, "Place of the row in its message and kind."),
+    TableColumn("boot_id", STRING, "Id of the broker's start, new with each restart."),
+    TableColumn("seq", LONG, "Sequence number of the message in that boot."),
+    TableColumn("row", ColumnType.INT, "Index of the row among those of its kind in the message."),
     TableColumn("window_start_ns", LONG, "Start of the message's window, ns since the epoch."),
     TableColumn("window_end_ns", LONG, "End of the message's window, ns since the epoch."),
     TableColumn("window_end", ColumnType.TIMESTAMP, "End of the message's window."),
@@ -51,7 +51,7 @@ BRONZE_EVENTS: Final = Table(
     (
         *PARTITION,
         *HEADER,
-        TableColumn("time", ColumnType.TIMESTAMP, "When it happened."),
+        TableColumn("time", ColumnType.TIMESTAMP, "Time of the event."),
         *record_columns(Kind.EVENT),
     ),
     ("date", "hour"),
@@ -61,11 +61,11 @@ BRONZE_QUARANTINE: Final = Table(
     "bronze_quarantine",
     (
         *PARTITION,
-        TableColumn("message_topic", STRING, "Topic the message was read from."),
-        TableColumn("message_id", STRING, "Its id, hexadecimal."),
-        TableColumn("publish_time", ColumnType.TIMESTAMP, "When it was published."),
-        TableColumn("reason", STRING, "Why it is not a record that can be read."),
-        TableColumn("value", ColumnType.BINARY, "The message as it was."),
+        TableColumn("message_topic", STRING, "Topic from which the message was read."),
+        TableColumn("message_id", STRING, "Message id, hexadecimal."),
+        TableColumn("publish_time", ColumnType.TIMESTAMP, "Publish time of the message."),
+        TableColumn("reason", STRING, "Why the message could not be decoded."),
+        TableColumn("value", ColumnType.BINARY, "The unchanged message."),
     ),
     ("date", "hour"),
     (),

@@ -37,4 +37,4 @@ TABLES: Final = {
 """All tables by name."""
 
 VIEWS: Final = {"backlog_episodes": EPISODES.name, "namespace_rollup": INTERVALS.name}
-"""Views that ``show`` prints as if they were tables, with the table that each is made of."""
+"""Views that ``show`` prints like tables, with the table that each is computed from."""

@@ -45,7 +45,7 @@ class Table:
     columns: tuple[TableColumn, ...]
     partition_by: tuple[str, ...]
     statistics: tuple[str, ...]
-    """Columns whose least and largest value each file records."""
+    """Columns whose minimum and maximum each file records."""
 
     def column_names(self) -> tuple[str, ...]:
         """Names in table order."""
@@ -65,11 +65,11 @@ PARTITION: Final = (
     TableColumn("date", ColumnType.DATE, "UTC date of the row's last nanosecond."),
     TableColumn("hour", ColumnType.INT, "UTC hour of the row's last nanosecond, 0 to 23."),
 )
-KIND: Final = TableColumn("kind", STRING, "subscription, topic, limiter; in bronze also batch.")
+KIND: Final = TableColumn("kind", STRING, "subscription, topic or limiter; in bronze also batch.")
 
 
 def record_columns(*kinds: Kind) -> tuple[TableColumn, ...]:
-    """The record's fields of some kinds as columns, each name once."""
+    """The telemetry fields of some kinds as columns, each name once."""
     columns: dict[str, TableColumn] = {}
     for kind in kinds:
         for field in FIELDS[kind]:

@@ -17,27 +17,28 @@ from headgate.pipeline.tables.columns import (
 )
 
 QUIET_MINUTES_MAX: Final = 2
-"""So many minutes without a backlog, or without telemetry, do not end an episode.
+"""Longest pause without a backlog, or without telemetry, that an episode bridges.
 
-A consumer that polls, or works in batches, catches up for a moment in each round; without a bridge
-one slow consumer would be many episodes. One minute is no pause at all: a round that straddles it
-leaves two. Longer bridges would glue what an operator sees as two incidents.
+A consumer that polls, or works in batches, catches up for a moment in each round. Without bridges
+one slow consumer would give many episodes. One minute is too short, because a round across a
+minute's edge leaves a pause of two. Longer bridges would join what an operator sees as two
+incidents.
 """
 
 EPISODE_MINUTES_MIN: Final = 3
-"""So many minutes with a backlog are an episode in any case, one after the other or bridged.
+"""Fewest minutes with a backlog, consecutive or bridged, that always are an episode.
 
-Of fewer one has to be *substantial*: in it a backlog quota evicted something, or the oldest message
-waited for ``SUBSTANTIAL_NS``, or at its end as much waited as is acknowledged, at the minute's
-rate, in that time. A healthy subscription that falls two seconds behind in its busiest minute has
-no incident that anybody has to know of.
+Fewer minutes are an episode only if one of them is *substantial*: a backlog quota evicted messages
+in it, or the oldest message waited for ``SUBSTANTIAL_NS``, or the backlog at its end needs that
+time at the minute's acknowledgement rate. A healthy subscription that falls two seconds behind in
+its busiest minute is no incident.
 """
 
 SUBSTANTIAL_NS: Final = 10 * NS_PER_S
 
 EDGE_MINUTES: Final = (EPISODE_MINUTES_MIN - 1) * (QUIET_MINUTES_MAX + 1)
-"""So far into the hours beside it an hour's episodes depend on minutes: who goes on for longer has
-enough of them to be one."""
+"""How many minutes of the hours beside it an hour's episodes depend on. A backlog that continues
+for longer has enough minutes to be an episode."""
 
 BLAME_COLUMNS: Final = tuple(f"blame_{blame.lower()}_ns" for blame in BLAMES)
 
@@ -46,24 +47,24 @@ _TIMESTAMP, _BOOLEAN = ColumnType.TIMESTAMP, ColumnType.BOOLEAN
 _KEY_COLUMNS: Final = tuple(c for c in ATTRIBUTION.columns if c.name in ATTRIBUTION_KEY)
 
 _EDGES: Final = (
-    TableColumn("continues_before", _BOOLEAN, "The episode was there in the hour before."),
-    TableColumn("continues_after", _BOOLEAN, "The episode goes on in the hour after."),
+    TableColumn("continues_before", _BOOLEAN, "Whether the episode began in an earlier hour."),
+    TableColumn("continues_after", _BOOLEAN, "Whether the episode continues in the next hour."),
     TableColumn(
         "is_open",
         _BOOLEAN,
-        "It was still going on at the end of its cluster's newest telemetry; false where"
+        "Whether the episode lasted to the end of its cluster's newest telemetry; false if"
         " continues_after.",
     ),
     TableColumn(
         "ending",
         STRING,
-        "continues (after the hour), open, skipped (somebody skipped, cleared or sought past all"
-        " that waited), unseen (its telemetry ends while that of others goes on) or over.",
+        "continues (in the next hour), open, skipped (a client skipped, cleared or sought past the"
+        " whole backlog), unseen (its telemetry ends before that of others) or over.",
     ),
 )
 
 _FIGURES: Final = (
-    TableColumn("minutes", LONG, "Minutes with a backlog: whose verdict is not NONE."),
+    TableColumn("minutes", LONG, "Minutes with a backlog, whose verdict is not NONE."),
     TableColumn("peak_backlog_messages", LONG, "Largest backlog at the end of a minute."),
     TableColumn("peak_minute", _TIMESTAMP, "Start of the first minute with that backlog."),
     TableColumn("growth_messages", LONG, "Backlog at the end less backlog at the start."),
@@ -74,19 +75,27 @@ _FIGURES: Final = (
             LONG,
             "Time without a backlog, in pauses and within minutes. [ns]"
             if blame == "NONE"
-            else f"Time that is blamed on {blame}. [ns]",
+            else f"Time with {blame} to blame. [ns]",
         )
         for name, blame in zip(BLAME_COLUMNS, BLAMES, strict=True)
     ),
-    TableColumn("cause", STRING, "Who is to blame for most of the time; null: nobody."),
+    TableColumn("cause", STRING, "Cause of most of the time; null if there is none."),
     TableColumn(
         "second_cause",
         STRING,
-        "Who is to blame for most of the rest, if that is a twentieth of all blame; or null.",
+        "Cause of most of the rest, if it has at least a twentieth of all blame; or null.",
     ),
-    TableColumn("completeness", DOUBLE, "How much of the time was sampled, 0 to 1."),
-    TableColumn("evidence", STRING, "measured, or inferred if any of it is from counters alone."),
-    TableColumn("sentence", STRING, "Since when, how high, whose fault, and whether it is over."),
+    TableColumn("completeness", DOUBLE, "Share of the time that was sampled, 0 to 1."),
+    TableColumn(
+        "evidence",
+        STRING,
+        "measured, or inferred if any of its minutes was inferred from counters.",
+    ),
+    TableColumn(
+        "sentence",
+        STRING,
+        "The episode in words: since when, how large, the cause, and whether it is over.",
+    ),
 )
 
 EPISODES: Final = Table(
@@ -95,9 +104,13 @@ EPISODES: Final = Table(
         *PARTITION,
         *_KEY_COLUMNS,
         TableColumn(
-            "segment_start_ns", LONG, "Where it begins; the hour's start where continues_before."
+            "segment_start_ns",
+            LONG,
+            "Start, ns since the epoch; that of the hour if continues_before.",
         ),
-        TableColumn("segment_end_ns", LONG, "Where it ends; the hour's end where continues_after."),
+        TableColumn(
+            "segment_end_ns", LONG, "End, ns since the epoch; that of the hour if continues_after."
+        ),
         *_EDGES,
         *_FIGURES,
     ),
@@ -108,13 +121,13 @@ EPISODES: Final = Table(
 
 EPISODE_COLUMNS: Final = (
     *_KEY_COLUMNS,
-    TableColumn("episode_start_ns", LONG, "Where it begins."),
-    TableColumn("episode_end_ns", LONG, "Where it ends; null while it is open."),
+    TableColumn("episode_start_ns", LONG, "Start, ns since the epoch."),
+    TableColumn("episode_end_ns", LONG, "End, ns since the epoch; null while it is open."),
     *_EDGES,
     *_FIGURES,
 )
 """Columns of the view ``backlog_episodes``: whole episodes.
 
-``continues_before`` and ``continues_after`` say that a row in the hour before or after is not among
-those that the view was given.
+``continues_before`` and ``continues_after`` mean that the input of the view lacks the segment of
+the hour before or after.
 """

@@ -21,7 +21,7 @@ from headgate.pipeline.tables.columns import (
 from headgate.record.fields import Kind, Nature, field_names
 
 INTERVALS_LOOK_BACK_NS: Final = 2 * MINUTE_NS
-"""How far beyond its own hour the rows of ``intervals`` depend on bronze rows, either way."""
+"""How far before and after its own hour a row of ``intervals`` depends on bronze rows."""
 
 GAP_NS_MAX: Final = 24 * HOUR_NS
 """How far beyond that if telemetry is missing: as long as the coverage gap, at most this."""
@@ -39,7 +39,7 @@ KEY_COLUMNS: Final = (
 """The subject of a row of ``intervals``; columns that its kind lacks are null."""
 
 START_LEVELS: Final = ("backlog_messages", "backlog_bytes", "unacked")
-"""Levels of which ``intervals`` also has the value at the minute's start, ``*_start``."""
+"""Levels with a second column, ``*_start``, for the value at the minute's start."""
 
 
 def cumulative_columns(kind: Kind) -> tuple[str, ...]:
@@ -64,14 +64,20 @@ def _interval_columns() -> tuple[TableColumn, ...]:
         TableColumn("minute", ColumnType.TIMESTAMP, "Start of the minute."),
         *(by_name[name] for name in KEY_COLUMNS),
         TableColumn("broker", STRING, "Broker that wrote the minute's last row."),
-        TableColumn("evidence", STRING, "That of the minute's last row: measured or inferred."),
-        TableColumn("from_ns", LONG, "Where the account of this minute begins."),
-        TableColumn("to_ns", LONG, "Where the account of this minute ends."),
-        TableColumn("covered_ns", LONG, "Time inside it that rows cover, lost rows left out."),
+        TableColumn("evidence", STRING, "Evidence of the minute's last row: measured or inferred."),
+        TableColumn("from_ns", LONG, "Start of the minute's account, ns since the epoch."),
+        TableColumn("to_ns", LONG, "End of the minute's account, ns since the epoch."),
+        TableColumn(
+            "covered_ns", LONG, "Time between them that rows cover, without lost rows. [ns]"
+        ),
         TableColumn("completeness", DOUBLE, "covered_ns / (to_ns - from_ns), 0 to 1."),
         TableColumn("samples", LONG, "Rows that end in the minute."),
-        TableColumn("gaps", LONG, "Pieces of the minute with lost rows."),
-        TableColumn("restarts", LONG, "Times counting began anew: restart of the broker, reload."),
+        TableColumn("gaps", LONG, "Parts of the minute with lost rows."),
+        TableColumn(
+            "restarts",
+            LONG,
+            "Times counting began again, after a restart of the broker or a reload of the topic.",
+        ),
         TableColumn("resets", LONG, "Times a cumulative value fell."),
         TableColumn("clock_steps", LONG, "Rows whose window had a step of the wall clock."),
         *(by_name[name] for name in values),
@@ -84,7 +90,7 @@ def _interval_columns() -> tuple[TableColumn, ...]:
 INTERVALS: Final = Table("intervals", _interval_columns(), ("date", "hour", "kind"), ("minute",))
 
 BY_NAME: Final = {column.name: column for column in INTERVALS.columns}
-"""The columns of ``intervals``, for tables and kernels that keep some of them."""
+"""The columns of ``intervals`` by name, for other tables and kernels that have some of them."""
 
 TOPIC_KEY: Final = ("cluster", "topic", "partition", "incarnation")
 TOPIC_COLUMNS: Final = tuple(column for column in INTERVALS.columns if column.name in TOPIC_KEY)

@@ -23,40 +23,46 @@ PUBLISH_LEVELS: Final = (
     "natural_rate_messages_per_s",
     "natural_rate_bytes_per_s",
 )
-"""Fields of the record's topic rows that tell of publish limits."""
+"""Telemetry fields of topics about publish limits."""
 
 
 def _parked_column(name: str) -> TableColumn:
     cause = name.removeprefix("parked_").rsplit("_", 1)[0]
     if name.endswith("_ns"):
-        return TableColumn(name, LONG, f"Time in which {cause} held at least one message. [ns]")
+        return TableColumn(name, LONG, f"Time in which {cause} parked at least one message. [ns]")
     unit = name.rsplit("_", 1)[1]
-    return TableColumn(name, LONG, f"{unit.capitalize()} that {cause} holds at the end.")
+    return TableColumn(name, LONG, f"{unit.capitalize()} that {cause} parks at the end.")
 
 
 PARK_COLUMNS: Final = (
     TableColumn("broker", STRING, "Broker that wrote the last row."),
-    TableColumn("completeness", DOUBLE, "How much of the time was sampled, 0 to 1."),
-    TableColumn("from_ns", LONG, "Where the account begins."),
-    TableColumn("to_ns", LONG, "Where the account ends."),
+    TableColumn("completeness", DOUBLE, "Share of the time that was sampled, 0 to 1."),
+    TableColumn("from_ns", LONG, "Start of the account, ns since the epoch."),
+    TableColumn("to_ns", LONG, "End of the account, ns since the epoch."),
     TableColumn("msgs_in", LONG, "Messages appended."),
     TableColumn("bytes_in", LONG, "Bytes appended, metadata included."),
     TableColumn("producers", LONG, "Connected producers at the end."),
     *(_parked_column(name) for name in PARKED_FIELD_NAMES),
     *(BY_NAME[name] for name in PUBLISH_LEVELS),
     TableColumn(
-        "cause", STRING, "What held for most of the time, as in parked_CAUSE_ns; null: nothing."
+        "cause",
+        STRING,
+        "Park cause of most of the time, as in parked_CAUSE_ns; null if none parked.",
     ),
-    TableColumn("second_cause", STRING, "What held for most of the time after that, or null."),
+    TableColumn("second_cause", STRING, "The next park cause by time, or null."),
     TableColumn(
         "held_share",
         DOUBLE,
-        "Part of the counted time in which cause held, 0 to 1; null when nothing was counted.",
+        "Share of the counted time in which cause parked, 0 to 1; null without counted time.",
     ),
-    TableColumn("evidence", STRING, "measured, or inferred if any of it is from counters alone."),
-    TableColumn("sentence", STRING, "All that in words."),
+    TableColumn(
+        "evidence",
+        STRING,
+        "measured, or inferred if any of its minutes was inferred from counters.",
+    ),
+    TableColumn("sentence", STRING, "The row in words."),
 )
-"""What held a topic's producers, over a minute or a range."""
+"""Columns of the park causes of a topic over a minute or a range."""
 
 PUBLISH_ATTRIBUTION: Final = Table(
     "publish_attribution",
@@ -80,38 +86,42 @@ THROTTLE_TIMELINE: Final = Table(
         TableColumn("minute", ColumnType.TIMESTAMP, "Start of the minute."),
         *(BY_NAME[name] for name in LIMITER_KEY),
         TableColumn("broker", STRING, "Broker that wrote the minute's last row."),
-        TableColumn("completeness", DOUBLE, "How much of the minute was sampled, 0 to 1."),
-        TableColumn("from_ns", LONG, "Where the account of this minute begins."),
-        TableColumn("to_ns", LONG, "Where the account of this minute ends."),
-        TableColumn("covered_ns", LONG, "Time inside it that rows cover, lost rows left out."),
+        TableColumn("completeness", DOUBLE, "Share of the minute that was sampled, 0 to 1."),
+        TableColumn("from_ns", LONG, "Start of the minute's account, ns since the epoch."),
+        TableColumn("to_ns", LONG, "End of the minute's account, ns since the epoch."),
+        TableColumn(
+            "covered_ns", LONG, "Time between them that rows cover, without lost rows. [ns]"
+        ),
         TableColumn(
             "counted_ns",
             LONG,
-            "Time inside it that offered, granted and waiting_ns are of: that of lost rows, too,"
-            " and not that in which the broker was down.",
+            "Time over which offered, granted and waiting_ns were counted: with lost rows, without"
+            " the time in which the broker was down. [ns]",
         ),
         TableColumn("limit", LONG, "Amount for one period at the minute's end."),
         TableColumn("limit_period_ns", LONG, "The period. [ns]"),
-        TableColumn("limit_source", STRING, "Where it is set."),
+        TableColumn("limit_source", STRING, "Source of the limit."),
         TableColumn("limit_per_s", DOUBLE, "The limit as a rate, in units of the dimension."),
-        TableColumn("offered", LONG, "Amount that wanted to pass, each once."),
+        TableColumn("offered", LONG, "Amount that came to the limiter, each message once."),
         TableColumn("granted", LONG, "Amount that passed."),
-        TableColumn("held", LONG, "By how much more came than passed; 0 where what waited shrank."),
+        TableColumn("held", LONG, "offered less granted; 0 if the waiting amount shrank."),
         TableColumn("waiting_ns", LONG, "Time with at least one waiter. [ns]"),
         TableColumn(
-            "waiting_share", DOUBLE, "Part of the counted time in which somebody waited, 0 to 1."
+            "waiting_share", DOUBLE, "Share of the counted time with at least one waiter, 0 to 1."
         ),
         TableColumn("waiters_max", LONG, "Most waiters at once."),
         TableColumn(
-            "use", DOUBLE, "granted / what the limit allows in the counted time; 1 is all."
+            "use",
+            DOUBLE,
+            "granted by the amount that the limit allows in the counted time; 1 is full use.",
         ),
         TableColumn(
             "waiters",
             STRING,
-            "Who waited, a JSON array of objects with waiter and granted (what it got in the rows"
-            " that name it, five of each), the largest first; null when nobody did.",
+            "Waiters, largest first: a JSON array of objects with waiter and granted (the amount in"
+            " the rows that name it; a row names five); null if there were none.",
         ),
-        TableColumn("sentence", STRING, "All that in words."),
+        TableColumn("sentence", STRING, "The row in words."),
     ),
     ("date", "hour"),
     ("minute",),

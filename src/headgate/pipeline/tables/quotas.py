@@ -19,7 +19,7 @@ from headgate.record.fields import QUOTA_TYPES
 
 
 def _quota_columns(quota: str) -> tuple[TableColumn, ...]:
-    """What is in force of one type of quota, and how much of it is taken."""
+    """Columns of the limit and the use of one type of quota."""
     unit = "bytes" if quota == "size" else "ns"
     taken = "backlog_bytes / size_limit_bytes" if quota == "size" else "oldest age / time_limit_ns"
     most = "backlog_bytes_max" if quota == "size" else "oldest_age_max_ns"
@@ -28,12 +28,10 @@ def _quota_columns(quota: str) -> tuple[TableColumn, ...]:
         TableColumn(
             f"{quota}_limit_{unit}",
             LONG,
-            f"Limit of the {quota} quota at the minute's end; null when there is none. [{unit}]",
+            f"Limit of the {quota} quota at the minute's end; null if there is none. [{unit}]",
         ),
-        TableColumn(f"{quota}_policy", STRING, "What happens at that limit, by Pulsar's name."),
-        TableColumn(
-            f"{quota}_source", STRING, "Where that limit is set: topic, namespace or broker."
-        ),
+        TableColumn(f"{quota}_policy", STRING, "Policy of that quota, by Pulsar's name."),
+        TableColumn(f"{quota}_source", STRING, "Source of that quota: topic, namespace or broker."),
         TableColumn(
             f"{quota}_use",
             DOUBLE,
@@ -42,7 +40,7 @@ def _quota_columns(quota: str) -> tuple[TableColumn, ...]:
         TableColumn(
             f"{quota}_use_max",
             DOUBLE,
-            f"{most} / {quota}_limit_{unit}: the most in the minute, of the limit at its end.",
+            f"{most} / {quota}_limit_{unit}: the largest in the minute, by the limit at its end.",
         ),
     )
 
@@ -50,8 +48,8 @@ def _quota_columns(quota: str) -> tuple[TableColumn, ...]:
 THEIL_SEN_METHOD: Final = "theil_sen"
 BROKER_METHOD: Final = "broker"
 NO_METHOD: Final = "none"
-"""Values of ``method``: forecast from the hour before, told by the broker itself from the rate that
-it smooths, or not approached."""
+"""Values of ``method``: a forecast from the hour before, the broker's own from its smoothed rate,
+or no breach predicted."""
 
 EVICTION_FIELDS: Final = tuple(
     f"eviction_{quota}_{amount}"
@@ -67,9 +65,9 @@ QUOTA_USAGE: Final = Table(
         TableColumn("minute", ColumnType.TIMESTAMP, "Start of the minute."),
         *TOPIC_COLUMNS,
         TableColumn("broker", STRING, "Broker that wrote the minute's last row."),
-        TableColumn("completeness", DOUBLE, "How much of the minute was sampled, 0 to 1."),
+        TableColumn("completeness", DOUBLE, "Share of the minute that was sampled, 0 to 1."),
         TableColumn(
-            "to_ns", LONG, "End of the minute, or of what is known of it: levels are those then."
+            "to_ns", LONG, "End of the minute, or of its telemetry; levels are measured then. [ns]"
         ),
         TableColumn(
             "backlog_bytes", LONG, "Backlog of the slowest subscription at the minute's end."
@@ -77,37 +75,38 @@ QUOTA_USAGE: Final = Table(
         TableColumn("backlog_bytes_max", LONG, "Largest backlog_bytes in the minute."),
         TableColumn("oldest_age_ns", LONG, "Age of the oldest message then; null without backlog."),
         TableColumn("oldest_age_max_ns", LONG, "Largest oldest_age_ns in the minute."),
-        TableColumn("oldest_subscription", STRING, "The subscription that message belongs to."),
+        TableColumn("oldest_subscription", STRING, "Subscription with that message."),
         *_quota_columns("size"),
         *_quota_columns("time"),
         TableColumn(
             "seconds_to_breach_earliest",
             DOUBLE,
-            "As seconds_to_breach, but one breach in ten comes before it; null where that is not"
-            " known.",
+            "Time before which one breach in ten comes, from to_ns; null if it is not known.",
         ),
         TableColumn(
             "seconds_to_breach",
             DOUBLE,
-            "From to_ns until a quota is likely to be reached, the nearer of the two; 0 where one"
-            " is, was and has no room yet, or acted in this minute (evicted, or held producers);"
-            " null when that is not likely within a day.",
+            "Time from to_ns to the likely breach of the quota that is reached first; 0 if one is"
+            " reached, has no room yet, or acted in this minute (evicted, or parked messages);"
+            " null if"
+            " none is likely within a day.",
         ),
         TableColumn(
             "seconds_to_breach_latest",
             DOUBLE,
-            "As seconds_to_breach, but one breach in ten comes after it; null when that is beyond a"
-            " day, or not known.",
+            "Time after which one breach in ten comes, from to_ns; null if it is beyond a day,"
+            " or not"
+            " known.",
         ),
-        TableColumn(
-            "breach_quota", STRING, "The quota those seconds are of: size, time; null: none."
-        ),
+        TableColumn("breach_quota", STRING, "Quota of these seconds: size, time, or null."),
         TableColumn(
             "method",
             STRING,
-            "How they were found. theil_sen: from the hour before; broker: by the broker, from its"
-            " smoothed rate, while there are fewer than ten samples; none: no quota is approached;"
-            " null: none is in force.",
+            "Method of these seconds. theil_sen: forecast from the hour before; broker: the"
+            " broker's"
+            " own, while there are fewer than ten samples; none: no breach predicted; null: no"
+            " quota"
+            " in force.",
         ),
         TableColumn(
             "forecast_at",
@@ -121,17 +120,15 @@ QUOTA_USAGE: Final = Table(
             "The broker's own figure, from this minute's end on; the nearer of the two quotas'.",
         ),
         *(column for column in INTERVALS.columns if column.name in EVICTION_FIELDS),
-        TableColumn(
-            "held_seconds", DOUBLE, "Time of the minute in which a quota held sent messages."
-        ),
-        TableColumn("parked_messages", LONG, "Messages that a quota holds at the minute's end."),
-        TableColumn("parked_bytes", LONG, "Bytes that a quota holds at the minute's end."),
-        TableColumn("sentence", STRING, "All that in words."),
+        TableColumn("held_seconds", DOUBLE, "Time of the minute in which a quota parked messages."),
+        TableColumn("parked_messages", LONG, "Messages that a quota parks at the minute's end."),
+        TableColumn("parked_bytes", LONG, "Bytes that a quota parks at the minute's end."),
+        TableColumn("sentence", STRING, "The row in words."),
     ),
     ("date", "hour"),
     ("minute",),
 )
-"""Topics with a quota in force at the minute's end, and those where one acted in the minute."""
+"""Topics by minute with a quota in force at its end, or one that acted in it."""
 
 EVICTION_EVENT: Final = "eviction"
 
@@ -142,33 +139,35 @@ EVICTIONS: Final = Table(
     "evictions",
     (
         *PARTITION,
-        TableColumn("time", ColumnType.TIMESTAMP, "When it happened."),
-        TableColumn("time_ns", LONG, "When it happened. [ns]"),
+        TableColumn("time", ColumnType.TIMESTAMP, "Time of the eviction."),
+        TableColumn("time_ns", LONG, "Time of the eviction, ns since the epoch."),
         *TOPIC_COLUMNS,
         TableColumn("broker", STRING, "Broker that evicted."),
         *(column for column in HEADER if column.name in EVENT_IDENTITY),
         TableColumn("quota", STRING, "The quota that was exceeded: size or time."),
-        TableColumn("policy", STRING, "What it does when it is exceeded, by Pulsar's name."),
-        TableColumn("quota_source", STRING, "Where it is set: topic, namespace or broker."),
-        TableColumn("limit_bytes", LONG, "Its limit; null for a time quota."),
-        TableColumn("limit_ns", LONG, "Its limit; null for a size quota."),
+        TableColumn("policy", STRING, "Its policy, by Pulsar's name."),
+        TableColumn("quota_source", STRING, "Source of the quota: topic, namespace or broker."),
+        TableColumn("limit_bytes", LONG, "Limit of a size quota; null for a time quota."),
+        TableColumn("limit_ns", LONG, "Limit of a time quota; null for a size quota. [ns]"),
         TableColumn("backlog_bytes_start", LONG, "Backlog of the slowest subscription before."),
         TableColumn("backlog_bytes", LONG, "Backlog of the slowest subscription after."),
         TableColumn("oldest_age_ns_start", LONG, "Age of the oldest message before."),
         TableColumn(
             "oldest_age_ns", LONG, "Age of the oldest message after; null without backlog."
         ),
-        TableColumn("acts", LONG, "Acts of eviction in the event's window that it sums up."),
+        TableColumn("acts", LONG, "Evictions in the event's window, which the event sums up."),
         TableColumn("messages", LONG, "Messages lost, summed over subscriptions."),
         TableColumn("bytes", LONG, "Bytes lost, summed over subscriptions."),
         TableColumn(
             "subscriptions",
             STRING,
-            "Who lost them, a JSON array of objects with subscription, messages and bytes, the"
-            " largest loss first.",
+            "Loss of each subscription, largest first: a JSON array of objects with subscription,"
+            " messages and bytes.",
         ),
         TableColumn(
-            "subscriptions_count", LONG, "How many lost some, also those that the array leaves out."
+            "subscriptions_count",
+            LONG,
+            "Number of subscriptions with a loss, also those that the array leaves out.",
         ),
     ),
     ("date", "hour"),

@@ -1,4 +1,4 @@
-"""The tables' columns as Spark types."""
+"""Spark schemas of the tables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def table_schema(table: Table) -> spark.StructType:
 
 
 def part_schema(table: Table, columns: Collection[str] | None) -> spark.StructType:
-    """The StructType of these columns of a table, in its order; None: of all.
+    """The StructType of some columns of a table, in its order; None stands for all.
 
     Raises:
         KeyError: the table does not have one of them.
@@ -56,4 +56,4 @@ MESSAGE_SCHEMA: Final = spark.StructType(
         spark.StructField("__publishTime", spark.TimestampType()),
     ]
 )
-"""The columns of ``format("pulsar")`` that ingestion uses."""
+"""The columns of ``format("pulsar")`` that ingestion reads."""
