@@ -24,7 +24,7 @@ from headgate.pipeline.backtest.job import (
     run_backtest,
     topic_sources,
 )
-from headgate.pipeline.backtest.replays import replay_table
+from headgate.pipeline.backtest.replay_table import replay_table
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_log import commit_append

@@ -1,7 +1,7 @@
-"""The policy backtest: what recorded topics would have done under other limits, laws and quotas.
+"""The policy backtest: it replays recorded topics under other limits, laws and quotas.
 
-``series`` makes a topic's load out of bronze, ``replay`` plays it under one policy through the
-broker's own laws, ``kernel`` does the same for many policies at once, ``ranking`` says which of
-them did best, ``paste`` how to set them. ``job`` puts it together in Spark; nothing else here
-needs it.
+``series`` derives the load of a topic from bronze. ``replay`` replays it under one policy with the
+broker's laws; ``kernel`` does the same for many policies at once. ``ranking`` orders the policies,
+and ``settings_commands`` returns the commands that set them. ``job`` is the Spark job; no other
+module but ``task_progress`` needs Spark.
 """

@@ -1,7 +1,7 @@
-"""Rows brought together by bucket in few large pieces, which cost a shuffle next to nothing.
+"""Packs the rows of each bucket into a few binary values, for a cheap shuffle.
 
-A shuffle takes every row apart and puts it together again; of a piece of many rows it only moves
-the bytes. So the rows of a bucket leave a task as one stream of Arrow batches in a binary value.
+A shuffle serializes each row, but only copies the bytes of a binary value. So the rows of a bucket
+leave a task as one stream of Arrow batches in a binary value.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 BUCKET: Final = "bucket"
 PIECES_SCHEMA: Final = pa.schema([(BUCKET, pa.int32()), ("rows", pa.binary())])
 ROWS_PACKED: Final = 20_000
-"""Rows that a task holds before it packs them."""
+"""Rows that a task collects before it packs them."""
 
 
 def pack(
     batches: Iterable[pa.RecordBatch], rows_packed: int = ROWS_PACKED
 ) -> Iterator[pa.RecordBatch]:
-    """Rows with a column :data:`BUCKET` (int32, none null) as pieces of :data:`PIECES_SCHEMA`; the
-    column itself is in no piece."""
+    """Rows with a column :data:`BUCKET` (int32, no nulls) as pieces of :data:`PIECES_SCHEMA`, which
+    do not contain that column."""
     pending: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:

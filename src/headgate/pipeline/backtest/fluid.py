@@ -1,9 +1,9 @@
-"""A topic as a flow of bytes: what is accepted, waits, is drained, evicted and refused.
+"""A fluid model of a topic: bytes that arrive, wait, drain, and are evicted or refused.
 
-Rates are constant over a stretch, so it is solved exactly, from one event to the next: what waits
-is gone, the backlog is gone, the backlog reaches its quota. A size quota that holds is a ceiling:
-what consumers take is what producers may add, which is what its release at 95 % comes to over any
-longer time. A time quota holds between its two marks.
+Rates are constant over an interval. So the model is exact from one event to the next: the parked
+bytes reach zero, the backlog reaches zero, the backlog reaches its quota. A size quota that holds
+is a ceiling: producers may add what consumers take, which is the mean effect of its release at 95
+%. A time quota holds between its limit and its release mark.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from headgate.flow.quota.backlog_quota import (
 )
 
 NO_AGE_S = -1.0
-"""Age of the oldest byte where there is no backlog."""
+"""Age of the oldest byte without a backlog."""
 CHECK_S = 1.0
 """A time quota acts within a second (law 4.2)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class QuotaRule:
     """A quota in force: bytes of a size quota, milliseconds of a time quota."""
 
     limit: int
@@ -35,17 +35,17 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Pressures:
-    """What acts on the topic over one stretch; bytes a second."""
+class FlowConditions:
+    """The rates and limits of one interval, in bytes per second."""
 
     arrivals: float
     capacity: float
     set_limit: float
-    """The publish limit that is set; infinite without one."""
+    """The configured publish limit; infinite without one."""
     adaptive_limit: float
-    """That of the controller."""
-    size: Rule | None
-    time: Rule | None
+    """The limit of the controller; infinite without one."""
+    size: QuotaRule | None
+    time: QuotaRule | None
 
 
 @dataclass(slots=True)
@@ -55,9 +55,9 @@ class Totals:
     over_s: float = 0.0
     quota_s: float = 0.0
     offered_bytes: float = 0.0
-    """What consumers could do while producers waited."""
+    """Bytes that consumers could drain while producers waited."""
     wasted_bytes: float = 0.0
-    """What of that they did not do."""
+    """The part of these that they did not drain."""
     parked_s: float = 0.0
     parked_max: float = 0.0
     backlog_max: float = 0.0
@@ -65,34 +65,34 @@ class Totals:
 
 
 @dataclass(slots=True)
-class Fluid:
+class FluidModel:
     """The state of one topic's flow."""
 
     backlog: float
-    """Bytes that nobody has acknowledged."""
+    """Bytes that are not acknowledged."""
     first_age_s: float
-    """Of the oldest byte at the beginning."""
+    """Age of the oldest byte at the beginning."""
     tracks_age: bool
-    """Whether ages are asked for; they cost memory."""
+    """Whether the model tracks ages, which costs memory."""
     parked: float = 0.0
     """Bytes that wait for a limit or quota."""
     published: float = 0.0
     """Bytes accepted since the beginning."""
     age_s: float = NO_AGE_S
     was_parked: bool = False
-    """Whether anything waited since this was last set to False."""
+    """Whether bytes were parked since this was last set to False."""
     was_slowed: bool = False
-    """Whether it waited for the controller's limit."""
+    """Whether they waited for the controller's limit."""
     totals: Totals = field(default_factory=Totals)
     _now_s: float = 0.0
     _is_held: bool = False
-    """By the time quota."""
+    """Whether the time quota holds producers."""
     _start_backlog: float = 0.0
     _at_s: list[float] = field(default_factory=list)
     _stored: list[float] = field(default_factory=list)
     """Bytes ever stored at each of these instants, the first backlog included."""
     _oldest: int = 0
-    """The stretch in which the oldest byte was stored."""
+    """Index of the interval in which the oldest byte was stored."""
 
     def __post_init__(self) -> None:
         self._start_backlog = self.backlog
@@ -100,23 +100,23 @@ class Fluid:
         self._at_s = [-self.first_age_s, 0.0]
         self._stored = [0.0, self.backlog]
         if self.tracks_age:
-            self._look_at_age()
+            self._update_age()
 
     @property
     def done(self) -> float:
-        """Bytes ever acknowledged, passed or evicted."""
+        """Bytes that were ever acknowledged or evicted."""
         return self._start_backlog + self.published - self.backlog
 
-    def run(self, seconds: float, pressures: Pressures) -> None:
-        """Let so much time go by."""
+    def run(self, seconds: float, pressures: FlowConditions) -> None:
+        """Advance the model by ``seconds``."""
         left = seconds
         if pressures.time is None or not pressures.time.policy.stops_producers:
-            # The quota that held is gone.
+            # The quota that held producers no longer exists.
             self._is_held = False
         while left > 0.0:
             span = left
             if pressures.time is not None and self.tracks_age:
-                # The age grows by a second a second at most.
+                # The age grows by at most a second per second.
                 room_s = pressures.time.limit / MS_PER_S - max(self.age_s, 0.0)
                 span = min(span, CHECK_S if self._is_held else max(CHECK_S, room_s))
             self._stretch(span, pressures)
@@ -125,10 +125,10 @@ class Fluid:
             if self.tracks_age:
                 self._at_s.append(self._now_s)
                 self._stored.append(self._start_backlog + self.published)
-                self._look_at_age()
+                self._update_age()
                 self._apply_time_quota(pressures.time)
 
-    def _stretch(self, span: float, pressures: Pressures) -> None:
+    def _stretch(self, span: float, pressures: FlowConditions) -> None:
         totals, size = self.totals, pressures.size
         if size is not None or pressures.time is not None:
             totals.quota_s += span
@@ -139,8 +139,8 @@ class Fluid:
             totals.parked_max = max(totals.parked_max, self.parked)
             totals.backlog_max = max(totals.backlog_max, self.backlog)
 
-    def _to_next_event(self, span: float, pressures: Pressures) -> float:
-        """Go on until something changes, ``span`` seconds at most; how long that was."""
+    def _to_next_event(self, span: float, pressures: FlowConditions) -> float:
+        """Advance to the next event, at most ``span`` seconds; returns the seconds."""
         arrivals, capacity = pressures.arrivals, pressures.capacity
         limit = inf
         if pressures.size is not None and pressures.size.policy.stops_producers:
@@ -156,7 +156,7 @@ class Fluid:
         elif is_full:
             ceiling = min(ceiling, capacity)
         elif ceiling == inf and self.parked > 0.0:
-            # Nothing holds it any more: it goes at once, as far as there is room.
+            # No limit holds the parked bytes any more: they enter at once, up to the quota.
             jump = min(self.parked, limit - self.backlog)
             self.parked -= jump
             self.published += jump
@@ -189,7 +189,12 @@ class Fluid:
         return until
 
     def _note_wait(
-        self, seconds: float, served: float, pressures: Pressures, is_stopped: bool, is_full: bool
+        self,
+        seconds: float,
+        served: float,
+        pressures: FlowConditions,
+        is_stopped: bool,
+        is_full: bool,
     ) -> None:
         totals = self.totals
         totals.parked_s += seconds
@@ -210,7 +215,7 @@ class Fluid:
         self.totals.evicted_bytes += evicted
         self.backlog -= evicted
 
-    def _look_at_age(self) -> None:
+    def _update_age(self) -> None:
         if self.backlog <= 0.0:
             self.age_s = NO_AGE_S
             return
@@ -220,13 +225,13 @@ class Fluid:
         self.age_s = max(0.0, self._now_s - self._stored_at(done))
 
     def _stored_at(self, amount: float) -> float:
-        """When the byte of that number was stored, in the stretch of the oldest one."""
+        """When byte number ``amount`` was stored, within the interval of the oldest byte."""
         place, stored = self._oldest, self._stored
         gain = stored[place + 1] - stored[place]
         share = (amount - stored[place]) / gain if gain > 0.0 else 1.0
         return self._at_s[place] + share * (self._at_s[place + 1] - self._at_s[place])
 
-    def _apply_time_quota(self, time: Rule | None) -> None:
+    def _apply_time_quota(self, time: QuotaRule | None) -> None:
         if time is None:
             return
         age_ms = -1 if self.age_s < 0.0 else floor(self.age_s * MS_PER_S)
@@ -240,7 +245,7 @@ class Fluid:
             self._evict_older(self._now_s - age_evicted_ms(time.limit) / MS_PER_S)
 
     def _evict_older(self, than_s: float) -> None:
-        """Take what was stored before an instant."""
+        """Evict the bytes that were stored before an instant."""
         place, at_s, stored = self._oldest, self._at_s, self._stored
         while place < len(at_s) - 2 and at_s[place + 1] <= than_s:
             place += 1
@@ -250,11 +255,11 @@ class Fluid:
         evicted = min(self.backlog, max(0.0, before - self.done))
         self.totals.evicted_bytes += evicted
         self.backlog -= evicted
-        self._look_at_age()
+        self._update_age()
 
 
-def _refuses(pressures: Pressures, is_held: bool, is_full: bool) -> bool:
-    """Whether producers are closed: what they want meanwhile is not kept for later."""
+def _refuses(pressures: FlowConditions, is_held: bool, is_full: bool) -> bool:
+    """Whether a quota refuses producers: what they want meanwhile is not parked."""
     if is_full and pressures.size is not None:
         return pressures.size.policy is QuotaPolicy.EXCEPTION
     return is_held and pressures.time is not None and pressures.time.policy is QuotaPolicy.EXCEPTION

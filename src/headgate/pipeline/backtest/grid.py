@@ -1,8 +1,8 @@
-"""The grid file: which policies a backtest tries, in TOML.
+"""The grid file, a TOML file with the policies of a backtest.
 
-A ``[[points]]`` table is one policy; a list in place of a value makes one for each of its values,
-and of several lists each combination. What a table leaves out is as recorded, the controller off.
-Everything that is wrong with a file is said at once.
+A ``[[points]]`` table is one policy. A list instead of a value stands for one policy per value, and
+several lists for each combination. Absent settings stay as recorded, and an absent controller is
+off. One error lists all problems of a file.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from headgate.pipeline.backtest.replay import INTERVAL_NS_MIN, Resolution
 
 POINTS_MAX: Final = 4_096
 _EXACT_MAX: Final = 1 << 53
-"""Whole numbers up to this are exact in a double."""
+"""Whole numbers up to this are exact in a 64-bit float."""
 _NAME_CHARACTERS_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """What a backtest tries."""
+    """The policies of a backtest."""
 
     points: tuple[Point, ...]
     resolution: Resolution = Resolution.CYCLE
@@ -40,7 +40,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """What is allowed for one value."""
+    """The allowed values of one setting."""
 
     allowed: str
     takes: Callable[[Any], bool]
@@ -92,7 +92,7 @@ _TABLES: Final[Mapping[str, Mapping[str, _Key]]] = {
 _WORDS: Final = {"publish": ("recorded", "none"), "adaptive": ("off",)} | dict.fromkeys(
     ("size_quota", "time_quota"), ("recorded", "none")
 )
-"""What may stand in place of a table."""
+"""Words that are allowed instead of a table."""
 _NEEDED: Final = {
     "publish": (),
     "adaptive": (),
@@ -109,8 +109,8 @@ def load_grid(path: str | Path) -> Grid:
     """Read a grid file.
 
     Raises:
-        InputError: it cannot be read, is no TOML, or holds what is not allowed; the text names
-            every fault.
+        InputError: the file cannot be read, is no TOML, or has invalid settings; the text lists
+            every problem.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -122,7 +122,7 @@ def load_grid(path: str | Path) -> Grid:
 
 
 def parse_grid(text: str, name: str = "grid") -> Grid:
-    """As :func:`load_grid`, from text; ``name`` is what errors call it."""
+    """As :func:`load_grid`, from text; errors mention ``name``."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -138,10 +138,12 @@ def parse_grid(text: str, name: str = "grid") -> Grid:
 
 @dataclass(slots=True)
 class _Check:
+    """Checks a grid document and collects its faults."""
+
     faults: list[str] = field(default_factory=list)
 
     def grid(self, document: dict[str, Any]) -> Grid:
-        """The grid, right where nothing was found."""
+        """The grid; empty if there are faults."""
         self._unknown("", document, ("replay", "points"))
         replay = document.get("replay", {})
         self._table("replay", replay, _REPLAY)
@@ -153,7 +155,7 @@ class _Check:
             return Grid(())
         count = sum(_count(entry) for entry in entries)
         if count > POINTS_MAX:
-            self.faults.append(f"points: they are {count:,}; up to {POINTS_MAX:,} are allowed")
+            self.faults.append(f"points: there are {count:,}; up to {POINTS_MAX:,} are allowed")
         for number, entry in enumerate(entries):
             self._entry(f"points[{number}]", entry)
         if self.faults:
@@ -237,7 +239,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _count(value: Any) -> int:
-    """How many combinations a value stands for, without making them."""
+    """The number of combinations of a value, without creating them."""
     if isinstance(value, dict):
         return prod(_count(inner) for inner in value.values())
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The backtest as a Spark job: topics of bronze in buckets, ``policy_backtest`` out."""
+"""The backtest as a Spark job, from ``bronze_samples`` to ``policy_backtest``."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from headgate.base.units import INT64_MAX, NS_PER_S
 from headgate.flow.limits.precedence import ADAPTIVE_SOURCE
 from headgate.pipeline.backtest.buckets import BUCKET, pack, sorted_by, unpack
 from headgate.pipeline.backtest.grid import Grid
-from headgate.pipeline.backtest.levels import (
+from headgate.pipeline.backtest.input_rows import PATH, input_rows
+from headgate.pipeline.backtest.limit_sources import (
     IS_ADAPTIVE,
     LIMIT_COLUMNS,
     SOURCE_COLUMNS,
     VALUE_COLUMNS,
     Namespace,
-    is_settled,
+    is_complete,
     known_name,
     namespaces_of,
     value_name,
     with_older,
 )
-from headgate.pipeline.backtest.paste import paste
 from headgate.pipeline.backtest.policy import settings_text
 from headgate.pipeline.backtest.ranking import PointTotals, Ranked, rank
-from headgate.pipeline.backtest.reading import PATH, input_rows
-from headgate.pipeline.backtest.replays import replay_table
-from headgate.pipeline.backtest.series import HOLE_NS_MAX, SORT_COLUMNS
+from headgate.pipeline.backtest.replay_table import replay_table
+from headgate.pipeline.backtest.series import GAP_NS_MAX, SORT_COLUMNS
+from headgate.pipeline.backtest.settings_commands import settings_commands
 from headgate.pipeline.backtest.task_progress import reporting_tasks
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
@@ -54,14 +54,14 @@ from headgate.pipeline.tables.schemas import spark_schema
 from headgate.record.fields import Kind
 
 NEWEST_NS: Final = 10 * MINUTE_NS
-"""Most topics have a row in so much time, and it tells where their limits are set."""
+"""Time in which most topics have a row with the sources of their limits."""
 
 TopicKey = tuple[str | None, str]
 """Cluster and topic."""
 
 BUCKETS_PER_CORE: Final = 4
 BUCKET_ROWS: Final = 75_000
-"""Rows of a bucket that a worker has room for."""
+"""Most rows of a bucket, for the memory of a worker."""
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MAXIMA: Final = ("parked_bytes_max", "backlog_bytes_max")
 _SUMMED: Final = (
@@ -79,24 +79,24 @@ _SUMMED: Final = (
 def replays(
     files: DataFrame, root: str, grid: Grid, since_ns: int, until_ns: int, buckets: int
 ) -> DataFrame:
-    """Rows of :data:`REPLAY_COLUMNS` from files of ``bronze_samples``, whose paths in its folder
-    are a column: every topic under every point.
+    """Rows of :data:`REPLAY_COLUMNS` for every topic under every point.
 
-    The topics are brought together in so many ``buckets``; a task has one bucket at a time.
+    ``files`` has a column of paths in the folder of ``bronze_samples``. The topics are divided into
+    ``buckets``; a task holds one bucket at a time.
     """
 
     def packing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from pack(input_rows(batches, root, buckets))
 
     def kernel(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # Nothing here holds on to a bucket's rows as they came: they are large.
+        # Keep no reference to the unsorted rows of a bucket: they are large.
         for ordered in (sorted_by(rows, SORT_COLUMNS) for rows in unpack(batches)):
             for table in whole_subjects(ordered.to_batches(), TOPIC_KEY):
                 yield from replay_table(table, grid, since_ns, until_ns).to_batches()
 
     return (
         files.mapInArrow(packing, f"{BUCKET} int, rows binary")
-        # Hashing the buckets' numbers again would put several into one task, and none into others.
+        # A hash of the bucket numbers would put several into one task, and none into others.
         .repartitionById(buckets, BUCKET)
         .sortWithinPartitions(BUCKET)
         .mapInArrow(kernel, spark_schema(REPLAY_COLUMNS))
@@ -113,15 +113,15 @@ LEVEL_COLUMNS: Final = (
     *(name for names in VALUE_COLUMNS.values() for name in names),
     *_NATURAL_RATES,
 )
-"""What :func:`topic_sources` uses of ``bronze_samples``."""
+"""Columns of ``bronze_samples`` that :func:`topic_sources` uses."""
 
 
 def topic_sources(samples: DataFrame) -> DataFrame:
-    """Rows of :func:`headgate.pipeline.backtest.levels.namespaces_of`, one for each cluster and
-    topic, from ``bronze_samples`` of topics.
+    """Rows of :func:`headgate.pipeline.backtest.limit_sources.namespaces_of`, one for each cluster
+    and topic, from ``bronze_samples`` of topics.
 
-    The last row counts that says where a setting is set: the controller's own limit hides that, and
-    counters do not tell it.
+    The newest row with the source of a setting counts. The controller's limit hides the source, and
+    inferred rows do not have it.
     """
     found: list[Column] = []
     for setting, source in SOURCE_COLUMNS.items():
@@ -135,14 +135,14 @@ def topic_sources(samples: DataFrame) -> DataFrame:
             ),
             F.max(tells).alias(known_name(setting)),
         ]
-    # Only a topic that the controller watches has one.
+    # Only a topic that the controller watches has a natural rate.
     watched = reduce(or_, (F.col(name).isNotNull() for name in _NATURAL_RATES))
     return samples.groupBy("cluster", "topic").agg(F.max(watched).alias(IS_ADAPTIVE), *found)
 
 
 def point_totals(rows: DataFrame) -> DataFrame:
     """Rows of :class:`PointTotals`, from those of :func:`replays`."""
-    # Not from the first step to the last: unknown time between them is not replayed.
+    # Samples instead of the range: unknown time between them is not replayed.
     seconds = F.col("samples") * F.col("step_ns") / NS_PER_S
     return rows.groupBy("grid_point").agg(
         F.count("*").alias("topics"),
@@ -156,10 +156,10 @@ def point_totals(rows: DataFrame) -> DataFrame:
 
 
 def check_run_id(run_id: str) -> None:
-    """See that a run can be called so.
+    """Check the name of a run.
 
     Raises:
-        InputError: it cannot.
+        InputError: the name is not allowed.
     """
     if not _RUN_ID.fullmatch(run_id):
         raise InputError(
@@ -178,11 +178,11 @@ def run_backtest(
     progress: Progress,
 ) -> list[dict[str, Any]]:
     """Replay a range of bronze under a grid, replace the run's rows of ``policy_backtest`` and
-    return the points, the best first; none where the range holds no topic.
+    return the points, the best first; none if the range has no topic.
 
     A row has the point's ``name`` and ``settings``, the fields of :class:`Ranked` and of its
-    totals, ``is_censored``, and the settings to paste: ``conf`` and ``commands``, as
-    :class:`headgate.pipeline.backtest.paste.Paste` has them.
+    totals, ``is_censored``, and ``conf`` and ``commands`` of
+    :class:`headgate.pipeline.backtest.settings_commands.SettingsCommands`.
 
     Raises:
         InputError: the run's name is not allowed, or the range is empty.
@@ -195,8 +195,8 @@ def run_backtest(
         file
         for file in table_files(ensure_table(root, BRONZE_SAMPLES))
         if file.partition["kind"] == Kind.TOPIC.value
-        and file.span_ns[1] >= first - HOLE_NS_MAX
-        and file.span_ns[0] <= last + HOLE_NS_MAX
+        and file.span_ns[1] >= first - GAP_NS_MAX
+        and file.span_ns[0] <= last + GAP_NS_MAX
     ]
     if not files:
         progress.say("There are no samples of topics in this range.")
@@ -239,15 +239,15 @@ def _sources(
     first_ns: int,
     last_ns: int,
 ) -> list[dict[str, Any]]:
-    """Rows of :func:`topic_sources` of some topics.
+    """Rows of :func:`topic_sources` for some topics.
 
-    The last row that tells counts, so mostly :data:`NEWEST_NS` are enough; what came before is
-    read where they leave a topic open.
+    The newest row with a source counts, so :data:`NEWEST_NS` are usually enough. The time before is
+    read only if a topic is incomplete.
     """
     cut_ns = min(last_ns, max(file.span_ns[1] for file in files)) - NEWEST_NS
     found: dict[TopicKey, dict[str, Any]] = {}
     for begin_ns, end_ns in ((max(first_ns, cut_ns + 1), last_ns), (first_ns, cut_ns)):
-        # A file's span is of the nanosecond before the ends of its windows.
+        # A file's span ends a nanosecond before the end of its windows.
         part = [f for f in files if f.span_ns[0] < end_ns and f.span_ns[1] + 1 >= begin_ns]
         rows = read_files(spark, root, BRONZE_SAMPLES, part, LEVEL_COLUMNS)
         within = rows.where(F.col("window_end_ns").between(begin_ns, end_ns))
@@ -255,7 +255,7 @@ def _sources(
             key = (row["cluster"], row["topic"])
             if key in topics:
                 found[key] = with_older(found[key], row) if key in found else row
-        if found.keys() == topics and all(map(is_settled, found.values())):
+        if found.keys() == topics and all(map(is_complete, found.values())):
             break
     return list(found.values())
 
@@ -293,7 +293,7 @@ def _write(
 
 def _row(grid: Grid, place: Ranked, namespaces: list[Namespace]) -> dict[str, Any]:
     point = grid.points[place.totals.grid_point]
-    pasted = paste(point.policy, namespaces, point.written)
+    pasted = settings_commands(point.policy, namespaces, point.written)
     own = asdict(place)
     totals = own.pop("totals")
     return {

@@ -1,12 +1,12 @@
-"""The same replay for many policies at once, compiled: topics one by one, points side by side.
+"""The compiled replay of one topic under many policies at once.
 
-What ``replay`` does with the broker's objects is done here with tuples of numbers, in the same
-order of operations, so that every output is the same. A test compares the two over random loads
-and policies: who changes a law changes ``kernel_law``, too. Points that look at the same instants
-are replayed in blocks (:mod:`headgate.pipeline.backtest.kernel_block`).
+``replay`` uses the broker's objects. This module uses tuples of numbers with the same operations in
+the same order, so that every output is the same. A test compares the two over random loads and
+policies: a change of a law also needs a change of ``kernel_law``. Points that evaluate at the same
+instants share a block (:mod:`headgate.pipeline.backtest.kernel_block`).
 
-numba keeps what it compiled in a cache that looks at this file alone. So the compiled code says
-from which sources it was made, and is made anew where they are not the present ones.
+numba's cache checks this file only. So the compiled code returns a fingerprint of all its sources,
+and is compiled again if that differs from the present one.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ _SOURCES: Final = (
 
 
 def _fingerprint() -> int:
-    """Of the sources; 0 where they are not files, as in an archive: there is no cache, either."""
+    """A checksum of the sources; 0 if they are not files, as in an archive, where numba has no
+    cache."""
     try:
         texts = [Path(__file__).with_name(name).read_bytes() for name in _SOURCES]
     except OSError:
@@ -64,12 +65,12 @@ _TIME_POLICY: Final = Point._fields.index("time_policy")
 _PARTS, _EVERY, _PART_S, _ADAPTIVE, _CHECK_S = _ALIKE = tuple(
     Point._fields.index(name) for name in ("parts", "every", "part_s", "adaptive", "check_s")
 )
-"""What points of a block have in common: when they look at ages and at the controller."""
+"""Columns that are equal in all points of a block: the times of evaluations."""
 _OLDEST, _LAST = Age._fields.index("oldest"), Age._fields.index("last")
 
 
 def _cached(function: Any) -> Any:
-    """Compile, and keep it for other processes where some folder can be written."""
+    """Compile a function, and cache it for other processes if a folder is writable."""
     try:
         return numba.njit(cache=True, error_model="numpy")(function)
     except RuntimeError:
@@ -77,7 +78,7 @@ def _cached(function: Any) -> Any:
 
 
 def replay_points(load: Load, points: Doubles) -> Doubles:
-    """Play one topic under every point, a row of
+    """Replay one topic under every point, a row of
     :func:`headgate.pipeline.backtest.kernel_points.point_rows` for its length of a step.
 
     Returns [points x :data:`OUTCOME_COLUMNS`].
@@ -95,7 +96,7 @@ def replay_points(load: Load, points: Doubles) -> Doubles:
 def _replay_all(
     steps: Any, backlog: float, age_s: float, step_s: float, points: Any, outcomes: Any
 ) -> int:
-    """Which sources this was compiled from."""
+    """Replay all points; returns the fingerprint of the compiled sources."""
     count = points.shape[0]
     taken, members = np.zeros(count, np.bool_), np.empty(LANES, np.intp)
     block, time_quotas = np.empty(BLOCK), (steps[:, 6] > 0.0).any()
@@ -121,8 +122,8 @@ def _tracks_age(point: Any, time_quotas: bool) -> bool:
 
 @turn
 def _gather(points: Any, first: int, time_quotas: bool, taken: Any, members: Any) -> int:
-    """Fill a block with points that go in step with the first one, and what is left of it with
-    that one again; how many they are."""
+    """Fill a block with points that have the timing of the first one, and the remaining lanes with
+    copies of it; returns the number of points."""
     count, tracks = 0, _tracks_age(points[first], time_quotas)
     for number in range(first, points.shape[0]):
         if taken[number] or _tracks_age(points[number], time_quotas) != tracks:
@@ -135,7 +136,7 @@ def _gather(points: Any, first: int, time_quotas: bool, taken: Any, members: Any
             count += 1
             if count == LANES:
                 break
-    # Loops where a slice would do: compiling an assignment to a slice takes a second.
+    # A loop instead of a slice: compiling an assignment to a slice takes a second.
     for lane in range(count, LANES):
         members[lane] = first
     return count
@@ -145,11 +146,11 @@ def _gather(points: Any, first: int, time_quotas: bool, taken: Any, members: Any
 def _replay_block(
     own: int, steps: Any, backlog: float, age_s: float, step_s: float, block: Any, tracks: bool
 ) -> float:
-    """Play one topic under the points of a block; what producers wanted."""
+    """Replay one topic under the points of a block; returns the bytes that producers wanted."""
     groups = (own + WIDTH - 1) // WIDTH
     parts, every = int(block[_PARTS * LANES]), int(block[_EVERY * LANES])
     is_adaptive, wanted = block[_ADAPTIVE * LANES] > 0.0, 0.0
-    # Each look at ages but a part's last one comes a second or more after the one before.
+    # Ages are evaluated at most once per second, and at the end of a part.
     looks = parts * int(np.ceil(block[_PART_S * LANES] / block[_CHECK_S * LANES]) + 1)
     room = 2 + 4 * looks
     at_s, stored = np.empty((WIDTH * groups, room)), np.empty((WIDTH * groups, room))
@@ -184,7 +185,7 @@ def _replay_block(
 
 @turn
 def _with_room(looks: int, lanes: int, block: Any, at_s: Any, stored: Any) -> Any:
-    """What was noted of ages, from the oldest byte on, where there is room for so many more."""
+    """The notes of ages, from the oldest byte on, with room for ``looks`` more."""
     room, oldest, last = at_s.shape[1], AGE + _OLDEST * LANES, AGE + _LAST * LANES
     needed, noted = 0, 0
     for lane in range(lanes):

@@ -1,10 +1,9 @@
-"""A block of numbers in which points stand side by side, as the compiled replay keeps its state.
+"""Blocks of numbers that hold the state of the compiled replay for several points.
 
-A block holds up to :data:`LANES` points: field after field, and in each the values of all lanes. A
-loop over the lanes that loads tuples, works on them without a branch and stores them is one that a
-compiler turns into vector instructions, each of which serves as many lanes as a register holds.
-For that it has to see that no lane touches another: so a block has one dimension, and the
-distances in it are constants.
+A block holds up to :data:`LANES` points, field by field, with the values of all lanes in each. The
+compiler vectorizes a loop over the lanes that loads tuples, computes without a branch and stores
+them. For that it must see that no lane touches another. So a block has one dimension, and its
+strides are constants.
 """
 
 from __future__ import annotations
@@ -15,21 +14,22 @@ from numba import types
 from numba.extending import intrinsic
 
 WIDTH: Final = 8
-"""Lanes go on in groups of so many: as many numbers as the widest registers hold."""
+"""Lanes in a group: as many numbers as the widest registers hold."""
 LANES: Final = 4 * WIDTH
-"""More would not fit into the fastest cache, and would wait for each other more often."""
+"""Lanes in a block. More would not fit into the fastest cache, and would wait for each other more
+often."""
 
 _TYPES: Final = {bool: types.boolean, int: types.intp, float: types.float64}
 
 
 def field_types(tuple_class: Any) -> list[Any]:
-    """What numba has for the fields of a named tuple of bool, int and float."""
+    """The numba types of the fields of a named tuple of bool, int and float."""
     hints = get_type_hints(tuple_class)
     return [_TYPES[hints[name]] for name in tuple_class._fields]
 
 
 def rows(tuple_classes: tuple[Any, ...]) -> tuple[int, ...]:
-    """Where each of these tuples begins in a block, and the length of the block."""
+    """The begin of each of these tuples in a block, and the length of the block."""
     found = [0]
     for each in tuple_classes:
         found.append(found[-1] + len(each._fields) * LANES)
@@ -37,7 +37,7 @@ def rows(tuple_classes: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def _pointer(context: Any, builder: Any, array: Any, first: Any, lane: Any, number: int) -> Any:
-    """Of one field's value."""
+    """The pointer to one field's value."""
     array_type, value = array
     data = context.make_array(array_type)(context, builder, value).data
     before = context.get_constant(types.intp, number * LANES)
@@ -47,7 +47,7 @@ def _pointer(context: Any, builder: Any, array: Any, first: Any, lane: Any, numb
 
 @intrinsic
 def loaded(_: Any, tuple_class: Any, block: Any, first: Any, lane: Any) -> Any:
-    """A tuple of this class from one lane; ``first`` is where it begins in the block."""
+    """A tuple of this class from one lane; ``first`` is its begin in the block."""
     fields = field_types(tuple_class.instance_class)
     result = types.BaseTuple.from_types(fields, tuple_class.instance_class)
 
@@ -76,7 +76,7 @@ def store(_: Any, block: Any, first: Any, lane: Any, values: Any) -> Any:
         for number, each in enumerate(signature.args[3]):
             value = builder.extract_value(given[3], number)
             if each is types.boolean:
-                # Of a choice between 1 and 0 a compiler makes a slower conversion.
+                # The compiler would turn a choice between 1 and 0 into a slower conversion.
                 two, zero = (context.get_constant(types.float64, x) for x in (2.0, 0.0))
                 value = builder.select(value, two, zero)
             else:

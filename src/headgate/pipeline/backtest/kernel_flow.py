@@ -1,6 +1,7 @@
-"""The flow of bytes of ``fluid``, compiled: the same operations in the same order.
+"""The compiled form of :mod:`headgate.pipeline.backtest.fluid`.
 
-Up to the next event without a branch; ages, which are looked for in what was stored, with them.
+It has the same operations in the same order. The step to the next event has no branch; the search
+for ages has.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from headgate.pipeline.backtest.kernel_state import EVICTION, EXCEPTION, MS, Age
 
 @inlined
 def to_event(left_s: float, step: Any, flow: Any, is_held: bool) -> Any:
-    """Let time go by under constant rates until something changes, ``left_s`` at most: how much
-    is left then, and the flow. Nothing changes in a flow without time."""
+    """Advance to the next event under constant rates, at most ``left_s``; returns the time left and
+    the flow. With no time left the flow is unchanged."""
     until, found = _to_next_event(left_s, step, flow, is_held)
     found = _evicted(step, found)
     goes_on = left_s > 0.0
@@ -26,7 +27,7 @@ def to_event(left_s: float, step: Any, flow: Any, is_held: bool) -> Any:
 
 @inlined
 def _evicted(step: Any, flow: Any) -> Any:
-    """What a size quota evicts, and the maxima after it."""
+    """The flow after the eviction of a size quota, with its maxima."""
     evicts = (step.size_policy == EVICTION) & (flow.backlog >= step.size_limit)
     acts = np.floor((flow.backlog - step.size_limit) / step.evicted_unit) + 1.0
     gone = where(evicts, min(flow.backlog, acts * step.evicted_unit), 0.0)
@@ -90,7 +91,7 @@ def _to_next_event(span: float, step: Any, flow: Any, is_held: bool) -> Any:
 
 @inlined
 def looked_at(flow: Any) -> Any:
-    """What waited is told: it counts from now on."""
+    """The flow with the flags of waiting reset, after an evaluation."""
     return Flow(
         flow.backlog, flow.parked, flow.published, False, False, flow.over_s, flow.offered,
         flow.wasted, flow.parked_s, flow.parked_max, flow.backlog_max, flow.evicted,
@@ -99,7 +100,7 @@ def looked_at(flow: Any) -> Any:
 
 @inlined
 def released(age: Any, step: Any) -> Any:
-    """The age, held no more where no time quota stops producers."""
+    """The age, no longer held if no time quota stops producers."""
     is_held = age.is_held & (step.time_policy > 0.0) & (step.time_policy < EVICTION)
     return Age(age.age_s, is_held, age.now_s, age.oldest, age.last)
 
@@ -108,7 +109,7 @@ def released(age: Any, step: Any) -> Any:
 def note_age(
     span: float, point: Any, flow: Any, age: Any, step: Any, start: float, at_s: Any, stored: Any
 ) -> Any:
-    """Note what was stored by the end of ``span``, and do what a time quota asks. ``start`` is the
+    """Note the bytes stored by the end of ``span``, and apply the time quota. ``start`` is the
     first backlog."""
     last, now_s = age.last + 1, age.now_s + span
     at_s[last], stored[last] = now_s, start + flow.published
@@ -142,7 +143,7 @@ def note_age(
 
 @inlined
 def aged(age: Any, flow: Any, start: float, at_s: Any, stored: Any) -> Any:
-    """The age of the oldest byte now."""
+    """The current age of the oldest byte."""
     if flow.backlog <= 0.0:
         return Age(-1.0, age.is_held, age.now_s, age.oldest, age.last)
     done = start + flow.published - flow.backlog

@@ -1,5 +1,7 @@
-"""The turns of the compiled replay, each over so many groups of a block's points: loops without a
-branch, but where ages are looked for."""
+"""The passes of the compiled replay over the lanes of a block.
+
+The loops have no branch, except in the search for ages.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,10 @@ from headgate.pipeline.backtest.kernel_state import (
 POINT, ACTING, FLOW, AGE, NATURAL, DRAIN, LIMITS, CONTROL, COURSE, BLOCK = rows(
     (Point, Acting, Flow, Age, Natural, Drain, Limits, Control, Course)
 )
-"""Where each begins in a block, and its length."""
+"""The begin of each tuple in a block, and the length of the block."""
 
 turn: Any = numba.njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""Compiles a turn."""
+"""Compiles a pass."""
 
 
 @inlined
@@ -67,7 +69,7 @@ def _acting(
 
 @inlined
 def _slowed_by(step: Any, point: Any, control: Any) -> Any:
-    """The step with the controller's limit in it."""
+    """The step with the controller's limit."""
     of_messages = where(control.messages > 0.0, control.messages * step.message, inf)
     slows = control.is_present & (point.observes == 0.0)
     limit = where(slows, min(control.bytes, of_messages), inf)
@@ -79,7 +81,7 @@ def _slowed_by(step: Any, point: Any, control: Any) -> Any:
 
 @turn
 def begin(groups: int, block: Any, backlog: float) -> None:
-    """Before the first step."""
+    """Initialize all points."""
     flow = Flow(backlog, 0.0, 0.0, False, False, 0.0, 0.0, 0.0, 0.0, 0.0, backlog, 0.0)
     for lane in range(WIDTH * groups):
         store(block, FLOW, lane, flow)
@@ -96,7 +98,7 @@ def begin_step(
     groups: int, block: Any, arrivals: float, message: float, capacity: float, size_limit: float,
     size_policy: float, time_limit: float, time_policy: float, of_messages: float, of_bytes: float,
 ) -> None:  # fmt: skip
-    """A step as recorded, and what each point makes of it."""
+    """Begin a step: apply the policy of each point to the recorded values."""
     for lane in range(WIDTH * groups):
         step = _acting(
             arrivals, message, capacity, size_limit, size_policy, time_limit, time_policy,
@@ -114,7 +116,7 @@ def begin_step(
 
 @turn
 def begin_part(groups: int, block: Any) -> None:
-    """What is between two looks of the controller, or a step."""
+    """Begin a part: the time between two evaluations of the controller, or a step."""
     for lane in range(WIDTH * groups):
         point, flow = loaded(Point, block, POINT, lane), loaded(Flow, block, FLOW, lane)
         control, course = loaded(Control, block, CONTROL, lane), loaded(Course, block, COURSE, lane)
@@ -129,8 +131,8 @@ def begin_part(groups: int, block: Any) -> None:
 
 @turn
 def begin_span(groups: int, block: Any) -> int:
-    """The time up to the next look at ages, or the rest of the part; in how many lanes there is
-    any."""
+    """Begin a span: up to the next evaluation of ages, or the end of the part; returns the number
+    of lanes with time left."""
     count = 0
     for lane in range(WIDTH * groups):
         point, step = loaded(Point, block, POINT, lane), loaded(Acting, block, ACTING, lane)
@@ -151,7 +153,7 @@ def begin_span(groups: int, block: Any) -> int:
 
 @turn
 def go_on(groups: int, block: Any) -> int:
-    """Up to each point's next event, if its span has one; how many have time left."""
+    """Advance each point to its next event in the span; returns the number with time left."""
     count = 0
     for lane in range(WIDTH * groups):
         step, flow = loaded(Acting, block, ACTING, lane), loaded(Flow, block, FLOW, lane)
@@ -170,7 +172,7 @@ def go_on(groups: int, block: Any) -> int:
 
 @turn
 def begin_ages(groups: int, block: Any, backlog: float, at_s: Any, stored: Any) -> None:
-    """How old the first backlog is."""
+    """Set the age of the first backlog."""
     for lane in range(WIDTH * groups):
         age, flow = loaded(Age, block, AGE, lane), loaded(Flow, block, FLOW, lane)
         store(block, AGE, lane, aged(age, flow, backlog, at_s[lane], stored[lane]))
@@ -178,7 +180,7 @@ def begin_ages(groups: int, block: Any, backlog: float, at_s: Any, stored: Any) 
 
 @turn
 def note_ages(groups: int, block: Any, backlog: float, at_s: Any, stored: Any) -> None:
-    """What was stored by the end of a span, and what the points' time quotas ask."""
+    """Note the bytes stored by the end of a span, and apply the time quotas."""
     for lane in range(WIDTH * groups):
         course = loaded(Course, block, COURSE, lane)
         if course.span_s <= 0.0:
@@ -194,7 +196,7 @@ def note_ages(groups: int, block: Any, backlog: float, at_s: Any, stored: Any) -
 
 @turn
 def end_part(groups: int, block: Any) -> None:
-    """Count messages."""
+    """End a part: count its messages."""
     for lane in range(WIDTH * groups):
         flow, course = loaded(Flow, block, FLOW, lane), loaded(Course, block, COURSE, lane)
         step = loaded(Acting, block, ACTING, lane)
@@ -208,7 +210,7 @@ def end_part(groups: int, block: Any) -> None:
 
 @turn
 def look(groups: int, block: Any, backlog: float) -> None:
-    """A cycle of the controller."""
+    """Run a cycle of the controller."""
     for lane in range(WIDTH * groups):
         point, step = loaded(Point, block, POINT, lane), loaded(Acting, block, ACTING, lane)
         flow, age = loaded(Flow, block, FLOW, lane), loaded(Age, block, AGE, lane)
@@ -230,7 +232,7 @@ def look(groups: int, block: Any, backlog: float) -> None:
 
 @turn
 def end_step(groups: int, block: Any, is_first: bool) -> None:
-    """How what was published in it differs from the step before."""
+    """End a step: note the change of the published bytes."""
     for lane in range(WIDTH * groups):
         flow, course = loaded(Flow, block, FLOW, lane), loaded(Course, block, COURSE, lane)
         published = flow.published - course.step_published
@@ -244,7 +246,7 @@ def end_step(groups: int, block: Any, is_first: bool) -> None:
 
 @inlined
 def write_outcome(block: Any, lane: int, wanted: float, outcome: Any) -> None:
-    """The columns of :data:`headgate.pipeline.backtest.load.OUTCOME_COLUMNS`, of one point."""
+    """Write the columns of :data:`headgate.pipeline.backtest.load.OUTCOME_COLUMNS` of one point."""
     flow, control = loaded(Flow, block, FLOW, lane), loaded(Control, block, CONTROL, lane)
     course = loaded(Course, block, COURSE, lane)
     outcome[0], outcome[1] = flow.over_s, course.quota_s

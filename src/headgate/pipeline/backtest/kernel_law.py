@@ -1,6 +1,7 @@
-"""A cycle of ``flow.adaptive_topic``, compiled: the same operations in the same order.
+"""The compiled form of a cycle of :mod:`headgate.flow.adaptive.topic`.
 
-Without a branch: what a branch would leave out is computed, too, and not taken.
+It has the same operations in the same order, without a branch: both alternatives are computed, and
+one is selected.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from headgate.pipeline.backtest.kernel_state import (
 
 @inlined
 def counted(control: Any) -> Any:
-    """One more cycle went by."""
+    """The control after one more cycle."""
     return Control(
         control.cycles + 1.0, control.seen, control.is_present, control.messages, control.bytes,
         control.pressure, control.approaches, control.activations,
@@ -40,7 +41,7 @@ def cycle_of(
     point: Any, step: Any, flow: Any, age_s: float, start: float, messages: float,
     natural: Any, drain: Any, limits: Any, control: Any, looks: bool,
 ) -> Any:  # fmt: skip
-    """One look of the controller: learn, and decide. ``start`` is the first backlog."""
+    """One evaluation by the controller. ``start`` is the first backlog."""
     backlog, published = np.floor(flow.backlog), np.floor(flow.published)
     done = np.floor(start + flow.published - flow.backlog)
     age_ms = where(age_s < 0.0, -1.0, np.floor(age_s * MS))
@@ -182,7 +183,7 @@ def _use(level: float, limit: float) -> Any:
 
 @inlined
 def _pressure(point: Any, backlog: float, limit: float, age_ms: float, age_limit: float) -> Any:
-    """Of the backlog."""
+    """The pressure of the backlog, 0 to 1."""
     use = max(_use(backlog, limit), _use(age_ms, age_limit))
     pressure = (use - point.low) / (point.high - point.low)
     return where(use <= point.low, 0.0, where(use >= point.high, 1.0, pressure))

@@ -1,4 +1,4 @@
-"""Policies as rows of numbers, as the compiled replay reads them."""
+"""Policies as rows of numbers for the compiled replay."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from headgate.pipeline.backtest.replay import Resolution, timing
 
 
 def point_row(policy: Policy, step_ns: int, resolution: Resolution) -> list[float]:
-    """A policy as the kernel reads it.
+    """A policy as a row for the kernel.
 
     Raises:
-        InputError: its interval is one that a replay cannot have.
+        InputError: its interval is too short for a replay.
     """
     row: dict[str, float] = {}
     publish, settings = policy.publish, policy.adaptive
@@ -66,10 +66,10 @@ def _adaptive_row(settings: AdaptiveSettings, cycle_ns: int) -> dict[str, float]
 def point_rows(
     policies: Sequence[Policy], step_ns: int, resolution: Resolution = Resolution.CYCLE
 ) -> Doubles:
-    """Policies as :func:`replay_points` wants them, [points x columns].
+    """Policies as input of :func:`replay_points`, [points x columns].
 
     Raises:
-        InputError: an interval is one that a replay cannot have.
+        InputError: an interval is too short for a replay.
     """
     rows = [point_row(policy, step_ns, resolution) for policy in policies]
     return np.array(rows, dtype=np.float64).reshape(len(rows), POINT_COLUMNS)

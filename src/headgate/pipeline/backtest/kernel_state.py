@@ -1,7 +1,8 @@
-"""What the compiled replay hands from function to function: tuples of numbers.
+"""The state of the compiled replay, as tuples of numbers.
 
-Inlined, they stay in registers, where arrays would be counted and read at every turn, at ten times
-the cost. Between two turns they lie in a block (:mod:`headgate.pipeline.backtest.kernel_block`).
+In inlined functions tuples stay in registers. Arrays would be reference-counted and read in every
+pass, at ten times the cost. Between two passes the tuples are in a block
+(:mod:`headgate.pipeline.backtest.kernel_block`).
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ from headgate.pipeline.backtest.fluid import CHECK_S
 inlined: Any = numba.njit(
     error_model="numpy", forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
 )
-"""Compiles a function that becomes part of its callers; Python's own rules of arithmetic, but that
-a division by zero is infinite."""
+"""Compiles a function that is inlined into its callers. Arithmetic is Python's, but a division by
+zero is infinite."""
 
 EXCEPTION: Final = 2.0
 EVICTION: Final = 3.0
 NO_QUOTA: Final = -1.0
-"""Codes of :mod:`headgate.pipeline.backtest.load`, as numbers that a compiler sees."""
+"""Codes of :mod:`headgate.pipeline.backtest.load`, as constants for the compiler."""
 AS_RECORDED: Final = -1.0
 NS: Final = 1e9
 MS: Final = 1e3
 
 
 class Point(NamedTuple):
-    """A policy as numbers; what is not said is recorded or off."""
+    """A policy as numbers; by default recorded or off."""
 
     sets_limit: float = 0.0
     messages_per_s: float = inf
@@ -53,14 +54,14 @@ class Point(NamedTuple):
     time_policy: float = 0.0
     time_limit: float = 0.0
     parts: float = 1.0
-    """Looks of the controller in a step; without one the step is one part."""
+    """Controller evaluations in a step; a step without one is one part."""
     every: float = 1.0
-    """Steps to a look."""
+    """Steps per evaluation."""
     part_s: float = 0.0
     adaptive: float = 0.0
     observes: float = 0.0
     drains: float = 0.0
-    """1: law drain."""
+    """1 for the law ``drain``."""
     low: float = 0.0
     high: float = 0.0
     floor: float = 0.0
@@ -72,10 +73,10 @@ class Point(NamedTuple):
     """``up / down`` is one over the seconds of a cycle, both whole."""
     down: float = 0.0
     kept: float = 0.0
-    """Of the maximum in a sample of one cycle."""
+    """Factor of the peak after a sample of one cycle."""
     kept_long: float = 0.0
-    """In a longer one."""
-    # Constants of the laws. As arguments, for the cache would not notice that one of them changed.
+    """The same after a longer sample."""
+    # Constants of the laws, as arguments: numba's cache would not notice a change of a constant.
     rise: float = RISE
     fall: float = FALL
     peak_share: float = PEAK_SHARE
@@ -101,7 +102,7 @@ POINT_COLUMNS: Final = len(Point._fields)
 
 
 class Acting(NamedTuple):
-    """A step of the load, and what the point makes of it."""
+    """A step of the load, with the point's policy applied."""
 
     arrivals: float
     capacity: float
@@ -111,15 +112,15 @@ class Acting(NamedTuple):
     size_policy: float
     size_limit: float
     stop_limit: float
-    """The size limit where it stops producers, else infinite."""
+    """The size limit if it stops producers, else infinite."""
     time_policy: float
     time_limit: float
     evicted_unit: float
-    """What a size quota evicts at once."""
+    """Bytes that a size quota evicts at once."""
 
 
 class Flow(NamedTuple):
-    """As :class:`headgate.pipeline.backtest.fluid.Fluid`."""
+    """The state of :class:`headgate.pipeline.backtest.fluid.FluidModel`."""
 
     backlog: float
     parked: float
@@ -136,7 +137,7 @@ class Flow(NamedTuple):
 
 
 class Age(NamedTuple):
-    """Of the oldest byte; -1 without one, and where it was stored."""
+    """The age of the oldest byte (-1 without one), with the index of its interval."""
 
     age_s: float
     is_held: bool
@@ -146,7 +147,7 @@ class Age(NamedTuple):
 
 
 class Natural(NamedTuple):
-    """As :class:`headgate.flow.adaptive.natural_rate.NaturalRate`; marks count cycles."""
+    """The state of :class:`headgate.flow.adaptive.natural_rate.NaturalRate`; marks count cycles."""
 
     mark: float
     mark_messages: float
@@ -162,7 +163,7 @@ class Natural(NamedTuple):
 
 
 class Drain(NamedTuple):
-    """As :class:`headgate.flow.adaptive.drain.DrainRate`."""
+    """The state of :class:`headgate.flow.adaptive.drain.DrainRate`."""
 
     mark: float
     mark_bytes: float
@@ -174,7 +175,7 @@ class Drain(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Of both laws, as :mod:`headgate.flow.adaptive.topic_limits` has them."""
+    """The limits of both laws, as in :mod:`headgate.flow.adaptive.topic_limits`."""
 
     presses: bool
     messages: float
@@ -187,7 +188,7 @@ class Limits(NamedTuple):
 
 
 class Control(NamedTuple):
-    """As :class:`headgate.flow.adaptive.topic.TopicControl`."""
+    """The state of :class:`headgate.flow.adaptive.topic.TopicControl`."""
 
     cycles: float
     seen: float
@@ -200,18 +201,18 @@ class Control(NamedTuple):
 
 
 class Course(NamedTuple):
-    """Where a replay is, and its sums."""
+    """The progress of a replay, with its sums."""
 
     part_left_s: float
     span_s: float
-    """Of a part: at its end ages are looked at."""
+    """Length of the current span of a part; ages are evaluated at its end."""
     left_s: float
-    """Of the span."""
+    """Time left in the span."""
     part_published: float
-    """What was published before this part."""
+    """Bytes published before this part."""
     step_published: float
     before_published: float
-    """In the step before."""
+    """Bytes published in the step before."""
     messages: float
     quota_s: float
     moved: float

@@ -1,4 +1,4 @@
-"""One grid point: which limits, laws and quotas hold in a replay. No Spark, no Arrow."""
+"""The policy of a grid point: the limits, laws and quotas of a replay."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headgate.flow.quota.backlog_quota import Quota, QuotaType
 
 
 class Recorded(Enum):
-    """The choice that leaves a setting as the samples have it, from sample to sample."""
+    """The choice to keep a setting as recorded in each sample."""
 
     RECORDED = "recorded"
 
@@ -22,12 +22,12 @@ class Recorded(Enum):
 RECORDED: Final = Recorded.RECORDED
 
 AS_RECORDED: Final = "as recorded"
-"""What is said of settings that leave everything so."""
+"""The text for a policy that keeps all settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """A publish limit of every topic, for one second; None: no limit in that dimension."""
+    """A publish limit per second for every topic; None: no limit in that dimension."""
 
     messages_per_s: int | None = None
     bytes_per_s: int | None = None
@@ -35,34 +35,34 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What holds for every topic of a replay; as recorded where nothing else is said."""
+    """The policy of every topic in a replay; by default as recorded."""
 
     publish: Rates | Recorded = RECORDED
     adaptive: AdaptiveSettings | None = None
-    """None: the controller is off, whatever it was when the samples were taken."""
+    """None: the controller is off, also if it was on when the samples were recorded."""
     size_quota: Quota | Recorded | None = RECORDED
-    """None: there is none."""
+    """None: no quota."""
     time_quota: Quota | Recorded | None = RECORDED
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A policy of a grid, with its number and, where somebody gave it one, its name."""
+    """A policy of a grid, with its number and an optional name."""
 
     number: int
     name: str
     policy: Policy
     written: frozenset[str] = frozenset()
-    """Settings of the controller that the grid file has, be they as without it."""
+    """Controller settings that the grid file has, also those at their defaults."""
 
     @property
     def label(self) -> str:
-        """How it is called in text: its name, or ``point 12``."""
+        """The name in text, or ``point 12`` without one."""
         return self.name or f"point {self.number}"
 
 
 def settings_of(point: Point) -> dict[str, Any]:
-    """The point in the words of a grid file; what is recorded or off is left out."""
+    """The point as a table of a grid file, without settings that are recorded or off."""
     policy = point.policy
     found: dict[str, Any] = {"name": point.name} if point.name else {}
     if isinstance(policy.publish, Rates):
@@ -83,7 +83,7 @@ def settings_of(point: Point) -> dict[str, Any]:
 
 
 def adaptive_settings(settings: AdaptiveSettings, written: Collection[str]) -> dict[str, Any]:
-    """The law, and fields that are written or differ from their defaults; durations in
+    """The law, and the fields that are in ``written`` or differ from their defaults; durations in
     milliseconds."""
     default = AdaptiveSettings()
     found: dict[str, Any] = {"law": settings.law.value}
@@ -104,7 +104,7 @@ def settings_text(point: Point) -> str:
 
 
 def settings_words(text: str | None) -> str:
-    """What :func:`settings_text` tells, but for the name, in the grid file's words for people:
+    """The settings of :func:`settings_text` as readable text, without the name:
     ``publish: none; adaptive: law drain, drain_horizon_ms 5,000``."""
     found = json.loads(text or "{}")
     settings = found if isinstance(found, dict) else {"settings": found}

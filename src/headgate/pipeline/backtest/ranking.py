@@ -1,8 +1,8 @@
-"""Which point did best over all topics: its score, its rank, and the Pareto front. Pure.
+"""The ranking of grid points over all topics. Pure.
 
-A score is a weighted sum of shares, lower being better. The weights are so far apart that each
-share decides before the next one where it matters at all: a quota that is reached stops everybody,
-what is lost is gone, what waits comes late, drain that is not used is only a pity.
+A score is a weighted sum of shares; lower is better. The weights are far apart, so that a share
+decides before the next one: a reached quota stops all producers, lost messages are gone, parked
+messages are late, and unused capacity is only wasted.
 """
 
 from __future__ import annotations
@@ -20,60 +20,61 @@ WEIGHT_UNUSED: Final = 1.0
 WEIGHT_JITTER: Final = 0.1
 
 CENSORED_SHARE_MAX: Final = 0.1
-"""From this part of the steps on a result is marked as censored."""
+"""A result is censored above this share of the steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointTotals:
-    """What one point did, summed over the replayed topics."""
+    """The results of one point, summed over the replayed topics."""
 
     grid_point: int
     topics: int
     seconds: float
-    """Topic seconds that were replayed: all steps, without the unknown time between them."""
+    """Replayed seconds of all topics, without unknown time between steps."""
     seconds_over_quota: float
     quota_seconds: float
     backlog_bytes_start: float
-    """What waited in the topics at the beginning, which a quota may evict, too."""
+    """Backlog of the topics at the beginning, which a quota may evict, too."""
     wanted_bytes: float
     published_bytes: float
     evicted_bytes: float
     parked_seconds: float
     parked_bytes_max: float
-    """Of any topic."""
+    """Largest of any topic."""
     backlog_bytes_max: float
     activations: float
     unused_seconds: float
-    """Parked seconds times the part of the drain that was not used in them."""
+    """Parked seconds, times the unused share of the drain in them."""
     moved_bytes: float
-    """Jitter times what was published."""
+    """Jitter times published bytes."""
     censored_seconds: float
     """Seconds times the censored share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A point with its place; shares are 0 to 1, the jitter is 0 and more."""
+    """A point with its rank; shares are 0 to 1, and jitter is at least 0."""
 
     totals: PointTotals
     over_share: float
-    """Of the time under a quota."""
+    """Share of the time under a quota in which it was reached."""
     lost_share: float
-    """Of what was wanted and the first backlog: evicted, refused, or still waiting at the end."""
+    """Share of the demand and the first backlog that was evicted, refused, or still parked at the
+    end."""
     parked_share: float
     unused_share: float
     jitter: float
     censored_share: float
     score: float
     rank: int
-    """From 1; equal scores have the same one."""
+    """From 1; equal scores share a rank."""
     is_pareto: bool
     """No other point is at least as good in every respect (over, lost, parked, jitter) and better
     in one."""
 
     @property
     def is_censored(self) -> bool:
-        """Whether the demand was hidden by limits for too long to trust what lets more through."""
+        """Whether limits hid the demand for too long to trust settings that admit more."""
         return self.censored_share > CENSORED_SHARE_MAX
 
 

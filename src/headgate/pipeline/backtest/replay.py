@@ -1,10 +1,9 @@
-"""The scalar replay: one topic under one policy, through the broker's own laws.
+"""Replays one topic under one policy, with the broker's own laws.
 
-The controller is the broker's: a :class:`TopicControl`, asked once in a cycle. A sample's step is
-divided into cycles of whole milliseconds, as near to the interval as can be; with an interval
-longer than a step the controller is asked after every so many steps. The rates are those of the
-sample throughout. What the broker's memory asks is not replayed: one topic's samples do not tell
-it.
+The controller is the broker's :class:`TopicControl`, evaluated once per cycle. A step is divided
+into cycles of whole milliseconds, as close to the interval as possible. If the interval is longer
+than a step, the controller runs after several steps. Rates are constant within a step. The replay
+ignores the broker's memory, because the samples of one topic do not show it.
 """
 
 from __future__ import annotations
@@ -26,29 +25,29 @@ from headgate.flow.adaptive.cycle import (
 )
 from headgate.flow.adaptive.topic import TopicControl
 from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy
-from headgate.pipeline.backtest.fluid import Fluid, Pressures, Rule
+from headgate.pipeline.backtest.fluid import FlowConditions, FluidModel, QuotaRule
 from headgate.pipeline.backtest.load import Load, Outcome, Step
 from headgate.pipeline.backtest.policy import Policy, Rates, Recorded
 
 INTERVAL_NS_MIN: Final = 500 * NS_PER_MS
-"""The laws gather what is shorter into samples of half a second, so a replay tells nothing of
-it."""
+"""The shortest interval of a replay. The laws combine shorter cycles into samples of half a second,
+so a replay would show no difference."""
 
 _POLICIES: Final = (None, *QuotaPolicy)
 
 
 class Resolution(Enum):
-    """How often a replay asks the controller."""
+    """How often a replay evaluates the controller."""
 
     CYCLE = "cycle"
     """As often as the broker does."""
     SAMPLE = "sample"
-    """Once in a step at most: quicker, and as if the interval were a step long."""
+    """At most once in a step: faster, and equal to an interval as long as a step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """When the controller is asked."""
+    """When a replay evaluates the controller."""
 
     cycles_per_step: int
     steps_per_cycle: int
@@ -56,19 +55,19 @@ class Timing:
 
     @property
     def part_s(self) -> float:
-        """How long what is between two looks, or a step, takes in the flow of bytes."""
+        """Seconds between two evaluations, or of a step if that is shorter."""
         return self.step_ns / NS_PER_S / self.cycles_per_step
 
     @property
     def cycle_ns(self) -> int:
-        """Time between two looks, as the laws are told it."""
+        """Time between two evaluations, for the laws."""
         return self.step_ns * self.steps_per_cycle // self.cycles_per_step
 
 
 def timing(
     settings: AdaptiveSettings | None, step_ns: int, resolution: Resolution = Resolution.CYCLE
 ) -> Timing:
-    """When the controller is asked in steps of that length; ``settings`` None: never.
+    """The timing for steps of this length; with ``settings`` None, the controller never runs.
 
     Raises:
         InputError: the interval is below :data:`INTERVAL_NS_MIN`.
@@ -84,22 +83,24 @@ def timing(
     steps = max(1, round(1.0 / wanted))
     if resolution is Resolution.SAMPLE or wanted <= 1.0:
         return Timing(1, steps, step_ns)
-    # In whole milliseconds the quotients of the laws are exact in floats of 64 bits, too.
+    # With whole milliseconds, the quotients of the laws are exact in 64-bit floats.
     whole = [n for n in range(1, ceil(2 * wanted)) if step_ns % (n * NS_PER_MS) == 0]
     return Timing(min(whole or [1], key=lambda n: abs(n - wanted)), 1, step_ns)
 
 
 def replay(load: Load, policy: Policy, resolution: Resolution = Resolution.CYCLE) -> Outcome:
-    """Play one topic under one policy.
+    """Replay one topic under one policy.
 
     Raises:
-        InputError: the policy's interval is one that a replay cannot have.
+        InputError: the policy's interval is too short for a replay.
     """
     return _Replay(load, policy, timing(policy.adaptive, load.step_ns, resolution)).run()
 
 
 @dataclass(slots=True)
 class _Replay:
+    """The state of one replay."""
+
     load: Load
     policy: Policy
     timing: Timing
@@ -113,7 +114,7 @@ class _Replay:
     def run(self) -> Outcome:
         load = self.load
         steps = [load.step(number) for number in range(len(load.steps))]
-        fluid = Fluid(load.backlog_bytes, load.oldest_age_s, self._tracks_age(steps))
+        fluid = FluidModel(load.backlog_bytes, load.oldest_age_s, self._tracks_age(steps))
         wanted = moved = before = 0.0
         for number, step in enumerate(steps):
             start = fluid.published
@@ -142,11 +143,11 @@ class _Replay:
     def _tracks_age(self, steps: Sequence[Step]) -> bool:
         return any(time_rule(self.policy, step) is not None for step in steps)
 
-    def _step(self, number: int, step: Step, fluid: Fluid) -> None:
+    def _step(self, number: int, step: Step, fluid: FluidModel) -> None:
         size, time = size_rule(self.policy, step), time_rule(self.policy, step)
         settings, parts = self.policy.adaptive, self.timing.cycles_per_step
         for _ in range(parts):
-            pressures = Pressures(
+            pressures = FlowConditions(
                 arrivals=step.arrivals_bytes_per_s,
                 capacity=step.capacity_bytes_per_s,
                 set_limit=self._set_limit(step),
@@ -170,9 +171,13 @@ class _Replay:
         return min(of_bytes, of_messages * step.message_bytes)
 
     def _cycle(
-        self, settings: AdaptiveSettings, fluid: Fluid, size: Rule | None, time: Rule | None
+        self,
+        settings: AdaptiveSettings,
+        fluid: FluidModel,
+        size: QuotaRule | None,
+        time: QuotaRule | None,
     ) -> None:
-        """One look of the controller, if it has to look at this topic."""
+        """One cycle of the controller, if this topic needs an evaluation."""
         self.cycles += 1
         messages = floor(self.messages)
         if messages == self.seen and not self.control.needs_look:
@@ -199,7 +204,7 @@ class _Replay:
 
 
 def _limit_bytes(limit: PublishLimit | None, message_bytes: float) -> float:
-    """What a limit amounts to in bytes a second; infinite where there is none."""
+    """A limit in bytes per second; infinite without one."""
     if limit is None:
         return inf
     of_bytes = inf if limit.bytes_per_s is None else float(limit.bytes_per_s)
@@ -207,20 +212,20 @@ def _limit_bytes(limit: PublishLimit | None, message_bytes: float) -> float:
     return min(of_bytes, of_messages)
 
 
-def size_rule(policy: Policy, step: Step) -> Rule | None:
-    """The size quota that a policy has in a step."""
+def size_rule(policy: Policy, step: Step) -> QuotaRule | None:
+    """The size quota of a policy in a step."""
     return _rule(policy.size_quota, step.size_limit_bytes, step.size_policy)
 
 
-def time_rule(policy: Policy, step: Step) -> Rule | None:
-    """The time quota that a policy has in a step."""
+def time_rule(policy: Policy, step: Step) -> QuotaRule | None:
+    """The time quota of a policy in a step."""
     return _rule(policy.time_quota, step.time_limit_ms, step.time_policy)
 
 
-def _rule(quota: Quota | Recorded | None, limit: float, policy_code: float) -> Rule | None:
+def _rule(quota: Quota | Recorded | None, limit: float, policy_code: float) -> QuotaRule | None:
     if isinstance(quota, Quota):
-        return Rule(quota.limit, quota.policy)
+        return QuotaRule(quota.limit, quota.policy)
     policy = _POLICIES[int(policy_code)]
     if quota is None or policy is None:
         return None
-    return Rule(int(limit), policy)
+    return QuotaRule(int(limit), policy)

@@ -1,16 +1,15 @@
-"""A topic's load out of its telemetry rows: what producers wanted, what consumers could.
+"""Derives the load of a topic from its telemetry rows.
 
-Rows carry running totals, so two neighbours of one *stream* (source, boot, beginning of counting)
-say what happened between them; the first row of a stream counts from its beginning. Between rows
-amounts are spread evenly, where a window was skipped because nothing changed there is none in it,
-and time that no two rows bracket is left out: it is no step. What a restart forgets (parked sends,
-which clients send again) is not counted twice, for demand is what was accepted and what was added
-to the queue.
+Rows have running totals. So two consecutive rows of one *stream* (source, boot, start of counting)
+give the amounts between them; the first row of a stream counts from its start. Amounts are spread
+evenly between rows. A window that was skipped because nothing changed has none. Time between no two
+rows is unknown and gives no step. Demand is the accepted bytes plus the growth of the parked bytes.
+So sends that a restart drops, and that clients send again, are not counted twice.
 
-Consumers showed what they can where old messages waited at the end of a step: there what they
-drained is the capacity, with all that limited their dispatch, for another publish policy would not
-have lifted that. Where they caught up, their demonstrated rate counts (of steps with old messages
-at both ends), or what they drained if that is more.
+The capacity of consumers is what they drained, in steps at whose end old messages waited. It
+includes the limits on their dispatch, which another publish policy would not have changed. In other
+steps the capacity is their demonstrated rate (of steps with old messages at both ends), or what
+they drained if that is more.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ Longs: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 SORT_COLUMNS: Final = (*TOPIC_KEY, "source", "counting_since_ns", "boot_id", "seq", "row")
-"""Order of the input: rows of each topic are together, and in it those of each stream."""
+"""Order of the input: by topic, and within a topic by stream."""
 
 SUMS: Final = {
     "parked_bytes": tuple(f"parked_{cause}_bytes" for cause in PARK_CAUSES if cause != "memory"),
     "parked_ns": tuple(f"parked_{cause}_ns" for cause in PARK_CAUSES),
     "evicted_bytes": tuple(f"eviction_{quota}_bytes" for quota in QUOTA_TYPES),
 }
-"""Columns of the input that are sums of the record's, null counting as 0."""
+"""Columns of the input that are sums of fields of the record; null counts as 0."""
 _LIMITS: Final = ("publish_limit_messages_per_s", "publish_limit_bytes_per_s")
 _QUOTAS: Final = tuple(
     (f"quota_{quota}_limit_{unit}", f"quota_{quota}_policy")
@@ -72,30 +71,30 @@ INPUT_COLUMNS: Final = (
 )
 """Fields of the record's topics, and :data:`SUMS`."""
 
-HOLE_NS_MAX: Final = 5 * MINUTE_NS
-"""Where rows of more time than this were lost, what happened when is not known well enough."""
+GAP_NS_MAX: Final = 5 * MINUTE_NS
+"""After a longer gap between rows, the times of the amounts are too uncertain."""
 COVERED_MIN: Final = 0.5
-"""A step of which less is known is left out."""
+"""Least known share of a step; others are left out."""
 MESSAGE_BYTES: Final = 1_000.0
-"""Size of a message where nobody published any."""
+"""Size of a message if none was published."""
 _POLICY_BY_NAME: Final = {policy.value: float(POLICY_CODES[policy]) for policy in QuotaPolicy}
 
 
 @dataclass(frozen=True, slots=True)
-class TopicRows:
+class TopicLoad:
     """One topic of a table and its load."""
 
     first_row: int
-    """In the table: its key columns say which topic it is."""
+    """Its first row in the table, with the key of the topic."""
     load: Load
 
 
 def topic_loads(
     table: pa.Table, since_ns: int, until_ns: int, step_ns: int | None = None
-) -> Iterator[TopicRows]:
+) -> Iterator[TopicLoad]:
     """The load of every topic of a table of :data:`INPUT_COLUMNS`, sorted by
-    :data:`SORT_COLUMNS`, over steps that lie in a range; without ``step_ns`` they are as long as
-    the telemetry's windows. Topics with no step in it are left out.
+    :data:`SORT_COLUMNS`, over the steps within a range. Without ``step_ns`` a step is as long as a
+    telemetry window. Topics without a step are left out.
     """
     if table.num_rows == 0:
         return
@@ -116,7 +115,7 @@ def topic_loads(
         length_ns = step_ns or max(int(np.median(windows)), NS_PER_MS)
         load = _load(columns, pieces, length_ns, since_ns, until_ns)
         if load is not None:
-            yield TopicRows(int(places[first]), load)
+            yield TopicLoad(int(places[first]), load)
 
 
 class _Columns:
@@ -142,7 +141,7 @@ class _Columns:
         ]
         limits = [_doubles(table, name, inf) for name in _LIMITS]
         self.levels = np.stack([*quotas, *limits])
-        """In the order of a step's last columns; limits under the controller's are not known."""
+        """Quotas and limits in the order of a step's last columns."""
         self.hides_limit = _hides_limit(table)
 
 
@@ -157,7 +156,7 @@ def _doubles(table: pa.Table, name: str, missing: float) -> Doubles:
 
 
 def _quota(table: pa.Table, limit: str, policy: str, unit: int) -> tuple[Doubles, Doubles]:
-    """Limit in ``unit`` and code of the policy; a quota without one of the two is none."""
+    """The limit in ``unit`` and the code of the policy; a quota needs both."""
     limits = _doubles(table, limit, -1.0) // unit
     names = table.column(policy).combine_chunks().dictionary_encode()
     known = [_POLICY_BY_NAME.get(name, 0.0) for name in names.dictionary.to_pylist()]
@@ -167,8 +166,8 @@ def _quota(table: pa.Table, limit: str, policy: str, unit: int) -> tuple[Doubles
 
 
 def _hides_limit(table: pa.Table) -> Flags:
-    """[2 x rows]: whether the limit in messages, in bytes, is the controller's and not one that
-    somebody set."""
+    """[2 x rows]: whether the limit in messages, and in bytes, is the controller's instead of a
+    configured one."""
     sources = table.column("publish_limit_source").combine_chunks().dictionary_encode()
     known = [split_source(source) for source in sources.dictionary.to_pylist()]
     is_adaptive = np.array([*known, ("", "")]) == ADAPTIVE_SOURCE
@@ -178,14 +177,14 @@ def _hides_limit(table: pa.Table) -> Flags:
 
 
 def _in_time(columns: _Columns, own: slice) -> Longs:
-    """One topic's rows in the order of time; names of sources do not matter."""
+    """One topic's rows in order of time, over all sources."""
     keys = (columns.counters[1, own], columns.backlog[own], columns.covered_from[own])
     return np.lexsort((*keys, columns.to[own]))
 
 
 def _show_set_limits(columns: _Columns, rows: Longs) -> None:
-    """Give one topic's rows, which are in time order, the limits that were set: those seen last
-    where the controller's hide them, none where none was seen yet."""
+    """Replace the controller's limits in one topic's rows, which are in order of time, by the last
+    configured limits before them; infinite before the first."""
     for number, hidden in enumerate(columns.hides_limit[:, rows], -len(_LIMITS)):
         seen = np.maximum.accumulate(np.where(hidden, -1, np.arange(len(rows))))
         own = columns.levels[number, rows]
@@ -193,8 +192,8 @@ def _show_set_limits(columns: _Columns, rows: Longs) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pieces:
-    """Spans between rows in time order that do not overlap; parallel arrays."""
+class _Spans:
+    """Spans between rows, in order of time and without overlap, as parallel arrays."""
 
     from_ns: Longs
     to_ns: Longs
@@ -209,9 +208,8 @@ class _Pieces:
     end_age_ns: Longs
 
 
-def _pieces(columns: _Columns, own: slice, in_time: Longs) -> _Pieces | None:
-    """Of the rows of one topic, whose order in time is given; None: no two rows bracket
-    anything."""
+def _pieces(columns: _Columns, own: slice, in_time: Longs) -> _Spans | None:
+    """The spans of one topic, whose order in time is given; None if there are none."""
     begins, to_ns, age_ns = columns.first_of_stream[own], columns.to[own], columns.age_ns[own]
     backlog, parked, counters = columns.backlog[own], columns.parked[own], columns.counters[:, own]
     before = _shifted(counters, 0.0)
@@ -220,7 +218,7 @@ def _pieces(columns: _Columns, own: slice, in_time: Longs) -> _Pieces | None:
     start_ns, end_ns, row, is_quiet = _spans(columns, own, gained[1])
     if len(row) == 0:
         return None
-    # Where things stood: by the row before in time, of which those of other streams may be later.
+    # The levels at the start of a span are those of the row before, which may be of another stream.
     latest = np.searchsorted(to_ns[in_time], start_ns, "right") - 1
     place = np.where(latest < 0, -1, in_time[latest])
     is_own = ~begins[row] & (to_ns[row - 1] >= to_ns[place])
@@ -231,7 +229,7 @@ def _pieces(columns: _Columns, own: slice, in_time: Longs) -> _Pieces | None:
     wanted = gained[1] + parked - np.where(begins, 0.0, _shifted(parked, 0.0))
     drained = gained[1, row] - (backlog[row] - backlog_before) - gained[2, row]
     amounts = np.stack([gained[0, row], gained[1, row], drained, wanted[row], gained[3, row]])
-    return _Pieces(
+    return _Spans(
         start_ns,
         end_ns,
         own.start + row - is_quiet,
@@ -243,19 +241,19 @@ def _pieces(columns: _Columns, own: slice, in_time: Longs) -> _Pieces | None:
 
 
 def _spans(columns: _Columns, own: slice, gained: Doubles) -> tuple[Longs, Longs, Longs, Flags]:
-    """The spans that rows of one topic tell of: from, to, the row, and whether nothing changed
-    before that row. They are in time order and do not overlap, whichever stream has them.
+    """The spans of one topic: begin, end, the row, and whether nothing changed before that row.
 
-    ``gained``: bytes accepted by row. Of two spans over the same time the larger one counts.
+    They are in order of time and do not overlap, over all streams. ``gained`` are the bytes
+    accepted by row. Of two spans over the same time, the one with more bytes counts.
     """
     begins, to_ns = columns.first_of_stream[own], columns.to[own]
     from_ns = np.where(begins, columns.since[own], _shifted(to_ns, 0))
     lost_ns = columns.covered_from[own] - from_ns
-    # A stream's first row that does not count from its beginning only says where things stand.
-    is_known = np.where(begins, lost_ns == 0, lost_ns <= HOLE_NS_MAX)
-    # When in a window in which the clock was set far ahead things happened nobody can say.
-    is_known &= ~columns.clock_step[own] | (to_ns - from_ns <= HOLE_NS_MAX)
-    # Nothing changed in the windows for which no row was sent.
+    # The first row of a stream that does not count from its start has levels only.
+    is_known = np.where(begins, lost_ns == 0, lost_ns <= GAP_NS_MAX)
+    # If the clock was set far ahead in a window, the times within it are unknown.
+    is_known &= ~columns.clock_step[own] | (to_ns - from_ns <= GAP_NS_MAX)
+    # Nothing changed in windows without a row.
     window = columns.window_start[own]
     is_still = ~begins & (lost_ns == 0) & (from_ns < window) & (window < to_ns)
     is_still &= ~columns.clock_step[own]
@@ -272,14 +270,14 @@ def _spans(columns: _Columns, own: slice, gained: Doubles) -> tuple[Longs, Longs
 
 
 def _shifted(values: Any, first: float) -> Any:
-    """Each value's neighbour before it along the last axis."""
+    """The values shifted by one along the last axis, with ``first`` in front."""
     moved = np.empty_like(values)
     moved[..., 1:], moved[..., :1] = values[..., :-1], first
     return moved
 
 
 def _load(
-    columns: _Columns, pieces: _Pieces, step_ns: int, since_ns: int, until_ns: int
+    columns: _Columns, pieces: _Spans, step_ns: int, since_ns: int, until_ns: int
 ) -> Load | None:
     edges = _touched(pieces, step_ns, since_ns, until_ns) * step_ns
     if len(edges) == 0:
@@ -320,9 +318,9 @@ def _load(
     )
 
 
-def _touched(pieces: _Pieces, step_ns: int, since_ns: int, until_ns: int) -> Longs:
-    """Numbers of the steps in a range that pieces lie in, ascending. Those between are not made:
-    one row of a clock that is years off would make millions of them."""
+def _touched(pieces: _Spans, step_ns: int, since_ns: int, until_ns: int) -> Longs:
+    """Numbers of the steps in a range that touch spans, ascending. Steps without a span are not
+    created: one row of a clock that is years off would create millions."""
     first = np.maximum(pieces.from_ns, since_ns) // step_ns
     stop = -(-np.minimum(pieces.to_ns, until_ns) // step_ns)
     first = np.maximum(first, _shifted(np.maximum.accumulate(stop), 0))
@@ -332,7 +330,7 @@ def _touched(pieces: _Pieces, step_ns: int, since_ns: int, until_ns: int) -> Lon
 
 
 def _in_steps(at: Doubles, ends: Doubles, amounts: Any) -> Doubles:
-    """What of the pieces' amounts lies in each step; ``at``: [beginnings, ends] of the steps."""
+    """The amounts of the spans within each step; ``at``: [begins, ends] of the steps."""
     totals = np.cumsum(amounts)
     running = np.stack([totals - amounts, totals], axis=1).ravel()
     begins, stops = np.interp(at, ends, running, left=0.0, right=totals[-1])
@@ -340,7 +338,7 @@ def _in_steps(at: Doubles, ends: Doubles, amounts: Any) -> Doubles:
 
 
 def _message_bytes(messages: Doubles, size_bytes: Doubles) -> Doubles:
-    """The size of each step's messages; that of the step before where there are none."""
+    """The mean size of each step's messages; without any, that of the step before."""
     there = messages > 0
     if not there.any():
         return np.full(len(messages), MESSAGE_BYTES)
@@ -350,7 +348,7 @@ def _message_bytes(messages: Doubles, size_bytes: Doubles) -> Doubles:
 
 
 def _capacity(drained: Doubles, is_measured: Flags, is_demonstrated: Flags) -> Doubles:
-    """Bytes a second that consumers could take in each step."""
+    """Bytes per second that consumers could take in each step."""
     rates = np.sort(drained[is_demonstrated]) if is_demonstrated.any() else np.sort(drained)[-1:]
     demonstrated = rates[min(len(rates) - 1, int(DEMONSTRATED_PERCENTILE * len(rates)))]
     return np.where(is_measured, drained, np.maximum(drained, demonstrated))

@@ -1,4 +1,4 @@
-"""How far Spark is with a piece of work, by the tasks that it has finished."""
+"""Reports the progress of Spark jobs by their finished tasks."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from pyspark.sql import SparkSession
 _LOOK_PERIOD_S: Final = 0.5
 
 _GROUP: Final = "spark.jobGroup.id"
-"""Local property of a thread: the group of the jobs that it starts."""
+"""Local property of a thread: the group of its jobs."""
 
 
 @contextmanager
 def reporting_tasks(spark: SparkSession, at: Callable[[int, int], None]) -> Iterator[None]:
-    """Call ``at`` now and then with the tasks of this thread's jobs that are done, and all.
+    """Call ``at`` periodically with the finished and all tasks of this thread's jobs.
 
-    Spark plans a stage when the one before it has ended, so the number of all may grow.
+    Spark plans a stage when the previous one has ended, so the number of all tasks may grow.
     """
     context, group = spark.sparkContext, uuid.uuid4().hex
     tracker, ended = context.statusTracker(), threading.Event()
 
-    def tell() -> None:
+    def report() -> None:
         while not ended.wait(_LOOK_PERIOD_S):
             done, total = tasks_of(tracker, group)
             if total:
                 at(done, total)
 
-    watcher = threading.Thread(target=tell, name="tasks", daemon=True)
+    watcher = threading.Thread(target=report, name="tasks", daemon=True)
     context.setLocalProperty(_GROUP, group)
     watcher.start()
     try:
@@ -39,14 +39,14 @@ def reporting_tasks(spark: SparkSession, at: Callable[[int, int], None]) -> Iter
     finally:
         ended.set()
         watcher.join()
-        context.setLocalProperty(_GROUP, None)  # which removes it
+        context.setLocalProperty(_GROUP, None)  # None removes the property
 
 
 def tasks_of(tracker: Any, group: str) -> tuple[int, int]:
-    """Tasks of a group's jobs that are done, and those of all stages that have begun.
+    """Finished tasks of a group's jobs, and all tasks of the stages that have begun.
 
-    ``tracker`` is a :class:`pyspark.StatusTracker`. Stages whose output was there already never
-    begin.
+    ``tracker`` is a :class:`pyspark.StatusTracker`. A stage whose output exists already never
+    begins.
     """
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     ids = {stage for job in jobs if job is not None for stage in job.stageIds}

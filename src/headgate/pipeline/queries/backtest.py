@@ -17,7 +17,7 @@ from headgate.pipeline.backtest.grid import Grid, load_grid
 from headgate.pipeline.backtest.job import check_run_id
 from headgate.pipeline.backtest.job import run_backtest as replay_range
 from headgate.pipeline.backtest.policy import settings_words
-from headgate.pipeline.backtest.words import (
+from headgate.pipeline.backtest.ranking_text import (
     FRONT_TEXT,
     IS_CENSORED_TEXT,
     TIE_TEXT,

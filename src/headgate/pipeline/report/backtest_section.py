@@ -7,7 +7,12 @@ from typing import Final
 
 from headgate.flow.sentences.backlog import percent
 from headgate.flow.sentences.quota import size_text, time_text
-from headgate.pipeline.backtest.words import CENSORED_TEXT, TIE_TEXT, rank_text, settings_count
+from headgate.pipeline.backtest.ranking_text import (
+    CENSORED_TEXT,
+    TIE_TEXT,
+    rank_text,
+    settings_count,
+)
 from headgate.pipeline.output.attribution import topics_text
 from headgate.pipeline.report import figures
 from headgate.pipeline.report.backtests import BacktestRun, GridPoint

@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from headgate.flow.quota.backlog_quota import QuotaPolicy
-from headgate.pipeline.backtest.fluid import Fluid, Pressures, Rule
+from headgate.pipeline.backtest.fluid import FlowConditions, FluidModel, QuotaRule
 
 HOLD, EXCEPTION, EVICTION = QuotaPolicy.HOLD, QuotaPolicy.EXCEPTION, QuotaPolicy.EVICTION
 
@@ -18,14 +18,14 @@ def pressures(
     *,
     limit: float = inf,
     adaptive: float = inf,
-    size: Rule | None = None,
-    time: Rule | None = None,
-) -> Pressures:
-    return Pressures(arrivals, capacity, limit, adaptive, size, time)
+    size: QuotaRule | None = None,
+    time: QuotaRule | None = None,
+) -> FlowConditions:
+    return FlowConditions(arrivals, capacity, limit, adaptive, size, time)
 
 
-def fluid(backlog: float = 0.0, age_s: float = 0.0, *, tracks_age: bool = False) -> Fluid:
-    return Fluid(backlog, age_s, tracks_age)
+def fluid(backlog: float = 0.0, age_s: float = 0.0, *, tracks_age: bool = False) -> FluidModel:
+    return FluidModel(backlog, age_s, tracks_age)
 
 
 def test_without_limits_the_backlog_is_what_consumers_leave() -> None:
@@ -62,7 +62,7 @@ def test_a_limit_that_ends_lets_everything_go_at_once() -> None:
 
 
 def test_at_a_quota_that_holds_producers_add_what_consumers_take() -> None:
-    rule = Rule(1_000, HOLD)
+    rule = QuotaRule(1_000, HOLD)
     flow = fluid()
     flow.run(30, pressures(100, 50, size=rule))
     # Full after 20 s; then 50 of 100 a second wait.
@@ -78,7 +78,7 @@ def test_at_a_quota_that_holds_producers_add_what_consumers_take() -> None:
 
 def test_a_backlog_above_the_quota_has_to_shrink_first() -> None:
     flow = fluid(2_000)
-    flow.run(10, pressures(100, 200, size=Rule(1_000, HOLD)))
+    flow.run(10, pressures(100, 200, size=QuotaRule(1_000, HOLD)))
     # 5 s of nothing; then 500 wait, and 200 of them go each second.
     assert flow.published == 5 * 200
     assert (flow.backlog, flow.parked) == (1_000, 0)
@@ -87,13 +87,13 @@ def test_a_backlog_above_the_quota_has_to_shrink_first() -> None:
 
 def test_a_quota_of_nothing_stops_everybody_always() -> None:
     flow = fluid()
-    flow.run(10, pressures(100, 200, size=Rule(0, HOLD)))
+    flow.run(10, pressures(100, 200, size=QuotaRule(0, HOLD)))
     assert (flow.published, flow.parked, flow.totals.over_s) == (0, 1_000, 10)
 
 
 def test_producers_that_are_refused_keep_nothing() -> None:
     flow = fluid()
-    flow.run(30, pressures(100, 50, size=Rule(1_000, EXCEPTION)))
+    flow.run(30, pressures(100, 50, size=QuotaRule(1_000, EXCEPTION)))
     assert (flow.backlog, flow.parked) == (1_000, 0)
     assert flow.published == 2_500
     assert flow.totals.parked_s == 10
@@ -102,7 +102,7 @@ def test_producers_that_are_refused_keep_nothing() -> None:
 @pytest.mark.parametrize(("seconds", "acts"), [(9, 0), (10, 1), (11, 2), (12, 3), (20, 11)])
 def test_eviction_takes_a_tenth_each_time(seconds: float, acts: int) -> None:
     flow = fluid()
-    flow.run(seconds, pressures(200, 100, size=Rule(1_000, EVICTION)))
+    flow.run(seconds, pressures(200, 100, size=QuotaRule(1_000, EVICTION)))
     assert flow.totals.evicted_bytes == acts * 100
     assert flow.backlog == seconds * 100 - acts * 100
     assert flow.totals.over_s == 0
@@ -121,7 +121,7 @@ def test_the_age_is_that_of_the_oldest_byte() -> None:
 
 
 def test_a_time_quota_holds_until_the_oldest_is_younger_than_its_mark() -> None:
-    rule = Rule(10_000, HOLD)
+    rule = QuotaRule(10_000, HOLD)
     flow = fluid(tracks_age=True)
     flow.run(30, pressures(100, 0, time=rule))
     assert flow.published == 1_000
@@ -131,10 +131,10 @@ def test_a_time_quota_holds_until_the_oldest_is_younger_than_its_mark() -> None:
     assert flow.parked == 0
 
 
-@pytest.mark.parametrize("after", [None, Rule(10_000, EVICTION)])
-def test_a_time_quota_that_is_gone_holds_nobody(after: Rule | None) -> None:
+@pytest.mark.parametrize("after", [None, QuotaRule(10_000, EVICTION)])
+def test_a_time_quota_that_is_gone_holds_nobody(after: QuotaRule | None) -> None:
     flow = fluid(tracks_age=True)
-    flow.run(30, pressures(100, 0, time=Rule(10_000, HOLD)))
+    flow.run(30, pressures(100, 0, time=QuotaRule(10_000, HOLD)))
     assert (flow.published, flow.totals.over_s, flow.totals.quota_s) == (1_000, 20, 30)
     flow.run(5, pressures(100, 0, time=after))
     assert flow.published == 3_500
@@ -143,16 +143,16 @@ def test_a_time_quota_that_is_gone_holds_nobody(after: Rule | None) -> None:
 
 def test_a_time_quota_refuses_with_its_own_policy() -> None:
     flow = fluid(tracks_age=True)
-    flow.run(30, pressures(100, 0, time=Rule(10_000, EXCEPTION)))
+    flow.run(30, pressures(100, 0, time=QuotaRule(10_000, EXCEPTION)))
     assert (flow.published, flow.parked) == (1_000, 0)
 
 
 def test_time_eviction_leaves_nine_tenths_of_the_limit() -> None:
     flow = fluid(tracks_age=True)
-    flow.run(10, pressures(100, 0, time=Rule(10_000, EVICTION)))
+    flow.run(10, pressures(100, 0, time=QuotaRule(10_000, EVICTION)))
     assert flow.totals.evicted_bytes == pytest.approx(100)
     assert flow.age_s == pytest.approx(9)
-    flow.run(10, pressures(100, 0, time=Rule(10_000, EVICTION)))
+    flow.run(10, pressures(100, 0, time=QuotaRule(10_000, EVICTION)))
     assert flow.backlog == pytest.approx(900)
 
 
@@ -166,7 +166,7 @@ def test_only_the_limit_that_binds_slows() -> None:
 
 def test_the_quota_counts_for_a_wait_while_it_is_reached() -> None:
     flow = fluid(1_000)
-    flow.run(1, pressures(100, 50, adaptive=70, size=Rule(1_000, HOLD)))
+    flow.run(1, pressures(100, 50, adaptive=70, size=QuotaRule(1_000, HOLD)))
     assert (flow.was_parked, flow.was_slowed) == (True, False)
-    flow.run(1, pressures(100, 50, adaptive=30, size=Rule(1_000, HOLD)))
+    flow.run(1, pressures(100, 50, adaptive=30, size=QuotaRule(1_000, HOLD)))
     assert flow.was_slowed

@@ -100,7 +100,7 @@ def test_too_many_points_are_refused_before_they_are_made() -> None:
     hundred = ", ".join(str(n) for n in range(1, 101))
     text = f"[[points]]\npublish = {{ bytes_per_s = [{hundred}], messages_per_s = [{hundred}] }}\n"
     more = "".join(f"size_quota = {{ limit_bytes = [{hundred}], policy = 'producer_exception' }}\n")
-    with pytest.raises(InputError, match=f"they are 1,000,000; up to {POINTS_MAX:,} are allowed"):
+    with pytest.raises(InputError, match=f"there are 1,000,000; up to {POINTS_MAX:,} are allowed"):
         parse_grid(text + more)
 
 

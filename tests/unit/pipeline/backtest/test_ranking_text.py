@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.pipeline.backtest.words import IS_CENSORED_TEXT, rank_text, settings_count, share_text
+from headgate.pipeline.backtest.ranking_text import (
+    IS_CENSORED_TEXT,
+    rank_text,
+    settings_count,
+    share_text,
+)
 
 
 def test_a_rank_that_others_have_too_is_marked() -> None:

@@ -1,4 +1,4 @@
-"""What a table of ranked settings says of itself, on a terminal and on the page. Pure."""
+"""The texts beside a table of ranked settings, for the terminal and the report. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from headgate.pipeline.backtest.ranking import CENSORED_SHARE_MAX
 TIE_TEXT: Final = "=: settings with equal scores share a rank."
 
 _HELD: Final = (
-    "in which a limit or quota held producers all along when it was recorded. What they would have "
-    "sent then is not known, so a setting that lets more through may look better than it is"
+    "in which a limit or quota held producers throughout when it was recorded. What they would "
+    "have sent is unknown, so a setting that admits more may look better than it is"
 )
 
 CENSORED_TEXT: Final = f"part of the replayed time {_HELD}"
@@ -29,7 +29,7 @@ _SHARE_SHOWN_MIN: Final = 0.001
 
 
 def rank_text(rank: int, is_tie: bool) -> str:
-    """A rank for people: ``2``, and ``=2`` where others have it, too."""
+    """A rank as text: ``2``, or ``=2`` if others share it."""
     return f"={rank}" if is_tie else str(rank)
 
 

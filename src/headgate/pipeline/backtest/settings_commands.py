@@ -1,7 +1,7 @@
-"""A point as settings to paste: lines of ``broker.conf`` and ``headgate admin`` commands. Pure.
+"""The configuration lines and commands that set the policy of a grid point. Pure.
 
-Limits and quotas are set where they are set now: for the namespace, and for topics that have a
-policy of their own, which would else go before it.
+Limits and quotas are set at their present source: for the namespace, and for topics with a topic
+policy, which would override the namespace's.
 """
 
 from __future__ import annotations
@@ -15,46 +15,45 @@ from headgate.base.units import MS_PER_S, NS_PER_MS
 from headgate.flow.adaptive.cycle import AdaptiveSettings
 from headgate.flow.limits.precedence import TOPIC_POLICY
 from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
-from headgate.pipeline.backtest.levels import SOURCE_COLUMNS, Namespace, Setting, Value
+from headgate.pipeline.backtest.limit_sources import SOURCE_COLUMNS, Namespace, Setting, Value
 from headgate.pipeline.backtest.policy import Policy, Rates, Recorded, adaptive_settings
 from headgate.pipeline.output.attribution import topics_text
 
 _PREFIX: Final = "adaptivePublisherThrottling"
 _UPDATE: Final = "headgate admin brokers update-dynamic-config"
 NAMESPACE: Final = "TENANT/NAMESPACE"
-"""Stands where the caller knows no namespace."""
+"""Placeholder if the caller knows no namespace."""
 LISTED_MAX: Final = 10
-"""Of each setting so many namespaces and so many topics have a command; more are counted."""
+"""Most namespaces, and most topics, with a command for each setting; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Paste:
-    """What sets a policy."""
+class SettingsCommands:
+    """The lines and commands that set a policy."""
 
     conf: tuple[str, ...]
-    """Lines of ``broker.conf``, for the next start; each also goes after ``--set``."""
+    """Lines of ``broker.conf`` for the next start; each is also valid after ``--set``."""
     commands: tuple[str, ...]
-    """For a running broker; what only a start can change is not among them. Lines that begin with
-    ``#`` are for who reads them."""
+    """Commands for a running broker, without settings that only a start can change. Lines that
+    begin with ``#`` are comments."""
 
 
-def paste(
+def settings_commands(
     policy: Policy, namespaces: Sequence[Namespace] = (), written: Collection[str] = ()
-) -> Paste:
-    """How to set a policy; nothing for what it leaves as recorded, nor for what telemetry says to
-    be in force already.
+) -> SettingsCommands:
+    """How to set a policy, without settings that stay as recorded or are in force already.
 
     The controller is set for the whole broker, limits and quotas for each of ``namespaces`` and for
-    their topics that have policies of their own. ``written``: settings of the controller that the
-    grid file has. Of the others those that are at their defaults are not told: telemetry does not
-    say what is set in the broker.
+    their topics with topic policies. ``written`` are the controller settings in the grid file.
+    Other settings are omitted if they have their defaults: telemetry does not have the broker's
+    settings.
     """
     conf: list[str] = []
     commands: list[str] = []
     known = [each.is_adaptive for each in namespaces if each.is_adaptive is not None]
     is_on = any(known) if known else None
     if policy.adaptive is not None:
-        keys = _told_keys(policy.adaptive, written)
+        keys = _ordered_keys(policy.adaptive, written)
         conf.append(f"{_PREFIX}Enabled=true")
         conf += [f"{_PREFIX}{key}={_text(value)}" for key, value in keys.items()]
         if not is_on:
@@ -66,13 +65,15 @@ def paste(
             for key, value in keys.items()
         ]
         if policy.adaptive.observe_only:
-            commands.append("# It only observes: it decides and tells, and limits nobody.")
-        commands.append(f"# Settings of {_PREFIX}* that are not listed are at their defaults.")
+            commands.append(
+                "# Observe-only: the controller reports its decisions and sets no limit."
+            )
+        commands.append(f"# Settings of {_PREFIX}* that are not listed have their defaults.")
     elif is_on is not False:
         conf.append(f"{_PREFIX}Enabled=false")
     for setting, (verb, value) in _verbs(policy).items():
         commands += _commands(setting, verb, value, namespaces or (Namespace(NAMESPACE),))
-    return Paste(tuple(conf), tuple(commands))
+    return SettingsCommands(tuple(conf), tuple(commands))
 
 
 _KEYS: Final = {
@@ -88,23 +89,23 @@ _KEYS: Final = {
     "drain_set_point": "DrainSetPointPct",
     "drain_horizon_ms": "DrainHorizonMs",
 }
-"""Keys of the broker by the names of a grid file."""
+"""Suffixes of the broker's settings, by the names in a grid file."""
 
 
-def _told_keys(settings: AdaptiveSettings, written: Collection[str]) -> dict[str, Any]:
-    """The broker's keys with the values that a grid file would have, in an order in which a broker
-    at its defaults refuses none."""
+def _ordered_keys(settings: AdaptiveSettings, written: Collection[str]) -> dict[str, Any]:
+    """The broker's settings with their values, in an order that a broker with default settings
+    accepts one by one."""
     values, default = adaptive_settings(settings, written), AdaptiveSettings()
-    told = list(values)
+    names = list(values)
     for low, high, default_high in (
         ("memory_low", "memory_high", default.memory_high),
         ("backlog_low", "backlog_high", default.backlog_high),
     ):
-        # A low watermark has to lie below the high one at every step.
-        if low in told and high in told and values[low] >= default_high:
-            at, to = told.index(low), told.index(high)
-            told[at], told[to] = high, low
-    return {_KEYS[name]: values[name] for name in told}
+        # After each command, a low watermark must be below the high one.
+        if low in names and high in names and values[low] >= default_high:
+            at, to = names.index(low), names.index(high)
+            names[at], names[to] = high, low
+    return {_KEYS[name]: values[name] for name in names}
 
 
 def _text(value: Any) -> str:
@@ -113,7 +114,7 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Verb:
-    """What sets something; the same for a namespace and for a topic."""
+    """The verb and options of a command, for a namespace or a topic."""
 
     name: str
     options: str
@@ -123,7 +124,7 @@ class _Verb:
 
 
 def _verbs(policy: Policy) -> dict[Setting, tuple[_Verb, Value]]:
-    """How to set what a policy does not leave as recorded, and what is in force then."""
+    """By setting that a policy changes: the verb, with the value that is in force then."""
     found: dict[Setting, tuple[_Verb, Value]] = {}
     publish = policy.publish
     if isinstance(publish, Rates):
@@ -162,7 +163,7 @@ def _commands(
     setting: Setting, verb: _Verb, value: Value, namespaces: Sequence[Namespace]
 ) -> list[str]:
     levels = [namespace.levels.get(setting) for namespace in namespaces]
-    # Where all topics have policies of their own the namespace's would change none of them.
+    # If all topics have topic policies, the namespace's would affect none of them.
     wide = [
         namespace.name
         for namespace, own in zip(namespaces, levels, strict=True)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headgate.pipeline.backtest.buckets import BUCKET
-from headgate.pipeline.backtest.reading import PATH, bucket_of, input_rows
+from headgate.pipeline.backtest.input_rows import PATH, bucket_of, input_rows
 from headgate.pipeline.backtest.series import INPUT_COLUMNS
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES

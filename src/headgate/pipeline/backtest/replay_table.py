@@ -1,4 +1,4 @@
-"""Topics of a table, each under every point of a grid: Arrow in, Arrow out."""
+"""Replays every topic of an Arrow table under every point of a grid."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _LOAD_COLUMNS: Final = {
     "drain_known_share": "drain_known_share",
     "backlog_bytes_start": "backlog_bytes",
 }
-"""The same under every point: the field of the load by column."""
+"""Columns that are the same under every point, with the field of the load."""
 
 
 def replay_table(table: pa.Table, grid: Grid, since_ns: int, until_ns: int) -> pa.Table:
-    """What every topic would have done under every point, by topic and point.
+    """The outcome of every topic under every point, by topic and point.
 
-    ``table`` is as :func:`headgate.pipeline.backtest.series.topic_loads` wants it. Returns
+    ``table`` is the input of :func:`headgate.pipeline.backtest.series.topic_loads`. Returns
     columns :data:`headgate.pipeline.tables.policy_backtest.REPLAY_COLUMNS`.
 
     Raises:
-        InputError: a point has an interval that a replay cannot have.
+        InputError: the interval of a point is too short for a replay.
     """
     schema = arrow_schema(REPLAY_COLUMNS)
     found = list(topic_loads(table, since_ns, until_ns, grid.step_ns))

@@ -7,7 +7,7 @@ import pytest
 from headgate.pipeline.backtest.grid import parse_grid
 from headgate.pipeline.backtest.load import outcome_row
 from headgate.pipeline.backtest.replay import replay
-from headgate.pipeline.backtest.replays import replay_table
+from headgate.pipeline.backtest.replay_table import replay_table
 from headgate.pipeline.backtest.series import topic_loads
 from headgate.pipeline.tables.policy_backtest import REPLAY_COLUMNS
 from tests.unit.pipeline.backtest.rows import T0, S, sample, table_of

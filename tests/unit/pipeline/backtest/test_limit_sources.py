@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from headgate.flow.limits.precedence import ADAPTIVE_SOURCE, TOPIC_POLICY
-from headgate.pipeline.backtest.levels import (
+from headgate.pipeline.backtest.limit_sources import (
     IS_ADAPTIVE,
     LIMIT_COLUMNS,
     SOURCE_COLUMNS,
     VALUE_COLUMNS,
-    Levels,
+    LimitSources,
     Setting,
-    is_settled,
+    is_complete,
     known_name,
     namespaces_of,
     value_name,
@@ -43,8 +43,8 @@ def test_a_topic_s_own_policy_is_told_from_all_others() -> None:
     )
     assert found.name == "a/b"
     own = ("persistent://a/b/beside", "persistent://a/b/own")
-    assert found.levels[Setting.PUBLISH] == Levels(own, others=3, unknown=1)
-    assert found.levels[Setting.SIZE_QUOTA] == Levels(others=6)
+    assert found.levels[Setting.PUBLISH] == LimitSources(own, others=3, unknown=1)
+    assert found.levels[Setting.SIZE_QUOTA] == LimitSources(others=6)
 
 
 def test_what_a_newer_row_leaves_open_an_older_one_tells() -> None:
@@ -55,23 +55,23 @@ def test_what_a_newer_row_leaves_open_an_older_one_tells() -> None:
     assert with_older(hidden | {"quota_size_source": None}, moved) == own | {
         "publish_limit_source": None
     }
-    assert is_settled(own)
-    assert not is_settled(hidden)
+    assert is_complete(own)
+    assert not is_complete(hidden)
 
 
 def test_settings_and_namespaces_are_apart_and_in_order() -> None:
     quota = {"quota_size_source": TOPIC_POLICY}
     found = namespaces_of([row("b/x/t", None, **quota), row("a/x/y/t", None)])
     assert [namespace.name for namespace in found] == ["a/x/y", "b/x"]
-    assert found[1].levels[Setting.SIZE_QUOTA] == Levels(("persistent://b/x/t",))
-    assert found[1].levels[Setting.TIME_QUOTA] == Levels(others=1)
+    assert found[1].levels[Setting.SIZE_QUOTA] == LimitSources(("persistent://b/x/t",))
+    assert found[1].levels[Setting.TIME_QUOTA] == LimitSources(others=1)
 
 
 def test_a_name_that_two_clusters_have_is_one_topic() -> None:
     rows = [row("a/b/t", TOPIC_POLICY, cluster="x"), row("a/b/t", None, cluster="y")]
     (found,) = namespaces_of(rows)
-    assert found.levels[Setting.PUBLISH] == Levels(("persistent://a/b/t",))
-    assert found.levels[Setting.SIZE_QUOTA] == Levels(others=1)
+    assert found.levels[Setting.PUBLISH] == LimitSources(("persistent://a/b/t",))
+    assert found.levels[Setting.SIZE_QUOTA] == LimitSources(others=1)
 
 
 def test_what_is_in_force_is_told_of_each_topic_and_of_the_others() -> None:

@@ -1,7 +1,7 @@
-"""What a backtest reads of bronze: files in, rows for the kernel out. Workers read by themselves.
+"""Reads the rows of bronze files that a backtest needs.
 
-Through Spark's own reader a row of so many columns would cost 5 us on its way from Java to Python,
-more than all that is done with it there; here it costs 0.5 us.
+Spark's workers read the files directly. With Spark's own reader, a row of so many columns costs 5
+us on its way from Java to Python, more than all other work on it. Here it costs 0.5 us.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 
 PATH: Final = "path"
 _ROWS_READ: Final = 20_000
-"""Rows that are read at once, to be packed with others of their buckets."""
+"""Rows that a worker reads at a time, before it packs them by bucket."""
 _READ: Final = pa.schema(
     field
     for field in table_arrow_schema(BRONZE_SAMPLES)
@@ -36,8 +36,8 @@ _READ: Final = pa.schema(
 def input_rows(
     batches: Iterable[pa.RecordBatch], root: str, buckets: int
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of files of ``bronze_samples`` whose column :data:`PATH` says where they are in its
-    folder: columns :data:`INPUT_COLUMNS`, and which of so many buckets the row's topic is in."""
+    """Rows of the files of ``bronze_samples`` in the column :data:`PATH`, with
+    :data:`INPUT_COLUMNS` and the bucket of the row's topic."""
     for batch in batches:
         for path in batch.column(PATH).to_pylist():
             yield from _rows_of(root, path, buckets)
@@ -46,9 +46,9 @@ def input_rows(
 def _rows_of(root: str, path: str, buckets: int) -> Iterator[pa.RecordBatch]:
     store = store_of(root)
     with pq.ParquetFile(store.path(BRONZE_SAMPLES.name, path), filesystem=store.files) as file:
-        # A file that is older than a column does not have it.
+        # Files older than a column do not have it.
         names = [name for name in _READ.names if name in file.schema_arrow.names]
-        # The other cores have tasks of their own.
+        # One thread: the other cores run other tasks.
         for batch in file.iter_batches(_ROWS_READ, columns=names, use_threads=False):
             own = dict(zip(batch.schema.names, batch.columns, strict=True))
             yield from _input(conform(own, _READ, batch.num_rows), buckets).to_batches()

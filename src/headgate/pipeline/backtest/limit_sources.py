@@ -1,8 +1,7 @@
-"""Where the limits and quotas of replayed topics are set, and to what, as far as telemetry says.
-Pure.
+"""The sources of the limits and quotas of replayed topics, from telemetry. Pure.
 
-A policy of a topic goes before its namespace's, and that before the broker's setting. So what is
-set for a namespace changes nothing for a topic that has a policy of its own.
+A topic policy overrides the namespace's policy, which overrides the broker's setting. So a
+namespace policy does not affect a topic with its own policy.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from headgate.pipeline.kernels.publish_limits import split_source
 
 
 class Setting(Enum):
-    """What a namespace or a topic may have a policy for; the value is how it is called."""
+    """A kind of policy of a namespace or topic; the value is its name in text."""
 
     PUBLISH = "publish limit"
     SIZE_QUOTA = "size quota"
@@ -29,14 +28,14 @@ SOURCE_COLUMNS: Final = {
     Setting.SIZE_QUOTA: "quota_size_source",
     Setting.TIME_QUOTA: "quota_time_source",
 }
-"""Fields of the record, and columns of ``intervals``, that say where a setting is set."""
+"""Fields of the record, and columns of ``intervals``, with the source of each setting."""
 
 LIMIT_COLUMNS: Final = {
     Setting.PUBLISH: ("publish_limit_messages_per_s", "publish_limit_bytes_per_s"),
     Setting.SIZE_QUOTA: ("quota_size_limit_bytes",),
     Setting.TIME_QUOTA: ("quota_time_limit_ns",),
 }
-"""Fields that have a value where one is in force."""
+"""Fields that have a value if a limit is in force."""
 
 
 VALUE_COLUMNS: Final = {
@@ -44,29 +43,29 @@ VALUE_COLUMNS: Final = {
     Setting.SIZE_QUOTA: (*LIMIT_COLUMNS[Setting.SIZE_QUOTA], "quota_size_policy"),
     Setting.TIME_QUOTA: (*LIMIT_COLUMNS[Setting.TIME_QUOTA], "quota_time_policy"),
 }
-"""Fields that say what is in force, all None where nothing is."""
+"""Fields with the value in force, all None without one."""
 
 IS_ADAPTIVE: Final = "is_adaptive"
 """Column of the rows of :func:`namespaces_of`: whether the controller watched the topic."""
 
 Value: TypeAlias = tuple[float | str | None, ...]
-"""What is in force, in the order of :data:`VALUE_COLUMNS`."""
+"""The value in force, in the order of :data:`VALUE_COLUMNS`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Levels:
-    """Where one setting of the topics of a namespace is set."""
+class LimitSources:
+    """The sources of one setting, over the topics of a namespace."""
 
     own: tuple[str, ...] = ()
-    """Topics with a policy of their own, in order."""
+    """Topics with a topic policy, in order."""
     others: int = 0
-    """Topics that follow their namespace or the broker, or have nothing in force."""
+    """Topics that follow their namespace or the broker, or have no limit in force."""
     unknown: int = 0
-    """Topics of which telemetry does not say."""
+    """Topics whose source is not in the telemetry."""
     own_values: Mapping[str, frozenset[Value]] = field(default_factory=dict, compare=False)
-    """What is in force on each of ``own``, in all clusters that have a topic of that name."""
+    """The values in force on each of ``own``, over all clusters with a topic of that name."""
     other_values: frozenset[Value] = field(default=frozenset(), compare=False)
-    """What is in force on the others."""
+    """The values in force on the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +74,14 @@ class Namespace:
 
     name: str
     """``tenant/namespace``."""
-    levels: Mapping[Setting, Levels] = field(default_factory=dict)
-    """Those of a setting that is left out are unknown."""
+    levels: Mapping[Setting, LimitSources] = field(default_factory=dict)
+    """The sources by setting; those of an absent setting are unknown."""
     is_adaptive: bool | None = None
-    """Whether the controller watched any of its topics; None: it is not known."""
+    """Whether the controller watched any of its topics; None: unknown."""
 
 
 def known_name(setting: Setting) -> str:
-    """Column of the rows of :func:`namespaces_of` that says whether a source is known."""
+    """Column of the rows of :func:`namespaces_of`: whether the source is known."""
     return f"{SOURCE_COLUMNS[setting]}_known"
 
 
@@ -91,13 +90,13 @@ def value_name(setting: Setting) -> str:
     return f"{SOURCE_COLUMNS[setting]}_value"
 
 
-def is_settled(row: Mapping[str, Any]) -> bool:
-    """Whether a row of :func:`namespaces_of` leaves nothing open that an older one may tell."""
+def is_complete(row: Mapping[str, Any]) -> bool:
+    """Whether a row of :func:`namespaces_of` has all sources, so that no older row is needed."""
     return all(row[known_name(setting)] for setting in Setting)
 
 
 def with_older(newer: Mapping[str, Any], older: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of :func:`namespaces_of` with what an older one of the topic tells and it does not."""
+    """A row of :func:`namespaces_of`, completed from an older row of the same topic."""
     row = dict(newer)
     for setting, source in SOURCE_COLUMNS.items():
         if not row[known_name(setting)]:
@@ -110,9 +109,8 @@ def with_older(newer: Mapping[str, Any], older: Mapping[str, Any]) -> dict[str, 
 def namespaces_of(topics: Iterable[Mapping[str, Any]]) -> list[Namespace]:
     """The namespaces of topics, in order.
 
-    A row has ``topic``, :data:`IS_ADAPTIVE` and, of each setting, its source column with where the
-    topic's was set last, None for nowhere, :func:`known_name`, whether that is known, and
-    :func:`value_name`.
+    A row has ``topic``, :data:`IS_ADAPTIVE` and, for each setting, the source column (the newest
+    source of the topic, None without one), :func:`known_name` and :func:`value_name`.
     """
     rows: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
     for row in topics:
@@ -122,14 +120,14 @@ def namespaces_of(topics: Iterable[Mapping[str, Any]]) -> list[Namespace]:
     return [
         Namespace(
             name,
-            {setting: _levels(rows[name], setting) for setting in Setting},
+            {setting: _limit_sources(rows[name], setting) for setting in Setting},
             any(row[IS_ADAPTIVE] for topic in rows[name].values() for row in topic),
         )
         for name in sorted(rows)
     ]
 
 
-def _levels(topics: Mapping[str, list[Mapping[str, Any]]], setting: Setting) -> Levels:
+def _limit_sources(topics: Mapping[str, list[Mapping[str, Any]]], setting: Setting) -> LimitSources:
     source = SOURCE_COLUMNS[setting]
     own: dict[str, frozenset[Value]] = {}
     others, unknown = 0, 0
@@ -143,7 +141,7 @@ def _levels(topics: Mapping[str, list[Mapping[str, Any]]], setting: Setting) -> 
             other_values |= values
         else:
             unknown += 1
-    return Levels(tuple(own), others, unknown, own, frozenset(other_values))
+    return LimitSources(tuple(own), others, unknown, own, frozenset(other_values))
 
 
 def _value(fields: Mapping[str, Any] | None, setting: Setting) -> Value:

@@ -10,16 +10,21 @@ import pytest
 
 from headgate.flow.adaptive.cycle import AdaptiveSettings, Law
 from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
-from headgate.pipeline.backtest.levels import Levels, Namespace, Setting
-from headgate.pipeline.backtest.paste import LISTED_MAX, NAMESPACE, Paste, paste
+from headgate.pipeline.backtest.limit_sources import LimitSources, Namespace, Setting
 from headgate.pipeline.backtest.policy import Point, Policy, Rates, settings_of
+from headgate.pipeline.backtest.settings_commands import (
+    LISTED_MAX,
+    NAMESPACE,
+    SettingsCommands,
+    settings_commands,
+)
 from headgate.policy.settings import Settings
 
 
 def namespace(name: str, setting: Setting = Setting.PUBLISH, **levels: Any) -> Namespace:
     """One whose topics follow it in all settings but one."""
-    follow = dict.fromkeys(Setting, Levels(others=1))
-    return Namespace(name, follow | {setting: Levels(**levels)} if levels else follow)
+    follow = dict.fromkeys(Setting, LimitSources(others=1))
+    return Namespace(name, follow | {setting: LimitSources(**levels)} if levels else follow)
 
 
 A, B = namespace("acme/a"), namespace("acme/b")
@@ -31,31 +36,31 @@ DRAIN = AdaptiveSettings(law=Law.DRAIN, backlog_low=0.4, backlog_high=0.6)
 
 
 def test_a_policy_that_is_recorded_switches_the_controller_off() -> None:
-    found = paste(Policy())
+    found = settings_commands(Policy())
     assert found.conf == ("adaptivePublisherThrottlingEnabled=false",)
     assert found.commands == ()
 
 
 def test_limits_and_quotas_are_set_for_each_namespace() -> None:
     policy = Policy(Rates(7, 100), None, SIZE, TIME)
-    assert paste(policy, [A, B]).commands[::2] == (
+    assert settings_commands(policy, [A, B]).commands[::2] == (
         "headgate admin namespaces set-publish-rate acme/a -m 7 -b 100",
         "headgate admin namespaces set-backlog-quota acme/a --limit 5000 "
         "--policy producer_request_hold --type destination_storage",
         "headgate admin namespaces set-backlog-quota acme/a --limitTime 60 "
         "--policy consumer_backlog_eviction --type message_age",
     )
-    assert [" acme/b " in command for command in paste(policy, [A, B]).commands] == [
+    assert [" acme/b " in command for command in settings_commands(policy, [A, B]).commands] == [
         False,
         True,
     ] * 3
-    assert f" {NAMESPACE} " in paste(policy).commands[0]
+    assert f" {NAMESPACE} " in settings_commands(policy).commands[0]
 
 
 def test_topics_with_policies_of_their_own_get_commands_of_their_own() -> None:
     mixed = namespace("acme/a", own=("persistent://acme/a/x", "persistent://acme/a/y z"), others=3)
     all_own = namespace("acme/b", own=("persistent://acme/b/x",))
-    assert paste(Policy(Rates(7)), [mixed, all_own]).commands == (
+    assert settings_commands(Policy(Rates(7)), [mixed, all_own]).commands == (
         "headgate admin namespaces set-publish-rate acme/a -m 7",
         "# 3 topics have policies of their own for the publish limit, which goes before the "
         "namespace's:",
@@ -67,7 +72,9 @@ def test_topics_with_policies_of_their_own_get_commands_of_their_own() -> None:
 
 def test_each_setting_is_set_where_that_one_is_set() -> None:
     own = namespace("a/b", Setting.SIZE_QUOTA, own=("persistent://a/b/c",))
-    limit, comment, size, time = paste(Policy(Rates(7), None, SIZE, TIME), [own]).commands
+    limit, comment, size, time = settings_commands(
+        Policy(Rates(7), None, SIZE, TIME), [own]
+    ).commands
     assert [line.split()[2] for line in (limit, size, time)] == [
         "namespaces", "topicPolicies", "namespaces",
     ]  # fmt: skip
@@ -75,7 +82,7 @@ def test_each_setting_is_set_where_that_one_is_set() -> None:
 
 
 def test_where_it_is_not_known_a_line_says_so() -> None:
-    *_, said = paste(Policy(Rates(7)), [namespace("a/b", unknown=2)]).commands
+    *_, said = settings_commands(Policy(Rates(7)), [namespace("a/b", unknown=2)]).commands
     assert said == (
         "# Where the publish limit of 2 topics is set is not known: a policy of its own would go "
         "before the namespace's."
@@ -86,7 +93,7 @@ def test_of_many_some_are_listed_and_all_are_counted() -> None:
     names = tuple(f"persistent://a/b/{i:02}" for i in range(LISTED_MAX + 2))
     many = [namespace("a/b", Setting.TIME_QUOTA, own=names, others=1)]
     many += [namespace(f"acme/{i:02}") for i in range(LISTED_MAX + 3)]
-    lines = paste(Policy(time_quota=TIME), many).commands
+    lines = settings_commands(Policy(time_quota=TIME), many).commands
     assert len([line for line in lines if " namespaces " in line and line[0] != "#"]) == LISTED_MAX
     assert len([line for line in lines if " topicPolicies " in line]) == LISTED_MAX
     assert "# 4 more namespaces were replayed: set each alike." in lines
@@ -96,7 +103,7 @@ def test_of_many_some_are_listed_and_all_are_counted() -> None:
 
 
 def test_what_is_none_is_said_to_be_none() -> None:
-    assert paste(Policy(Rates(), None, None, None), [namespace("a/b")]).commands == (
+    assert settings_commands(Policy(Rates(), None, None, None), [namespace("a/b")]).commands == (
         "headgate admin namespaces set-publish-rate a/b --unlimited",
         "headgate admin namespaces set-backlog-quota a/b --limit -1 "
         "--policy producer_request_hold --type destination_storage",
@@ -107,7 +114,9 @@ def test_what_is_none_is_said_to_be_none() -> None:
 
 def test_the_settings_of_the_controller_are_the_broker_s() -> None:
     everything = settings_of(Point(0, "", Policy(adaptive=DRAIN), ADAPTIVE_NAMES))["adaptive"]
-    found = dict(line.split("=") for line in paste(Policy(adaptive=DRAIN), (), everything).conf)
+    found = dict(
+        line.split("=") for line in settings_commands(Policy(adaptive=DRAIN), (), everything).conf
+    )
     names = {key for key in _field_names() if key.startswith("adaptivePublisherThrottling")}
     assert set(found) == names - {"adaptivePublisherThrottlingPerTopicMetricsEnabled"}
     assert found["adaptivePublisherThrottlingLaw"] == "drain"
@@ -117,16 +126,16 @@ def test_the_settings_of_the_controller_are_the_broker_s() -> None:
 
 
 def test_each_setting_that_differs_is_told_once() -> None:
-    found = paste(Policy(adaptive=DRAIN))
+    found = settings_commands(Policy(adaptive=DRAIN))
     keys = ["Law", "BacklogLowWatermarkPct", "BacklogHighWatermarkPct"]
     told = sorted(f"adaptivePublisherThrottling{key}" for key in keys)
     assert sorted(line.split("=")[0] for line in found.conf[1:]) == told
     commands = [line for line in found.commands if not line.startswith("#")]
     assert sorted(command.split()[-3] for command in commands) == told
     assert found.commands[-1] == (
-        "# Settings of adaptivePublisherThrottling* that are not listed are at their defaults."
+        "# Settings of adaptivePublisherThrottling* that are not listed have their defaults."
     )
-    everything = paste(Policy(adaptive=DRAIN), (), {"memory_low"})
+    everything = settings_commands(Policy(adaptive=DRAIN), (), {"memory_low"})
     assert "adaptivePublisherThrottlingMemoryLowWatermarkPct=0.7" in everything.conf
 
 
@@ -134,12 +143,15 @@ def test_what_has_no_effect_is_said_so() -> None:
     off, on = replace(A, is_adaptive=False), replace(A, is_adaptive=True)
     start = "these have no effect before a start with adaptivePublisherThrottlingEnabled=true:"
     law = Policy(adaptive=replace(DRAIN, observe_only=True))
-    assert paste(law, [off]).commands[0] == f"# The controller is off; {start}"
-    assert paste(law).commands[0] == f"# Where the controller is off, {start}"
-    assert not paste(law, [on]).commands[0].startswith("#")
-    assert "# It only observes: it decides and tells, and limits nobody." in paste(law).commands
-    assert paste(Policy(), [off]).conf == ()
-    assert paste(Policy(), [on]).conf == ("adaptivePublisherThrottlingEnabled=false",)
+    assert settings_commands(law, [off]).commands[0] == f"# The controller is off; {start}"
+    assert settings_commands(law).commands[0] == f"# Where the controller is off, {start}"
+    assert not settings_commands(law, [on]).commands[0].startswith("#")
+    assert (
+        "# Observe-only: the controller reports its decisions and sets no limit."
+        in settings_commands(law).commands
+    )
+    assert settings_commands(Policy(), [off]).conf == ()
+    assert settings_commands(Policy(), [on]).conf == ("adaptivePublisherThrottlingEnabled=false",)
 
 
 def test_what_is_in_force_is_not_told() -> None:
@@ -151,17 +163,23 @@ def test_what_is_in_force_is_not_told() -> None:
     }
     topics = ("persistent://a/b/x", "persistent://a/b/y")
     alike = {
-        setting: Levels(topics, 3, 0, dict.fromkeys(topics, frozenset({value})), frozenset({value}))
+        setting: LimitSources(
+            topics, 3, 0, dict.fromkeys(topics, frozenset({value})), frozenset({value})
+        )
         for setting, value in values.items()
     }
-    assert paste(policy, [Namespace("a/b", alike, is_adaptive=False)]) == Paste((), ())
+    assert settings_commands(
+        policy, [Namespace("a/b", alike, is_adaptive=False)]
+    ) == SettingsCommands((), ())
     other = {topics[0]: frozenset({(8.0, None)}), topics[1]: frozenset({(7.0, None)})}
     changed = alike | {Setting.PUBLISH: replace(alike[Setting.PUBLISH], own_values=other)}
-    comment, command = paste(policy, [Namespace("a/b", changed)]).commands
+    comment, command = settings_commands(policy, [Namespace("a/b", changed)]).commands
     assert comment.startswith("# 1 topic has a policy of its own for the publish limit")
     assert command == f"headgate admin topicPolicies set-publish-rate {topics[0]} -m 7"
     stricter = replace(alike[Setting.PUBLISH], other_values=frozenset({(7.0, None), (1.0, None)}))
-    wide = paste(policy, [Namespace("a/b", alike | {Setting.PUBLISH: stricter})]).commands
+    wide = settings_commands(
+        policy, [Namespace("a/b", alike | {Setting.PUBLISH: stricter})]
+    ).commands
     assert wide == ("headgate admin namespaces set-publish-rate a/b -m 7",)
 
 
@@ -177,7 +195,7 @@ def test_watermarks_move_in_an_order_that_a_broker_at_its_defaults_takes(
     moved = replace(DRAIN, backlog_low=low, backlog_high=high)
     default = AdaptiveSettings()
     present = {"Low": default.backlog_low, "High": default.backlog_high}
-    for command in paste(Policy(adaptive=moved)).commands:
+    for command in settings_commands(Policy(adaptive=moved)).commands:
         if "Backlog" in command:
             key, value = command.split()[-3::2]
             present["Low" if "Low" in key else "High"] = float(value)
@@ -187,9 +205,9 @@ def test_watermarks_move_in_an_order_that_a_broker_at_its_defaults_takes(
 
 def test_the_commands_are_in_the_reference() -> None:
     policy = Policy(Rates(7, 100), DRAIN, SIZE, TIME)
-    levels = [Levels(("persistent://a/b/c",), others=1)] * len(Setting)
+    levels = [LimitSources(("persistent://a/b/c",), others=1)] * len(Setting)
     both = Namespace("a/b", dict(zip(Setting, levels, strict=True)))
-    lines = paste(policy, [both]).commands
+    lines = settings_commands(policy, [both]).commands
     commands = [line for line in lines if not line.startswith("#")]
     assert {command.split()[2] for command in commands} == {
         "brokers", "namespaces", "topicPolicies",
