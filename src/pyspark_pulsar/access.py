@@ -22,6 +22,9 @@ TOKEN_PLUGINS = ("org.apache.pulsar.client.impl.auth.AuthenticationToken", "toke
 TLS_PLUGINS = ("org.apache.pulsar.client.impl.auth.AuthenticationTls", "tls")
 """Names of the two kinds of credentials: the Java client's and the C++ client's."""
 
+NO_CREDENTIALS_ADVICE = "set the options authPluginClassName and authParams"
+"""The advice if the cluster refuses a query without credentials."""
+
 TLS_OPTIONS = (
     "tlsTrustCertsFilePath",
     "tlsAllowInsecureConnection",
@@ -135,7 +138,7 @@ class Access:
             return "check the token in authParams and what it permits"
         if self.certificate_path is not None:
             return f"check the certificate {self.certificate_path} (authParams) and its permissions"
-        return "set the options authPluginClassName and authParams"
+        return NO_CREDENTIALS_ADVICE
 
 
 NO_ACCESS = Access()

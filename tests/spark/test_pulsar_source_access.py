@@ -181,7 +181,7 @@ def test_the_pipeline_asks_with_the_token_and_says_what_is_wrong(
         trust = {"trust_path": certificates.authority}
         for more, why in (
             ({"token_path": str(path), **trust}, r"answered 401.*\(--token-file or HEADGATE_TOKEN"),
-            ({"token": "two words", **trust}, r"authParams of a token is .*--token-file"),
+            ({"token": "two words", **trust}, r"authParams of a token must be .*--token-file"),
             ({"token": GOOD}, r"certificate is not trusted.*--tls-trust-certs"),
             ({"token": GOOD, "trust_path": "/none.pem"}, r"/none.pem cannot be used"),
         ):

@@ -10,7 +10,7 @@ import urllib3
 from headgate.base.errors import InputError
 from headgate.base.input_errors import InputErrors
 from headgate.pipeline.options import SourceOptions
-from pyspark_pulsar.access import tls_refusal
+from pyspark_pulsar.access import NO_CREDENTIALS_ADVICE, tls_refusal
 from pyspark_pulsar.admin import AdminClient, Answer, cause_of, http_transport
 from pyspark_pulsar.errors import AccessError, AdminError, OptionsError, TopicNotFoundError
 from pyspark_pulsar.handshake import probe
@@ -24,7 +24,7 @@ _ACCESS_HINT: Final = (
 )
 
 _TYPED: Final = (
-    ("give credentials with authPluginClassName and authParams", "a token is needed"),
+    (NO_CREDENTIALS_ADVICE, "a token is needed"),
     ("tlsTrustCertsFilePath", "--tls-trust-certs"),
     ("tlsAllowInsecureConnection", "--tls-insecure"),
     ("the token in authParams", "the token"),
