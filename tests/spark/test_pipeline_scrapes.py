@@ -30,7 +30,7 @@ def test_situations_are_judged_as_built_in_one_run_or_two(tmp_path: Path) -> Non
     rows, said = attribute_scrapes(out, folder)
     assert len(rows) == 5
     assert "6 messages" in said
-    assert "b2 has one scrape: a second one is needed to tell anything." in said
+    assert "b2 has one scrape: rows need a second one." in said
     write_scrapes(folder / "b1", range(5, 13), SITUATIONS[:5])
     write_scrapes(folder / "b2", range(1, 13), SITUATIONS[5:])
     (folder / "b2" / "notes.txt").write_text("mine")

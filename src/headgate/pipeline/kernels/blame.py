@@ -40,7 +40,7 @@ def blamed_shares(rows: pa.Table | pa.RecordBatch) -> dict[str, pa.Array]:
 
     ``rows`` has :data:`BLAME_INPUT`.
     """
-    nobody = pc.equal(rows.column("verdict"), "NONE")
+    is_none = pc.equal(rows.column("verdict"), "NONE")
     stood_by = pc.fill_null(rows.column("bystander"), False)
     shares = {b: rows.column(n) for b, n in zip(BLAMES, SHARE_COLUMNS, strict=True)}
     for limiter in LIMITERS:
@@ -49,7 +49,7 @@ def blamed_shares(rows: pa.Table | pa.RecordBatch) -> dict[str, pa.Array]:
         shares[limiter] = pc.subtract(shares[limiter], moved)
         shares["CONSUMER"] = pc.add(shares["CONSUMER"], moved)
     return {
-        blame: pc.if_else(nobody, 1.0 if blame == "NONE" else 0.0, share)
+        blame: pc.if_else(is_none, 1.0 if blame == "NONE" else 0.0, share)
         for blame, share in shares.items()
     }
 

@@ -194,8 +194,8 @@ def _use(taken: int | None, limit: int) -> float | None:
 
 
 def _broker_s(minute: Minute, quotas: Sequence[_Quota]) -> float | None:
-    told = [_seconds(minute[f"quota_{quota.kind}_breach_ns"]) for quota in quotas]
-    return min((seconds for seconds in told if seconds is not None), default=None)
+    known = [_seconds(minute[f"quota_{quota.kind}_breach_ns"]) for quota in quotas]
+    return min((seconds for seconds in known if seconds is not None), default=None)
 
 
 def _seconds(time_ns: int | None) -> float | None:

@@ -175,13 +175,13 @@ def _two_largest(shares: Doubles) -> tuple[Codes, Codes]:
     blamed = shares[_NONE + 1 :].copy()
     first = np.argmax(blamed, axis=0)
     windows = np.arange(blamed.shape[1])
-    nobody = blamed[first, windows] == 0
+    none = blamed[first, windows] == 0
     blamed[first, windows] = -1.0
     next_best = np.argmax(blamed, axis=0)
     # The first of equal shares wins; without any blame that is the first cause.
     return (
-        np.where(nobody, _NONE, first + 1).astype(np.int8),
-        np.where(nobody, _NONE + 1, next_best + 1).astype(np.int8),
+        np.where(none, _NONE, first + 1).astype(np.int8),
+        np.where(none, _NONE + 1, next_best + 1).astype(np.int8),
     )
 
 

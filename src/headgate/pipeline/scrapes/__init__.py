@@ -1,5 +1,5 @@
-"""From the ``/metrics`` texts of a real Pulsar cluster to rows of bronze.
+"""Rows of the bronze tables from scrapes of ``/metrics`` of an Apache Pulsar cluster.
 
-``series`` says what is read, ``reading`` reads one text, ``rows`` makes rows of two, ``folder``
-finds the files, ``decoding`` is what a task does with some of them, and ``ingest`` is the job.
+``series`` lists the series that are read. ``reading`` parses one scrape. ``rows`` makes rows from
+two. ``folder`` finds the files, ``decoding`` runs in a Spark task, and ``ingest`` is the job.
 """

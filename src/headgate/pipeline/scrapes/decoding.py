@@ -1,7 +1,7 @@
-"""What a task does with some scrapes of a broker: texts in, rows of the bronze tables out.
+"""Rows of the bronze tables from the scrapes of one Spark task.
 
-Two scrapes are in memory at a time. What is no scrape goes to ``bronze_quarantine`` with a reason;
-it never stops the job.
+Two scrapes are in memory at a time. A file that is no scrape becomes a row of ``bronze_quarantine``
+with a reason. It never stops the job.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TASK_COLUMN: Final = "work"
 """The column of the DataFrame whose rows are :class:`ScrapeTask`, as JSON."""
 
 VALUE_BYTES_MAX: Final = 4_096
-"""So much of a refused file is kept."""
+"""Most bytes of a refused file that are stored."""
 
 
 class _RefusedError(Exception):
@@ -38,14 +38,17 @@ class _RefusedError(Exception):
 
 
 def scrape_tables(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
-    """(name of a bronze table, rows) pairs of all works in a batch."""
+    """Pairs of a bronze table's name and rows, from all tasks in a batch."""
     for text in batch.column(TASK_COLUMN).to_pylist():
         yield from task_tables(ScrapeTask.from_json(text))
 
 
 def task_tables(task: ScrapeTask) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of one task: those between each scrape and the one before it, and one for each
-    scrape that says that it was read."""
+    """Pairs of a bronze table's name and rows, from one task.
+
+    Rows come from each pair of neighbouring scrapes. One more row for each scrape records that it
+    was read.
+    """
     for name, reason in task.refused:
         yield BRONZE_QUARANTINE.name, _quarantined(task, name, reason, None)
     before = _previous_scrape(task) if task.times_ms else None
@@ -67,7 +70,8 @@ def task_tables(task: ScrapeTask) -> Iterator[tuple[str, pa.Table]]:
 
 
 def _previous_scrape(task: ScrapeTask) -> tuple[int, Scrape] | None:
-    """The scrape that the first one counts from. Whose turn an unreadable one was, told of it."""
+    """The scrape before the first one. An unreadable one is skipped; its own task has reported
+    it."""
     for time_ms in sorted(task.earlier_ms, reverse=True):
         try:
             return time_ms, _read(task, time_ms)
@@ -77,8 +81,8 @@ def _previous_scrape(task: ScrapeTask) -> tuple[int, Scrape] | None:
 
 
 def _read(task: ScrapeTask, time_ms: int) -> Scrape:
-    # The driver has just listed the file: if it cannot be opened here, that is the machine's fault
-    # and may pass, so the task fails. A file that is refused is never read again.
+    # The driver has just listed the file. If it cannot be opened here, the cause is the machine and
+    # may be temporary, so the task fails. A refused file would never be read again.
     path = Path(task.path, file_name(time_ms))
     try:
         with path.open(encoding="utf-8", newline="\n") as lines:
@@ -100,7 +104,7 @@ def _lines_quarantined(task: ScrapeTask, scrape: Scrape, time_ms: int) -> pa.Tab
 
 
 def _quarantined(task: ScrapeTask, name: str, reason: str, time_ms: int | None) -> pa.Table:
-    """``time_ms``: of the scrape; None: when the file was last changed."""
+    """Rows for a refused file; a ``time_ms`` of None stands for the file's modification time."""
     path = Path(task.path, name)
     try:
         with path.open("rb") as file:

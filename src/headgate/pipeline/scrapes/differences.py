@@ -1,8 +1,8 @@
-"""What happened to every topic and subscription between two scrapes of one broker. Pure.
+"""Telemetry fields of every topic and subscription between two scrapes of one broker.
 
-Counters give amounts, the law in ``flow.inferred`` what they do not tell. Fields are those of the
-telemetry record; what a text does not say stays out. Amounts are in messages; backlogs stay in
-entries, as the broker counts them, for no conversion would be exact twice.
+Counters give the amounts. ``flow.account.inferred`` infers what no counter has. A field that does
+not follow from the scrapes is left out. Amounts are in messages. Backlogs stay in entries, as the
+broker counts them, because a conversion would not be exact.
 """
 
 from __future__ import annotations
@@ -55,28 +55,30 @@ _EVENTS: Final = tuple(
     for dimension in DIMENSIONS
 )
 _CAUSES: Final = ("rewound", "acked", "skipped", "evicted")
-"""What ``Moved`` tells in entries."""
+"""Fields of ``Moved``, in entries."""
 
 _LONG_PERIOD_S: Final = 1_000
-"""A limit that is no whole number a second is told for a period as long as this."""
+"""Period of a limit that is not a whole number a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Published:
-    """What came to a topic, and how it was stored."""
+    """Messages published to a topic, and their entries."""
 
     messages: int
     entry_messages: float
     """Mean messages in an entry."""
     evicted: bool
-    """Whether a quota took something from its subscriptions."""
+    """Whether a quota evicted messages."""
     evicted_by: dict[str, Any]
-    """Which, and its limit now, as subscriptions have it; empty if none did. No text tells where it
-    is set."""
+    """Columns of that quota and its present limit; empty without an eviction.
+
+    Scrapes do not have its source.
+    """
 
 
 def differences(pair: ScrapePair) -> Iterator[tuple[Kind, list[Difference]]]:
-    """What happened to the topics and subscriptions that both scrapes have, by kind."""
+    """The differences of the topics and subscriptions in both scrapes, by kind."""
     topics: list[Difference] = []
     published: dict[TopicName, _Published] = {}
     for name, before in pair.before.topics.items():
@@ -117,9 +119,11 @@ def _published(counters: Counters, before: Values, after: Values, elapsed_ns: in
 
 
 def _entry_messages(messages: int, elapsed_ns: int, *looks: Values) -> float:
-    """By the rates of the first of some looks with traffic, means of the last minute or so; 1 where
-    there is none. The messages' rate is that of connected producers: if they have all left, by the
-    ``messages`` that were counted."""
+    """Mean messages in an entry, from the rates of the first of ``looks`` with traffic; else 1.
+
+    Brokers average these rates over about a minute. The message rate is that of connected
+    producers. If all have left, the counted ``messages`` stand in for it.
+    """
     for look in looks:
         entries = look.get("entry_rate_in", 0.0)
         if entries > 0:
@@ -219,8 +223,8 @@ def _moved(
     published: _Published,
     elapsed_ns: int,
 ) -> Moved:
-    # The time of the last acknowledgement is that of connected consumers; the other one also
-    # moved if it was one that left.
+    # The time of the last acknowledgement is that of connected consumers. The mark-delete time also
+    # changes if the consumer has left.
     seen = any(before.get(field) != after.get(field) for field in ("acked_ms", "mark_delete_ms"))
     rate = (before.get("ack_rate", 0.0) + after.get("ack_rate", 0.0)) / 2
     return moved(
@@ -241,13 +245,13 @@ def _by_rate(per_s: float, elapsed_ns: int) -> int:
 
 
 def _measured_cells(counters: Counters, elapsed_ns: int) -> Sequence[int] | None:
-    """The broker's own account, where it keeps one. A state that never was has no sample."""
+    """The broker's own account, if it has one. A state without any time has no sample."""
     cells_ns = counters.account_ns(_STATE_FIELDS)
     return stretched_cells(cells_ns, elapsed_ns) if any(cells_ns) else None
 
 
 def _dispatch_limits(scrape: Scrape, name: TopicName, subscription: str) -> dict[str, Any]:
-    """Limits in force, where the text tells them (a Headgate's does)."""
+    """Dispatch limits in force, which only the scrapes of a Headgate have."""
     places: dict[str, tuple[Values, TopicName | None, str | None]] = {
         "subscription": (scrape.subscriptions[name, subscription], name, subscription),
         "topic": (scrape.topics[name], name, None),

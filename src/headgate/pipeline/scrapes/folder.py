@@ -1,8 +1,8 @@
-"""A folder of scrapes: which files it has, and which of them are to be read now. No Spark.
+"""Files of a folder of scrapes, and the tasks that read the new ones.
 
-``FOLDER/<epoch ms>.prom`` is a scrape of one broker, which is called what the folder is called;
-``FOLDER/BROKER/<epoch ms>.prom`` is one of several. Names that begin with a dot are passed over:
-a file gets its name when it is complete.
+``FOLDER/<epoch ms>.prom`` is a scrape of the only broker, which has the folder's name.
+``FOLDER/BROKER/<epoch ms>.prom`` is a scrape of one of several. Names that begin with a dot are
+ignored: a writer renames a file when it is complete.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from headgate.pipeline.tables.intervals import INTERVALS_LOOK_BACK_NS
 SUFFIX: Final = ".prom"
 
 GAP_MS_MAX: Final = INTERVALS_LOOK_BACK_NS // NS_PER_MS
-"""Scrapes that lie further apart give no row: minutes look no further for their rows."""
+"""Longest time between two scrapes that give rows, which is the look-back of minutes."""
 
 _NAME: Final = re.compile(r"(?P<ms>[1-3]\d{12})" + re.escape(SUFFIX))
-"""From 2001 to 2096: what lies beyond is no time of a scrape."""
+"""A name with a time from 2001 to 2096."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,42 +36,42 @@ class BrokerFolder:
     label: str
     path: str
     times_ms: tuple[int, ...]
-    """Of the files with a proper name, in order."""
+    """Sorted times of the files with a valid name."""
     wrong_names: tuple[str, ...]
-    """Files with another one."""
+    """Names of the other files."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScrapeTask:
-    """What one task reads: some scrapes that follow each other. Travels as JSON."""
+    """Consecutive scrapes that one Spark task reads; sent as JSON."""
 
     label: str
     path: str
     times_ms: Sequence[int]
     earlier_ms: Sequence[int]
-    """Scrapes before the first, near enough to count from; the last that can be read is."""
+    """Scrapes within the gap bound before the first; the last readable one is its predecessor."""
     refused: Sequence[tuple[str, str]] = ()
-    """Files that are not read, and why."""
+    """Files that are not read, with the reasons."""
     quarantined: Sequence[str] = ()
-    """What was refused of them before, by a run that was killed."""
+    """Names of unreadable lines that a killed run has already quarantined."""
 
     def to_json(self) -> str:
-        """For a DataFrame's column."""
+        """The task as a value of a DataFrame's column."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> ScrapeTask:
-        """The work again."""
+        """The task from :meth:`to_json`."""
         return cls(**json.loads(text))
 
 
 def file_name(time_ms: int) -> str:
-    """What the scrape of an instant is called."""
+    """The file name of the scrape of an instant."""
     return f"{time_ms}{SUFFIX}"
 
 
 def bad_lines_name(time_ms: int) -> str:
-    """What lines of that scrape are called that could not be read."""
+    """The name under which unreadable lines of that scrape are quarantined."""
     return f"{file_name(time_ms)}#lines"
 
 
@@ -116,11 +116,11 @@ def _broker_folder(label: str, path: Path, names: Sequence[str]) -> BrokerFolder
 def scrape_tasks(
     broker: BrokerFolder, read_upto_ms: int | None, known: Collection[str], count: int
 ) -> list[ScrapeTask]:
-    """What is to be read of a broker, in at most ``count`` parts; nothing if there is nothing new.
+    """The new scrapes of a broker in at most ``count`` tasks; none if there is nothing new.
 
-    Those after ``read_upto_ms`` are new; one before it that is not ``known`` by its name (as read
-    or refused), but came later than the first that is, is refused. If all that is new is refused,
-    it is one part without ``times_ms``.
+    Scrapes after ``read_upto_ms`` are new. ``known`` has the names that were read or refused. An
+    unknown scrape between the first known one and ``read_upto_ms`` came late and is refused. If all
+    new files are refused, there is one task without ``times_ms``.
     """
     upto_ms = -1 if read_upto_ms is None else read_upto_ms
     new = [ms for ms in broker.times_ms if ms > upto_ms and file_name(ms) not in known]
@@ -150,7 +150,7 @@ def scrape_tasks(
 
 
 def scrape_gaps(broker: BrokerFolder) -> Iterator[tuple[int, int]]:
-    """Scrapes that follow each other and lie too far apart."""
+    """Neighbouring scrapes that are too far apart."""
     return (
         (before, after)
         for before, after in pairwise(broker.times_ms)

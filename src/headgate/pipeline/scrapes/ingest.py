@@ -1,8 +1,8 @@
-"""The job that reads a folder of scrapes into bronze: each file once, however often it runs.
+"""The job that reads a folder of scrapes into the bronze tables, each file once.
 
-How far a broker was read stands in the commit that appended the rows, as the version of the
-application transaction ``scrapes:<broker>``: milliseconds since the epoch. So a killed run neither
-loses nor doubles any. A broker is one Spark job; its files are split over the tasks.
+The commit that appends the rows also stores how far a broker was read, as the version of the
+application transaction ``scrapes:<broker>`` in milliseconds since the epoch. So a killed run
+neither loses nor duplicates rows. Each broker is one Spark job, whose tasks share the files.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_QUARANTINE, BRONZ
 from headgate.pipeline.tables.columns import Table
 
 _PARTS_PER_CORE: Final = 2
-"""More parts even out what tasks have to do; each reads one text more."""
+"""Parts for each core; more of them balance the tasks, but each reads one more scrape."""
 
 
 def ingest_scrapes(spark: SparkSession, folder: str, root: str) -> list[str]:
-    """Append what is new in a folder of scrapes to the bronze tables under ``root``.
+    """Append the new scrapes of a folder to the bronze tables under ``root``.
 
-    Returns what is to be said of it: a line for each thing that one should know.
+    Returns warnings, one a line.
 
     Raises:
         InputError: the folder cannot be read, or holds no scrapes.
@@ -58,7 +58,7 @@ def _ingest(spark: SparkSession, broker: BrokerFolder, root: str) -> None:
         return
     rows = [(task.to_json(),) for task in found]
     read = found[-1].times_ms
-    # What is only refused moves no mark; it is known by its rows.
+    # Refused files do not advance the transaction; their quarantine rows make them known.
     mark = {"app_id": app_id, "app_version": str(read[-1])} if read else {}
     (
         spark.createDataFrame(rows, f"{TASK_COLUMN} string")
@@ -73,7 +73,7 @@ def _ingest(spark: SparkSession, broker: BrokerFolder, root: str) -> None:
 
 
 def _read_before(broker: BrokerFolder, root: str) -> set[str]:
-    """Files that have been read, by their rows of kind batch."""
+    """Names of the files that were read, from the rows of kind batch."""
     batches = [
         file
         for file in table_files(ensure_table(root, BRONZE_SAMPLES))
@@ -94,9 +94,9 @@ def _refused_before(broker: BrokerFolder, root: str) -> set[str]:
 def _values(
     root: str, table: Table, files: Iterable[TableFile], *names: str
 ) -> Iterator[tuple[Any, ...]]:
-    """Some columns, row by row. Both tables that are asked are small: the driver reads them.
+    """Some columns, row by row. The driver reads them, because both tables are small here.
 
-    delta-rs could filter, but takes files without statistics of a column for empty.
+    A filter of delta-rs would skip files without statistics of its column.
     """
     paths = [file.path for file in files]
     for rows in store_of(root).columns(table.name, paths, names):
@@ -107,13 +107,13 @@ def _warnings(brokers: list[BrokerFolder]) -> list[str]:
     found = []
     for broker in brokers:
         if len(broker.times_ms) == 1:
-            found.append(f"{broker.label} has one scrape: a second one is needed to tell anything.")
+            found.append(f"{broker.label} has one scrape: rows need a second one.")
         wide = list(scrape_gaps(broker))
         if wide:
             longest_s = max(after - before for before, after in wide) / 1_000
             found.append(
-                f"{broker.label} has {len(wide):,} gaps of more than two minutes, which nothing is "
-                f"told of; the longest is {longest_s:,.0f} s. Scrape every 15 to 60 s."
+                f"{broker.label} has {len(wide):,} gaps of more than two minutes, which "
+                f"give no rows; the longest is {longest_s:,.0f} s. Scrape every 15 to 60 s."
             )
     return found
 

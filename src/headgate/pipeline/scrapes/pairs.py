@@ -1,4 +1,4 @@
-"""Two scrapes of a broker, side by side: how much counters grew, and what came of a subject."""
+"""Growth of a subject's counters between two scrapes of a broker."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from headgate.base.units import NS_PER_S
 from headgate.pipeline.scrapes.reading import Scrape, TopicName, Values
 
 Growth: TypeAlias = tuple[int, int]
-"""What a cumulative field has in a subject's first and in its second row."""
+"""Values of a cumulative field in the first and the second row of a subject."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScrapePair:
-    """Two scrapes of a broker, in the order of time; ``label`` is what its folder is called."""
+    """Two consecutive scrapes of a broker; ``label`` is the name of its folder."""
 
     label: str
     before: Scrape
@@ -25,29 +25,31 @@ class ScrapePair:
 
     @property
     def elapsed_ns(self) -> int:
-        """Time between them."""
+        """Time between the two scrapes."""
         return self.after_ns - self.before_ns
 
     @property
     def restarted(self) -> bool:
-        """Whether the broker's process began between them: it counts from zero."""
+        """Whether the broker restarted between the scrapes, so that its counters began at zero."""
         started_s = [scrape.broker.get("started_s") for scrape in (self.before, self.after)]
         return None not in started_s and started_s[0] != started_s[1]
 
 
 VALUE_MAX: Final = 1e18
-"""What is beyond it does not fit a column, or would not together with others."""
+"""Largest value that is read, so that values and their sums fit a column."""
 
 
 class Counters:
-    """How much the counters of one subject grew. One that fell was at zero in between."""
+    """Growth of one subject's counters. A counter that fell was reset to zero in between."""
 
     def __init__(self, before: Values, after: Values, *, restarted: bool) -> None:
         self._before, self._after, self._restarted = before, after, restarted
 
     def growth(self, name: str, scale: int = 1) -> Growth | None:
-        """The value of each row: 0 and the growth; of a counter that fell, what it was and is.
-        None where one of the texts does not have it."""
+        """Values of the two rows: 0 and the growth, or both readings of a counter that fell.
+
+        None if one of the scrapes lacks the counter.
+        """
         old, new = self._before.get(name), self._after.get(name)
         if old is None or new is None:
             return None
@@ -59,12 +61,12 @@ class Counters:
         return (start, end) if end < start else (0, end - start)
 
     def amount(self, name: str) -> int:
-        """The growth itself; 0 where it is not known."""
+        """The growth; 0 if it is not known."""
         found = self.growth(name)
         return 0 if found is None else found[1]
 
     def account_ns(self, names: Sequence[str]) -> list[int]:
-        """Growth of counters of seconds; one that is absent stands at zero."""
+        """Growth of counters of seconds, in nanoseconds; an absent counter is at zero."""
         found = []
         for name in names:
             old, new = self._before.get(name, 0.0), self._after.get(name, 0.0)
@@ -75,9 +77,9 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What two scrapes say of one subject, by field of the record.
+    """Values of one subject at two scrapes, by telemetry field.
 
-    ``same`` says whose it is. ``first`` and ``second`` are its values as of each scrape.
+    ``same`` identifies the subject. ``first`` and ``second`` are its values at each scrape.
     """
 
     same: dict[str, Any]
@@ -92,7 +94,7 @@ def difference(
     levels: dict[str, Any],
     **same: str,
 ) -> Difference:
-    """Put together what is known of a subject; amounts that are None stay out."""
+    """The difference of one subject, without the amounts that are None."""
     known = {field: growth for field, growth in counted.items() if growth is not None}
     return Difference(
         {"cluster": name.cluster, "topic": name.topic, "partition": name.partition, **same},
@@ -102,7 +104,9 @@ def difference(
 
 
 def whole_level(values: Values, field: str, scale: int = 1) -> int | None:
-    """A level as a whole number; None where the text has none, says none by -1 or by the largest
-    number of Java, or has one that no column can hold."""
+    """A level as a whole number; None if the scrape lacks it, or it fits no column.
+
+    Brokers report -1, or the largest number of Java, for no value.
+    """
     value = values.get(field)
     return None if value is None or not 0 <= value * scale <= VALUE_MAX else round(value * scale)

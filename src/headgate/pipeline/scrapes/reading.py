@@ -1,7 +1,7 @@
-"""One ``/metrics`` text to the values of its topics and subscriptions, line by line.
+"""Parser of one ``/metrics`` text into the values of its topics and subscriptions.
 
-Memory goes with the subjects, not with the text: series that are not read are passed over, and the
-labels, which ``prometheus_client`` reads, are the same for all series of a subject.
+Memory grows with the number of subjects, not with the text: the parser reads line by line and
+ignores other series. ``prometheus_client`` parses the labels, once for all series of a subject.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from headgate.pipeline.scrapes.series import NAMES, SERIES, Scope
 
 Values: TypeAlias = dict[str, float]
-"""What a text says of one subject, by the fields of ``series``."""
+"""Values of one subject, by the fields of ``series``."""
 
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-partition-(?P<index>\d+)")
 
 
 class TopicName(NamedTuple):
-    """A topic as rows name it: the logical name and the partition's index, or None."""
+    """A topic as in rows: its logical name, and the index of the partition or None."""
 
     cluster: str
     topic: str
@@ -32,7 +32,7 @@ class TopicName(NamedTuple):
 
 @dataclass(slots=True)
 class Scrape:
-    """What one text says. ``texts`` has the labels that are kept, by subject and field."""
+    """Values of one scrape. ``texts`` has the stored labels, by subject and field."""
 
     broker: Values = field(default_factory=dict)
     topics: dict[TopicName, Values] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Scrape:
     unreadable: int = 0
     """Lines of wanted series that could not be read."""
     first_unreadable: str = ""
-    """The first of them, as it was."""
+    """The first of these lines, unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,10 @@ class _Subject:
 
 
 def read_scrape(lines: Iterable[str]) -> Scrape:
-    """Read a text. Lines of wanted series that are none are counted and left out; so are values
-    that are no finite number."""
+    """Parse a text. Malformed lines of wanted series are counted and left out.
+
+    Values that are not finite are left out, too.
+    """
     scrape = Scrape()
     known: dict[str, _Subject] = {}
     for line in lines:
@@ -87,7 +89,7 @@ def _labels(text: str) -> dict[str, str]:
 
 
 def _subject(scrape: Scrape, labels: dict[str, str]) -> _Subject:
-    """Whom labels are about. Series of namespaces have no topic: they are the broker's here."""
+    """The subject of labels. Series without a topic, as of namespaces, are the broker's."""
     if "topic" not in labels or "remote_cluster" in labels:
         return _Subject(Scope.BROKER, labels, None, None, scrape.broker)
     topic = _topic_name(labels)
@@ -102,7 +104,8 @@ def _subject(scrape: Scrape, labels: dict[str, str]) -> _Subject:
 
 
 def _topic_name(labels: dict[str, str]) -> TopicName:
-    """By the label ``partition`` (``splitTopicAndPartitionLabelInPrometheus``), or the suffix."""
+    """The name by the label ``partition`` (``splitTopicAndPartitionLabelInPrometheus``) or
+    suffix."""
     topic, cluster = labels["topic"], labels.get("cluster", "")
     if "partition" in labels:
         index = int(labels["partition"])

@@ -1,7 +1,7 @@
-"""Differences between two scrapes as rows of ``bronze_samples``: Arrow out.
+"""Rows of ``bronze_samples`` from the differences between two scrapes.
 
-A subject gets two rows, a stream of their own: one at the first scrape, from which it counts, and
-one at the second. So rows depend on two texts alone, whichever others are read with them.
+A subject gets two rows that form a separate stream: one at the first scrape, where counting begins,
+and one at the second. So rows depend on two scrapes only, whichever others are read with them.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from headgate.pipeline.tables.arrow_types import (
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES, INFERRED
 
 INCARNATION: Final = 0
-"""Series of topics do not say which incarnation of a name they are about."""
+"""Incarnation of every topic, because series do not have it."""
 
 _NAMES: Final = frozenset(column.name for column in BRONZE_SAMPLES.columns)
 
 
 SOURCE_PREFIX: Final = "scrape:"
-"""What the names of telemetry streams begin with that are scrapes."""
+"""Prefix of the sources that are scrapes."""
 
 
 def scrape_source(label: str) -> str:
-    """The telemetry stream that the scrapes of a broker are."""
+    """The source of the rows from the scrapes of a broker."""
     return f"{SOURCE_PREFIX}{label}"
 
 
 def batch_rows(label: str, scrape: Scrape, at_ns: int) -> pa.Table:
-    """The row that says that a scrape was read."""
+    """The row that records that a scrape was read."""
     cluster = next((name.cluster for name in scrape.topics), None)
     fixed = {
         "kind": BATCH_KIND,
@@ -54,7 +54,7 @@ def batch_rows(label: str, scrape: Scrape, at_ns: int) -> pa.Table:
 
 
 def pair_rows(pair: ScrapePair) -> Iterator[pa.Table]:
-    """The rows of all subjects that both scrapes have, those of one kind together."""
+    """The rows of all subjects in both scrapes, one table for each kind and scrape."""
     boot = _boot(pair.after, pair.before_ns)
     for kind, found in differences(pair):
         if not found:
@@ -88,8 +88,11 @@ def _columns(found: Sequence[Difference], values: Sequence[dict[str, Any]]) -> d
 
 
 def _boot(scrape: Scrape, since_ns: int) -> str:
-    """When the broker's process began, in seconds since the epoch if it says so, and the scrape
-    that the rows count from, in milliseconds."""
+    """The boot id: the start of the broker's process, if known, and the scrape where counting
+    begins.
+
+    The start is in seconds since the epoch, the scrape's time in milliseconds.
+    """
     started_s = scrape.broker.get("started_s")
     return f"{'' if started_s is None else int(started_s)}@{since_ns // NS_PER_MS}"
 

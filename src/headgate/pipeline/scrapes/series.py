@@ -1,7 +1,7 @@
-"""Which series of ``/metrics`` are read, and into what. Declarations only.
+"""The series of ``/metrics`` that the pipeline reads, with the field that each becomes.
 
-Names and labels are those of Pulsar 4.0 and 4.1; ``headgate_*`` is there when a Headgate wrote
-the text, and is the exact account then. All other series are passed over.
+Names and labels are those of Pulsar 4.0 and 4.1. A Headgate also writes ``headgate_*``, from which
+the exact account is read. Other series are ignored.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 
 class Scope(enum.Enum):
-    """Whom a sample is about, by its labels."""
+    """Kind of subject of a sample, by its labels."""
 
     BROKER = enum.auto()
     TOPIC = enum.auto()
@@ -24,8 +24,8 @@ class Scope(enum.Enum):
 class SeriesField:
     """One series: its samples of ``scope`` become the value ``field`` of their subject.
 
-    ``field`` may hold names of labels in braces. Values of consumers are added up. ``text`` is the
-    label whose text is kept as well, in the field ``{...}`` of that name.
+    ``field`` may have names of labels in braces. Values of consumers are added up. The value of the
+    label ``text_label`` is stored in ``text_field``.
     """
 
     scope: Scope
@@ -35,7 +35,7 @@ class SeriesField:
 
 
 STATE_FIELD: Final = "state:{state}:{dimension}:{consumer}"
-"""Where the seconds of a cell of Headgate's account are kept."""
+"""Field for the seconds of one cell of Headgate's account."""
 
 _TOPIC: Final = {
     "pulsar_in_messages_total": "msgs_in",

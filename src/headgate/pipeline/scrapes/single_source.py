@@ -1,4 +1,4 @@
-"""What topics told and what scrapes tell is kept in folders of their own."""
+"""Check that a folder of tables has rows of one source: telemetry topics or scrapes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
 
 
 def check_single_source(root: str, *, is_about_scrapes: bool) -> None:
-    """See that the tables under ``root`` are of the kind that is to be read into them, if any are.
+    """Check that existing tables under ``root`` were filled from the source of this run.
 
-    Of one broker both would count everything twice, and nobody could part them again. One file
-    tells it, because every run asks.
+    Rows from both sources would count a broker twice and could not be separated. One file shows the
+    source, because every run checks it.
 
     Raises:
-        InputError: they are of the other kind, or of another layout version.
+        InputError: they are from the other source, or of another layout version.
         DeltaError, OSError: they cannot be read.
     """
     place = store_of(root)

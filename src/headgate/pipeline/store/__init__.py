@@ -1,4 +1,5 @@
-"""A pipeline folder on disk: Parquet files, Delta's log, the writer's lock and the checkpoints.
+"""Storage of a pipeline folder: Delta tables on a file system or in S3, and the lock of their
+writer.
 
-The only place that knows how tables are stored. ``delta_writer`` needs Spark, the rest does not.
+No other package knows how tables are stored. Only ``delta_writer`` and ``spark_reader`` need Spark.
 """

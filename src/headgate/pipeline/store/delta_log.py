@@ -1,13 +1,13 @@
-"""Delta tables of a pipeline folder, through delta-rs: create, commit, list. No Spark, no jar.
+"""Commits to the Delta tables of a pipeline folder, made with delta-rs.
 
 Rules of this file:
 
-* One writer per folder (``folder.folder_lock``). Against a second the functions here defend in S3
-  alone, where a lock may be lost: they read it before, and commit the next version or none.
-* A commit is idempotent by its application transaction: load the table, compare, commit with that
-  same handle. A fresh handle would let the same transaction in twice.
-* A maximum statistic is truncated to milliseconds; readers that prune by it must round up.
-* No commit cleans the log up by itself: derived tables read what came since they looked last.
+* A folder has one writer (``folder.folder_lock``). In S3 a writer can lose its lock. So before each
+  commit in S3 the functions here read the lock, and they commit the next version or none.
+* A commit is idempotent by its application transaction: the function loads the table, compares the
+  version, and commits with the same handle. A fresh handle would commit the transaction twice.
+* Delta truncates a maximum statistic to milliseconds. Readers that prune by it must round up.
+* No commit deletes old log entries: derived tables read the versions since their last refresh.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ LAYOUT_VERSION: Final = 1
 _LAYOUT_KEY: Final = "headgate.layout"
 
 _KEPT_FROM: Final = "headgate.kept_from_hour"
-"""Application transaction whose version is the first hour, counted since the epoch, that retention
-has left: the commit that drops rows tells it, so that the two are never apart."""
+"""Application transaction whose version is the first hour (since the epoch) that retention kept.
+The commit that drops rows also sets it, so the two always agree."""
 
 COMMIT_HOOKS: Final = PostCommitHookProperties(cleanup_expired_logs=False)
-"""What follows a commit: a checkpoint after every hundred, so that a table opens quickly. The log
-is shortened by ``maintenance`` alone, which knows who has yet to read it."""
+"""Actions after a commit: a checkpoint after every hundred commits, so that a table opens quickly.
+Only ``housekeeping.log_cleanup`` shortens the log, because it knows which tables still read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +58,18 @@ class AppTransaction:
 
 
 def ensure_table(root: str, table: Table) -> DeltaTable:
-    """Open a table; create it, or add columns that it does not have yet.
+    """Open a table. Create it if it is absent, and add columns that it lacks.
 
     Raises:
         InputError: the folder holds a table of another layout version.
-        LockLostError: it would have to be changed, and somebody else may do that.
+        LockLostError: the table needs a change, and another job has the lock.
     """
     store = store_of(root)
     schema = table_arrow_schema(table)
     try:
         delta = open_table(root, table)
     except TableNotFoundError:
-        # Or a run that was killed while it created the table left the log's folder, empty.
+        # A run that was killed while it created the table may have left an empty log folder.
         check_lock(root)
         return _created(store, table)
     absent = set(missing_columns(delta, table))
@@ -108,7 +108,7 @@ def _created(store: TableStore, table: Table) -> DeltaTable:
             raise_if_key_not_exists=False,
         )
     except DeltaError:
-        # The answer may have got lost, and the library have met its own table. Else it is absent.
+        # The response may have been lost, and delta-rs then found its own table.
         if not store.is_object_store or not store.is_table(table.name):
             raise
         return open_table(store.root, table)
@@ -143,7 +143,7 @@ def check_layout(delta: DeltaTable, path: str) -> None:
 def commit_append(
     root: str, table: Table, files: Sequence[FileAdded], transaction: AppTransaction | None
 ) -> bool:
-    """Add files in one commit; False when the transaction was committed before."""
+    """Add files in one commit; False if the transaction was committed before."""
     return _commit(root, ensure_table(root, table), files, [], transaction)
 
 
@@ -154,7 +154,7 @@ def commit_replace(
     hours: Collection[int],
     transaction: AppTransaction | None,
 ) -> bool:
-    """Replace all of some hours by files, in one commit; False when it was committed before.
+    """Replace all rows of some hours by files, in one commit; False if it was committed before.
 
     ``hours`` count since the epoch, as :attr:`TableFile.hour`.
     """
@@ -165,12 +165,12 @@ def commit_replace(
 
 
 def commit_drop(root: str, delta: DeltaTable, before_hour: int) -> list[TableFile]:
-    """Drop all hours before one, counted since the epoch, in one commit; the files they had.
+    """Drop all hours before one (since the epoch) in one commit, and return their files.
 
-    :func:`kept_from_hour` tells from then on that they are gone and not empty.
+    From then on :func:`kept_from_hour` tells dropped hours from empty ones.
     """
     kept = kept_from_hour(delta)
-    # What comes late for an hour that is gone goes too, also when retention is longer by now.
+    # Late rows of dropped hours are dropped, too, even if retention was extended meanwhile.
     first = before_hour if kept is None else max(before_hour, kept)
     old = [file for file in table_files(delta) if file.hour < first]
     mark = AppTransaction(_KEPT_FROM, first) if kept is None or first > kept else None
@@ -194,8 +194,8 @@ def commit_replace_partition(
 ) -> bool:
     """Replace all rows of one partition by files, in one commit; for tables without hours.
 
-    ``partition``: values of the table's partition columns, as text. False when there was nothing
-    and is nothing.
+    ``partition``: values of the table's partition columns, as text. False if there were no rows and
+    are none.
     """
     delta = ensure_table(root, table)
     old = [file for file in table_files(delta) if file.partition == partition]
@@ -271,7 +271,7 @@ class TableFile:
     partition: dict[str, str]
     rows: int
     window_ends_ns: tuple[int, int] | None
-    """Least and largest ``window_end_ns`` of its rows, where the table has that column."""
+    """Minimum and maximum of ``window_end_ns``, if the table has that column."""
 
     @property
     def hour(self) -> int:
@@ -287,7 +287,7 @@ class TableFile:
 
 
 def partition_hour(partition: Mapping[str, str | None]) -> int:
-    """Hours since the epoch of partition values as the log spells them."""
+    """Hours since the epoch, from partition values as the log has them."""
     day = date.fromisoformat(str(partition["date"]))
     return (day - _EPOCH).days * 24 + int(partition["hour"] or 0)
 
@@ -321,11 +321,10 @@ def _ends(least: object, largest: object) -> tuple[int, int] | None:
 def files_added(
     root: str, table: Table, delta: DeltaTable, after_version: int | None
 ) -> list[TableFile]:
-    """Files that versions of a table after ``after_version``, up to the loaded one, added as new
-    data.
+    """Files that were added as new data after ``after_version``, up to the loaded version.
 
-    All live files when there is no such version, or when the log before the loaded version is no
-    longer complete: derived tables are pure functions, so recomputing more changes nothing.
+    If ``after_version`` is None, or the log since then is incomplete, the result is all live files.
+    That is safe: derived tables are pure functions, so computing more of them changes nothing.
     """
     if after_version is not None:
         store = store_of(root)

@@ -1,15 +1,18 @@
-"""The data source writer of the pipeline's tables: ``df.write.format("headgate_tables")``.
+"""The Spark data source that writes the pipeline's tables: ``format("headgate_tables")``.
 
-Tasks write uniquely named Parquet files with pyarrow and hand back their description; ``commit``,
-on the driver, makes one delta-rs commit for each table, idempotent by its application
-transaction. A task or a job that is killed leaves files that no table mentions.
+Each task writes Parquet files with unique names and returns their descriptions. On the driver,
+``commit`` makes one Delta commit for each table, idempotent by its application transaction. A
+killed task or job leaves only files that no table refers to.
 
-Options: ``root`` (the folder of all tables), ``table`` (a table's name; ``bronze``: the rows are
-messages of the telemetry topic, ``scrapes``: they name files with a broker's metrics, and are
-decoded here into the bronze tables), ``hours`` (JSON list of hours since the epoch: replace exactly
-these), ``partition`` (JSON object of partition columns and values: replace exactly that one),
-``app_id`` and ``app_version`` (the application transaction; optional), ``lock`` (of a folder in S3:
-the hold on it that a commit goes by).
+Options:
+
+* ``root``: the folder of all tables.
+* ``table``: a table's name. With ``bronze`` the rows are messages of the telemetry topic, with
+  ``scrapes`` they name files with a broker's metrics; both are decoded into the bronze tables.
+* ``hours``: a JSON list of hours since the epoch, which the rows replace.
+* ``partition``: a JSON object of partition columns and values, which the rows replace.
+* ``app_id``, ``app_version``: the application transaction (optional).
+* ``lock``: for a folder in S3, the token of the lease under which the writer commits.
 """
 
 from __future__ import annotations
@@ -48,7 +51,7 @@ _DECODED: Final = frozenset({BRONZE, SCRAPES})
 
 @dataclass(frozen=True)
 class FilesWritten(WriterCommitMessage):
-    """What one task wrote."""
+    """The files of one task."""
 
     files: tuple[FileAdded, ...]
 
@@ -62,28 +65,29 @@ class HeadgateTables(DataSource):
         return FORMAT
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002
-        """The writer; ``mode("append")`` only: what is replaced says the option ``hours``."""
+        """The writer; it takes only ``mode("append")``, and the option ``hours`` names what to
+        replace."""
         if overwrite:
             raise InputError(
-                f'format("{FORMAT}") takes mode("append"); the option hours says what is replaced'
+                f'format("{FORMAT}") takes mode("append"); the option hours names what to replace'
             )
         return TablesWriter(dict(self.options))
 
 
 class TablesWriter(DataSourceArrowWriter):
-    """Writes in tasks, commits on the driver. Keeps nothing between batches.
+    """Writes files in tasks and commits them on the driver. It has no state between batches.
 
-    A batch may be cut off before, in or after each of :meth:`write`, :meth:`rows`, :meth:`commit`
-    and :meth:`commit_table`, and is then done again; tests do that in a subclass.
+    A batch may be interrupted before, in or after each of :meth:`write`, :meth:`rows`,
+    :meth:`commit` and :meth:`commit_table`. Spark then repeats it. Tests do so in a subclass.
     """
 
     table: str
-    """Name of the table that is written, or :data:`BRONZE`."""
+    """Name of the table to write, or :data:`BRONZE` or :data:`SCRAPES`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._root = options["root"]
         self.table = options["table"]
-        self._hold = options.get(LOCK_OPTION)
+        self._lock_token = options.get(LOCK_OPTION)
         hours = options.get("hours")
         self._hours: list[int] | None = None if hours is None else json.loads(hours)
         partition = options.get("partition")
@@ -102,7 +106,7 @@ class TablesWriter(DataSourceArrowWriter):
         return FilesWritten(tuple(write_tables(self._root, task, self.rows(iterator))))
 
     def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
-        """What one task writes: names of tables and rows, piece by piece."""
+        """Pairs of a table's name and rows that one task writes."""
         if self.table not in _DECODED:
             for batch in batches:
                 yield self.table, pa.Table.from_batches([batch])
@@ -111,7 +115,7 @@ class TablesWriter(DataSourceArrowWriter):
             yield from scrape_tables(batch) if self.table == SCRAPES else bronze_tables(batch)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Make what the tasks wrote visible, once."""
+        """Commit the files of all tasks, once."""
         files = [f for m in messages if isinstance(m, FilesWritten) for f in m.files]
         decoded = self.table in _DECODED
         names = sorted({f.table for f in files}) if decoded else [self.table]
@@ -119,9 +123,9 @@ class TablesWriter(DataSourceArrowWriter):
             self.commit_table(name, [file for file in files if file.table == name])
 
     def commit_table(self, name: str, files: list[FileAdded]) -> None:
-        """Make the files of one table visible; bronze has several, each with its own commit."""
+        """Commit the files of one table; bronze has several tables, each with its own commit."""
         table = TABLES[name]
-        with with_lock_token(self._root, self._hold):
+        with with_lock_token(self._root, self._lock_token):
             if self._partition is not None:
                 commit_replace_partition(self._root, table, files, self._partition)
             elif self._hours is None:

@@ -24,10 +24,10 @@ def folder_lock(out: str, say: Callable[[str], None] = lambda _: None) -> Iterat
     """Hold the folder's lock: one writer at a time. ``say`` gets a line about a wait.
 
     Raises:
-        InputError: another process holds it, it cannot be made, or it holds something else.
+        InputError: another process has it, it cannot be created, or it holds other files.
     """
     if is_object_store(checked_root(out)):
-        # Who has no tables in S3 loads nothing for it.
+        # Only tables in S3 load the library for it.
         from headgate.pipeline.store.s3_lock import s3_folder_lock
 
         with s3_folder_lock(out, lambda names: _refuse_foreign(out, names), say):
@@ -66,9 +66,9 @@ def _refuse_foreign(out: str, names: list[str]) -> None:
 
 
 def work_folder(source: SourceOptions) -> str | None:
-    """Where a job keeps its own files: ``--work``, or else the tables' folder.
+    """The folder of the job's own files: ``--work``, or else the tables' folder.
 
-    None: it has none, and needs none that stays, because it reads scrapes.
+    None if the job reads scrapes into an object store, because then it needs no lasting files.
 
     Raises:
         InputError: the tables are in an object store, and no folder is named for the checkpoints.
@@ -110,9 +110,10 @@ def log_folder(root: str) -> Iterator[str]:
 
 
 def checkpoint_path(source: SourceOptions) -> str:
-    """Where the query over these topics keeps its offsets: a folder for each set of topics.
+    """The folder for the offsets of the query over these topics, one for each set of topics.
 
-    In a work folder for each folder of tables, too: one would else miss what another has read.
+    A work folder has one for each folder of tables, too. Otherwise one folder would miss messages
+    that the job read for another.
 
     Raises:
         InputError: as :func:`work_folder`.
@@ -125,6 +126,6 @@ def checkpoint_path(source: SourceOptions) -> str:
 
 
 def checkpoint_id(checkpoint: str) -> str:
-    """The id in a checkpoint's metadata: a deleted checkpoint never repeats an old one's."""
+    """The id in a checkpoint's metadata, which a new checkpoint never repeats."""
     metadata = json.loads(Path(checkpoint, "metadata").read_text(encoding="utf-8"))
     return str(metadata["id"])

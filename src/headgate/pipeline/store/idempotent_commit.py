@@ -32,15 +32,15 @@ def commit(
     act: Callable[[CommitProperties], Answer],
     transactions: Sequence[Transaction] = (),
 ) -> Answer | None:
-    """Have ``act`` commit the version of table ``name`` after the one that ``delta`` has loaded.
+    """Let ``act`` commit the version of table ``name`` after the one that ``delta`` has loaded.
 
-    In S3 it is that version or none. Else delta-rs would try again behind what somebody else has
-    written meanwhile, also where rows are replaced that are there no more. Returns what ``act``
-    does; None where the commit is there, and its answer got lost.
+    In S3 it commits that version or none. Otherwise delta-rs would commit after another writer's
+    version, and might replace rows that no longer exist. Returns the result of ``act``; None if the
+    commit took effect and the response was lost.
 
     Raises:
-        LockLostError: somebody else has written that version.
-        CommitFailedError: it could not be done, on a mounted file system.
+        LockLostError: another job has written that version.
+        CommitFailedError: the commit failed on a mounted file system.
     """
     version, mark = delta.version() + 1, uuid.uuid4().hex
     properties = commit_properties(store, {MARK_KEY: mark}, transactions)
@@ -51,8 +51,8 @@ def commit(
             raise
         if not has_mark(store, name, version, mark):
             raise LockLostError(
-                f"version {version} of table {name} in {store.root} is another job's; nothing of "
-                "this commit was written, and the next run makes up for it"
+                f"version {version} of table {name} in {store.root} was written by another job; "
+                "this commit had no effect, and the next run repeats its work"
             ) from error
         return None
 

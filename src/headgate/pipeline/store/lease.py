@@ -1,18 +1,18 @@
 """The lease on a folder in S3: the protocol over one object, changed by conditional puts.
 
-Whoever creates the object, or swaps it from a state that is free, holds the folder. The holder
-swaps it again every :data:`RENEW_S` seconds. Who finds it held watches its tag: a tag that changes
-has a holder that lives, and the watcher is refused; a tag that has not changed for :data:`LEASE_S`
-seconds of the watcher's own clock has none, and the watcher swaps it for its own. Clocks of two
-machines are never compared.
+A job that creates the object, or swaps it from the free state, holds the lease. It renews the lease
+every :data:`RENEW_S` seconds by another swap, which changes the object's tag. A job that finds the
+lease held watches the tag. If the tag changes, the holder is alive, and the job is refused. If the
+tag does not change for :data:`LEASE_S` seconds of the job's own clock, the lease has expired, and
+the job swaps in its own. The clocks of two machines are never compared.
 
-A put whose answer was lost may have been carried out, so that a condition fails by one's own act:
-what is there now says whose it is. The object is never deleted, for S3 cannot delete on a
-condition: who lets go swaps it for a state that is free.
+A put may take effect although its response is lost. A retry then fails on its own condition, so the
+job reads the object to see whose it is. S3 has no conditional delete, so the object is never
+deleted: a holder releases the lease by a swap to the free state.
 
-Nothing here is a promise that the holder lives: one that was stopped for longer than the lease may
-go on, not knowing. So before each commit the lock is read (``holds.check_lock``), and a commit is
-refused when somebody else has made the table's next version first.
+A lease does not prove that the holder is running: a job that was suspended for longer than the
+lease may continue without noticing. So each commit first reads the lock
+(``lock_tokens.check_lock``), and fails if another job has written the table's next version.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _NO_TAG: Final = '"00000000000000000000000000000000"'
 
 @dataclass(frozen=True, slots=True)
 class LockState:
-    """The object at one moment."""
+    """The lock object as read: its lease and its tag."""
 
     hold: Lease
     tag: str
@@ -115,16 +115,16 @@ def take(
 ) -> str:
     """Acquire the lock; returns the object's tag.
 
-    ``monotonic`` and ``wait`` are in seconds. ``watching`` is told of a holder before it is
-    watched, which takes up to :data:`LEASE_S`.
+    ``monotonic`` and ``wait`` are in seconds. ``watching`` gets the holder before the job
+    watches it, which takes up to :data:`LEASE_S`.
 
     Raises:
-        LockHeldError: somebody holds it who lives, or was quicker.
+        LockHeldError: another job holds the lease, or was faster.
         NoConditionalPutError: the store does not know conditions.
         OSError: the store cannot be asked.
     """
     tag = _taken(lock, mine, monotonic, wait, watching)
-    # Both must fail. A store that ignores them would have let anybody in.
+    # Both must fail. A store that ignores conditions would admit every job.
     if lock.create(mine) is not None or lock.swap(mine, _NO_TAG) is not None:
         raise NoConditionalPutError
     return tag
@@ -213,7 +213,7 @@ class LeaseRenewal:
         """Release the lock, unless another job has it.
 
         Raises:
-            OSError: the store cannot be asked; the lease then ends by itself.
+            OSError: the store does not answer; the lease then expires.
         """
         if not self.is_lost:
             self.is_lost = True

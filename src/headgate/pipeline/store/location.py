@@ -21,7 +21,7 @@ def is_object_store(root: str) -> bool:
 
 
 def checked_root(root: str) -> str:
-    """``root`` itself, if it is a path or ``s3://BUCKET/PREFIX``.
+    """``root``, after a check that it is a path or ``s3://BUCKET/PREFIX``.
 
     Raises:
         InputError: it is anything else, or has in it what the libraries below do not read alike;

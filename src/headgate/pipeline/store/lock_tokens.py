@@ -68,7 +68,7 @@ def check_lock(root: str, lock: LockObject | None = None) -> None:
     found = (s3_objects().lock_object(root) if lock is None else lock).read()
     if found is None:
         raise LockLostError(
-            f"folder {root} has no lock any more; somebody deleted it, so nothing is written"
+            f"folder {root} has no lock any more, because it was deleted; nothing more is written"
         )
     if found.hold.token != token:
         other = f"now held by {found.hold}" if found.hold.token else "free"

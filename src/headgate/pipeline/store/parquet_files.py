@@ -1,7 +1,7 @@
-"""Parquet files of one Delta table, written where no reader looks until they are committed.
+"""Parquet files of Delta tables, which no reader sees until they are committed.
 
-A file's name is unique for ever, so a task that is killed and repeated leaves an orphan and
-nothing else. Partition columns stand in the path and the commit, not in the file.
+Every file name is unique, so a task that is killed and repeated leaves only an orphan file.
+Partition columns are in the path and in the commit, not in the file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import Table
 
 ROWS_BUFFERED_MAX: Final = 50_000
-"""Rows a writer holds, over all partitions, before they become row groups."""
+"""Rows that a writer buffers, over all partitions, before it writes row groups."""
 
 FILES_OPEN_MAX: Final = 32
 """Files that a writer keeps open; after days without a run, rows are of very many hours."""
@@ -47,7 +47,7 @@ class FileAdded:
 
 
 class TableFiles:
-    """Writes tables of Arrow rows into files, one open file for each partition value."""
+    """Writer of Arrow rows into files, with one open file for each partition."""
 
     def __init__(self, root: str, table: Table, task: str) -> None:
         self._store = store_of(root)
@@ -112,7 +112,7 @@ class _OpenFile:
         self._path, self._partition = path, partition
         self._sink = store.files.open_output_stream(store.path(table, path))
         self._footers: list[pq.FileMetaData] = []
-        # A second copy of the schema, for Arrow alone, would be a third of a small file.
+        # A copy of the schema for Arrow only would be a third of a small file.
         self._writer = pq.ParquetWriter(
             self._sink,
             schema,

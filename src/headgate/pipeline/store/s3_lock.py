@@ -32,7 +32,7 @@ from headgate.pipeline.store.table_store import os_error_text, s3_objects, store
 def s3_folder_lock(
     root: str, check_names: Callable[[list[str]], None], say: Callable[[str], None]
 ) -> Iterator[None]:
-    """Hold a folder in S3 that ``check_names`` lets pass, which is told of what lies in it.
+    """Hold the lock of a folder in S3. ``check_names`` gets the names in it and may refuse them.
 
     Raises:
         InputError: another job holds it, or it cannot be used.
@@ -84,22 +84,22 @@ def s3_lock(
         ) from error
     except OSError as error:
         raise InputError(f"folder {root} cannot be used: {os_error_text(error)}") from error
-    with _kept(LeaseRenewal(lock, mine, tag)), with_lock_token(root, mine.token):
+    with _renewed(LeaseRenewal(lock, mine, tag)), with_lock_token(root, mine.token):
         yield
 
 
 @contextmanager
-def _kept(keeper: LeaseRenewal) -> Iterator[None]:
+def _renewed(lease: LeaseRenewal) -> Iterator[None]:
     """Renew the lease in a thread while the body runs, and release it afterwards."""
     over = threading.Event()
 
-    def keep() -> None:
+    def renew() -> None:
         while not over.wait(RENEW_S):
-            # What was not renewed in time is somebody else's; commits see to that.
+            # If the lease expires, the next commit notices.
             with suppress(OSError):
-                keeper.renew()
+                lease.renew()
 
-    thread = threading.Thread(target=keep, name="lock of the tables", daemon=True)
+    thread = threading.Thread(target=renew, name="lock of the tables", daemon=True)
     thread.start()
     try:
         yield
@@ -107,4 +107,4 @@ def _kept(keeper: LeaseRenewal) -> Iterator[None]:
         over.set()
         thread.join()
         with suppress(OSError):
-            keeper.release()
+            lease.release()

@@ -1,6 +1,6 @@
 """The S3 requests that pyarrow's file system lacks: conditional puts, and plain deletion.
 
-Loaded for a folder in S3 only; needs ``headgate[s3]``.
+Loaded only for a folder in S3; needs ``headgate[s3]``.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from headgate.pipeline.store.table_store import CONNECT_TIMEOUT_S, s3_access
 
 _TIMEOUT_S: Final = 10
 _ATTEMPTS_MAX: Final = 2
-"""Small objects, and a holder has to be told in time that it cannot renew: give up soon."""
+"""Short bounds: objects are small, and a holder must learn in time that it cannot renew."""
 
 
 def _store(root: str) -> Any:
     bucket, prefix = bucket_and_prefix(root)
     access = s3_access(os.environ)
-    told: dict[str, Any] = {}
+    location: dict[str, Any] = {}
     if access.endpoint is not None:
-        told["endpoint"] = access.endpoint
+        location["endpoint"] = access.endpoint
     if access.region is not None:
-        told["region"] = access.region
+        location["region"] = access.region
     return S3Store(
         bucket,
         prefix=prefix or None,
@@ -41,7 +41,7 @@ def _store(root: str) -> Any:
             "timeout": f"{_TIMEOUT_S}s",
         },
         retry_config={"max_retries": _ATTEMPTS_MAX},
-        **told,
+        **location,
     )
 
 

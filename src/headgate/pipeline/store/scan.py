@@ -22,15 +22,15 @@ from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.pipeline.time_span import Span
 
 BATCH_ROWS: Final = 131_072
-"""Rows that are in memory at once while a table is read."""
+"""Rows in memory at once while a table is read."""
 
 _TIME_COLUMNS: Final = (
     "minute", "time", "window_end", "publish_time", "segment_start_ns", "run_at",
 )  # fmt: skip
-"""Columns that say when a row happened; the first that a table has counts."""
+"""Columns with the time of a row; the first one that a table has counts."""
 
 Filter = tuple[str, Collection[Any]]
-"""A column and the values that its rows may have."""
+"""A column and the values that pass."""
 
 
 EVERYTHING: Final = Span()
@@ -65,7 +65,7 @@ class TableScan:
         """Load the table's log.
 
         Raises:
-            InputError: the table is not there, or has another layout version.
+            InputError: the table is absent, or has another layout version.
         """
         self._store = store_of(root)
         if not self._store.is_table(name):
@@ -84,13 +84,13 @@ class TableScan:
 
     @property
     def row_count(self) -> int:
-        """Rows of all files, by the log alone."""
+        """Number of rows in all files, from the log."""
         return sum(file.rows for file in self.files)
 
     def span(self) -> Span | None:
-        """From the first row to the last, by the log alone; None without rows.
+        """Time range of the rows, from the log; None without rows.
 
-        The end is open: of minutes it is the end of the last.
+        The end is exclusive. For rows of minutes it is the end of the last minute.
         """
         first, last = (self._bound(f"{end}.{self.time_column}", end) for end in ("min", "max"))
         if first is None or last is None:
@@ -111,9 +111,9 @@ class TableScan:
     def batches(
         self, columns: Sequence[str], span: Span = EVERYTHING, *filters: Filter
     ) -> Iterator[pa.RecordBatch]:
-        """Rows of a time range that pass all filters, in no order.
+        """Rows of a time range that pass all filters, in any order.
 
-        Columns that the table does not have (an older folder) are null.
+        Columns that the table lacks, as in a folder of an earlier version, are null.
         """
         wanted = self._files_within(span)
         have = [name for name in columns if name in self.schema.names]
@@ -124,7 +124,7 @@ class TableScan:
             columns=have,
             filter=self._condition(span, filters),
             batch_size=BATCH_ROWS,
-            # What is read ahead is held in memory.
+            # Rows that are read ahead take memory.
             batch_readahead=2,
             fragment_readahead=1,
         )

@@ -1,8 +1,8 @@
 """Files of a table as a DataFrame.
 
-Spark reads those on a mounted file system by itself. For an object store it would need hadoop-aws,
-a jar that fits its Hadoop, so Python tasks read the files with pyarrow, as they write with it.
-Conditions of a query do not reach such files: the caller names the columns, and all rows are read.
+Spark itself reads files on a mounted file system. For an object store it would need hadoop-aws, a
+jar that matches its Hadoop version. So Python tasks read such files with pyarrow. Spark cannot push
+filters down to them: the caller names the columns, and the tasks read all rows.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from headgate.pipeline.tables.columns import Table
 from headgate.pipeline.tables.schemas import part_schema, table_schema
 
 BATCH_ROWS: Final = 20_000
-"""Rows that go to Java at once."""
+"""Rows that a task sends to Java at once."""
 
 _PACKS_PER_CORE: Final = 2
-"""More packs even out what tasks have to do."""
+"""Packs for each core; more of them balance the tasks."""
 
 _OPENING_BYTES: Final = 1 << 18
-"""What opening a file costs, as bytes that are read in that time."""
+"""Cost of opening a file, as bytes that could be read in that time."""
 
 _ARE_PATTERNS: Final = "__globPaths__"
-"""Spark's own option: whether ``[``, ``{``, ``*`` and ``?`` in a path are patterns. The folder's
-name may have them."""
+"""Spark's option for glob patterns in paths, which is off: a folder's name may have ``[`` or
+``*``."""
 
 
 def read_files(
@@ -41,9 +41,9 @@ def read_files(
     files: Iterable[TableFile],
     columns: Collection[str] | None = None,
 ) -> DataFrame:
-    """Live files of a table as a DataFrame of its schema; without files it is empty.
+    """Live files of a table as a DataFrame of its schema; empty without files.
 
-    ``columns``: those that are used; None: all. In an object store no others are read.
+    ``columns``: those that the caller uses; None stands for all.
     """
     files = list(files)
     schema = part_schema(table, columns)
@@ -69,7 +69,7 @@ def object_rows(
     files: Sequence[TableFile],
     columns: Collection[str] | None = None,
 ) -> DataFrame:
-    """Files of a table as a DataFrame of its schema, of all its columns or of these."""
+    """Files of a table in an object store as a DataFrame, with all or some of its columns."""
     packs = pack_files(files, _PACKS_PER_CORE * spark.sparkContext.defaultParallelism)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -77,13 +77,13 @@ def object_rows(
             for number in batch.column(0).to_pylist():
                 yield from file_batches(root, table, packs[number], columns)
 
-    # One number, and so one pack, for each partition; a shuffle would put some of them together.
+    # One number, and so one pack, for each partition. A shuffle would merge some.
     numbers = spark.range(0, len(packs), numPartitions=len(packs))
     return numbers.mapInArrow(read, part_schema(table, columns))
 
 
 def pack_files(files: Sequence[TableFile], packs_max: int) -> list[list[str]]:
-    """Paths of files in packs that take about as long to read, at most so many and none empty."""
+    """Paths of files in at most ``packs_max`` packs of about equal read time, none empty."""
     packs: list[list[str]] = [[] for _ in range(min(packs_max, len(files)))]
     sizes = [0] * len(packs)
     for file in sorted(files, key=lambda file: (-file.size_bytes, file.path)):
@@ -96,15 +96,14 @@ def pack_files(files: Sequence[TableFile], packs_max: int) -> list[list[str]]:
 def file_batches(
     root: str, table: Table, paths: Sequence[str], columns: Collection[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of files of a table with exactly its columns, or with these of them, in the order that
-    it has them.
+    """Rows of files of a table, with all or some of its columns in the table's order.
 
-    A column that came after a file was written is null; those of the partition are in the path.
+    A column that is newer than a file is null. Partition columns come from the path.
     """
     schema = table_arrow_schema(table)
     dataset = store_of(root).dataset(table.name, paths, schema, table.partition_by)
     wanted = [name for name in schema.names if columns is None or name in columns]
-    # What is read ahead is held in memory.
+    # Rows that are read ahead take memory.
     for batch in dataset.to_batches(
         columns=wanted, batch_size=BATCH_ROWS, batch_readahead=4, fragment_readahead=2
     ):

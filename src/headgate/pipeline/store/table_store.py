@@ -47,21 +47,21 @@ class S3Access:
     """How S3 is reached, without credentials."""
 
     endpoint: str | None = None
-    """None: that of AWS."""
+    """None for that of AWS."""
     region: str | None = None
     """None: the libraries' default."""
 
     @property
     def allows_http(self) -> bool:
-        """Whether the endpoint is plain HTTP, which anybody on the way can read."""
+        """Whether the endpoint is plain HTTP, without encryption."""
         return self.endpoint is not None and self.endpoint.startswith("http://")
 
 
 def s3_access(environment: Mapping[str, str]) -> S3Access:
-    """Endpoint and region as the variables of AWS have them.
+    """Endpoint and region from AWS's environment variables.
 
     Raises:
-        InputError: the endpoint is no URL of HTTP.
+        InputError: the endpoint is no HTTP URL.
     """
     endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     if endpoint and not re.fullmatch(r"https?://[^/@\s]+(/[^@\s]*)?", endpoint):
@@ -111,7 +111,7 @@ class TableStore:
             OSError: it is no folder, or cannot be read.
         """
         try:
-            # An absent bucket is another error, but no error where absence is allowed.
+            # An absent bucket raises another error, also with or_none.
             found = self.files.get_file_info(fs.FileSelector(self.path(*names)))
         except FileNotFoundError:
             if or_none:
@@ -137,8 +137,8 @@ class TableStore:
         Raises:
             OSError: the log cannot be read.
         """
-        # delta-rs' own function holds Python's lock while it waits for S3, and with it the thread
-        # that renews the writer's lock.
+        # The function of delta-rs holds Python's GIL while it waits for S3, and so blocks the
+        # thread that renews the writer's lease.
         return any(_VERSION.match(found) for found in self.names(name, LOG, or_none=True))
 
     def delta(self, name: str) -> DeltaTable:
@@ -149,7 +149,7 @@ class TableStore:
         """A small file's text.
 
         Raises:
-            FileNotFoundError: it is not there.
+            FileNotFoundError: the file is absent.
         """
         with self.files.open_input_stream(self.path(*names)) as stream:
             return str(stream.readall().decode("utf-8"))
@@ -165,13 +165,13 @@ class TableStore:
             for path in paths:
                 self.files.delete_file(self.path(path))
         elif paths:
-            # pyarrow would leave an empty object in the place of each folder.
+            # pyarrow would leave an empty object for each parent folder.
             s3_objects().delete(self.root, paths)
 
     def columns(
         self, table: str, paths: Iterable[str], columns: Sequence[str]
     ) -> Iterator[pa.Table]:
-        """Some columns of small Parquet files of a table, file by file, in their order."""
+        """Some columns of small Parquet files of a table, file by file, in the given order."""
 
         def read(path: str) -> pa.Table:
             file = pq.ParquetFile(self.path(table, path), filesystem=self.files)
@@ -187,7 +187,7 @@ class TableStore:
     def dataset(
         self, table: str, paths: Iterable[str], schema: pa.Schema, partition_by: Iterable[str]
     ) -> ds.Dataset:
-        """Files of a table as rows of ``schema``; a column that a file does not have is null."""
+        """Files of a table as rows of ``schema``; a column that a file lacks is null."""
         return ds.dataset(
             [self.path(table, path) for path in paths],
             schema=schema,
@@ -229,7 +229,7 @@ def _in_bucket(root: str, access: S3Access) -> TableStore:
         connect_timeout=CONNECT_TIMEOUT_S,
         request_timeout=REQUEST_TIMEOUT_S,
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS_MAX),
-        # A small file is one request instead of three.
+        # One request for a small file instead of three.
         allow_delayed_open=True,
     )
     return TableStore(root, files, f"{bucket}/{prefix}".rstrip("/"), _storage_options(access))

@@ -28,7 +28,8 @@ BLAMES: Final = (
     "THROTTLED_BROKER",
     "BROKER",
 )
-"""The possible causes of a share of time, NONE being nobody; also the names of verdicts."""
+"""The possible causes of a share of time, also the names of verdicts; NONE stands for no
+backlog."""
 
 SHARE_COLUMNS: Final = tuple(f"share_{blame.lower()}" for blame in BLAMES)
 

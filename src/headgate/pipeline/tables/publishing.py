@@ -113,7 +113,7 @@ THROTTLE_TIMELINE: Final = Table(
         TableColumn(
             "use",
             DOUBLE,
-            "granted by the amount that the limit allows in the counted time; 1 is full use.",
+            "granted / the amount that the limit allows in the counted time; 1 is full use.",
         ),
         TableColumn(
             "waiters",

@@ -64,7 +64,7 @@ def test_an_answer_that_comes_is_the_answer(tmp_path: Path) -> None:
 def test_who_comes_second_has_written_nothing(tmp_path: Path) -> None:
     delta = ensure_table(str(tmp_path), INTERVALS)
     commit_append(str(tmp_path), INTERVALS, files(tmp_path, (10, 7)), None)
-    with pytest.raises(LockLostError, match=r"version 1 of table intervals .* is another job's"):
+    with pytest.raises(LockLostError, match=r"version 1 of table intervals .* by another job"):
         commit(bucket(tmp_path), NAME, delta, lambda p: add(delta, tmp_path, 1, p))
     assert appended(tmp_path) == [7]
 

@@ -1,4 +1,4 @@
-"""Compaction: the small files of each partition become one."""
+"""Compaction: rewrites the small files of each partition into one."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def _would_compact(counts: Collection[int]) -> str:
 
 
 def compact_table(root: str, name: str, *, files_max: int = 1) -> tuple[int, int]:
-    """Compact the partitions of a table that have more than so many files.
+    """Compact the partitions of a table that have more than ``files_max`` files.
 
-    Returns how many files were taken and how many were made of them.
+    Returns the number of replaced files and of new ones.
     """
     store = store_of(root)
     partitions = crowded_partitions(store.delta(name), files_max)
-    # One commit for all where all are meant; else one for each.
+    # One commit for all partitions, or one for each if only some are compacted.
     filters: list[list[tuple[str, str, str]] | None] = [
         [(column, "=", value) for column, value in partition] for partition in partitions
     ]
@@ -75,7 +75,7 @@ def compact_table(root: str, name: str, *, files_max: int = 1) -> tuple[int, int
 def _compacted(
     store: TableStore, name: str, filters: list[tuple[str, str, str]] | None
 ) -> tuple[int, int]:
-    # A fresh handle for each: a commit goes on from the version that it has loaded.
+    # A fresh handle for each commit, which follows the version that the handle has loaded.
     delta = store.delta(name)
     done: dict[str, Any] | None = commit(
         store,
@@ -87,11 +87,11 @@ def _compacted(
             post_commithook_properties=COMMIT_HOOKS,
         ),
     )
-    # What was done is told by the answer; one that got lost in S3 told nothing.
+    # The counts are in the response, which may have been lost in S3.
     return (0, 0) if done is None else (done["numFilesRemoved"], done["numFilesAdded"])
 
 
 def crowded_partitions(delta: DeltaTable, files_max: int) -> dict[Partition, int]:
-    """Partitions with more than so many live files, in order, and how many they have."""
+    """Partitions with more than ``files_max`` live files, in order, with their number."""
     counts = Counter(tuple(file.partition.items()) for file in table_files(delta))
     return {partition: count for partition, count in sorted(counts.items()) if count > files_max}

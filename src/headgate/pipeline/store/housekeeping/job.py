@@ -1,4 +1,4 @@
-"""``headgate pipeline compact``: housekeeping of a folder that nobody writes. No Spark."""
+"""``headgate pipeline compact``: housekeeping of a folder that no other job writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log cleanup: the log of old versions of a table is deleted."""
+"""Log cleanup: deletes the log of old versions of a table."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from headgate.pipeline.store.lock_tokens import check_lock
 from headgate.pipeline.store.table_store import LOG, store_of, table_names
 
 LOG_VERSIONS_KEPT: Final = 1_000
-"""The log of so many last versions stays. Older versions cannot be opened any more, and a vacuum
-has mostly deleted their files."""
+"""Number of last versions whose log stays. Older versions can no longer be opened; a vacuum has
+deleted most of their files."""
 
 _LOG_FILE: Final = re.compile(r"(\d{20})\.(json|checkpoint\..*parquet|checkpoint\.parquet)")
 
 
 def clean_log(root: str, name: str, *, versions_kept: int = LOG_VERSIONS_KEPT) -> int:
-    """Delete the log of versions that nobody needs: neither a table that follows from this one,
-    nor who wants one of the last versions. Returns how many files were deleted.
+    """Delete the log of versions that no derived table still reads and that are not among the last.
 
-    What is left begins at a checkpoint, so all versions from there on can be opened.
+    The rest of the log begins at a checkpoint, so all later versions can be opened. Returns the
+    number of deleted files.
     """
     store = store_of(root)
     delta = store.delta(name)
@@ -57,7 +57,7 @@ def _log_files(names: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 
 def oldest_version(names: Iterable[str]) -> int:
-    """The first version that a log can open: that of the first checkpoint, or 0."""
+    """The first version that the log can open: that of the first checkpoint, or 0."""
     files: Collection[tuple[int, str]] = list(_log_files(names))
     if any(version == 0 for version, file in files if file.endswith(".json")):
         return 0

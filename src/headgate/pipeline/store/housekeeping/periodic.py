@@ -28,11 +28,11 @@ RETAIN_HOURS: Final = 6
 present hour with every trigger: some 100 MB an hour."""
 
 _BRONZE: Final = (BRONZE_SAMPLES.name, BRONZE_EVENTS.name, BRONZE_QUARANTINE.name)
-"""The tables that grow by appends. Those that are derived replace their files."""
+"""The tables that grow by appends. Derived tables replace their files."""
 
 
 class PeriodicHousekeeping:
-    """Keeps the folder of one stream small; the stream holds its lock."""
+    """Compaction and vacuum for the folder of one streaming job, which holds its lock."""
 
     def __init__(self, root: str, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._root = root

@@ -1,4 +1,4 @@
-"""Retention: rows of hours that ended long ago are dropped from every table."""
+"""Retention: drops the rows of old hours from every table."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from headgate.pipeline.tables.columns import HOUR_NS
 
 
 def drop_before(root: str, days: int, *, now_ns: int | None = None, dry_run: bool = False) -> int:
-    """Drop all rows of hours (UTC) that ended at least so many days ago, from every table.
+    """Drop all rows of hours (UTC) that ended at least ``days`` days ago, from every table.
 
-    Derived rows that are left stay as they were computed; those whose look-back reaches into what
-    is gone are not computed again. Telemetry of dropped hours that comes later is stored, not
-    followed up, and dropped the next time. The files go with the next vacuum. Tables that are not
-    partitioned by hour are left alone. With ``dry_run`` nothing is dropped. Returns how many files
-    were, or would be.
+    The remaining derived rows do not change: rows whose look-back reaches into dropped hours are
+    not computed again. Telemetry of dropped hours that arrives later is stored, but no derived
+    table reads it, and the next run drops it. The next vacuum deletes the files. Tables that are
+    not partitioned by hour keep all rows. Returns the number of dropped files; with ``dry_run``, of
+    those that would be dropped.
 
     Raises:
         InputError: ``days`` is less than :data:`RETAIN_DAYS_MIN`.

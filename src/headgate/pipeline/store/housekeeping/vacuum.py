@@ -1,4 +1,4 @@
-"""Vacuum: files that no table refers to any more are deleted."""
+"""Vacuum: deletes files that no version of a table refers to any more."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headgate.pipeline.store.lock_tokens import check_lock
 from headgate.pipeline.store.table_store import LOG, TableStore, store_of, table_names
 
 VERSIONS_KEPT: Final = 10
-"""So many last versions of a table stay readable, whatever age a vacuum is given."""
+"""Number of last versions of a table that stay readable after any vacuum."""
 
 DELETED_AT_ONCE: Final = 1_000
 """Files deleted between two checks of the lock; S3 deletes as many with one request."""
@@ -27,16 +27,15 @@ UNKNOWN_HOURS_MIN: Final = 1
 def vacuum(root: str, retain_hours: int, dry_run: bool) -> list[str]:
     """Delete files that no table has used for so many hours, also those of killed runs.
 
-    Files of the last :data:`VERSIONS_KEPT` versions of a table stay, for those who read them now.
+    Files of the last :data:`VERSIONS_KEPT` versions of a table stay for present readers.
     With ``dry_run`` nothing is deleted. Returns the files, relative to ``root``.
 
     In S3 the hold on the folder is looked at after the files are listed, and before each
-    :data:`DELETED_AT_ONCE` of them: so all that is on the list was there before anybody else could
-    write, and nobody's new files are.
+    :data:`DELETED_AT_ONCE` of them. So the list has no new file of another job.
 
     Raises:
         InputError: ``retain_hours`` is negative.
-        LockLostError: somebody else may write; what was deleted before was dead.
+        LockLostError: another job may write. All files deleted before were unused.
     """
     if retain_hours < 0:
         raise InputError(f"retain_hours is {retain_hours}; at least 0 is allowed")
@@ -70,7 +69,7 @@ def _dead_files(store: TableStore, name: str, retain_hours: int) -> set[str]:
             hours,
             dry_run=True,
             enforce_retention_duration=False,
-            # Without full only files that the log mentions are found.
+            # Without full, only files that the log mentions are listed.
             full=full,
             keep_versions=_last_versions(delta, store, name),
         )
