@@ -34,16 +34,28 @@ SLICE_TOPICS: Final = 200
 
 
 async def live_topics(engine: Engine, turns: Turns) -> AsyncIterator[Topic]:
+    """The topics of :func:`live_topic_slices`, one by one, for a caller that may pause between two.
+
+    A topic that is unloaded in such a pause is left out.
+    """
+    async for topics in live_topic_slices(engine, turns):
+        for topic in topics:
+            if topic.is_live:
+                yield topic
+
+
+async def live_topic_slices(engine: Engine, turns: Turns) -> AsyncIterator[list[Topic]]:
     """The walk of :meth:`Engine.live_topics`, in slices between which the loop serves others.
 
     The first slice belongs to the caller's turn; each later one begins its own. Topics that are
     unloaded meanwhile are left out, and topics that are loaded meanwhile are not visited.
     """
-    for visited, topic in enumerate(engine.live_topics(), start=1):
-        yield topic
-        if visited % SLICE_TOPICS == 0:
+    topics = list(engine.topics.values())
+    for start in range(0, len(topics), SLICE_TOPICS):
+        if start > 0:
             await asyncio.sleep(0)
             turns.begin_turn()
+        yield [topic for topic in topics[start : start + SLICE_TOPICS] if topic.is_live]
 
 
 def at_once(steps: Steps[T]) -> T:

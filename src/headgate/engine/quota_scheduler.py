@@ -7,7 +7,7 @@ A topic with a time quota is evaluated when its oldest message gets too old, in 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -201,13 +201,14 @@ class QuotaScheduler:
             if quota.topic.is_live and quota.sample():
                 active.append(quota)
 
-    def verify(self, topic: Topic) -> None:
-        """Compare a topic's state with a count of everything; repair and count a difference."""
-        quota = topic.quota
-        if quota is None or not quota.is_active or topic.fenced:
-            return
-        if quota.is_dirty:
-            return  # it is evaluated before this turn ends
-        if not quota.is_consistent():
-            self.defects_count += 1
-            quota.evaluate()
+    def verify(self, topics: Iterable[Topic]) -> None:
+        """Compare the topics' states with a count of everything; repair and count differences."""
+        for topic in topics:
+            quota = topic.quota
+            if quota is None or not quota.is_active or topic.fenced:
+                continue
+            if quota.is_dirty:
+                continue  # it is evaluated before this turn ends
+            if not quota.is_consistent():
+                self.defects_count += 1
+                quota.evaluate()

@@ -265,7 +265,7 @@ class Story:
     def do_look(self, _: int, __: int) -> None:
         scheduler = self.rig.engine.quotas
         scheduler.sample(scheduler.sample_count())
-        scheduler.verify(self.rig.topic)
+        scheduler.verify([self.rig.topic])
         assert scheduler.defects_count == 0
 
     # -- what must hold --------------------------------------------------------------------

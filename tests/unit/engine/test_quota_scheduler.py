@@ -123,10 +123,10 @@ def test_a_verification_finds_nothing_and_mends_what_a_defect_left() -> None:
     rig.publish(10, body=TEN)
     scheduler, quota = rig.engine.quotas, rig.topic.quota
     assert quota is not None
-    scheduler.verify(rig.topic)
+    scheduler.verify([rig.topic])
     assert scheduler.defects_count == 0
     quota.over, rig.topic.quota.awaits_acks = None, False  # as if it had been missed
-    scheduler.verify(rig.topic)
+    scheduler.verify([rig.topic])
     assert scheduler.defects_count == 1
     assert quota.over is not None
 
@@ -417,11 +417,11 @@ def test_a_hold_without_a_reason_is_a_defect() -> None:
     subscription.ack_through(consumer, 9)
     rig.flush()
     scheduler = rig.engine.quotas
-    scheduler.verify(rig.topic)
+    scheduler.verify([rig.topic])
     rig.flush()
     assert scheduler.defects_count == 1
     assert rig.stored == 12
-    scheduler.verify(rig.topic)
+    scheduler.verify([rig.topic])
     assert scheduler.defects_count == 1
 
 
@@ -433,7 +433,7 @@ def test_what_this_turn_will_look_at_is_no_defect() -> None:
     rig.quotas = size_quota(50)
     rig.engine.quotas_of_topic(rig.topic)
     scheduler = rig.engine.quotas
-    scheduler.verify(rig.topic)
+    scheduler.verify([rig.topic])
     assert scheduler.defects_count == 0
     rig.flush()
     assert rig.topic.quota.awaits_acks
@@ -447,7 +447,7 @@ def test_what_reaches_the_limit_and_is_not_durable_yet_is_no_defect() -> None:
         rig.publish(9, body=TEN)
         rig.send(1, body=TEN)
         scheduler = rig.engine.quotas
-        scheduler.verify(rig.topic)
+        scheduler.verify([rig.topic])
         assert scheduler.defects_count == 0
         rig.commit()
         assert rig.topic.quota.awaits_acks == (policy is HOLD)
@@ -490,7 +490,7 @@ def test_a_topic_that_only_readers_use_is_no_defect() -> None:
         quota, scheduler = rig.topic.quota, rig.engine.quotas
         assert quota is not None
         assert quota.is_active
-        scheduler.verify(rig.topic)
+        scheduler.verify([rig.topic])
         assert scheduler.defects_count == 0
 
 

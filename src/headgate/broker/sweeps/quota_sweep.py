@@ -13,7 +13,7 @@ from typing import Final
 from headgate.base.clock import Clock
 from headgate.base.units import NS_PER_S
 from headgate.broker.quota_log import QuotaLog
-from headgate.broker.slices import Turns, live_topics
+from headgate.broker.slices import Turns, live_topic_slices
 from headgate.engine.engine import Engine
 from headgate.policy.settings import Settings
 
@@ -57,8 +57,8 @@ class QuotaSweep:
             return
         began_ns = self._clock.monotonic_ns()
         self._turns.begin_turn()
-        async for topic in live_topics(self._engine, self._turns):
-            self._engine.quotas.verify(topic)
+        async for topics in live_topic_slices(self._engine, self._turns):
+            self._engine.quotas.verify(topics)
         self.durations.observe(self._clock.monotonic_ns() - began_ns)
 
     async def look(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from headgate.broker.slices import Turns, live_topics
+from headgate.broker.slices import Turns, live_topic_slices
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 
@@ -31,20 +31,22 @@ class TopicSweeps:
     async def sample_rates(self) -> None:
         """Take the samples from which stats compute rates."""
         self._turns.begin_turn()
-        async for topic in live_topics(self._engine, self._turns):
-            now_ns = self._engine.now_ns
-            topic.rates.sample(topic.counters(), now_ns)
-            for producer in topic.producers.values():
-                producer.rates.sample(producer.counters(), now_ns)
-            for subscription in topic.subscriptions.values():
-                subscription.rates.sample(subscription.counters(), now_ns)
-                for consumer in subscription.consumers:
-                    consumer.rates.sample(consumer.counters(), now_ns)
+        async for topics in live_topic_slices(self._engine, self._turns):
+            for topic in topics:
+                now_ns = self._engine.now_ns
+                topic.rates.sample(topic.counters(), now_ns)
+                for producer in topic.producers.values():
+                    producer.rates.sample(producer.counters(), now_ns)
+                for subscription in topic.subscriptions.values():
+                    subscription.rates.sample(subscription.counters(), now_ns)
+                    for consumer in subscription.consumers:
+                        consumer.rates.sample(consumer.counters(), now_ns)
 
     async def observe(self) -> None:
         """Show each topic to the observer, if there is one and a round is due."""
         if self.observer is None or not self.observer.begin_round():
             return
         self._turns.begin_turn()
-        async for topic in live_topics(self._engine, self._turns):
-            self.observer.observe(topic)
+        async for topics in live_topic_slices(self._engine, self._turns):
+            for topic in topics:
+                self.observer.observe(topic)

@@ -133,10 +133,10 @@ async def test_others_have_their_turn_between_slices(world: World) -> None:
     verify, sample = scheduler.verify, scheduler.sample
     seen: list[Any] = []
 
-    def watched(topic: Any) -> None:
-        slices[turns[0]] += 1
-        seen.append(topic)
-        verify(topic)
+    def watched(topics: Any) -> None:
+        slices[turns[0]] += len(topics)
+        seen.extend(topics)
+        verify(topics)
 
     scheduler.verify = watched  # type: ignore[method-assign]
     checking = asyncio.ensure_future(world.broker.quota_sweep.check())
