@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pyarrow as pa
@@ -108,11 +109,19 @@ def session(spark: SparkSession) -> SparkSession:
     return prepare_session(spark)
 
 
+@pytest.fixture(scope="module")
+def midnights(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables around three midnights, computed once; a test that changes them takes a copy."""
+    root = tmp_path_factory.mktemp("midnights")
+    append_all(root)
+    refresh_all(prepare_session(spark), str(root))
+    return root
+
+
 def test_a_day_computed_anew_replaces_exactly_that_day(
-    session: SparkSession, tmp_path: Path
+    session: SparkSession, midnights: Path, tmp_path: Path
 ) -> None:
-    append_all(tmp_path)
-    refresh_all(session, str(tmp_path))
+    copytree(midnights, tmp_path, dirs_exist_ok=True)
     names = [table.name for table in DERIVED]
     right = {name: rows_of(tmp_path, name) for name in names}
     assert all(rows.num_rows for rows in right.values())
@@ -189,11 +198,9 @@ def test_what_cannot_be_computed_anew_is_told(session: SparkSession, tmp_path: P
 
 
 def test_a_long_history_is_computed_in_passes_and_a_kill_between_them_leaves_all_right(
-    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    session: SparkSession, midnights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append_all(tmp_path / "one")
     append_all(tmp_path / "many")
-    refresh_all(session, str(tmp_path / "one"))
     monkeypatch.setattr(derived_table, "PASS_HOURS", 2)
     root, write = str(tmp_path / "many"), refreshing._replace
     committed: list[tuple[int, ...]] = []
@@ -212,11 +219,11 @@ def test_a_long_history_is_computed_in_passes_and_a_kill_between_them_leaves_all
                 refresh(session, root, table)
         assert [len(hours) for hours in committed] == [2, 2], table.name
         half = rows_of(tmp_path / "many", table.name).num_rows
-        whole = rows_of(tmp_path / "one", table.name).num_rows
+        whole = rows_of(midnights, table.name).num_rows
         assert 0 < half < whole, table.name
         assert refresh(session, root, table)
         assert refresh(session, root, table) == set()
-        assert rows_of(tmp_path / "many", table.name) == rows_of(tmp_path / "one", table.name)
+        assert rows_of(tmp_path / "many", table.name) == rows_of(midnights, table.name)
 
 
 def test_retention_does_not_make_derived_tables_empty(
@@ -294,14 +301,10 @@ def test_a_folder_of_an_earlier_version_gets_its_new_columns(
     assert computed.to_pylist() == right["intervals"].select(names).to_pylist()
 
 
-def test_trap_spark_writes_int96_and_the_tables_do_not(
-    session: SparkSession, tmp_path: Path
-) -> None:
+def test_trap_spark_writes_int96_and_the_tables_do_not(midnights: Path) -> None:
     """INT96 has no statistics and no unit; ours are microseconds in UTC."""
-    append(tmp_path, rows_around_midnights()[0])
-    refresh_all(session, str(tmp_path))
-    (file, *_) = table_files(DeltaTable(tmp_path / "intervals"))
-    schema = pq.ParquetFile(tmp_path / "intervals" / file.path).schema
+    (file, *_) = table_files(DeltaTable(midnights / "intervals"))
+    schema = pq.ParquetFile(midnights / "intervals" / file.path).schema
     minute = schema.column(schema.names.index("minute"))
     assert minute.physical_type == "INT64"
     assert "isAdjustedToUTC=true, timeUnit=microseconds" in str(minute.logical_type)
