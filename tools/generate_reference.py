@@ -99,7 +99,7 @@ def _route_row(route: Route) -> tuple[str, ...]:
 
 def metrics_page() -> str:
     """The series of /metrics, and the instruments of OpenTelemetry."""
-    source = "src/headgate/telemetry/{series,instruments}.py"
+    source = "src/headgate/telemetry/{prometheus/series,otel/instruments}.py"
     return (
         _NOTE.format(source) + "# Metrics\n\n"
         "This page lists the series of `GET /metrics` (Prometheus text 0.0.4) and the\n"

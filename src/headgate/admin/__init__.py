@@ -3,5 +3,6 @@
 ``app`` is the ASGI application; each other module holds the routes of one subject. A route names
 the operation that it performs (``operations``), its body and its reply, from which authorization
 and the OpenAPI description follow. Every error is ``{"reason": text}``.
-Imports ``headgate.facade.protocol`` and ``.stats``, ``headgate.metadata`` and ``headgate.base``.
+Imports ``headgate.facade.protocol``, the fields of statistics and reports in ``headgate.observe``,
+``headgate.metadata`` and ``headgate.base``.
 """

@@ -325,9 +325,11 @@ class Broker:
     # -- the turn --------------------------------------------------------------------------
 
     def follow_clocks(self) -> None:
-        """Measure anew how far wall clock and log time are from the monotonic clock."""
-        if self.log_clock.look():
-            self.begin_turn()
+        """Measure anew how far wall clock and log time are from the monotonic clock, and begin a
+        turn under them."""
+        has_jumped = self.log_clock.look()
+        self.begin_turn()
+        if has_jumped:
             self.engine.quotas.time_jumped()
 
     def begin_turn(self) -> None:

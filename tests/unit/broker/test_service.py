@@ -249,6 +249,17 @@ async def test_the_wall_clock_may_step(world: World) -> None:
 
 
 @played()
+async def test_following_the_clocks_begins_a_turn(world: World) -> None:
+    engine = world.broker.engine
+    for step_s in (0, 0.5, 3_600):
+        world.clock.advance(NS_PER_S // 10)
+        world.clock.step_wall(round(step_s * NS_PER_S))
+        world.broker.follow_clocks()
+        assert engine.now_ns == world.clock.monotonic_ns()
+        assert engine.now_ms == world.wall_ms()
+
+
+@played()
 async def test_names_are_never_given_twice(world: World) -> None:
     names = [world.broker.unique_name() for _ in range(3)]
     await asyncio.sleep(0.01)

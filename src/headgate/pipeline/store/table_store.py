@@ -252,7 +252,7 @@ def _storage_options(access: S3Access) -> dict[str, str]:
 
 
 def s3_objects() -> Any:
-    """The module :mod:`headgate.pipeline.store.objects`, which only S3 needs.
+    """The module :mod:`headgate.pipeline.store.s3_objects`, which only S3 needs.
 
     Raises:
         InputError: its library is not installed.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from headgate.base.units import NS_PER_MS
@@ -47,6 +47,10 @@ BATCH_MEASUREMENTS: Final = 2_000
 serialization holds the interpreter for a millisecond, in which no other thread runs."""
 
 
+Readable = tuple[tuple[Instrument, ...], Any]
+"""Instruments, and what they read."""
+
+
 class Measurement(NamedTuple):
     """One value of one instrument."""
 
@@ -68,28 +72,28 @@ class Batch:
     def take(
         self,
         now_ms: int,
-        table: Sequence[Instrument],
-        subject: Any,
+        readables: Iterable[Readable],
         attributes: Attributes,
         since_ms: int,
     ) -> None:
-        """Add what the instruments of ``table`` read from ``subject`` now (wall clock)."""
+        """Add what the instruments of one subject read now (wall clock)."""
         at_ns = now_ms * NS_PER_MS
         since_ns = min(since_ms * NS_PER_MS, at_ns)
-        for instrument in table:
-            found = instrument.read(subject)
-            if found is None:
-                continue
-            if isinstance(found, Number):
-                values = [Measurement(attributes, since_ns, at_ns, found)]
-            else:
-                values = [
-                    Measurement({**attributes, **own}, since_ns, at_ns, value)
-                    for own, value in found
-                ]
-            if values:
-                self.by_name[instrument.name] += values
-                self.size += len(values)
+        for table, readable in readables:
+            for instrument in table:
+                found = instrument.read(readable)
+                if found is None:
+                    continue
+                if isinstance(found, Number):
+                    values = [Measurement(attributes, since_ns, at_ns, found)]
+                else:
+                    values = [
+                        Measurement({**attributes, **own}, since_ns, at_ns, value)
+                        for own, value in found
+                    ]
+                if values:
+                    self.by_name[instrument.name] += values
+                    self.size += len(values)
 
 
 async def batches(broker: Broker) -> AsyncGenerator[Batch, None]:
@@ -97,8 +101,8 @@ async def batches(broker: Broker) -> AsyncGenerator[Batch, None]:
     on."""
     broker.begin_turn()
     batch, rested_at = Batch(), 0
-    for table, subject, attributes, since_ms in _subjects(broker):
-        batch.take(broker.engine.now_ms, table, subject, attributes, since_ms)
+    for readables, attributes, since_ms in _subjects(broker):
+        batch.take(broker.engine.now_ms, readables, attributes, since_ms)
         if batch.size >= BATCH_MEASUREMENTS:
             yield batch
             batch, rested_at = Batch(), 0
@@ -111,40 +115,25 @@ async def batches(broker: Broker) -> AsyncGenerator[Batch, None]:
         yield batch
 
 
-Subject = tuple[tuple[Instrument, ...], Any, Attributes, int]
-"""Instruments, their subject, its attributes, and since when it counts (ms, wall clock)."""
+Subject = tuple[Iterable[Readable], Attributes, int]
+"""All that is read of it, its attributes, and since when it counts (ms, wall clock)."""
 
 
 def _subjects(broker: Broker) -> Iterator[Subject]:
     """The subjects that are live when their turn comes."""
-    for table, subject in _of_broker(broker):
-        yield table, subject, {}, broker.started_ms
+    yield _of_broker(broker), {}, broker.started_ms
     for topic in broker.engine.live_topics():
         named = _of_topic(topic)
-        yield TOPIC_INSTRUMENTS, topic, named, topic.loaded_ms
-        policies = Policies(
-            broker.in_force.of_topic(topic),
-            broker.publish_in_force.of_topic(topic),
-            broker.policies.shown_quotas(topic),
-        )
-        yield TOPIC_POLICY_INSTRUMENTS, policies, named, topic.loaded_ms
-        figures = topic_figures(broker.settings, topic)
-        if figures is not None:
-            yield ADAPTIVE_TOPIC_INSTRUMENTS, figures, named, topic.loaded_ms
+        yield _readables_of_topic(broker, topic), named, topic.loaded_ms
         for producer in list(topic.producers.values()):
-            yield (
-                PRODUCER_INSTRUMENTS,
-                producer,
-                _of_producer(named, producer),
-                (producer.connected_ms),
-            )
+            readables = [(PRODUCER_INSTRUMENTS, producer)]
+            yield readables, _of_producer(named, producer), producer.connected_ms
         for subscription in list(topic.subscriptions.values()):
             if not subscription.removed:
-                limits = Policies(broker.in_force.of_subscription(subscription))
-                yield from _subscription(subscription, limits, named)
+                yield from _subscription(broker, subscription, named)
 
 
-def _of_broker(broker: Broker) -> Iterator[tuple[tuple[Instrument, ...], Any]]:
+def _of_broker(broker: Broker) -> Iterator[Readable]:
     if broker.adaptive is not None:
         yield ADAPTIVE_INSTRUMENTS, broker_figures(broker.adaptive)
     latency, now_ns = broker.committer.latency, broker.engine.now_ns
@@ -156,19 +145,37 @@ def _of_broker(broker: Broker) -> Iterator[tuple[tuple[Instrument, ...], Any]]:
     yield BROKER_POLICY_INSTRUMENTS, limits
 
 
+def _readables_of_topic(broker: Broker, topic: Topic) -> Iterator[Readable]:
+    yield TOPIC_INSTRUMENTS, topic
+    policies = Policies(
+        broker.in_force.of_topic(topic),
+        broker.publish_in_force.of_topic(topic),
+        broker.policies.shown_quotas(topic),
+    )
+    yield TOPIC_POLICY_INSTRUMENTS, policies
+    figures = topic_figures(broker.settings, topic)
+    if figures is not None:
+        yield ADAPTIVE_TOPIC_INSTRUMENTS, figures
+
+
 def _subscription(
-    subscription: Subscription, limits: Policies, topic: Attributes
+    broker: Broker, subscription: Subscription, topic: Attributes
 ) -> Iterator[Subject]:
     named = {**topic, "pulsar.subscription.name": subscription.name}
-    yield SUBSCRIPTION_INSTRUMENTS, subscription, named, subscription.created_ms
-    yield SUBSCRIPTION_POLICY_INSTRUMENTS, limits, named, subscription.created_ms
+    limits = Policies(broker.in_force.of_subscription(subscription))
+    readables: list[Readable] = [
+        (SUBSCRIPTION_INSTRUMENTS, subscription),
+        (SUBSCRIPTION_POLICY_INSTRUMENTS, limits),
+    ]
+    yield readables, named, subscription.created_ms
     # Clients may give several consumers one name; what they count is then one sum.
     consumers: dict[tuple[str, int], list[Consumer]] = {}
     for consumer in subscription.consumers:
         consumers.setdefault((consumer.name, consumer.consumer_id), []).append(consumer)
     for same in consumers.values():
         since_ms = min(consumer.connected_ms for consumer in same)
-        yield CONSUMER_INSTRUMENTS, same, _of_consumer(named, subscription, same[0]), since_ms
+        attributes = _of_consumer(named, subscription, same[0])
+        yield [(CONSUMER_INSTRUMENTS, same)], attributes, since_ms
 
 
 def _of_topic(topic: Topic) -> Attributes:

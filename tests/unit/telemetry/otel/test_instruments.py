@@ -98,7 +98,7 @@ def test_one_that_reads_nothing_is_absent() -> None:
         assert topic is topic_of(broker)
         batch = Batch()
         absent = Instrument("pulsar.broker.absent", Kind.GAUGE, "1", "Not there.", lambda *_: None)
-        batch.take(broker.engine.now_ms, (absent, CONNECTIONS), broker, {}, 0)
+        batch.take(broker.engine.now_ms, [((absent, CONNECTIONS), broker)], {}, 0)
         assert list(batch.by_name) == [CONNECTIONS.name]
         names = set(await everything(broker))
         adaptive = (*ADAPTIVE_INSTRUMENTS, *ADAPTIVE_TOPIC_INSTRUMENTS)

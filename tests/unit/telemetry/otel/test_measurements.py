@@ -158,3 +158,28 @@ def test_many_subjects_come_in_batches_with_the_loop_going_on(monkeypatch) -> No
 
     with World() as world:
         world.run(scenario(world))
+
+
+def test_all_values_of_a_topic_and_of_a_subscription_are_of_one_turn(monkeypatch) -> None:
+    monkeypatch.setattr(measurements, "BATCH_MEASUREMENTS", 1)
+    quota = "pulsar.broker.topic.storage.backlog.quota.limit.size"
+    limit = "headgate.effective.limit"
+
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        client = await world.connect()
+        await client.subscribe(NAME, "s")
+        plan = broker.catalog.plan_setting("dispatchThrottlingRatePerSubscriptionInMsg", "7")
+        await broker.writer.commit(plan)
+        count = 0
+        async for batch in batches(broker):
+            names = set(batch.by_name)
+            count += (INCOMING in names) + ("headgate.subscription.state.seconds" in names)
+            assert (INCOMING in names) == (quota in names)
+            if "headgate.subscription.state.seconds" in names:
+                assert limit in names
+            await asyncio.sleep(1)  # a slow collector
+        assert count >= 2
+
+    with World() as world:
+        world.run(scenario(world))
