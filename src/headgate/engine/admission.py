@@ -2,14 +2,14 @@
 
 A SEND passes four checks in this order. Does the disk have room? Does its connection have room for
 one more unanswered SEND? Does its topic's backlog quota have room? Do the publish limits of topic
-and broker, static and adaptive, allow it? At the first no the SEND is parked in its producer's own
-queue, and so is what the producer sends after it; other producers go on. Limits are charged in the
-turn that hands the entry to the log. The disk is not checked for a SEND that arrives: the log then
-refuses it.
+and broker, static and adaptive, allow it? The first check that fails parks the SEND in its
+producer's own queue, with all that the producer sends after it; other producers go on. Limits are
+charged in the turn that hands the entry to the log. The disk is not checked for a SEND that
+arrives: the log then refuses it.
 
-Publish limits are a tree of gates like those of dispatch, with producers in the place of
-subscriptions: producers share their topic's limit max-min fairly, and topics share the broker's. A
-topic without limits, quotas and parked SENDs is never seen here: its append is one comparison with
+Publish limits are a tree of gates like those of dispatch, with producers instead of subscriptions:
+producers share their topic's limit max-min fairly, and topics share the broker's. A topic without
+limits, quotas and parked SENDs never comes here: its append is one comparison with
 :attr:`TopicPublishing.admit_below`.
 """
 
@@ -72,7 +72,7 @@ class AdmissionControl:
         self._full: dict[ProducerPort, None] = {}
         """Connections whose producers wait until more of their SENDs are answered."""
         self._with_room: dict[ProducerPort, None] = {}
-        """Those of them that had answers since."""
+        """Connections of these on which SENDs were answered since."""
         self._ready: deque[Producer] = deque()
         """Producers whose next SEND may be staged as soon as others had their turn."""
 
@@ -126,8 +126,8 @@ class AdmissionControl:
     ) -> int:
         """Decide about a SEND that arrived now, on a connection with room.
 
-        Returns how many messages were charged for it: stage it at once. Or :data:`PARKED`: call
-        :meth:`park` for it.
+        Returns how many messages were charged for it: the caller stages it at once. Returns
+        :data:`PARKED` if the caller must :meth:`park` it.
         """
         if producer.parked or producer.ending:
             return PARKED
@@ -197,7 +197,7 @@ class AdmissionControl:
     # -- parking ---------------------------------------------------------------------------
 
     def enter(self, publishing: TopicPublishing, producer: Producer, at: ParkedAt) -> None:
-        """What a producer parks waits there from now on."""
+        """A producer's parked SENDs wait at ``at`` from now on."""
         if producer.parked_at is at:
             return
         engine = self._engine
@@ -288,12 +288,12 @@ class AdmissionControl:
         for _ in range(len(self._ready)):
             if used >= entries_max:
                 break
-            used += 1 + self._go_on(self._ready.popleft(), RUN_SENDS_MAX)
+            used += 1 + self._stage_allowed(self._ready.popleft(), RUN_SENDS_MAX)
         while used < entries_max:
             ready = self.gate.pop_ready(self._engine.now_ns)
             if ready is None:
                 break
-            used += 1 + self._go_on(cast(Producer, ready.owner), RUN_SENDS_MAX)
+            used += 1 + self._stage_allowed(cast(Producer, ready.owner), RUN_SENDS_MAX)
         return used
 
     def drain(self, queue: deque[Producer], at: ParkedAt, entries_max: int) -> int:
@@ -316,7 +316,7 @@ class AdmissionControl:
                 queue.rotate(-1)
         return used
 
-    def _go_on(self, producer: Producer, entries_max: int) -> int:
+    def _stage_allowed(self, producer: Producer, entries_max: int) -> int:
         """Stage what a producer parked, as far as it may go."""
         publishing, used = cast("TopicPublishing | None", producer.publishing), 0
         if publishing is None:

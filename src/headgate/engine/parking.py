@@ -27,7 +27,7 @@ class Parking:
     """What one topic parks. Created with its first parked SEND."""
 
     __slots__ = (
-        "_by_point",
+        "_by_place",
         "_causes",
         "_gate_cause",
         "_gate_since_ns",
@@ -41,7 +41,7 @@ class Parking:
     )
 
     def __init__(self) -> None:
-        self._by_point = [[0, 0, 0] for _ in ParkedAt]
+        self._by_place = [[0, 0, 0] for _ in ParkedAt]
         """Producers, messages and bytes at each :class:`ParkedAt`."""
         self._causes: set[ParkCause] = set()
         """The causes that something waits for now."""
@@ -56,36 +56,36 @@ class Parking:
         self.quota_queue: deque[Producer] = deque()
         """Producers that wait for room in the quota; the first one is next."""
         self.hold_timer_ns = 0
-        """When SENDs that wait too long for the quota are looked for; 0 for never."""
+        """When to look next for SENDs that wait too long for the quota; 0 for never."""
 
     def __bool__(self) -> bool:
-        at_quota, at_gate, at_connection, at_disk = self._by_point
+        at_quota, at_gate, at_connection, at_disk = self._by_place
         return bool(at_quota[0] or at_gate[0] or at_connection[0] or at_disk[0])
 
     @property
     def messages(self) -> int:
         """Messages that are parked now."""
-        return sum(place[1] for place in self._by_point)
+        return sum(place[1] for place in self._by_place)
 
     @property
     def bytes(self) -> int:
         """Bytes that are parked now."""
-        return sum(place[2] for place in self._by_point)
+        return sum(place[2] for place in self._by_place)
 
     def waiting(self, cause: ParkCause) -> Waiting:
         """What is parked now for one cause.
 
-        For ``memory`` no message is: it counts producers whose connections are not read because
-        of what others parked.
+        For ``memory`` it counts only producers: those whose connections are not read because of
+        what others parked.
         """
         if cause is ParkCause.MEMORY:
             return Waiting(self._paused_count, 0, 0)
         places = [p for p in ParkedAt if self._cause_of(p) is cause]
-        return Waiting(*(sum(self._by_point[p][i] for p in places) for i in range(3)))
+        return Waiting(*(sum(self._by_place[p][i] for p in places) for i in range(3)))
 
     def parked_ns(self, cause: ParkCause, now_ns: int) -> int:
-        """Time in which at least one SEND waited for one cause, until now. It never falls, so what
-        was reported once is not corrected later."""
+        """Time in which at least one SEND waited for one cause, until now. It never falls:
+        :meth:`correct_gate_cause` corrects only the time after this call."""
         self._gate_since_ns = now_ns
         running_ns = now_ns - self._since_ns[cause] if cause in self._causes else 0
         return self._spent_ns[cause] + running_ns
@@ -101,21 +101,21 @@ class Parking:
     # -- who waits -------------------------------------------------------------------------
 
     def enter(self, producer: Producer, place: ParkedAt, now_ns: int) -> None:
-        """What a producer parked waits there from now on."""
+        """A producer's parked SENDs wait at ``place`` from now on."""
         self._count_paused(producer, -1)
         if producer.parked_at is not None:
             self._take_out(producer)
         producer.parked_at = place
         self._count_paused(producer, 1)
         producer.parked_at_since_ns = now_ns
-        figures = self._by_point[place]
+        figures = self._by_place[place]
         figures[0] += 1
         figures[1] += producer.parked_messages
         figures[2] += producer.parked_bytes
         queue = self._queue(producer, place)
         if queue is not None:
             queue.append(producer)
-        self._restate(now_ns)
+        self._update_causes(now_ns)
         producer.throttled_by = self._cause_of(place)
         producer.port.throttled(producer.throttled_by)
 
@@ -126,7 +126,7 @@ class Parking:
             self._take_out(producer)
             producer.parked_at = None
             self._count_paused(producer, 1)
-            self._restate(now_ns)
+            self._update_causes(now_ns)
 
     def count(self, producer: Producer, sign: int, send: ParkedSend) -> None:
         """One more (1) or one less (-1) SEND is parked."""
@@ -134,13 +134,13 @@ class Parking:
         producer.parked_messages += messages
         producer.parked_bytes += size
         if producer.parked_at is not None:
-            figures = self._by_point[producer.parked_at]
+            figures = self._by_place[producer.parked_at]
             figures[1] += messages
             figures[2] += size
 
     def _take_out(self, producer: Producer) -> None:
         place = cast(ParkedAt, producer.parked_at)
-        figures = self._by_point[place]
+        figures = self._by_place[place]
         figures[0] -= 1
         figures[1] -= producer.parked_messages
         figures[2] -= producer.parked_bytes
@@ -162,25 +162,29 @@ class Parking:
         self._gate_since_ns = now_ns
         if cause is not self._gate_cause:
             self._gate_cause = cause
-            self._restate(now_ns)
+            self._update_causes(now_ns)
 
     def correct_gate_cause(self, cause: ParkCause, now_ns: int) -> None:
         """Producers at the gate waited for this limit since the cause was last set: only now is it
         known which limit released last."""
-        told = self._cause_of(ParkedAt.GATE)
-        if told is not cause and told is self._gate_cause and self._by_point[ParkedAt.GATE][0]:
-            since_ns = max(self._gate_since_ns, self._since_ns[told])
+        recorded = self._cause_of(ParkedAt.GATE)
+        if (
+            recorded is not cause
+            and recorded is self._gate_cause
+            and self._by_place[ParkedAt.GATE][0]
+        ):
+            since_ns = max(self._gate_since_ns, self._since_ns[recorded])
             self.set_gate_cause(cause, now_ns)
-            if told not in self._causes:  # else something else still waits for it
-                self._spent_ns[told] -= now_ns - since_ns
+            if recorded not in self._causes:  # else something else still waits for it
+                self._spent_ns[recorded] -= now_ns - since_ns
                 self._spent_ns[cause] += now_ns - since_ns
 
     def set_over(self, is_over: bool, now_ns: int) -> None:
-        """The quota is exceeded, or no longer is. While it is, nobody knows when it releases, so
-        producers at the gate wait for it, too."""
+        """The quota is exceeded, or no longer is. While it is, it may release last,
+        so producers at the gate wait for it, too."""
         if is_over is not self._is_over:
             self._is_over = is_over
-            self._restate(now_ns)
+            self._update_causes(now_ns)
 
     def pause(self, producer: Producer, for_parked: bool, now_ns: int) -> None:
         """The connection of a producer is not read because too much is parked.
@@ -191,14 +195,14 @@ class Parking:
         self._count_paused(producer, -1)
         producer.is_paused, producer.is_paused_for_parked = True, for_parked
         self._count_paused(producer, 1)
-        self._restate(now_ns)
+        self._update_causes(now_ns)
 
     def resume(self, producer: Producer, now_ns: int) -> None:
         """The connection is read again, or the producer is gone."""
         if producer.is_paused:
             self._count_paused(producer, -1)
             producer.is_paused = producer.is_paused_for_parked = False
-            self._restate(now_ns)
+            self._update_causes(now_ns)
 
     def _count_paused(self, producer: Producer, step: int) -> None:
         """Count a producer (1) or stop counting it (-1), if it waits for memory."""
@@ -224,8 +228,8 @@ class Parking:
             return ParkCause.BACKLOG_QUOTA
         return self._gate_cause
 
-    def _restate(self, now_ns: int) -> None:
-        causes = {self._cause_of(place) for place in ParkedAt if self._by_point[place][0]}
+    def _update_causes(self, now_ns: int) -> None:
+        causes = {self._cause_of(place) for place in ParkedAt if self._by_place[place][0]}
         if self._paused_count:
             causes.add(ParkCause.MEMORY)
         before = self._causes

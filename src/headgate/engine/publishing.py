@@ -1,7 +1,7 @@
-"""The publish side of a topic: the way of an entry from SEND to receipt.
+"""The publish side of a topic, which takes an entry from its SEND to its receipt.
 
 An entry is staged for the next group commit. It stays invisible (no receipt, no dispatch, not the
-last id) until the log reports it durable; then receipts go out in send order.
+last message id) until the log reports it durable; then receipts go out in send order.
 
 An append that nothing limits costs one comparison: while fewer than
 :attr:`TopicPublishing.admit_below` bytes are staged, a SEND is staged at once. Otherwise admission
@@ -365,7 +365,7 @@ class TopicPublishing:
             quota.evaluate()
         self.settle_admission()
 
-    # -- what a commit came to -------------------------------------------------------------
+    # -- the outcome of a commit ------------------------------------------------------------
 
     def entries_durable(self, storage_ns: int) -> None:
         """The log's end moved, by a commit that took ``storage_ns``: send the receipts, then have
@@ -395,7 +395,7 @@ class TopicPublishing:
             self._answered()
 
     def _count_writes(self, first: int, end: int, sizes: list[int], storage_ns: int) -> None:
-        """Account entries that became durable now: once for each turn that staged some."""
+        """Count the entries that became durable now, by the turn that staged them."""
         now_ns = self._engine.now_ns
         if self._writes is None:
             self._writes = RecentWrites(now_ns)
@@ -438,7 +438,7 @@ class TopicPublishing:
         self._answered()
 
     def restage_pending(self) -> None:
-        """Stage every staged entry again, under the same ordinal: a commit failed for a moment."""
+        """Stage every staged entry again, under the same ordinal: a commit failed briefly."""
         engine = self._engine
         for _, _, _, _, message_count, body in self._pending:
             engine.effects.append(self._log, message_count, engine.log_ms, body)

@@ -60,17 +60,17 @@ class RelativeLimits:
         self._due_ns: dict[Topic, int] = {}
         """When each of them is sampled next."""
         self._queue: deque[tuple[int, Topic]] = deque()
-        """The same in order; an entry counts while the two agree."""
+        """The same in the order of time; an entry with another time than there is stale."""
         self._broker_due_ns = 0
         self._work: Iterator[bool] | None = None
-        """A topic in the middle of its sample, because a slice ended there."""
+        """The sample of a topic that the end of a slice interrupted."""
         self._is_armed = False
 
     # -- followed topics -------------------------------------------------------------------
 
     def limits_set(self, topic: Topic) -> None:
-        """Limits of the topic, of its subscriptions or of the broker were set or are gone."""
-        if not self._concerns(topic):
+        """Limits of the topic, of its subscriptions or of the broker were set or removed."""
+        if not self._has_relative_limit(topic):
             self._forget(topic)
         elif topic.publish_rate is None:
             self.follow(topic)
@@ -80,38 +80,41 @@ class RelativeLimits:
         if topic.publish_rate is not None or topic.is_system:
             return
         engine = self._engine
-        # The rate of the last seconds, which the stats have, spares a limit on a busy topic the
-        # second that a measurement takes.
+        # The statistics know the rate of a busy topic in the last seconds: its limit need not
+        # wait for a second of measuring.
         counters = topic.counters()
         known = topic.rates.per_second(counters, engine.now_ns, over_ns_min=NS_PER_S)[:3]
         topic.publish_rate = PublishRate(_counts(topic), engine.now_ns, known=known)
-        self._move(topic)
+        self._schedule(topic)
 
     def loaded(self, topic: Topic, known: PublishRate | None) -> None:
-        """A topic was loaded, its limits are set; ``known`` if it was followed when it was
-        unloaded. Its subscriptions come next, so that nobody knows yet whether it still is."""
+        """A topic was loaded and its limits are set; ``known`` is what :meth:`unloaded` returned.
+
+        Its subscriptions come next: only then is it known whether a limit still needs the rate.
+        """
         if known is not None:
             now_ns = self._engine.now_ns
             topic.publish_rate = known
             known.resume(_counts(topic), now_ns)
             known.sample(_counts(topic), now_ns)
-            self._move(topic)
+            self._schedule(topic)
             for _ in self._put_in_force(topic):
                 pass
 
     def unloaded(self, topic: Topic) -> PublishRate | None:
-        """A topic is unloaded: what is to be known of it when it is loaded again."""
+        """A topic is unloaded. Returns its publish rate for :meth:`loaded`, None if it was not
+        followed."""
         known = topic.publish_rate
         self._forget(topic)
         return known
 
     def published(self, topic: Topic, first: int) -> None:
-        """A followed topic got entries, the first of which is ``first``."""
+        """Entries from ``first`` on were published to a topic, which may be followed."""
         if topic not in self._required and topic.publish_rate is not None:
             topic.publish_rate.resume(_counts(topic, first), self._engine.now_ns)
-            self._move(topic)
+            self._schedule(topic)
 
-    def _concerns(self, topic: Topic) -> bool:
+    def _has_relative_limit(self, topic: Topic) -> bool:
         if topic.is_system:
             return False
         own = (topic.limit, self._engine.broker_limit)
@@ -124,7 +127,7 @@ class RelativeLimits:
         self._required.pop(topic, None)
         self._due_ns.pop(topic, None)
 
-    def _move(self, topic: Topic) -> None:
+    def _schedule(self, topic: Topic) -> None:
         self._required[topic] = self.required_per_second(topic)
         self._due_ns[topic] = due_ns = self._engine.now_ns + SAMPLE_NS
         self._queue.append((due_ns, topic))
@@ -216,8 +219,8 @@ class RelativeLimits:
             return  # its rate is no longer followed
         del self._due_ns[topic]
         if goes_on:
-            self._move(topic)
-        elif not self._concerns(topic):
+            self._schedule(topic)
+        elif not self._has_relative_limit(topic):
             self._forget(topic)
 
     def _put_in_force(self, topic: Topic) -> Iterator[bool]:

@@ -1,7 +1,7 @@
-"""The messages and bytes whose dispatch limits delayed: PIP-406's first form (rule 2.2).
+"""The messages and bytes that dispatch limits delayed, in PIP-406's first form (rule 2.2).
 
-Each refusal and each release counts, which is often; so counting first checks whether anything that
-matters has changed since the last time.
+Refusals and releases are frequent, so counting first checks whether anything that matters has
+changed since the last time.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ThrottledDispatch:
             dimension = budget.dimension
             allowed = permits
             if dimension == Dimension.BYTES:
-                allowed = _bytes_of(dispatcher, permits, *waiting)
+                allowed = _bytes_of_first(dispatcher, permits, *waiting)
             self._amounts.held(
                 budget.level,
                 dimension,
@@ -75,7 +75,7 @@ class ThrottledDispatch:
             )
 
 
-def _bytes_of(dispatcher: Dispatcher, permits: int, messages: int, size_bytes: int) -> int:
+def _bytes_of_first(dispatcher: Dispatcher, permits: int, messages: int, size_bytes: int) -> int:
     """Bytes of the first ``permits`` of the ``messages`` that wait, which have ``size_bytes``."""
     if permits >= messages:
         return size_bytes

@@ -1,7 +1,7 @@
 """The facade of the admin API over a running broker.
 
 Every method begins a turn before it looks at the engine, and again after each await: what it then
-does happens at one instant. What changes a cursor returns only when the change is durable.
+does happens at one instant. A method that changes a cursor returns when the change is durable.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class AdminFacade:
     async def create_subscription(
         self, topic: TopicName, name: str, at: AtPosition, properties: Mapping[str, str]
     ) -> None:
-        await self._settled(topic, name)
+        await self._when_idle(topic, name)
         found = self._topic(topic)
         if name in found.subscriptions:
             raise conflict("Subscription already exists for topic")
@@ -218,25 +218,25 @@ class AdminFacade:
             )
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
-        await self._settled(topic, name)
+        await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         with _refusals():
             await self._broker.subscriptions.delete(subscription, force=force)
 
     async def skip_messages(self, topic: TopicName, name: str, count: int) -> None:
-        await self._settled(topic, name)
+        await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         subscription.skip_messages(count)
         await self._broker.when_durable(subscription.topic)
 
     async def clear_backlog(self, topic: TopicName, name: str) -> None:
-        await self._settled(topic, name)
+        await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         subscription.skip_to(subscription.topic.log.end)
         await self._broker.when_durable(subscription.topic)
 
     async def reset_cursor(self, topic: TopicName, name: str, to: AtPosition | AtTime) -> None:
-        await self._settled(topic, name)
+        await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         ordinal = self._ordinal(subscription.topic, to)
         with _refusals():
@@ -245,13 +245,13 @@ class AdminFacade:
     async def expire_messages(
         self, topic: TopicName, name: str, what: OlderThan | AtPosition
     ) -> bool:
-        await self._settled(topic, name)
+        await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         if isinstance(what, OlderThan):
             before_ms = self._broker.engine.log_ms - what.age_s * MS_PER_S
             ordinal = subscription.topic.log.ordinal_received_at_or_after(before_ms)
         else:
-            # A position that is not held any more expires nothing beyond it.
+            # A position that the topic no longer holds expires nothing after it.
             ordinal = self._ordinal(subscription.topic, replace(what, excluded=True))
         if not subscription.skip_to(ordinal, expired=True):
             return False
@@ -285,7 +285,7 @@ class AdminFacade:
             return ordinal + 1
         return ordinal
 
-    async def _settled(self, name: TopicName, subscription: str) -> None:
+    async def _when_idle(self, name: TopicName, subscription: str) -> None:
         """Return when no work on that subscription is under way."""
         await self._broker.subscriptions.idle(self._topic(name), subscription)
 

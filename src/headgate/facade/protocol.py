@@ -8,8 +8,8 @@ Rules:
 * The other methods are about *topics that hold messages*: a partition, or a topic without
   partitions. The admin API resolves a partitioned topic and asks for each partition. Only
   :meth:`Facade.delete_topic` and :meth:`Facade.explain_topic` take a partitioned topic's name.
-* Whatever cannot be done raises :class:`RefusalError` with Pulsar's status and text. Names are
-  checked by the caller, existence of topics too; a topic that vanished meanwhile is a 404.
+* A method that cannot do its work raises :class:`RefusalError` with Pulsar's status and text. The
+  caller checks names, and that topics exist; a topic that vanished meanwhile is a 404.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class Facade(Protocol):
     async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
         """The first message published at or after ``publish_ms``.
 
-        Behind the last one this is the place that the next message takes.
+        After the last one, this is the position that the next message takes.
 
         Raises:
             RefusalError: 404 if the topic never held a message.

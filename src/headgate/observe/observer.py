@@ -1,4 +1,4 @@
-"""The observer of one broker: composes history, explain and statistics."""
+"""The observer of one broker, composed of history, explain and statistics."""
 
 from __future__ import annotations
 

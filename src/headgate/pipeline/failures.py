@@ -12,14 +12,14 @@ _PYTHON_ERROR: Final = re.compile(
     r"(?P<name>[A-Za-z_][\w.]*): (?P<text>.+)$",
     re.MULTILINE,
 )
-"""A line that is called after an error, or any name where a traceback's indented lines end: not
-every class of errors is called one (``_pulsar.Timeout``)."""
+"""The last line of a traceback: a name that ends like an error's, or any name after indented lines,
+since not every error class is named like one (``_pulsar.Timeout``)."""
 _WRAPPERS: Final = ("PythonException", "SparkException", "Py4JJavaError", "Py4JError")
-_WRITTEN_FOR_PEOPLE: Final = re.compile(
+_OWN_ERRORS: Final = re.compile(
     r"\b(?:headgate|pyspark_pulsar)\.[\w.]+(?:Error|Exception): (?P<text>.+)$", re.MULTILINE
 )
-"""Errors whose text says it all, without the name of their class. The engine puts those of the
-source right behind its own words, in the same line."""
+"""Errors of this project, whose texts need no class name. Spark puts those of the source behind its
+own text, on the same line."""
 _CLIENT: Final = "_pulsar."
 """Where the errors of Pulsar's client come from; their texts do not say what was being done."""
 
@@ -39,7 +39,7 @@ _REQUEST_ID: Final = re.compile(r" \([^()]*Request ID: [^)]*\)")
 
 
 class PipelineError(HeadgateError):
-    """A job failed; the engine's own error is its cause."""
+    """A job failed; the error of Spark, Delta or the disk is its cause."""
 
 
 def joined_causes(text: str) -> str:
@@ -49,9 +49,9 @@ def joined_causes(text: str) -> str:
 
 
 def reason_of(text: str) -> str:
-    """The innermost error of an engine's many-line report, or its first line."""
+    """The innermost error of a report of Spark or Delta, or the report's first line."""
     text = joined_causes(text)
-    own = [match["text"] for match in _WRITTEN_FOR_PEOPLE.finditer(text)]
+    own = [match["text"] for match in _OWN_ERRORS.finditer(text)]
     if own:
         return own[-1].replace(*_LOSS_ADVICE)
     found = [
@@ -70,6 +70,6 @@ def start_failure(log: str) -> str:
     if "UnsupportedClassVersionError" in log:
         return "Spark needs Java 17 or newer, and the Java that was found is older"
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    telling = [line for line in lines if "rror" in line or "xception" in line]
-    why = (telling or lines or ["it said nothing"])[0]
+    errors = [line for line in lines if "rror" in line or "xception" in line]
+    why = (errors or lines or ["it said nothing"])[0]
     return f"Spark's Java process did not start: {why}"

@@ -23,7 +23,7 @@ from headgate.pipeline.store.scan import existing_tables
 
 @contextmanager
 def plain_errors(log_path: Path) -> Iterator[None]:
-    """Turn a failure of Spark, Delta or the disk into one sentence; the log gets all of it.
+    """Turn a failure of Spark, Delta or the disk into one sentence; the log has the full text.
 
     Raises:
         PipelineError: with that sentence.
@@ -41,7 +41,7 @@ def plain_errors(log_path: Path) -> Iterator[None]:
 
 @contextmanager
 def locked_folder(root: str, name: str, progress: Progress) -> Iterator[SparkSession]:
-    """A session over a folder of which the job writes a table, so it holds the folder's lock.
+    """A session over a folder, under its lock, for a job that writes one of its tables.
 
     Raises:
         InputError: as :func:`opened_folder`, or another job holds the folder.
@@ -80,7 +80,7 @@ def opened_source(
 ) -> Iterator[SparkSession]:
     """A session that reads telemetry into a folder, under the folder's lock.
 
-    ``brokers``: those to check before; None: none. ``is_long``: see
+    ``brokers``: options whose brokers are checked first; None: none. ``is_long``: see
     :func:`headgate.pipeline.session.create_session`.
 
     Raises:

@@ -1,8 +1,7 @@
 """The jobs that read telemetry: ``headgate pipeline run``, ``attribute`` and ``stream``.
 
-Session, topics, folder and clock meet here. Each job is the same structured streaming query with a
-checkpoint in the folder, so each continues where another stopped; they differ in the trigger, and
-in what they do with the tables then.
+Each job is the same structured streaming query with a checkpoint in the folder, so each continues
+where another stopped; they differ in the trigger, and in what they do with the tables then.
 """
 
 from __future__ import annotations
@@ -36,9 +35,7 @@ from headgate.pipeline.store.delta_log import (
     open_table,
     table_files,
 )
-from headgate.pipeline.store.folder import (
-    checkpoint_path,
-)
+from headgate.pipeline.store.folder import checkpoint_path
 from headgate.pipeline.store.location import resolved_root
 from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.store.table_store import table_names
@@ -128,7 +125,7 @@ def run_attribute(
 def _range_remark(root: str, asked: Span, begins_ns: int | None) -> str:
     """A sentence about a range that the tables hold only in part, or an empty one.
 
-    ``begins_ns``: from when on they hold it; None: they hold nothing of it.
+    ``begins_ns``: the start of what they hold of it; None: nothing.
     """
     if begins_ns is None:
         have = TableScan(root, INTERVALS.name).span()
@@ -193,7 +190,7 @@ def run_stream(
     messages: Callable[[SparkSession], DataFrame] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Keep the tables up to date until the process is interrupted or ``should_stop`` says so.
+    """Keep the tables up to date until the process is interrupted or ``should_stop`` returns True.
 
     While it catches up, it refreshes derived tables less often (``streaming.refresh_pace``).
     Every batch is one line on ``err``; its figures are served as metrics if ``options`` say so.

@@ -20,8 +20,8 @@ BROKER_URL: Final = "pulsar://localhost:6650"
 WEB_URL: Final = "http://localhost:8080"
 
 RETAIN_DAYS_MIN: Final = 2
-"""Rows follow from the day before. With less, the hour that has just ended could lack some when
-the last of its telemetry comes."""
+"""Rows follow from the day before. With less, the hour that has just ended could lack a part of it
+when the last of its telemetry arrives."""
 
 TRIGGER_S_MIN: Final = 0.1
 """Least time between two triggers of the query."""
@@ -50,7 +50,7 @@ def _check_format(name: str) -> None:
 class SourceOptions:
     """Which telemetry topics are read and into which folder.
 
-    ``broker_urls`` and ``web_urls`` go together by place; several make one union.
+    ``broker_urls`` and ``web_urls`` are pairs by position; several make one union.
     """
 
     out: str
@@ -75,7 +75,7 @@ class SourceOptions:
     def __post_init__(self) -> None:
         """Raise :class:`InputError` for URLs of another form or different in number.
 
-        And for two tokens, and for rules of TLS where no URL has it. All faults are told at once.
+        Also for two tokens, and for options of TLS where no URL has it. One error lists all faults.
         """
         faults = InputErrors()
         with faults.collecting():
@@ -176,7 +176,7 @@ class AttributeOptions:
     """Whether topics are judged, by what held their producers, instead of subscriptions."""
 
     def __post_init__(self) -> None:
-        """Raise :class:`InputError` for an unknown format, or what is to be read and not read."""
+        """Raise :class:`InputError` for an unknown format, or scrapes that are not to be read."""
         _check_format(self.format)
         if self.source.scrapes is not None and not self.reads:
             raise InputError(
@@ -196,7 +196,7 @@ class StreamOptions:
     metrics_host: str = METRICS_HOST
 
     def __post_init__(self) -> None:
-        """Raise :class:`InputError` for a trigger that is too short or no time, or scrapes."""
+        """Raise :class:`InputError` for scrapes, or a trigger that is too short or not finite."""
         if self.source.scrapes is not None:
             raise InputError("--scrapes are read once; a stream reads telemetry topics")
         if not (math.isfinite(self.trigger_s) and self.trigger_s >= TRIGGER_S_MIN):
@@ -220,7 +220,7 @@ class FolderOptions:
     color: bool = False
 
     def __post_init__(self) -> None:
-        """Raise :class:`InputError` for an unknown format, or tables where none can be."""
+        """Raise :class:`InputError` for an unknown format, or a folder that cannot hold tables."""
         checked_root(self.out)
         _check_format(self.format)
 
@@ -231,7 +231,7 @@ class ForecastOptions:
 
     folder: FolderOptions
     at: str | None = None
-    """Instant from which is forecast; None: the newest minute of the tables."""
+    """Instant of the forecast; None: the newest minute of the tables."""
     is_score: bool = False
     """Score the forecasts of the range instead."""
     within: str | None = None
@@ -246,7 +246,7 @@ class BacktestOptions:
     grid: str
     """File of the settings to try."""
     run_id: str | None = None
-    """Names the run; None: a new name."""
+    """Name of the run; None: a new one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ _ACCESS_HINT: Final = (
     "(--token-file or HEADGATE_TOKEN gives the token, --tls-trust-certs the authority to trust)"
 )
 
-_TYPED: Final = (
+_COMMAND_LINE_WORDS: Final = (
     (NO_CREDENTIALS_ADVICE, "a token is needed"),
     ("tlsTrustCertsFilePath", "--tls-trust-certs"),
     ("tlsAllowInsecureConnection", "--tls-insecure"),
@@ -31,7 +31,7 @@ _TYPED: Final = (
     (" (authParams)", ""),
     (" of authParams", ""),
 )
-"""Options of ``format("pulsar")`` in its texts, and what is said to who typed other ones."""
+"""Names in the errors of ``format("pulsar")``, and the command line's words for them."""
 
 _OWN_PATH: Final = "/admin/v2/headgate/explain?count=1"
 """A cheap request that only Headgate answers."""
@@ -54,10 +54,10 @@ def check_brokers(source: SourceOptions) -> None:
 
 def _connection(source: SourceOptions, broker_url: str, web_url: str) -> Connection:
     """The connection options of the job, with a shorter timeout."""
-    patience = {"adminTimeoutMs": TIMEOUT_S * 1_000, "operationTimeoutMs": TIMEOUT_S * 1_000}
+    timeouts_ms = {"adminTimeoutMs": TIMEOUT_S * 1_000, "operationTimeoutMs": TIMEOUT_S * 1_000}
     options = source.source_options(broker_url, web_url)
     try:
-        parsed = parse_options(options | {name: str(ms) for name, ms in patience.items()})
+        parsed = parse_options(options | {name: str(ms) for name, ms in timeouts_ms.items()})
         parsed.connection.access.check_files()
     except (OptionsError, AccessError) as error:
         raise InputError(_about_access(error)) from error
@@ -66,7 +66,7 @@ def _connection(source: SourceOptions, broker_url: str, web_url: str) -> Connect
 
 def _about_access(error: Exception) -> str:
     text = str(error)
-    for option, typed in _TYPED:
+    for option, typed in _COMMAND_LINE_WORDS:
         text = text.replace(option, typed)
     return f"{text} {_ACCESS_HINT}"
 
@@ -105,8 +105,8 @@ def _check_web(connection: Connection, web_url: str, topic: str) -> None:
 
 
 def _check_binary(connection: Connection) -> None:
-    """Say the protocol's first words, as the job will. Where there are several hosts, the client
-    finds one that answers."""
+    """Connect as the job will, up to the broker's first answer. Where there are several hosts, the
+    client finds one that answers."""
     broker_url = connection.service_url
     hint = "(--broker-url names the binary port of the broker of the same --admin-url)"
     if "," in broker_url:

@@ -1,7 +1,7 @@
-"""Progress of a job on the terminal: a line for each stage, begun when the stage begins.
+"""Progress of a job on the terminal, with one line for each stage.
 
-On a terminal a stage that runs is a line that moves, with a bar where it is known how much there
-is to do; what stays behind is the same line as anywhere else.
+On a terminal a running stage has a moving line, with a bar if its total is known. When the stage
+ends, the line is the same as in a file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bars
 
 
-def nowhere(_done: int, _total: int) -> None:
+def no_bar(_done: int, _total: int) -> None:
     """Do nothing: there is no bar."""
 
 
@@ -27,7 +27,7 @@ class Stage:
 
     result: str = ""
     """Its result, shown at its end."""
-    at: Callable[[int, int], None] = nowhere
+    at: Callable[[int, int], None] = no_bar
     """Moves the bar; called with the amount done and the total."""
 
 

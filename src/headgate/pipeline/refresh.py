@@ -1,9 +1,9 @@
 """Refresh: bring the derived tables up to date with bronze.
 
-The last commit of a refresh stores in the derived table up to which version of its source the table
-is right (the application transaction ``<source table>:<its id>``). So it does not matter which run
-appended the source rows, or how often it was killed: the next refresh finds the hours of all files
-that were added since, recomputes them and those within look-back, and replaces them.
+The last commit of a refresh stores in the derived table which version of its source it covers (the
+application transaction ``<source table>:<its id>``). So it does not matter which run appended the
+source rows, or how often it was killed: the next refresh finds the hours of all files that were
+added since, recomputes them and those within look-back, and replaces them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.base.errors import InputError
 from headgate.pipeline.derived.catalogue import DERIVED
 from headgate.pipeline.derived.derived_table import DerivedTable, passes
-from headgate.pipeline.progress import nowhere
+from headgate.pipeline.progress import no_bar
 from headgate.pipeline.session import batches_by_count
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
@@ -63,12 +63,12 @@ def refresh_all(spark: SparkSession, root: str) -> None:
 
 
 def refresh(
-    spark: SparkSession, root: str, derived: DerivedTable, at: Callable[[int, int], None] = nowhere
+    spark: SparkSession, root: str, derived: DerivedTable, at: Callable[[int, int], None] = no_bar
 ) -> set[int]:
     """Recompute the hours of a table that new rows of its source touch; returns these hours,
     counted since the epoch.
 
-    ``at`` is called with the hours that are done and all, where they take more than one pass.
+    ``at`` is called with the hours done and the hours in all, if they take more than one pass.
     """
     source = ensure_table(root, derived.source)
     change = _unseen(root, derived.source, source, ensure_table(root, derived.table))
@@ -85,18 +85,18 @@ def recompute(
     root: str,
     first_day: date,
     last_day: date,
-    at: Callable[[int, int], None] = nowhere,
+    at: Callable[[int, int], None] = no_bar,
 ) -> list[str]:
     """Recompute the rows of some days (UTC, both included) of every derived table.
 
     First all tables are brought up to date. Then exactly these days are replaced; files of other
     days stay, even those that follow from these days. Hours that follow from what retention dropped
     keep their rows, because a part of their input would give other rows; returns a sentence for
-    each table with such hours. ``at`` is called with the hours of all tables that are done, and
-    all.
+    each table with such hours. ``at`` is called with the hours done and the hours in all, summed
+    over tables.
 
     Raises:
-        InputError: the last day lies before the first, or the telemetry of all is gone.
+        InputError: the last day lies before the first, or retention dropped the telemetry of all.
     """
     if last_day < first_day:
         raise InputError(f"the last day, {last_day}, lies before the first, {first_day}")
@@ -118,7 +118,7 @@ def recompute(
         there = {file.hour for file in table_files(table)}
         remarks += derived.kept_rows_text(there.intersection(hours) - computable, source)
         # Rows that were recomputed above are new to the tables that follow from them. These tables
-        # note that they have seen them; nothing beyond the days is computed for it.
+        # note that they have seen them; no hour outside the days is computed for that.
         change = _unseen(root, derived.source, source, table)
         _compute(
             spark,
@@ -133,7 +133,7 @@ def recompute(
 
 
 def _at_hours(at: Callable[[int, int], None], before: int, total: int, done: int, _: int) -> None:
-    """Report the hours of one table as a part of those of all."""
+    """Report the hours of one table as a part of the hours of all tables."""
     at(before + done, total)
 
 
@@ -152,8 +152,8 @@ def _compute(
 ) -> None:
     """Replace some hours of a derived table by what follows from its source's live files.
 
-    Only the last pass notes what was seen of the source: a run that is killed before it repeats
-    all of them, which gives the same rows.
+    Only the last pass notes the source's version. After a run that was killed before it, the next
+    one repeats all passes, with the same rows.
     """
     parts = passes(hours) or [frozenset()]
     done = 0

@@ -1,4 +1,4 @@
-"""The Spark session: its settings, its start, and Java."""
+"""The Spark session: its settings and its start."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from headgate.pipeline.store.delta_writer import HeadgateTables
 
 _LONG_JVM_FLAGS: Final = "-Xshare:auto -XX:+UseSerialGC"
 _JVM_FLAGS: Final = f"-XX:TieredStopAtLevel=1 {_LONG_JVM_FLAGS}"
-"""For a short job the time to start counts more than the last bit of speed; measured as less
-than half of the default start-up. One that runs for long is worth compiling well: rows go between
-Java and Python twice as fast."""
+"""A short job gains more from a fast start, here in less than half of the default time, than from
+top speed. A long job gains from the full compiler: rows go between Java and Python twice as
+fast."""
 
 _BATCH_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BYTES_NOT_COUNTED: Final = (1 << 31) - 1
@@ -41,10 +41,10 @@ _QUERY_SETTINGS: Final = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "2000",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "false",
 }
-"""What queries are tuned to. On a cluster its own setting of one of them comes first."""
+"""Settings that queries are tuned to. A cluster's own value of one takes precedence."""
 
 _SETTINGS: Final = _QUERY_SETTINGS | {
-    # A cluster's own stays, and adaptive execution makes fewer of it where there is little.
+    # A cluster keeps its own number, and adaptive execution reduces it for little data.
     "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -52,7 +52,7 @@ _SETTINGS: Final = _QUERY_SETTINGS | {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.driver.extraJavaOptions": _JVM_FLAGS,
-    # A failure reaches the caller as an exception; the log would say it again, in a page.
+    # A failure reaches the caller as an exception; the log would repeat it, a page long.
     "spark.log.level": "FATAL",
 }
 
@@ -60,11 +60,11 @@ _SETTINGS: Final = _QUERY_SETTINGS | {
 def create_session(
     name: str, *, cores: int | None = None, log_path: Path | None = None, is_long: bool = False
 ) -> SparkSession:
-    """Start Spark on this machine, or take what is there: a session, or ``spark-submit``'s cluster.
+    """Start Spark on this machine, or take an existing session or ``spark-submit``'s cluster.
 
-    What Java and the Python workers say goes to the file ``log_path``, which is begun anew, so
-    that it does not stand between the caller's own lines; without one, to this process's output.
-    ``is_long``: it is worth a slower start to be faster from the second minute on.
+    What Java and the Python workers say goes to the file ``log_path``, which is emptied first, and
+    not between the caller's own lines; without one, to this process's output. ``is_long``: start
+    more slowly, and be faster from the second minute on.
 
     Raises:
         InputError: no Java is found.
@@ -77,15 +77,15 @@ def create_session(
         require_java(os.environ.get("JAVA_HOME"), shutil.which("java"))
         os.environ.update(python_variables(os.environ))
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        _show_workers_the_way()
+        _extend_python_path()
         conf = SparkConf().setAppName(name).setAll(list(_SETTINGS.items()))
         if is_long:
             conf.set("spark.driver.extraJavaOptions", _LONG_JVM_FLAGS)
         if "MASTER" not in os.environ:
             conf.setMaster(f"local[{cores or '*'}]")
-        with interrupts_later():
+        with deferred_signals():
             gateway = start_java(conf, log_path)
-        with own_interrupts():
+        with kept_interrupt_handler():
             SparkContext(conf=conf, gateway=gateway)
         active = SparkSession.builder.getOrCreate()
     return prepare_session(active)
@@ -105,15 +105,15 @@ def python_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _submitted_session(name: str) -> SparkSession:
     session = SparkSession.builder.appName(name).getOrCreate()
-    for key, value in cluster_gaps(session.sparkContext.getConf().contains).items():
+    for key, value in open_settings(session.sparkContext.getConf().contains).items():
         session.conf.set(key, value)
     return session
 
 
-def cluster_gaps(is_given: Callable[[str], bool]) -> dict[str, str]:
+def open_settings(is_given: Callable[[str], bool]) -> dict[str, str]:
     """The settings for a session of ``spark-submit``: only those that its caller left open.
 
-    Not how many pieces a shuffle has: a cluster's default is what its size asks for.
+    The number of shuffle partitions stays the cluster's, which fits its size.
     """
     return {key: value for key, value in _QUERY_SETTINGS.items() if not is_given(key)}
 
@@ -121,8 +121,8 @@ def cluster_gaps(is_given: Callable[[str], bool]) -> dict[str, str]:
 def start_java(conf: SparkConf, log_path: Path | None) -> Any:
     """Start Spark's Java process and return the gateway to it.
 
-    The process gets a session of its own, so that Ctrl-C reaches this process alone, which then
-    ends things in order; when this one is gone, however, Java notices and ends, too.
+    Java gets an operating-system session of its own, so that Ctrl-C reaches Python alone, which
+    then stops in order. When Python is gone, Java notices and ends, too.
     """
     if log_path is None:
         return launch_gateway(conf, {"start_new_session": True})
@@ -140,27 +140,27 @@ def start_java(conf: SparkConf, log_path: Path | None) -> Any:
 
 
 @contextmanager
-def interrupts_later() -> Iterator[None]:
+def deferred_signals() -> Iterator[None]:
     """Defer signals: an interrupted start would leave its Java process running."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[int] = []
+    received: list[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM)
     handlers = {number: signal.getsignal(number) for number in numbers}
     for number in numbers:
-        signal.signal(number, lambda number, _: came.append(number))
+        signal.signal(number, lambda number, _: received.append(number))
     try:
         yield
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    if came:
-        signal.raise_signal(signal.Signals(came[0]))
+    if received:
+        signal.raise_signal(signal.Signals(received[0]))
 
 
 @contextmanager
-def own_interrupts() -> Iterator[None]:
+def kept_interrupt_handler() -> Iterator[None]:
     """Restore the handler of Ctrl-C, which Spark replaces when it starts."""
     handler = signal.getsignal(signal.SIGINT)
     try:
@@ -179,10 +179,10 @@ def prepare_session(session: SparkSession) -> SparkSession:
 
 @contextmanager
 def batches_by_count(session: SparkSession) -> Iterator[None]:
-    """Cut what goes to Python by rows alone, in what is run inside; only for rows that are small.
+    """Inside, bound the batches that go to Python by rows alone; only for rows that are small.
 
-    Else Spark asks every column of a batch for its size after each row, which takes a third of all
-    time where there are sixty of them.
+    Otherwise Spark asks every column of a batch for its size after each row, which takes a third
+    of all time with sixty columns.
     """
     before = session.conf.get(_BATCH_BYTES)
     session.conf.set(_BATCH_BYTES, str(_BYTES_NOT_COUNTED))
@@ -211,7 +211,7 @@ def require_java(java_home: str | None, command: str | None) -> None:
         )
 
 
-def _show_workers_the_way() -> None:
+def _extend_python_path() -> None:
     """Let Spark's Python workers import what this process imports from a source tree."""
     here = str(Path(__file__).resolve().parents[2])
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)

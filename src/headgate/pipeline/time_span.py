@@ -1,4 +1,4 @@
-"""How options and messages write instants, durations and time ranges. Pure."""
+"""Instants, durations and time ranges, as options and messages write them. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headgate.base.errors import InputError
 from headgate.base.input_errors import InputErrors
 from headgate.base.units import INT64_MAX, NS_PER_S, NS_PER_US
 
-_AGO: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)")
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)")
 _UNIT_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _US: Final = timedelta(microseconds=1)
@@ -24,14 +24,14 @@ _TIME_ALLOWED: Final = (
 def parse_time(text: str, now_ns: int, option: str) -> int:
     """Read ISO 8601 with an offset (``2026-11-21T10:00:00Z``) or an age (``30s 15m 2h 1d``).
 
-    Returns nanoseconds since the epoch. ``option`` is what it was given as.
+    Returns nanoseconds since the epoch. ``option`` is the option's name.
 
     Raises:
         InputError: it is neither, or the instant has no offset.
     """
-    ago = _AGO.fullmatch(text.strip())
-    if ago:
-        return _within(now_ns - _duration_ns(ago), text, option)
+    age = _DURATION.fullmatch(text.strip())
+    if age:
+        return _within(now_ns - _duration_ns(age), text, option)
     try:
         instant = datetime.fromisoformat(text.strip())
     except ValueError as error:
@@ -53,7 +53,7 @@ def parse_duration(text: str, option: str) -> int:
     Raises:
         InputError: it is none.
     """
-    found = _AGO.fullmatch(text.strip())
+    found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise InputError(
             f"{option} {text!r} is no duration: one such as 30s, 15m, 2h or 1d is allowed"

@@ -17,9 +17,9 @@ from headgate.base.errors import InputError
 from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.session import (
     batches_by_count,
-    cluster_gaps,
-    interrupts_later,
-    own_interrupts,
+    deferred_signals,
+    kept_interrupt_handler,
+    open_settings,
     python_variables,
     require_java,
     start_java,
@@ -66,10 +66,10 @@ def test_on_this_machine_workers_run_the_python_that_runs_here() -> None:
 
 def test_a_cluster_keeps_what_it_has() -> None:
     """Without a word of the caller, too, its shuffles have as many partitions as it says."""
-    nothing_given = cluster_gaps(lambda _: False)
+    nothing_given = open_settings(lambda _: False)
     assert "spark.sql.shuffle.partitions" not in nothing_given
     assert nothing_given["spark.sql.session.timeZone"] == "UTC"
-    assert cluster_gaps(lambda _: True) == {}
+    assert open_settings(lambda _: True) == {}
 
 
 # PySpark leaves the pipe to a process that failed to the garbage collection.
@@ -95,7 +95,7 @@ def test_a_java_that_fails_is_told_in_a_sentence(
 def test_signals_come_after_the_block(number: signal.Signals) -> None:
     came: list[int] = []
     signal.signal(number, lambda number, _: came.append(number))
-    with interrupts_later():
+    with deferred_signals():
         signal.raise_signal(number)
         signal.raise_signal(number)
         assert came == []
@@ -109,7 +109,7 @@ def test_who_handled_ctrl_c_before_does_so_afterwards() -> None:
         """Does nothing."""
 
     signal.signal(signal.SIGINT, mine)
-    with own_interrupts():
+    with kept_interrupt_handler():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     assert signal.getsignal(signal.SIGINT) is mine
 

@@ -1,4 +1,4 @@
-"""Since when the account has blamed for a backlog what it blames now."""
+"""Since when the account has blamed a backlog's present cause."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from headgate.observe.explain.window import Part
 from headgate.observe.history.points import Point, changed_levels
 
 STARTED_NS = 10 * NS_PER_S
-"""After the broker finds a backlog that was there already, as after a restart, clients come back
-and data is fetched into memory for about so long: that says nothing about what holds the
-backlog."""
+"""How long clients reconnect, and data is read into memory, after the broker finds an older
+backlog, as after a restart: this time says nothing about what holds the backlog."""
 
-HALF = 0.5
-NEARLY_ALL = 0.98
+BLAMED_SHARE_MIN = 0.5
+"""Least share of a sub-window's blame with which the cause goes on."""
+
+WHOLE_SHARE_MIN = 0.98
+"""Least share with which nothing else was blamed in the sub-window."""
 
 SUB_WINDOW_NS = 5 * NS_PER_S // 2
-"""Least length of the parts that must agree: clients return permits in lots, seconds apart."""
+"""Least length of a sub-window: clients return many permits at once, seconds apart."""
 
 
-class Known(NamedTuple):
+class KnownTime(NamedTuple):
     """Since when a subscription is known, and since when it has a backlog."""
 
     since_ns: int
@@ -34,7 +36,7 @@ class Known(NamedTuple):
     now_ns: int
 
     @property
-    def is_late(self) -> bool:
+    def is_backlog_older(self) -> bool:
         """Whether the backlog is older than what is known, and that is less than an hour."""
         # The first point of a whole hour is up to five minutes younger.
         is_hour = self.now_ns - self.since_ns > NS_PER_HOUR - 5 * NS_PER_MINUTE
@@ -44,9 +46,9 @@ class Known(NamedTuple):
             and not is_hour
         )
 
-    def is_start(self, at_ns: int) -> bool:
-        """Whether the broker had only just found that backlog at an instant."""
-        return self.is_late and at_ns < self.since_ns + STARTED_NS
+    def is_just_found(self, at_ns: int) -> bool:
+        """Whether the broker had only just found an older backlog at an instant."""
+        return self.is_backlog_older and at_ns < self.since_ns + STARTED_NS
 
 
 def backlog_began_ns(part: Part) -> int:
@@ -54,12 +56,13 @@ def backlog_began_ns(part: Part) -> int:
     return min(part.phase.since_ns, part.now.at_ns - part.now.age_ns)
 
 
-def chunks_of(
+def sub_windows(
     runs: Sequence[Sequence[Point]], length_ns: int
 ) -> Steps[list[tuple[int, tuple[int, ...]]]]:
-    """The points in parts of at least ``length_ns``: the start of each, and its time in each state.
+    """Cut a history into sub-windows of at least ``length_ns``: the start of each, and its time in
+    each state.
 
-    Where the history is coarse the parts are longer; a short rest belongs to the last.
+    Where the history is coarse they are longer; a short rest belongs to the last.
     """
     start_ns = min(run[0].at_ns for run in runs)
     end_ns = max(run[-1].at_ns for run in runs)
@@ -68,15 +71,15 @@ def chunks_of(
     for run in runs:
         for before, after in pairwise(run):
             index = min(count - 1, (before.at_ns - start_ns) // length_ns)
-            chunk = sums.setdefault(index, (before.at_ns, [0] * CELL_COUNT))
+            sub_window = sums.setdefault(index, (before.at_ns, [0] * CELL_COUNT))
             for cell, ns in enumerate(difference(after.cells_ns, before.cells_ns)):
-                chunk[1][cell] += ns
+                sub_window[1][cell] += ns
         yield
     return [(begin_ns, tuple(cells)) for _, (begin_ns, cells) in sorted(sums.items())]
 
 
 def blamed_since_ns(
-    judgement: Judgement, hour: Sequence[Sequence[Point]], known: Known
+    judgement: Judgement, hour: Sequence[Sequence[Point]], known: KnownTime
 ) -> Steps[tuple[int | None, bool]]:
     """The instant since when the account has blamed the same without a break, and whether it may be
     earlier, because no more is known.
@@ -88,18 +91,18 @@ def blamed_since_ns(
     is_whole = True
     named = [verdict for verdict in (judgement.verdict, judgement.second) if verdict is not None]
     end_ns = max(run[-1].at_ns for run in hour)
-    for begin_ns, cells_ns in reversed((yield from chunks_of(hour, SUB_WINDOW_NS))):
+    for begin_ns, cells_ns in reversed((yield from sub_windows(hour, SUB_WINDOW_NS))):
         shares = blame_shares(cells_ns)
         blamed = min(1.0, sum(shares[verdict] for verdict in named))
-        if max(shares, key=lambda blame: shares[blame]) not in named or blamed < HALF:
-            is_whole = known.is_start(begin_ns)
+        if max(shares, key=lambda blame: shares[blame]) not in named or blamed < BLAMED_SHARE_MIN:
+            is_whole = known.is_just_found(begin_ns)
             if since_ns is not None and since_ns <= end_ns:
                 since_ns = end_ns - round((end_ns - begin_ns) * blamed)
             break
-        # Old parts are long: whatever else the account blamed in this one came first.
+        # Old sub-windows are long: whatever else the account blamed in this one came first.
         since_ns = end_ns - round((end_ns - begin_ns) * blamed)
         end_ns = begin_ns
-        is_whole = blamed > NEARLY_ALL or known.is_start(begin_ns)
+        is_whole = blamed > WHOLE_SHARE_MIN or known.is_just_found(begin_ns)
     began_ns = known.began_ns
     if since_ns is None or began_ns is None:
         return since_ns, False

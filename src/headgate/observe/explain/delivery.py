@@ -34,7 +34,7 @@ from headgate.observe.states.limits import (
 from headgate.policy.limits_in_force import DispatchLimitsInForce
 
 SETTLING = "SETTLING"
-"""Stands in the place of a verdict while there is none yet."""
+"""Replaces the verdict while there is none yet."""
 HIGH_CONFIDENCE = 0.7
 MEDIUM_CONFIDENCE = 0.3
 
@@ -64,7 +64,7 @@ class DeliveryReports:
 
     def limits(self, topics: Sequence[Topic], above: LimitState | None) -> list[LimitState]:
         """The dispatch limits of a topic, given as its partitions; ``above`` is the broker-wide
-        one, which does not hold for topics of the system."""
+        one, which does not hold for system topics."""
         limits = [topic_limit(self._limits, topic) for topic in topics]
         if not all(topic.is_system for topic in topics):
             limits.append(above)
@@ -103,9 +103,9 @@ class DeliveryReports:
         labels = LABELS[largest.account.cell]
         damage = next(filter(None, map(damage_of, parts)), "")
         consumers = [consumer for part in parts for consumer in part.consumers]
-        began_ms, began_s = _since(self._engine, found.backlog_since_ns)
-        since_ms, since_s = _since(self._engine, found.verdict_since_ns if found.settled else None)
-        known_ms, known_s = _instant(self._engine, found.known_since_ns)
+        began_at, began_s = _since(self._engine, found.backlog_since_ns)
+        since_at, since_s = _since(self._engine, found.verdict_since_ns if found.settled else None)
+        known_at, known_s = _instant(self._engine, found.known_since_ns)
         return {
             "topic": name or largest.topic.name.full,
             "subscription": largest.name,
@@ -121,14 +121,14 @@ class DeliveryReports:
             "permits": sum(consumer.permits for consumer in consumers),
             "permits_max": sum(consumer.window for consumer in consumers),
             "oldest_age_s": max(point.age_ns for point in found.window.end) / NS_PER_S,
-            "backlog_since": began_ms,
+            "backlog_since": began_at,
             "backlog_since_s": began_s,
-            "known_since": known_ms,
+            "known_since": known_at,
             "known_since_s": known_s,
             "verdict": judgement.verdict.value if found.settled else SETTLING,
             "second": judgement.second.value if found.settled and judgement.second else None,
             "bystander": found.settled and judgement.bystander,
-            "verdict_since": since_ms,
+            "verdict_since": since_at,
             "verdict_since_s": since_s,
             "confidence": judgement.confidence if found.settled else 0.0,
             "confidence_level": _confidence_level(found),
@@ -205,10 +205,11 @@ def _confidence_level(found: Situation) -> str:
 
 
 def _since(engine: Engine, since_ns: int | None) -> tuple[str | None, float | None]:
-    """A monotonic instant in wall-clock time, and how many seconds ago it was."""
+    """As :func:`_instant`; twice None for None."""
     return (None, None) if since_ns is None else _instant(engine, since_ns)
 
 
 def _instant(engine: Engine, since_ns: int) -> tuple[str, float]:
+    """A monotonic instant in wall-clock time, and how many seconds ago it was."""
     ago_ns = engine.now_ns - since_ns
     return iso_time(engine.now_ms - ago_ns // NS_PER_MS), ago_ns / NS_PER_S

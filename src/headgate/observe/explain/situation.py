@@ -37,20 +37,20 @@ from headgate.flow.sentences.quota import quota_text
 from headgate.observe.explain.blamed_since import (
     STARTED_NS,
     SUB_WINDOW_NS,
-    Known,
+    KnownTime,
     backlog_began_ns,
     blamed_since_ns,
-    chunks_of,
+    sub_windows,
 )
 from headgate.observe.explain.window import Part, Window, window_over
 from headgate.observe.history.points import Point
 from headgate.policy.limits_in_force import NO_LIMIT, DispatchLimitsInForce
 
 SETTLED_NS = 3 * NS_PER_S
-"""A verdict on less than this is called settling."""
+"""Least length of a verdict's window; below, the verdict is settling."""
 
 SUB_WINDOWS_MAX = 12
-"""Parts of a window that must agree."""
+"""Most sub-windows of a window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +77,15 @@ def situation(limits_in_force: DispatchLimitsInForce, parts: Sequence[Part]) -> 
     """Judge one subscription, given as its partitions' parts (at least one)."""
     now_ns = max(part.now.at_ns for part in parts)
     subscriptions = [part.subscription for part in parts]
-    troubled = [part for part in parts if not part.phase.is_calm]
-    begin_ns = min(part.phase.begin_ns for part in troubled or parts)
+    with_backlog = [part for part in parts if not part.phase.is_calm]
+    begin_ns = min(part.phase.begin_ns for part in with_backlog or parts)
     runs = [part.points(max(begin_ns, now_ns - NS_PER_MINUTE)) for part in parts]
     seen = window_over(runs)
     batches_count_as_one = subscriptions[0].topic.engine.throttle_counts_entries
     limits = limits_in_force.on(subscriptions[0])
     hour = [part.hour for part in parts]
     demonstrated = yield from _demonstrated_ack_per_s(hour)
-    chunks = yield from chunks_of(runs, max(SUB_WINDOW_NS, seen.length_ns // SUB_WINDOWS_MAX))
+    pieces = yield from sub_windows(runs, max(SUB_WINDOW_NS, seen.length_ns // SUB_WINDOWS_MAX))
     evidence = Evidence(
         window_ns=seen.length_ns,
         cells_ns=seen.cells_ns,
@@ -99,20 +99,20 @@ def situation(limits_in_force: DispatchLimitsInForce, parts: Sequence[Part]) -> 
         unacked_end=seen.total_end("in_flight"),
         evicted=seen.gained("evicted"),
         delivered_bytes=seen.gained("sent_bytes"),
-        limits=_facts(limits, len(parts), batches_count_as_one),
-        sub_windows_ns=[cells_ns for _, cells_ns in chunks] if len(chunks) > 1 else (),
+        limits=_limit_facts(limits, len(parts), batches_count_as_one),
+        sub_windows_ns=[cells_ns for _, cells_ns in pieces] if len(pieces) > 1 else (),
         demonstrated_ack_per_s=demonstrated,
     )
     judgement = judge(evidence)
-    began_ns = min((backlog_began_ns(part) for part in troubled), default=None)
-    known = Known(max(run[0].at_ns for run in hour), began_ns, now_ns)
+    began_ns = min((backlog_began_ns(part) for part in with_backlog), default=None)
+    known = KnownTime(max(run[0].at_ns for run in hour), began_ns, now_ns)
     needed_ns = SETTLED_NS
-    if judgement.verdict is Verdict.BROKER and known.is_late:
+    if judgement.verdict is Verdict.BROKER and known.is_backlog_older:
         needed_ns = STARTED_NS
     settled = seen.length_ns >= SETTLED_NS and now_ns - known.since_ns >= needed_ns
     since_ns: int | None = max(part.phase.since_ns for part in parts)
     at_least = False
-    if troubled:
+    if with_backlog:
         since_ns, at_least = yield from blamed_since_ns(judgement, hour, known)
     named = named_level(judgement)
     level = named
@@ -120,7 +120,7 @@ def situation(limits_in_force: DispatchLimitsInForce, parts: Sequence[Part]) -> 
         level = next((level for level in Level if limits[level].limit is not None), None)
     limit = NO_LIMIT if level is None else limits[level]
     since_s = None if since_ns is None else (now_ns - since_ns) / NS_PER_S
-    facts = replace(
+    circumstances = replace(
         _circumstances(subscriptions, seen, level, limit),
         since_s=since_s,
         since_at_least=at_least,
@@ -133,24 +133,26 @@ def situation(limits_in_force: DispatchLimitsInForce, parts: Sequence[Part]) -> 
         window=seen,
         judgement=judgement,
         settled=settled,
-        is_calm=not troubled,
+        is_calm=not with_backlog,
         known_since_ns=known.since_ns,
         backlog_since_ns=began_ns,
         verdict_since_ns=since_ns,
         limit_level=named,
         limit=NO_LIMIT if named is None else limits[named],
         demonstrated_ack_per_s=demonstrated,
-        sentence=sentence(judgement, facts) if settled else settling,
+        sentence=sentence(judgement, circumstances) if settled else settling,
     )
 
 
-def _settling(waiting: int, known: Known, needed_ns: int) -> str:
-    what, are = (f"{waiting:,} messages wait", "are") if waiting != 1 else ("1 message waits", "is")
-    text = f"settling: {what if waiting else 'nothing waits'}, "
-    if known.began_ns is not None and known.is_late:
+def _settling(waiting: int, known: KnownTime, needed_ns: int) -> str:
+    subject, verb = (
+        (f"{waiting:,} messages wait", "are") if waiting != 1 else ("1 message waits", "is")
+    )
+    text = f"settling: {subject if waiting else 'nothing waits'}, "
+    if known.began_ns is not None and known.is_backlog_older:
         waited_s = (known.now_ns - known.began_ns) / NS_PER_S
         watched_s = (known.now_ns - known.since_ns) / NS_PER_S
-        text += f"for at least {duration(waited_s)}, and {are} watched for {duration(watched_s)}; "
+        text += f"for at least {duration(waited_s)}, and {verb} watched for {duration(watched_s)}; "
     return f"{text}a verdict needs {needed_ns // NS_PER_S} s."
 
 
@@ -162,7 +164,7 @@ def named_level(judgement: Judgement) -> Level | None:
     return None
 
 
-def _facts(
+def _limit_facts(
     limits: Sequence[EffectiveLimit], partitions: int, batches_count_as_one: bool
 ) -> list[LimitFact]:
     facts = []
@@ -240,7 +242,7 @@ def _circumstances(
     limit: EffectiveLimit,
 ) -> Circumstances:
     consumers = [c for subscription in subscriptions for c in subscription.consumers]
-    lonely = sum(not subscription.consumers for subscription in subscriptions)
+    without_consumer = sum(not subscription.consumers for subscription in subscriptions)
     waiting = 0
     if level is Level.TOPIC:
         # Each partition has its own limit.
@@ -264,5 +266,5 @@ def _circumstances(
         evicted=seen.gained("evicted"),
         evicted_by=_evicted_by(subscriptions),
         partitions=len(subscriptions),
-        partitions_without_consumer=lonely if consumers else 0,
+        partitions_without_consumer=without_consumer if consumers else 0,
     )

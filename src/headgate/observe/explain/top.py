@@ -55,7 +55,7 @@ class TopReports:
         """The ``count`` largest backlogs of ``broker`` and what holds each, as plain values.
 
         The partitions of a topic count as one subscription: otherwise one topic could fill the
-        list. Topics of the system are left out.
+        list. System topics are left out.
         """
         found = await self._backlogs()
         waiting = [backlog for backlog in found if backlog.messages > 0]
@@ -77,7 +77,7 @@ class TopReports:
             with_backlog=len(waiting),
             storage=self._storage(),
             subscriptions=reports,
-            quotas=await _nearest_quotas(self._engine, self._turns, count),
+            quotas=await _soonest_quotas(self._engine, self._turns, count),
             publishing=await self._publishing.held_topics(self._engine, self._turns, count),
             damaged=[
                 DamageState(topic=one.topic, subscription=one.subscription or None, damage=one.text)
@@ -108,9 +108,9 @@ class TopReports:
         return found
 
 
-async def _nearest_quotas(engine: Engine, turns: Turns, count: int) -> list[TopicQuotaReport]:
+async def _soonest_quotas(engine: Engine, turns: Turns, count: int) -> list[TopicQuotaReport]:
     """The quotas on users' topics that are exceeded, then those that will be within a day, the
-    nearest first; at most ``count``."""
+    soonest first; at most ``count``."""
     found = []
     async for topic in live_topics(engine, turns):
         live = topic.quota

@@ -95,7 +95,7 @@ class TopicReports:
             subscriptions.append((yield from self._delivery.account(parts, name.full, partitions)))
         subscriptions.sort(key=lambda report: -report.backlog_messages)
         limits = self._delivery.limits(topics, above)
-        side = yield from self._publishing.of(topics)
+        publishing = yield from self._publishing.of(topics)
         damaged = (report for report in subscriptions if report.damage)
         worst = next(damaged, subscriptions[0] if subscriptions else None)
         damage = next((topic.log.damage for topic in topics if topic.log.damage), "")
@@ -108,7 +108,7 @@ class TopicReports:
             damage=damage or None,
             storage_bytes=sum(topic.storage_bytes() for topic in topics),
             storage=self._storage(),
-            publishing=side,
+            publishing=publishing,
             quotas=quota_states(topics),
             adaptive=self._publishing.adaptive(topics),
             limits=limits,

@@ -10,24 +10,23 @@ from headgate.flow.limits.rate_limit import Level
 from headgate.observe.history.points import Point, changed_levels
 
 RISING_NS = 5 * NS_PER_S
-"""A young backlog that sets no new peak for this long does not grow."""
+"""A young backlog without a new peak for this long counts as not growing."""
 
 RATE_NS_MIN = NS_PER_S // 2
 """Points closer together than this give no rate."""
 
 RESTART_NS = 10 * NS_PER_S
-"""Changes of a level's limit that follow each other faster begin one situation together."""
+"""A level whose limit changes again within this time does not restart the judged time."""
 
 
 class BacklogPhase(NamedTuple):
-    """Whether a subscription is calm, which means that it has nothing but messages in flight, or
-    has a backlog.
+    """Whether a subscription is calm (has only messages in flight) or has a backlog.
 
     It is calm while its oldest message is young and its backlog exceeds the lowest one of this
     phase by no more than the present rate puts in flight. A backlog that stays young and sets no
-    new peak for five seconds is calm again, on a higher level. The time to be judged begins at the
-    last calm point, or where the limits last changed: what another limit did is no evidence against
-    this one.
+    new peak for five seconds is calm again, on a higher level. The judged time begins at the last
+    calm point or the last change of the limits: what an earlier limit did is no evidence about the
+    present one.
     """
 
     is_calm: bool
@@ -40,7 +39,7 @@ class BacklogPhase(NamedTuple):
     changed_ns: int
     """When a change of the limits last moved ``begin_ns``."""
     changed: frozenset[Level]
-    """Levels whose limits did so, each less than :data:`RESTART_NS` after the one before."""
+    """Levels whose limits did so, each within :data:`RESTART_NS` of the one before."""
     low: int
     """The lowest backlog of this phase."""
     peak: int

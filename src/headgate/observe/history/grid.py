@@ -1,7 +1,8 @@
-"""How finely the history is kept: the older its points are, the fewer of them.
+"""The resolution of the history: the older its points, the fewer are kept.
 
-A point a second for 10 s, each 5 s for a minute, each minute for ten and each five minutes for the
-hour. All values in a point are cumulative, so a coarser grid loses resolution, never amounts.
+One point each second for 10 s, each 5 s for a minute, each minute for ten minutes, and each five
+minutes for an hour. All values in a point are cumulative, so a coarser grid loses resolution, never
+amounts.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
 
 THIN_EVERY_POINTS = 16
-"""A track drops the points that are too many for their age whenever it got so many new ones."""
+"""A track thins out its points each time that their number is a multiple of this."""
 
 _GRIDS_NS = (
     (10 * NS_PER_S, 1),
@@ -22,7 +23,8 @@ point of a coarse cell was the first of its finer one and survives."""
 
 
 def grid_cell(age_ns: int, at_ns: int) -> tuple[int, int] | None:
-    """Of all points in the same cell of the grid for their age the first is kept; None: too old."""
+    """The cell of a point in the grid for its age, of which the first point is kept; None: too
+    old."""
     for until_ns, grid_ns in _GRIDS_NS:
         if age_ns < until_ns:
             return grid_ns, at_ns // grid_ns

@@ -14,7 +14,7 @@ from headgate.engine.topic import Topic
 from headgate.observe.history.grid import THIN_EVERY_POINTS, grid_cell
 
 Nanoseconds = tuple[int, ...]
-"""By :class:`ParkCause`."""
+"""One amount for each :class:`ParkCause`."""
 
 NOTHING: Nanoseconds = (0,) * len(ParkCause)
 
@@ -37,7 +37,7 @@ class ParkedTrack:
         began_ns = at_ns - max(spent_ns)
         self._points = [_POINT.pack(began_ns, *NOTHING), _POINT.pack(at_ns, *spent_ns)]
         self._seen_ns = at_ns
-        """Up to here nothing waited since the newest point."""
+        """Nothing waited from the newest point up to this instant."""
 
     def add(self, at_ns: int, spent_ns: Nanoseconds) -> None:
         """Add the time spent until now."""
@@ -65,7 +65,7 @@ class ParkedTrack:
         self._points = [*kept.values(), self._points[-1]]
 
     def since(self, start_ns: int, now_ns: int, spent_ns: Nanoseconds) -> Nanoseconds:
-        """How much of ``spent_ns``, the present amounts, passed from ``start_ns`` on."""
+        """The part of ``spent_ns``, the amounts until now, that passed from ``start_ns`` on."""
         points = [_POINT.unpack(point) for point in self._points]
         last = points[-1]
         points += [(self._seen_ns, *last[1:]), (now_ns, *spent_ns)]
@@ -75,7 +75,7 @@ class ParkedTrack:
                 break
             before = after
         length_ns = after[0] - before[0]
-        # What is known fits an even spread between two points.
+        # Between two points the time counts as evenly spread.
         part = min(1.0, max(0.0, (start_ns - before[0]) / length_ns)) if length_ns else 0.0
         pairs = zip(before[1:], after[1:], spent_ns, strict=True)
         return tuple(now - was - round((then - was) * part) for was, then, now in pairs)
@@ -97,7 +97,7 @@ class ParkedHistory:
             del self._tracks[topic]
 
     def observe(self, topic: Topic) -> None:
-        """Note one topic. Call it about once a second."""
+        """Record one topic. Call it about once a second."""
         if topic.publishing.parking is None:
             return
         now_ns = topic.engine.now_ns

@@ -21,7 +21,7 @@ _AT = struct.Struct("<q")
 @dataclass(frozen=True, slots=True)
 class Point:
     """One subscription at one instant. Counts are messages and cumulative; ``in_flight`` and the
-    ages are levels."""
+    ages are present values."""
 
     cell: Cell
     """The state that the account is in."""
@@ -31,7 +31,7 @@ class Point:
     appended: int
     """Messages appended to the topic since its creation."""
     done: int
-    """Of them those that are not in the backlog."""
+    """Those of them that are not in the backlog."""
     sent: int
     sent_bytes: int
     acked: int
@@ -61,8 +61,8 @@ def age_ns(subscription: Subscription, log_ms: int) -> int:
 
 
 def look(subscription: Subscription, now_ns: int, log_ms: int, *, keep: bool = False) -> Point:
-    """The subscription at this instant. ``keep`` says that the point will be kept, so that its
-    account must be booked up to now."""
+    """The subscription at this instant. ``keep``: the history keeps the point, so the
+    account is booked up to now."""
     log, account = subscription.topic.log, subscription.account
     if keep and subscription.throttled:
         subscription.dispatcher.settle_late(now_ns)
@@ -146,14 +146,14 @@ def encode(point: Point) -> bytes:
 
 def decode(record: bytes) -> Point:
     """The point that :func:`encode` packed."""
-    *figures, where = _HEAD.unpack_from(record)
+    *figures, cell_and_mask = _HEAD.unpack_from(record)
     cells = [0] * CELL_COUNT
     offset = _HEAD.size
     for index in range(CELL_COUNT):
-        if where >> index & 1:
+        if cell_and_mask >> index & 1:
             cells[index] = _AT.unpack_from(record, offset)[0]
             offset += _AT.size
-    return Point(Cell(where >> CELL_COUNT), tuple(cells), *figures)
+    return Point(Cell(cell_and_mask >> CELL_COUNT), tuple(cells), *figures)
 
 
 def at_ns_of(record: bytes) -> int:

@@ -1,4 +1,4 @@
-"""What each subscription did in the last hour, one track of points for each.
+"""The last hour of each subscription, as a track of points.
 
 A sweep looks at every subscription about once a second; one that did nothing costs a comparison and
 no memory.
@@ -15,8 +15,8 @@ from headgate.observe.history.grid import THIN_EVERY_POINTS, grid_cell
 from headgate.observe.history.points import Point, at_ns_of, decode, encode, later, look
 
 ROUND_CHANGED_MAX = 1_000
-"""Changed subscriptions that a round each second may have. With more, rounds come less often, so
-that the history takes at most about one percent of the loop's time."""
+"""Most changed subscriptions of a round each second. With more, rounds are less frequent, so the
+history takes at most about one percent of the loop's time."""
 ROUND_PERIOD_S_MAX = 5
 
 
@@ -31,7 +31,7 @@ class Track:
         self.last = self._points[0]
         """The newest kept point."""
         self.seen_ns = point.at_ns
-        """Up to here nothing happened since the newest point."""
+        """Nothing happened from the newest point up to this instant."""
         self.signature: tuple[object, ...] = ()
 
     def add(self, point: Point) -> None:
@@ -71,8 +71,8 @@ class Track:
         self._points = kept
 
     def since(self, start_ns: int) -> list[Point]:
-        """The kept points from ``start_ns`` on, in order. Never empty: if nothing has happened
-        since then, it makes one up from the last."""
+        """The kept points from ``start_ns`` on, in order. If nothing has happened since then,
+        the only point follows from the last one."""
         points = [decode(record) for record in self._points if at_ns_of(record) >= start_ns]
         if points:
             return points
@@ -92,8 +92,7 @@ class History:
         return len(self._tracks)
 
     def begin_round(self) -> bool:
-        """Whether a round is due now, which forgets removed subscriptions. Call it once a
-        second."""
+        """Whether a round is due; if so, forget removed subscriptions. Call it once a second."""
         if self._skip > 0:
             self._skip -= 1
             return False
@@ -107,7 +106,7 @@ class History:
         return [subscription for subscription in self._tracks if subscription.removed]
 
     def observe(self, subscription: Subscription, now_ns: int, log_ms: int) -> None:
-        """Note one subscription. One that did nothing since the last time costs a comparison."""
+        """Record one subscription. One that did nothing since the last time costs a comparison."""
         track = self._tracks.get(subscription)
         if track is not None and track.signature == _signature(subscription):
             track.seen_ns = now_ns

@@ -30,8 +30,8 @@ class ParkedStates:
         self._limits = limits
 
     def of(self, topics: Sequence[Topic]) -> Steps[list[ParkedState]]:
-        """The waiting messages of a topic, given as its partitions, by cause: every cause that ever
-        made any wait."""
+        """The waiting messages of a topic, given as its partitions, for each cause that ever made
+        one wait."""
         known = [
             (topic, topic.publishing.parking)
             for topic in topics
@@ -51,7 +51,7 @@ class ParkedStates:
             waiting = [parking.waiting(cause) for _, parking in known]
             spent_ns = sum(parking.parked_ns(cause, now_ns) for _, parking in known)
             since = [s for _, parking in known if (s := parking.since_ns(cause)) is not None]
-            most = max(zip(waiting, known, strict=True), key=lambda each: each[0])[1][0]
+            fullest = max(zip(waiting, known, strict=True), key=lambda each: each[0])[1][0]
             states.append(
                 ParkedState(
                     cause=cause.label,
@@ -63,8 +63,8 @@ class ParkedStates:
                     minute_s=max(each[cause] for each in minutes) / NS_PER_S,
                     hour_s=max(each[cause] for each in hours) / NS_PER_S,
                     waiting_s=(now_ns - min(since)) / NS_PER_S if since else None,
-                    last_goes_s=_last_goes_s(self._limits, most, cause),
-                    limit=_limit_ref(self._limits, most, cause),
+                    last_goes_s=_last_goes_s(self._limits, fullest, cause),
+                    limit=_limit_ref(self._limits, fullest, cause),
                 )
             )
         return states

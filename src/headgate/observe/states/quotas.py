@@ -33,7 +33,7 @@ def quota_states(topics: Sequence[Topic]) -> list[QuotaState]:
 
 
 def _used(live: TopicQuota, kind: QuotaType) -> int:
-    """Bytes of the backlog, or milliseconds of age."""
+    """What a quota of this type bounds: bytes of the backlog, or milliseconds of age."""
     return live.backlog_bytes() if kind is QuotaType.SIZE else max(live.age_ms(), 0)
 
 
@@ -92,7 +92,7 @@ def _ago(seconds: float) -> str:
 
 
 def acted_s(parts: Sequence[TopicQuota], kind: QuotaType) -> float | None:
-    """Seconds since a quota evicted or stopped producers; None if that was over a minute ago."""
+    """Seconds since a quota evicted or stopped producers; None if not in the last minute."""
     last_ns = max((at for part in parts if (at := part.acted_ns(kind)) is not None), default=None)
     if last_ns is None:
         return None

@@ -13,7 +13,7 @@ from headgate.storage.disk_monitor import DiskMonitor
 def storage_state(
     disk: DiskMonitor, latency: CommitLatency, admission: ConnectionAdmission, now_ns: int
 ) -> StorageState:
-    """Their state now."""
+    """The state of the disk, the commits and the room for connections, now."""
     space, commits = disk.facts(), latency.facts()
     sentences = (disk_sentence(space), pace_sentence(commits), admission.sentence)
     return StorageState(

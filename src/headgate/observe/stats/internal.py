@@ -1,8 +1,8 @@
 """Internal statistics of a live topic in Pulsar's shape: its ledgers and its cursors.
 
 Ledgers here are ranges of message ids, and cursors have no ledgers of their own: the fields about
-those keep Pulsar's "none". As in Pulsar, the ledger that is being written shows no entries; those
-are in ``currentLedgerEntries``.
+those have Pulsar's values for none. As in Pulsar, the ledger that is being written shows no
+entries; those are in ``currentLedgerEntries``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headgate.flow.account.account import Cell
 from headgate.observe.stats.fields import CursorStats, InternalStats, LedgerStats
 
 RUNS_SHOWN_MAX = 1_000
-"""Acknowledged runs of one cursor that are listed; another field counts all."""
+"""Most acknowledged runs in the list of one cursor; another field counts all."""
 
 
 def internal_stats(topic: Topic, *, metadata: bool, skew_ms: int = 0) -> InternalStats:
@@ -100,7 +100,7 @@ def _ledger_stats(info: LedgerRange, skew_ms: int, *, is_open: bool, metadata: b
 
 
 def _runs_text(subscription: Subscription) -> str:
-    """Acknowledged runs beyond the mark delete position, half open as Pulsar writes them:
+    """Acknowledged runs beyond the mark-delete position, half open as Pulsar writes them:
     ``(8:3..8:5]`` is entries 4 and 5 of ledger 8."""
     log = subscription.topic.log
     runs = [

@@ -1,9 +1,9 @@
 """Statistics of a live topic in Pulsar's shape, read off the engine's objects at one instant.
 
-Pulsar's fields mean what Pulsar's mean, with three differences, all towards the exact: rates cover
-the last 5 to 10 seconds instead of the last full minute, backlogs are counted instead of estimated,
-and the oldest message is looked up now instead of at the last quota check. Messages are dated by
-the broker's clock at their arrival. The object ``headgate`` has what Pulsar has no field for.
+Pulsar's fields mean what Pulsar's mean, with three differences, each more exact: rates cover the
+last 5 to 10 seconds instead of the last full minute, backlogs are counted instead of estimated, and
+the oldest message is looked up now instead of at the last quota check. Messages are dated by the
+broker's clock at their arrival. The object ``headgate`` has what Pulsar has no field for.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class TopicStatsReader:
                 s.non_contiguous_deleted_messages_ranges for s in shown
             ),
             owner_broker=self._owner,
-            headgate=self._account(topic, limits_above, None if oldest is None else oldest[0]),
+            headgate=self._own_fields(topic, limits_above, None if oldest is None else oldest[0]),
         )
         quotas = self._quotas(topic)
         if quotas.size is not None:
@@ -118,7 +118,7 @@ class TopicStatsReader:
                 stats.earliest_msg_publish_time_in_backlogs = oldest[0] + skew_ms
         return stats
 
-    def _account(
+    def _own_fields(
         self, topic: Topic, limits_above: Sequence[EffectiveLimit], oldest_ms: int | None
     ) -> dict[str, Any]:
         durable = [s for s in topic.subscriptions.values() if s.is_durable]
@@ -237,7 +237,7 @@ def subscription_stats(
         dispatch_throttled_bytes_events_by_broker_limit=of_broker[Dimension.BYTES],
         dispatch_throttled_msgs=safe_sum(*(level[Dimension.MESSAGES] for level in held_back)),
         dispatch_throttled_bytes=safe_sum(*(level[Dimension.BYTES] for level in held_back)),
-        headgate=_subscription_account(limits, subscription, limits_above),
+        headgate=_own_subscription_fields(limits, subscription, limits_above),
     )
     if isinstance(dispatcher, SharedDispatcher):
         stats.unacked_messages = dispatcher.unacked_messages
@@ -275,7 +275,7 @@ def _limit_view(effective: EffectiveLimit) -> dict[str, Any]:
     return view
 
 
-def _subscription_account(
+def _own_subscription_fields(
     limits: DispatchLimitsInForce,
     subscription: Subscription,
     limits_above: Sequence[EffectiveLimit],
@@ -300,7 +300,7 @@ def _subscription_account(
                     "seconds": elapsed_ns / NS_PER_S,
                 }
             )
-    met = [limits.of_subscription(subscription), *limits_above]
+    in_force = [limits.of_subscription(subscription), *limits_above]
     view: dict[str, Any] = {
         "state": label.state.value,
         "since": iso_time(engine.now_ms - (now_ns - account.entered_ns) // NS_PER_MS),
@@ -309,7 +309,7 @@ def _subscription_account(
         "backlogBytes": subscription.backlog_bytes,
         "unackedMessages": subscription.dispatcher.in_flight_messages(),
         "oldestAgeSeconds": _age_s(subscription.topic, subscription.oldest_unacked_ms()),
-        "limits": limits_view(dict(zip(_LEVELS, met, strict=True))),
+        "limits": limits_view(dict(zip(_LEVELS, in_force, strict=True))),
     }
     if label.level is not None:
         view |= {"dimension": label.dimension, "consumer": label.consumer}

@@ -15,7 +15,7 @@ from headgate.record.fields import Kind
 
 
 class Attribution(HourlyTable):
-    """A consumer's demonstrated rate looks back a day."""
+    """Verdicts by minute; a consumer's demonstrated rate looks back a day."""
 
     table = ATTRIBUTION
     source = INTERVALS

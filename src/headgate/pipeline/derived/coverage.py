@@ -25,7 +25,7 @@ _SCHEMA: Final = pa.schema([table_arrow_schema(BRONZE_SAMPLES).field(n) for n in
 
 
 def windows_around(root: str, files: Collection[TableFile], hours: Collection[int]) -> pa.Table:
-    """The windows of hours and around them, as far as a gap may reach from there.
+    """The windows of some hours, and around them as far as a gap may reach.
 
     ``files``: of ``bronze_samples``, any kinds. Columns: ``WINDOW_COLUMNS``. After the hours all
     windows of the next 24 hours are read: there are none while telemetry comes in order. Before
@@ -36,23 +36,23 @@ def windows_around(root: str, files: Collection[TableFile], hours: Collection[in
     for first, last in _runs(hours):
         edge_ns = first * HOUR_NS
         until_ns = (last + 1 + GAP_HOURS_MAX) * HOUR_NS
-        sinces = [edge_ns - INTERVALS_LOOK_BACK_NS]
-        sinces += [edge_ns - back * HOUR_NS for back in range(1, GAP_HOURS_MAX + 1)]
-        for since_ns in sinces:
+        starts_ns = [edge_ns - INTERVALS_LOOK_BACK_NS]
+        starts_ns += [edge_ns - back * HOUR_NS for back in range(1, GAP_HOURS_MAX + 1)]
+        for since_ns in starts_ns:
             wanted = [file for file in batches if _overlaps(file, since_ns, until_ns)]
             read |= _windows(root, [file for file in wanted if file.path not in read])
-            if all_anchored(_together(read[file.path] for file in wanted), since_ns, edge_ns):
+            if all_anchored(_concatenated(read[file.path] for file in wanted), since_ns, edge_ns):
                 break
-    return _together(read.values())
+    return _concatenated(read.values())
 
 
 def windows_of(root: str, files: Collection[TableFile]) -> pa.Table:
     """The windows of some files of ``bronze_samples``, any kinds. Columns: ``WINDOW_COLUMNS``."""
-    return _together(_windows(root, batches_of(files)).values())
+    return _concatenated(_windows(root, batches_of(files)).values())
 
 
 def batches_of(files: Iterable[TableFile]) -> list[TableFile]:
-    """Those of files of ``bronze_samples`` that have a row for each message."""
+    """Those files of ``bronze_samples`` that have one row for each message."""
     return [file for file in files if file.partition["kind"] == BATCH_KIND]
 
 
@@ -82,5 +82,5 @@ def _windows(root: str, files: Collection[TableFile]) -> dict[str, pa.Table]:
     return {path: found.cast(_SCHEMA) for path, found in zip(paths, rows, strict=True)}
 
 
-def _together(tables: Collection[pa.Table] | Iterator[pa.Table]) -> pa.Table:
+def _concatenated(tables: Collection[pa.Table] | Iterator[pa.Table]) -> pa.Table:
     return pa.concat_tables([_SCHEMA.empty_table(), *tables])

@@ -15,9 +15,9 @@ from headgate.pipeline.tables.columns import HOUR_NS, Table
 from headgate.pipeline.time_span import instant
 
 PASS_HOURS: Final = 72
-"""Hours of a table that are computed at once, in one commit. Demonstrated rates are kept for each
-hour of a pass and subscription: 58 MB for 100,000 of them. Each pass reads what its first hours
-look back to once more: a third of its own."""
+"""Most hours of a table in one pass, which is one commit. A pass holds a demonstrated rate for each
+of its hours and subscriptions: 58 MB for 100,000 of them. It reads again what its first hours look
+back to: a third of its own."""
 
 
 def passes(hours: Collection[int]) -> list[frozenset[int]]:
@@ -45,7 +45,7 @@ class DerivedTable(ABC):
     def touched(
         self, root: str, new: Collection[TableFile], live: Collection[TableFile]
     ) -> set[int]:
-        """The hours to recompute, from the files of the source that are new and that are live."""
+        """The hours to recompute, from the new and the live files of the source."""
 
     @abstractmethod
     def inputs(self, live: Collection[TableFile], hours: Collection[int]) -> list[TableFile]:
@@ -78,7 +78,7 @@ class HourlyInputs(DerivedTable):
     """A table whose hour follows from the source's same hour and a fixed number before it."""
 
     kinds: ClassVar[Collection[str] | None] = None
-    """What is read of a source that is partitioned by kind; None: all."""
+    """Kinds that are read of a source with partitions by kind; None: all."""
 
     def touched(
         self, root: str, new: Collection[TableFile], live: Collection[TableFile]

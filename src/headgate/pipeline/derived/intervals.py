@@ -33,7 +33,7 @@ class Intervals(DerivedTable):
     def touched(
         self, root: str, new: Collection[TableFile], live: Collection[TableFile]
     ) -> set[int]:
-        """Hours near the new rows, and all that a gap touches whose ends they are."""
+        """Hours near the new rows, and all hours of each gap that the new rows begin or end."""
         touched = _near_hours(new)
         for hours in passes(touched):
             part = [file for file in new if _is_near(file, hours)]

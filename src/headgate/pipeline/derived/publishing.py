@@ -17,7 +17,7 @@ from headgate.record.fields import Kind
 
 
 class PublishAttribution(HourlyTable):
-    """A minute's publish limit is that of its end or that of the minute before."""
+    """What held producers, by minute; a minute's limit is that of its end or of the one before."""
 
     table = PUBLISH_ATTRIBUTION
     source = INTERVALS
@@ -30,8 +30,8 @@ class PublishAttribution(HourlyTable):
 
 
 class ThrottleTimeline(HourlyInputs):
-    """Its rows also read from bronze which clients waited. ``intervals`` follows from bronze, so
-    whatever changes there changes the source, too."""
+    """The use of limiters by minute, with the clients that waited, from bronze. ``intervals``
+    follows from bronze, so a change of bronze changes the source, too."""
 
     table = THROTTLE_TIMELINE
     source = INTERVALS

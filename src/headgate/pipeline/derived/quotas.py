@@ -15,7 +15,7 @@ from headgate.record.fields import Kind
 
 
 class QuotaUsage(HourlyTable):
-    """A forecast looks back an hour."""
+    """Use and forecast of quotas by minute; a forecast looks back an hour."""
 
     table = QUOTA_USAGE
     source = INTERVALS

@@ -116,7 +116,7 @@ def write_judgements(
     CSV has a column ``share_<blame>`` for each of the shares.
 
     ``width`` is that of a line of the table in characters; names are never broken, so that they
-    can be copied. ``color`` repeats what the words say.
+    can be copied. ``color`` adds no information.
     """
     if style == "json":
         lines = ",\n".join(json.dumps(judgement_document(row)) for row in worst_first(rows))
@@ -175,17 +175,17 @@ def _write_csv(rows: Sequence[Mapping[str, Any]], out: TextIO) -> None:
 
 def _paragraphs(row: Mapping[str, Any], wrapper: TextWrapper, color: bool) -> Iterator[str]:
     verdict = str(row["verdict"])
-    yield from wrapper.wrap(_growth(row))
+    yield from wrapper.wrap(_growth_text(row))
     said = str(row["sentence"]).removeprefix(f"{verdict}: ")
     lines = wrapper.wrap(f"{verdict} (confidence {row['confidence']:.2f}): {said}")
     code = _COLORS.get(verdict, _RED)
     colored = _styled(verdict, f"{_BOLD};{code}", color)
     yield lines[0].replace(verdict, colored, 1)
     yield from lines[1:]
-    yield from wrapper.wrap(f"Time blamed on: {_shares(row)}")
+    yield from wrapper.wrap(f"Time blamed on: {_shares_text(row)}")
 
 
-def _growth(row: Mapping[str, Any]) -> str:
+def _growth_text(row: Mapping[str, Any]) -> str:
     """``backlog 1,996, grew by 1,200 in 40 s (30/s)``."""
     growth, seconds = row["growth_messages"], (row["to_ns"] - row["from_ns"]) / NS_PER_S
     text = f"backlog {row['backlog_messages']:,}"
@@ -197,7 +197,7 @@ def _growth(row: Mapping[str, Any]) -> str:
     return f"{text}, {verb} by {abs(growth):,} in {seconds:,.0f} s ({rate}/s)"
 
 
-def _shares(row: Mapping[str, Any]) -> str:
+def _shares_text(row: Mapping[str, Any]) -> str:
     """The shares of blame as the verdict counts them, without those that it clears."""
     shares = {Verdict(blame): row[f"share_{blame.lower()}"] for blame in BLAMES}
     verdict = Verdict(row["verdict"])

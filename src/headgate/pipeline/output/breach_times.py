@@ -17,7 +17,7 @@ def counted_from_ns(row: Mapping[str, Any]) -> int:
     """The instant from which a row's seconds count, since the epoch.
 
     It is the end of what the row knows. Rows of older folders do not have that end: theirs run from
-    the forecast, and where that is not told either, from the end of the minute.
+    the forecast, and where they lack that too, from the end of the minute.
     """
     if row["to_ns"] is not None:
         return int(row["to_ns"])

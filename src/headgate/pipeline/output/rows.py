@@ -1,8 +1,8 @@
 """Rows of any table as JSON, CSV, or a table for a terminal.
 
 JSON and CSV hold every value in full, one row at a time, so that a table of any size passes.
-For people, names may be folded over lines and are never cut, nor is a number; where the columns do
-not fit beside each other, or a sentence would be a narrow column, each row is a paragraph.
+In a table, long names continue on the next line; neither names nor numbers are cut. If the columns
+do not fit beside each other, or a sentence would get a narrow column, each row is a paragraph.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _write_table(
 ) -> int:
     if not rows:
         return 0
-    # Columns that say nothing would only push the others out of sight.
+    # Columns without values would only take room from the others.
     shown = [name for name in columns if any(row[name] is not None for row in rows)]
     console = Console(
         file=out, width=width, highlight=False, markup=False, emoji=False,
@@ -115,12 +115,12 @@ def _write_table(
     )  # fmt: skip
     texts = [{name: _cell(name, row[name]) for name in shown} for row in rows]
     numeric = {name for name in shown if all(_is_number(row[name]) for row in rows)}
-    solid = {name: _solid_width(name, texts, name in numeric) for name in shown}
-    spare = width - sum(solid.values()) - _BETWEEN * len(shown)
+    widths_min = {name: _width_min(name, texts, name in numeric) for name in shown}
+    spare = width - sum(widths_min.values()) - _BETWEEN * len(shown)
     if spare < 0:
         _write_paragraphs(shown, texts, console)
         return len(rows)
-    widths = _widths(solid, texts, spare)
+    widths = _widths(widths_min, texts, spare)
     table = Table(
         box=box.SIMPLE_HEAD,
         show_edge=False,
@@ -143,7 +143,7 @@ def _is_number(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
-def _solid_width(name: str, texts: Sequence[Mapping[str, str]], is_number: bool) -> int:
+def _width_min(name: str, texts: Sequence[Mapping[str, str]], is_number: bool) -> int:
     """The least width of a column: numbers, times and headings whole, names folded, and sentences
     wide enough to be read."""
     longest = max(len(row[name]) for row in texts)
@@ -155,16 +155,16 @@ def _solid_width(name: str, texts: Sequence[Mapping[str, str]], is_number: bool)
 
 
 def _widths(
-    solid: Mapping[str, int], texts: Sequence[Mapping[str, str]], spare: int
+    widths_min: Mapping[str, int], texts: Sequence[Mapping[str, str]], spare: int
 ) -> dict[str, int]:
-    """What columns get of the characters that are left: the shortest first all that they can use.
+    """The width of each column. The shortest takes what it can use of the spare characters first.
 
-    Rich itself would take what a name could spare from a sentence, and then cut the line.
+    Rich itself would narrow a sentence where a name has width to spare, and then cut the line.
     """
-    longest = {name: max(len(row[name]) for row in texts) for name in solid}
-    widths = dict(solid)
-    for name in sorted(solid, key=longest.__getitem__):
-        more = min(spare, max(0, longest[name] - solid[name]))
+    longest = {name: max(len(row[name]) for row in texts) for name in widths_min}
+    widths = dict(widths_min)
+    for name in sorted(widths_min, key=longest.__getitem__):
+        more = min(spare, max(0, longest[name] - widths_min[name]))
         widths[name] += more
         spare -= more
     return widths

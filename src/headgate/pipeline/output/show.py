@@ -92,7 +92,7 @@ class ShowOptions:
     limit: int | None = None
     """So many of the latest rows; None: all, as a table :data:`TABLE_ROWS_SHOWN`."""
     where: tuple[tuple[str, str], ...] = ()
-    """Columns and a value of each, as text; all must hold, of one column any."""
+    """Pairs of a column and a value as text. Of each named column, any of its values must match."""
     columns: tuple[str, ...] = ()
     """Empty: all, as a table those that matter most."""
     format: Format = "table"
@@ -104,10 +104,10 @@ def show(options: ShowOptions, out: TextIO, err: TextIO) -> int:
     """Write rows of a table to ``out``; returns how many. ``err`` says how many are left out.
 
     Raises:
-        InputError: the folder, the table or a column is not there, or a value is not of its
+        InputError: the folder, the table or a column does not exist, or a value is not of its
             column's type.
     """
-    scan = _opened(options)
+    scan = _open_scan(options)
     filters = _checked_filters(options, scan)
     columns = _columns(options, scan)
     limit = options.limit
@@ -124,11 +124,11 @@ def show(options: ShowOptions, out: TextIO, err: TextIO) -> int:
     if more:
         err.write(f"The latest {count:,} of {count + more:,} rows; --limit shows more.\n")
     elif not count:
-        err.write(f"{options.table} has {_nothing(options, scan)}.\n")
+        err.write(f"{options.table} has {_nothing_text(options, scan)}.\n")
     return count
 
 
-def _nothing(options: ShowOptions, scan: Scan) -> str:
+def _nothing_text(options: ShowOptions, scan: Scan) -> str:
     """What to print if no row was found."""
     if not isinstance(scan, TableScan) or scan.row_count:
         return "no such rows"
@@ -172,7 +172,7 @@ def _every_row(
         yield from batch.to_pylist()
 
 
-def _opened(options: ShowOptions) -> Scan:
+def _open_scan(options: ShowOptions) -> Scan:
     tables = existing_tables(options.out)
     names = (*tables, *(view for view, table in VIEWS.items() if table in tables))
     if options.table not in names:
@@ -197,7 +197,7 @@ def _columns(options: ShowOptions, scan: Scan) -> tuple[str, ...]:
     return shown or tuple(name for name in have if name not in _NOT_SHOWN)
 
 
-def _with_meant(name: str, known: Sequence[str]) -> str:
+def _with_suggestion(name: str, known: Sequence[str]) -> str:
     close = closest_match(name, known)
     return f"{name!r} (did you mean {close}?)" if close else repr(name)
 
@@ -210,7 +210,7 @@ def _checked_filters(options: ShowOptions, scan: Scan) -> list[Filter]:
     """
     have = scan.schema.names
     asked = dict.fromkeys((*options.columns, *(name for name, _ in options.where)))
-    unknown = [_with_meant(name, have) for name in asked if name not in have]
+    unknown = [_with_suggestion(name, have) for name in asked if name not in have]
     faults = []
     if unknown:
         faults.append(

@@ -1,7 +1,7 @@
 """Unused subscriptions: no consumer, no acknowledgement, no demonstrated rate. Pure.
 
 Their backlogs grow as fast as their topics are published to. In a list by growth they would come
-before all others, so lists and sums of backlogs have them apart.
+before all others, so lists and sums of backlogs show them apart.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 NO_CONSUMER_SHARE_MIN: Final = 0.99
-"""The broker takes a little of the time also where there is no consumer."""
+"""The broker takes a little of the time even without a consumer."""
 
 
 def unused(no_consumer_share: float, acked: int | None, proven_rate_per_s: float | None) -> bool:

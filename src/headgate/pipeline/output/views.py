@@ -37,7 +37,7 @@ from headgate.record.fields import Kind
 class EpisodesScan:
     """A scan of whole episodes, for ``show``.
 
-    An episode is in a range if any of its time is; of hours further outside, it does not know.
+    An episode is in a range if any of its time is. The scan reads one hour before the range.
     """
 
     name = "backlog_episodes"

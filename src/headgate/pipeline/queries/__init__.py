@@ -1,4 +1,4 @@
-"""Queries over a folder of tables, which Spark answers.
+"""Queries over a folder of tables, answered by Spark.
 
 May import ``job_session`` and all below it. No topic is read here.
 """

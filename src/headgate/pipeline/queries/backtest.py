@@ -77,15 +77,15 @@ def run_backtest(options: BacktestOptions, out: TextIO, err: TextIO) -> str:
         existing_tables(folder.out)
     faults.raise_any()
     root, progress = resolved_root(folder.out), Progress(err)
-    held: AbstractContextManager[SparkSession] = locked_folder(
+    session: AbstractContextManager[SparkSession] = locked_folder(
         root, "headgate pipeline backtest", progress
     )
-    with held as spark:
+    with session as spark:
         rows = replay_range(spark, root, grid, span.since_ns, span.until_ns, run_id, progress)
     is_table = folder.format == "table"
     if is_table:
         headings = [_HEADINGS.get(name, name) for name in _BACKTEST_SHOWN]
-        write_found(folder, _told(rows), headings, out)
+        write_found(folder, _as_text(rows), headings, out)
     else:
         write_found(folder, rows, _BACKTEST_SHOWN, out)
     if rows and is_table:
@@ -94,7 +94,7 @@ def run_backtest(options: BacktestOptions, out: TextIO, err: TextIO) -> str:
     return run_id
 
 
-def _told(rows: Rows) -> Rows:
+def _as_text(rows: Rows) -> Rows:
     """Ranked settings as text."""
     ranks = Counter(row["rank"] for row in rows)
     told = [

@@ -44,7 +44,7 @@ _SCORE_SHOWN: Final = (
 
 
 def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
-    """Write forecasts, or how right they were, to ``out``, progress to ``err``.
+    """Write forecasts or their scores to ``out``, progress to ``err``.
 
     Returns how many quotas of clusters with current telemetry are likely reached within
     ``options.within``.
@@ -84,7 +84,7 @@ def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
         minute = minute_text(since_epoch_us(at) * NS_PER_US)
         progress.say(f"Cluster {name!r} has no telemetry after {minute}.")
     write_found(folder, rows, _FORECAST_SHOWN, out)
-    # A forecast of a cluster that has stopped to send telemetry is too old for an alert.
+    # A forecast of a cluster that has stopped sending telemetry is too old for an alert.
     current = (row for row in rows if (row["cluster"] or "") not in behind)
     return sum(_is_near(row, within_ns) for row in current)
 

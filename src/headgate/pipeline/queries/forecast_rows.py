@@ -1,6 +1,6 @@
 """Forecasts of backlog quotas from ``quota_usage``, and their scores.
 
-Tables are read and none is written, so it needs no lock and runs beside a job that writes them.
+These functions only read tables and take no lock, so they run beside a job that writes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OUTCOME_HOURS: Final = 24
 """A forecast is scored against what happened within this time."""
 
 BEHIND: Final = timedelta(minutes=10)
-"""A cluster that is so far behind has stopped to send telemetry."""
+"""A cluster that is so far behind has stopped sending telemetry."""
 
 _COPIED: Final = (
     "seconds_to_breach_earliest",
@@ -82,7 +82,7 @@ def forecast_rows(spark: SparkSession, root: str, at_ns: int | None) -> list[dic
 
     As of the newest minute of each cluster, or of its last that ended at ``at_ns``. A row has
     ``cluster``, ``topic`` (of a partition with its suffix), ``minute``, ``forecast_at``, ``quota``
-    (the one that breaks first, or else the fuller), its ``policy``, ``source``, ``limit`` (bytes or
+    (the one reached first, or else the fuller), its ``policy``, ``source``, ``limit`` (bytes or
     ns) and ``use``, ``to_ns`` (the end of what is known of the minute), the seconds from then on as
     in ``quota_usage``, ``likely_at`` (that instant, or None), ``then`` (what happens at the limit),
     ``method`` and ``sentence``.
@@ -108,7 +108,7 @@ def forecast_rows(spark: SparkSession, root: str, at_ns: int | None) -> list[dic
 def newest_hours(root: str, at_ns: int | None) -> set[int]:
     """The hour, counted since the epoch, of the newest telemetry of each cluster at an instant.
 
-    By the rows that say that a message was read: there are few of them.
+    It reads only the rows of kind ``batch``, of which there is one for each message.
 
     Raises:
         InputError: the folder has no table ``bronze_samples``.
@@ -127,7 +127,7 @@ def newest_hours(root: str, at_ns: int | None) -> set[int]:
 
 
 def clusters_behind(rows: Sequence[Mapping[str, Any]]) -> dict[str, datetime]:
-    """Clusters whose newest minute is :data:`BEHIND` that of another one, and that minute's begin;
+    """Clusters whose newest minute is :data:`BEHIND` that of another one, and when it began;
     ``rows`` are those of :func:`forecast_rows`."""
     newest: dict[str, datetime] = {}
     for row in rows:
@@ -179,7 +179,7 @@ def forecast_score(
 ) -> ForecastScores:
     """Score the forecasts of a time range against what came after them.
 
-    They are made anew from ``intervals``, which gives those that ``quota_usage`` has.
+    They are recomputed from ``intervals``, with the same results as in ``quota_usage``.
 
     Raises:
         InputError: the folder has no table ``intervals``.

@@ -1,4 +1,4 @@
-"""How rows of a query are written: the columns that matter as a table, all of them else."""
+"""Writes the rows of a query: the columns that matter as a table, all of them as JSON or CSV."""
 
 from __future__ import annotations
 

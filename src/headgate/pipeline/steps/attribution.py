@@ -62,8 +62,8 @@ def attribution(minutes: DataFrame, hours: Collection[int]) -> DataFrame:
     """
     wanted = sorted(hours)
     rows, hour = _subscriptions(minutes), hour_of()
-    rates = _demonstrated(rows, [(of - _LOOK_BACK_HOURS, of) for of in wanted])
-    position = F.array_position(F.array(*(F.lit(of) for of in wanted)), hour) - 1
+    rates = _demonstrated(rows, [(last - _LOOK_BACK_HOURS, last) for last in wanted])
+    position = F.array_position(F.array(*(F.lit(number) for number in wanted)), hour) - 1
     inside = rows.where(hour.isin(wanted))
     judged = _with_demonstrated(inside.select(*INPUT_COLUMNS), rates, position)
     judged = _with_waiters(judged, inside, (*topic_waiters.TOPIC_KEY, "minute"))
@@ -87,7 +87,7 @@ def _subscriptions(minutes: DataFrame) -> DataFrame:
     return minutes.where(F.col("kind") == Kind.SUBSCRIPTION.value)
 
 
-def _number(name: str) -> Column:
+def _or_zero(name: str) -> Column:
     return F.coalesce(F.col(name), F.lit(0))
 
 
@@ -96,19 +96,19 @@ def _demonstrating(minutes: DataFrame) -> DataFrame:
     held = (
         name for name, is_held in zip(STATE_FIELD_NAMES, HELD_BY_OTHERS, strict=True) if is_held
     )
-    total_ns = reduce(add, (_number(name) for name in STATE_FIELD_NAMES))
+    total_ns = reduce(add, (_or_zero(name) for name in STATE_FIELD_NAMES))
     accounted_ns = F.when(total_ns > 0, total_ns).otherwise(F.col("covered_ns"))
     return minutes.where(
-        (_number("oldest_age_max_ns") >= YOUNG_NS)
+        (_or_zero("oldest_age_max_ns") >= YOUNG_NS)
         & (accounted_ns > 0)
-        & (_number("evicted") == 0)
-        & (_number("backlog_messages_start") > 0)
-        & (_number("backlog_messages") > 0)
-        & (reduce(add, (_number(name) for name in held)) <= HELD_SHARE_MAX * accounted_ns)
+        & (_or_zero("evicted") == 0)
+        & (_or_zero("backlog_messages_start") > 0)
+        & (_or_zero("backlog_messages") > 0)
+        & (reduce(add, (_or_zero(name) for name in held)) <= HELD_SHARE_MAX * accounted_ns)
     ).select(
         *ATTRIBUTION_KEY,
         hour_of().alias(HOUR.name),
-        F.try_divide(_number("acked") * float(NS_PER_S), accounted_ns).alias(RATE.name),
+        F.try_divide(_or_zero("acked") * float(NS_PER_S), accounted_ns).alias(RATE.name),
     )
 
 
@@ -147,8 +147,8 @@ def _with_waiters(rows: DataFrame, minutes: DataFrame, key: Sequence[str]) -> Da
     Few topics have such a limit in force, and of these few columns are counted.
     """
     name = topic_waiters.WAITERS.name
-    held_ns = reduce(add, (_number(field) for field in topic_waiters.HUNGRY_FIELDS))
-    total_ns = reduce(add, (_number(field) for field in STATE_FIELD_NAMES))
+    held_ns = reduce(add, (_or_zero(field) for field in topic_waiters.HUNGRY_FIELDS))
+    total_ns = reduce(add, (_or_zero(field) for field in STATE_FIELD_NAMES))
     waited = (held_ns > 0) & (held_ns >= topic_waiters.WAITING_SHARE_MIN * total_ns)
     each = minutes.where(waited).select(*key, "subscription").distinct()
     counted = each.groupBy(*key).agg(F.count("*").alias(name)).where(F.col(name) > 1)

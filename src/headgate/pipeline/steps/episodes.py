@@ -25,12 +25,12 @@ from headgate.pipeline.tables.schemas import table_schema
 from headgate.record.fields import Kind
 
 _KEY: Final = (*ATTRIBUTION_KEY, "minute")
-_KNOWN: Final = ("skipped",)
+_FIGURES: Final = ("skipped",)
 
 VERDICT_COLUMNS: Final = tuple(dict.fromkeys(("minute", *HOUR_COLUMNS, *JUDGED_COLUMNS)))
 """Columns of ``attribution`` that :func:`episodes` reads."""
 
-MINUTE_COLUMNS: Final = tuple(dict.fromkeys(("kind", *HOUR_COLUMNS, *_KEY, *_KNOWN)))
+MINUTE_COLUMNS: Final = tuple(dict.fromkeys(("kind", *HOUR_COLUMNS, *_KEY, *_FIGURES)))
 """Columns of ``intervals`` that :func:`episodes` reads."""
 
 
@@ -45,8 +45,10 @@ def episodes(
         | (F.minute("minute") < EDGE_MINUTES)
         | (F.minute("minute") >= 60 - EDGE_MINUTES)
     )
-    known = minutes.where(near & (F.col("kind") == Kind.SUBSCRIPTION.value)).select(*_KEY, *_KNOWN)
-    rows = left_join(judged.where(near).select(*JUDGED_COLUMNS), known, _KEY)
+    skipped = minutes.where(near & (F.col("kind") == Kind.SUBSCRIPTION.value)).select(
+        *_KEY, *_FIGURES
+    )
+    rows = left_join(judged.where(near).select(*JUDGED_COLUMNS), skipped, _KEY)
     kernel = partial(episodes_table, hours=frozenset(hours), newest=newest)
     return per_subject(
         rows.select(*INPUT_COLUMNS), ATTRIBUTION_KEY, SORT_COLUMNS, kernel, table_schema(EPISODES)

@@ -16,8 +16,8 @@ from headgate.pipeline.tables.schemas import spark_schema
 from headgate.record.fields import Kind
 
 _FRESH: Final = "interval 5 minutes"
-"""A topic whose last minute is older than this, beside its cluster's newest, was deleted or moved
-away from the brokers that publish telemetry."""
+"""A topic whose last minute is older than its cluster's newest by more than this was deleted, or
+moved to a broker that publishes no telemetry."""
 
 _SCORED: Final = tuple(dict.fromkeys((*FORECAST_COLUMNS, *TOPIC_ORDER)))
 

@@ -33,7 +33,7 @@ def throttle_timeline(minutes: DataFrame, samples: DataFrame, hours: Collection[
     key = (*LIMITER_KEY, "minute")
     # A row is of the minute of its last nanosecond. Whole numbers: a double would round that up.
     minute = F.expr(f"(covered_to_ns - 1) div {MINUTE_NS}") * (MINUTE_NS // NS_PER_S)
-    named = (
+    waiters = (
         samples.where((F.col("kind") == Kind.LIMITER.value) & F.col("waiter_1").isNotNull())
         .withColumn("minute", F.timestamp_seconds(minute))
         .groupBy(*key)
@@ -41,4 +41,4 @@ def throttle_timeline(minutes: DataFrame, samples: DataFrame, hours: Collection[
     )
     limits = minutes.where(F.col("kind") == Kind.LIMITER.value).select(*limiters.INTERVAL_COLUMNS)
     kernel = partial(limiters.timeline_table, hours=frozenset(hours))
-    return per_batch(left_join(limits, named, key), kernel, table_schema(THROTTLE_TIMELINE))
+    return per_batch(left_join(limits, waiters, key), kernel, table_schema(THROTTLE_TIMELINE))

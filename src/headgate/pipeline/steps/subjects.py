@@ -1,4 +1,4 @@
-"""How kernels run in Spark: over all rows of each subject, or over rows in any pieces."""
+"""Runs kernels in Spark, over whole subjects or over batches of rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def per_subject(
 
 
 def per_batch(frame: DataFrame, kernel: Kernel, schema: StructType) -> DataFrame:
-    """Rows of ``schema`` that a kernel makes of rows in any pieces, where they were read."""
+    """Rows of ``schema`` that a kernel makes of batches of rows, where they were read."""
 
     names = schema.names  # Spark takes columns by position, and would not notice another order
 

@@ -1,4 +1,4 @@
-"""Views: rows that follow from tables whenever somebody asks, so that they are not stored.
+"""Views: rows that are computed from tables on request and not stored.
 
 The kernels define each view once: ``headgate pipeline show`` computes it from files, and these
 steps from DataFrames. The guide has the same as SQL for DuckDB.
@@ -58,7 +58,7 @@ def namespace_rollup(minutes: DataFrame, judged: DataFrame) -> DataFrame:
     """What happened in each namespace and minute (``ROLLUP_COLUMNS``), from ``intervals`` and
     ``attribution``: a row for each cluster, namespace and minute with a topic.
 
-    Seconds are summed over subscriptions and topics: 120 in a minute are two of them all the time.
+    Seconds are summed over subscriptions and topics: 120 in a minute mean two of them all the time.
     """
     topics = minutes.where(F.col("kind") == Kind.TOPIC.value)
     subscriptions = minutes.where(F.col("kind") == Kind.SUBSCRIPTION.value)

@@ -1,7 +1,7 @@
 """The Prometheus metrics of a stream. No Spark here.
 
 Figures of a batch come from Spark's progress report, figures of the tables from their logs. They
-stand in a registry of their own, apart from other metrics of the process.
+have their own registry, apart from other metrics of the process.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class StreamMetrics:
         self._duration.observe(batch.duration_s)
 
     def add_idle(self) -> None:
-        """No message arrived for a while."""
+        """Set both rates to 0: no message arrived for a while."""
         self._input.set(0)
         self._processed.set(0)
 

@@ -21,8 +21,8 @@ MESSAGE_COLUMNS: Final = ("value", "__topic", "__messageId", "__publishTime")
 
 PASS_PATIENCE_MS: Final = 120_000
 STREAM_PATIENCE_MS: Final = 3_600_000
-"""How long a broker may be gone in the middle of a job before the job fails: somebody waits for
-``attribute``, nobody for ``stream``."""
+"""How long a broker may be gone in the middle of a job before the job fails: a user waits for
+``attribute`` and not for ``stream``."""
 
 BATCH_BYTES_MAX: Final = 256 << 20
 """Most telemetry, as it is stored, in one batch. A first read finds days of it, up to 1 GiB of each
@@ -37,7 +37,7 @@ def telemetry_messages(
 ) -> DataFrame:
     """The telemetry topics of all brokers as one stream of messages, from the earliest on.
 
-    A batch has about :data:`BATCH_BYTES_MAX` of them all together.
+    A batch has about :data:`BATCH_BYTES_MAX`, of all brokers together.
     """
     frames = [
         spark.readStream.format("pulsar")
@@ -103,8 +103,8 @@ def run_until(
 ) -> None:
     """Let a query run until it ends or ``should_stop`` returns True, and stop it.
 
-    ``between`` is called where no batch runs. A batch that runs at the end is let through: to
-    interrupt it would only have the next run repeat it.
+    ``between`` is called where no batch runs. A batch that runs at the end may finish: if it
+    were interrupted, the next run would repeat it.
 
     Raises:
         StreamingQueryException: the query failed.

@@ -1,7 +1,7 @@
 """When a stream refreshes the derived tables: after a batch, or between two.
 
-A stream that keeps up refreshes after every batch. One that catches up reads batches of hours that
-nobody waits for, and each refresh reads the day before them again, so it refreshes once a minute.
+A stream that keeps up refreshes after every batch. One that catches up reads hours that are long
+over, and each refresh reads the day before them again, so it refreshes once a minute.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BEHIND_S: Final = 60.0
 REFRESH_PERIOD_S: Final = 60.0
 """Least time between two refreshes while a stream catches up."""
 
-_OF_A_BATCH: Final = (BRONZE_SAMPLES.name, BRONZE_QUARANTINE.name)
+_BATCH_TABLES: Final = (BRONZE_SAMPLES.name, BRONZE_QUARANTINE.name)
 
 
 class RefreshPace:
@@ -71,7 +71,7 @@ class StreamTables:
     def after_batch(self, session: SparkSession) -> None:
         """A batch was appended to bronze."""
         with self._lock:
-            self._metrics.set_tables(table_figures(self._root, _OF_A_BATCH))
+            self._metrics.set_tables(table_figures(self._root, _BATCH_TABLES))
             if self._pace.after_batch(self._metrics.lag_s()):
                 self.bring_up_to_date(session)
             self._housekeeping.after_batch()
