@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from headgate.base.errors import InvariantError
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.storage.lanes import Lane, run_on
+from headgate.telemetry.background_task import BackgroundTask
 from headgate.telemetry.otel.measurements import Batch, batches
 
 if TYPE_CHECKING:
@@ -51,22 +52,19 @@ class MetricExport:
         self._exporter = exporter
         self._lane = lane
         self._interval_ns = interval_ms * NS_PER_MS
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(broker.loop, "metric-export", "the export of metrics ended")
         self._failing = False
 
     def start(self) -> None:
         """Export for the first time after one interval."""
-        self._task = self._broker.loop.create_task(self._run(), name="metric-export")
-        self._task.add_done_callback(self._ended)
+        self._task.start(self._run())
 
     async def stop(self) -> None:
         """Export once more, unless the last export failed, and end. Call it while the broker
         runs."""
-        if self._task is None:
+        if not self._task.is_started:
             return
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        self._task = None
+        await self._task.stop()
         if not self._failing:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._export(rest_s=0), STOP_S)
@@ -81,13 +79,6 @@ class MetricExport:
             due_ns = max(due_ns + self._interval_ns, clock.monotonic_ns())
             await asyncio.sleep((due_ns - clock.monotonic_ns()) / NS_PER_S)
             await self._export(rest_s=REST_S)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        """Hand a broken invariant to the loop's exception handler, as callbacks do."""
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._broker.loop.call_exception_handler(
-                {"message": "the export of metrics ended", "exception": error, "task": task}
-            )
 
     async def _export(self, *, rest_s: float) -> None:
         try:

@@ -21,6 +21,7 @@ from headgate.engine.producer import Producer, UnboundedPort
 from headgate.engine.topic import Topic
 from headgate.record.codec import BatchHeader, encode_window, message_properties
 from headgate.record.fields import FULL_PERIOD_NS
+from headgate.telemetry.background_task import BackgroundTask
 from headgate.telemetry.records.names import PLAIN, HashedNames
 from headgate.telemetry.records.sampler import Sampler, Tables
 from headgate.telemetry.records.subjects import Instant
@@ -81,7 +82,7 @@ class TelemetryPublisher:
         self._interval_ns = settings.headgateTelemetryIntervalMs * NS_PER_MS
         self._port = _Port(self)
         self._producer: tuple[Producer, Topic] | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(broker.loop, "telemetry", "telemetry ended")
         self._seq = 0
         self._windows = self._messages = self._failures = 0
         self._failing = False
@@ -90,7 +91,7 @@ class TelemetryPublisher:
 
     def start(self) -> None:
         """Begin publishing, unless the settings switch it off."""
-        if self._task is not None or not self._broker.settings.headgateTelemetryEnabled:
+        if self._task.is_started or not self._broker.settings.headgateTelemetryEnabled:
             return
         inputs = {"boot": self.boot_id, "version": self._broker.info.version}
         self.sampler.events.add(
@@ -99,16 +100,13 @@ class TelemetryPublisher:
             inputs=inputs,
             outcome={"topics": len(self._broker.engine.topics)},
         )
-        self._task = self._broker.loop.create_task(self._run(), name="telemetry")
-        self._task.add_done_callback(self._ended)
+        self._task.start(self._run())
 
     async def stop(self) -> None:
         """Publish the last window and end. Call it while the broker still runs."""
-        if self._task is None:
+        if not self._task.is_started:
             return
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        self._task = None
+        await self._task.stop()
         await self.publish_window(self._broker.clock.wall_ns())
         if self._producer is not None:
             producer, topic = self._producer
@@ -140,13 +138,6 @@ class TelemetryPublisher:
                 if not self._failing:
                     logger.exception("a window of telemetry failed by an error of ours")
                 self.failed(repr(error))
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        """Hand a broken invariant to the loop's exception handler, as callbacks do."""
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._broker.loop.call_exception_handler(
-                {"message": "telemetry ended", "exception": error, "task": task}
-            )
 
     async def publish_window(self, end_ns: int) -> None:
         """Sample and publish the window that ends at ``end_ns`` (wall clock). Raises nothing but
