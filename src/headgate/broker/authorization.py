@@ -41,7 +41,7 @@ class AllowAll:
 
 
 def check_allowed(authorizer: Authorizer, operation: str, resource: str) -> None:
-    """Return if the operation is allowed.
+    """Check that the operation is allowed.
 
     Raises:
         RefusalError: 403, it is not.
@@ -54,7 +54,7 @@ def check_allowed(authorizer: Authorizer, operation: str, resource: str) -> None
 def check_command(
     authorizer: Authorizer, connection: ClientConnection, command: BaseCommand
 ) -> None:
-    """Return if a client's command is allowed, or needs no permission.
+    """Check that a client's command is allowed, or needs no permission.
 
     A command with an invalid name, or of a consumer that does not exist, passes: its handler
     refuses it.
@@ -75,8 +75,8 @@ def check_command(
 
 
 def _topic_of(connection: ClientConnection, consumer_id: int) -> str | None:
-    entry = connection.consumers.get(consumer_id)
-    return None if entry is None else entry[1].topic.name.full
+    connected = connection.consumers.get(consumer_id)
+    return None if connected is None else connected[1].topic.name.full
 
 
 RESOURCES: dict[int, Callable[[ClientConnection, BaseCommand], str | None]] = {

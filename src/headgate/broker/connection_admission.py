@@ -1,8 +1,8 @@
 """Refuses connections that would take the file descriptors that the broker needs for itself.
 
 The kernel hands out the lowest free descriptor. The number of a connection's descriptor therefore
-shows how many are in use, and comparing it is the whole check. The bound for clients is lower than
-that for the web port: an operator can connect when clients have taken all of theirs.
+shows how many are in use, and the check is one comparison. Clients have a lower bound than the web
+port, so an operator can connect when clients have taken all of theirs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class ConnectionAdmission:
         self.refused_count = 0
         """Connections refused since the start."""
         self._refused_ns: int | None = None
-        """When the last connection was refused; None if the log says that none is any more."""
+        """When the last connection was refused; None once the broker has logged that refusals
+        are over."""
         self._refused_before = 0
 
     def set_limit(self, descriptors_max: int | None) -> None:
@@ -45,7 +46,7 @@ class ConnectionAdmission:
 
     @property
     def sentence(self) -> str:
-        """A sentence that connections are refused; empty if none are."""
+        """A sentence which says that the broker refuses connections; empty if it refuses none."""
         if self._refused_ns is None:
             return ""
         return (

@@ -28,7 +28,7 @@ class EngineEffects:
         self._log_clock = log_clock
         self._quota_log = quota_log
         self.work_pending = schedule_flush
-        """The engine calls this after each event: no method, which would cost one more call."""
+        """The engine calls this after each event. A method would cost one more call."""
 
     def append(self, log: EntryLog, message_count: int, log_ms: int, body: bytes) -> int:
         """Stage an entry in its topic's log and return its ordinal."""

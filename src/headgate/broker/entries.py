@@ -27,7 +27,7 @@ from headgate.wire.errors import RemoteProtocolError
 
 @dataclass(frozen=True, slots=True)
 class FoundMessage:
-    """The place of a message."""
+    """The position of a message."""
 
     position: Position
     batch_index: int = -1
@@ -49,7 +49,7 @@ class StoredEntry:
     chunk: ChunkFacts | None
     """Which chunk of a large message it is; None if it is no chunk."""
     key: KeyFacts | None
-    """Its key; None if it has none, or if it is a batch, whose messages have keys each."""
+    """Its key; None if it has none, or if it is a batch: there each message has its own."""
     compression: CompressionType
     """How ``payload`` is compressed."""
     uncompressed_bytes: int
@@ -84,7 +84,8 @@ class EntryLookup:
         return found[0][2]
 
     async def last_message(self, topic: Topic) -> FoundMessage:
-        """The last durable message; position ``(ledger, -1)`` or ``(-1, -1)`` if none is held.
+        """The last durable message; position ``(ledger, -1)`` or ``(-1, -1)`` if the topic
+        holds none.
 
         Raises:
             StorageError: it could not be read.
@@ -103,7 +104,7 @@ class EntryLookup:
         try:
             body = await self.body(topic, last)
         except CorruptionError:
-            if last < log.first:  # trimmed during the read, and its space on the disk reused
+            if last < log.first:  # it was trimmed during the read, and its space reused
                 return await self.last_message(topic)
             raise
         try:

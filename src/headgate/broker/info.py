@@ -32,9 +32,9 @@ class BrokerCounts:
     connections_closed: int = 0
     """Connections that ended, for any reason."""
     connections_paused: int = 0
-    """Times a connection began to be throttled, for any reason."""
+    """Times the broker began to throttle a connection, for any reason."""
     connections_resumed: int = 0
-    """Times a connection stopped being throttled."""
+    """Times the broker stopped throttling a connection."""
     connections_throttled: int = 0
     """Times a connection reached its maximum of unanswered SENDs."""
     connections_unthrottled: int = 0

@@ -1,7 +1,7 @@
 """A mutex for each key: changes of one topic or one subscription run one after the other.
 
-A change takes several turns of the loop. If the caller is cancelled meanwhile, for example because
-its client disconnects, the change is completed all the same: nothing would complete it later.
+A change takes several turns of the loop. It runs to its end even if its caller is cancelled, for
+example because the client disconnects: nothing would complete it later.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class KeyedMutex:
 
     async def idle(self, key: Hashable) -> None:
         """Return when nothing runs under ``key``; at once if nothing does."""
-        while (before := self._tasks.get(key)) is not None:
-            await asyncio.wait([before])
+        while (running := self._tasks.get(key)) is not None:
+            await asyncio.wait([running])
 
     async def run_alone(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run ``work`` when nothing else runs under ``key``, to its end even if the caller is

@@ -3,7 +3,7 @@
 Messages in a new partition belong to the topic's subscriptions like all others. The transaction
 that creates the partition therefore marks its row as ``joining``. When a marked partition is
 loaded, the durable subscriptions of the others are created in it, at its first message and before
-anybody can publish to it. When they are durable, the mark is removed. If the broker crashes in
+a producer can publish to it. When they are durable, the mark is removed. If the broker crashes in
 between, the mark remains and the next start continues.
 
 While a partition is marked, its subscriptions cannot be deleted: they would be created again.
@@ -52,21 +52,22 @@ class PartitionSubscriptions:
         self._load = load
         self._work = KeyedMutex()
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        """Background tasks, by the partitioned topic."""
+        """Background tasks, by partitioned topic."""
         self._found: dict[str, dict[str, Mapping[str, str]]] | None = None
-        """Subscriptions of the other partitions, by partitioned topic; only within :meth:`many`."""
+        """What :meth:`_subscriptions_of_others` found, by partitioned topic; only within
+        :meth:`loading_many`."""
 
     @contextmanager
-    def many(self) -> Iterator[None]:
-        """While many topics are loaded in one turn: collect the subscriptions of each partitioned
-        topic once."""
+    def loading_many(self) -> Iterator[None]:
+        """Collect the subscriptions of each partitioned topic only once, while the caller loads
+        many topics in one turn."""
         self._found = {}
         try:
             yield
         finally:
             self._found = None
 
-    def loaded(self, topic: Topic) -> None:
+    def topic_loaded(self, topic: Topic) -> None:
         """Create the subscriptions that a topic lacks, if it is marked. The topic was loaded in
         this turn; a background task makes them durable."""
         row = self._catalog.topic(topic.name.full)
@@ -89,12 +90,12 @@ class PartitionSubscriptions:
                 topic.name,
                 ", ".join(sorted(made)),
             )
-        self._settle_soon(topic.name.base)
+        self._complete_soon(topic.name.base)
 
     def applied(self, change: Change) -> None:
-        """A change is durable: process the marked partitions that it created."""
-        for base in _joining_in(change):
-            self._settle_soon(base)
+        """A change is durable: complete the marked partitions that it created."""
+        for base in _marked_in(change):
+            self._complete_soon(base)
 
     async def when_created(self, change: Change) -> None:
         """Return when the partitions that a durable change created have all their subscriptions,
@@ -103,8 +104,8 @@ class PartitionSubscriptions:
         Raises:
             StorageError: they could not be stored; the next start tries again.
         """
-        for base in _joining_in(change):
-            await self._settle(base)
+        for base in _marked_in(change):
+            await self._complete(base)
 
     async def when_ready(self, topic: Topic) -> None:
         """Return when a topic is not marked any more.
@@ -114,20 +115,20 @@ class PartitionSubscriptions:
         """
         row = self._catalog.topic(topic.name.full)
         if row is not None and row.joining:
-            await self._settle(topic.name.base)
+            await self._complete(topic.name.base)
 
-    async def _settle(self, base: TopicName) -> None:
+    async def _complete(self, base: TopicName) -> None:
         """Load every marked partition of ``base``, store its subscriptions and remove the mark.
 
         Raises:
             StorageError: it could not be stored; the next start tries again.
         """
-        await self._work.run_alone(base.full, lambda: self._settle_alone(base))
+        await self._work.run_alone(base.full, lambda: self._complete_alone(base))
 
-    async def _settle_alone(self, base: TopicName) -> None:
+    async def _complete_alone(self, base: TopicName) -> None:
         while rows := [row for row in self._partitions(base) if row.joining]:
             for start in range(0, len(rows), SLICE_PARTITIONS):
-                with self.many():
+                with self.loading_many():
                     for row in rows[start : start + SLICE_PARTITIONS]:
                         self._load(parse_topic(row.name))
                 await asyncio.sleep(0)
@@ -138,16 +139,16 @@ class PartitionSubscriptions:
             else:
                 await self._writer.commit(change)
 
-    def _settle_soon(self, base: TopicName) -> None:
+    def _complete_soon(self, base: TopicName) -> None:
         if base.full in self._tasks:
             return
-        task = asyncio.get_running_loop().create_task(self._settle_or_log(base))
+        task = asyncio.get_running_loop().create_task(self._complete_or_log(base))
         self._tasks[base.full] = task
         task.add_done_callback(lambda _: self._tasks.pop(base.full))
 
-    async def _settle_or_log(self, base: TopicName) -> None:
+    async def _complete_or_log(self, base: TopicName) -> None:
         try:
-            await self._settle(base)
+            await self._complete(base)
         except HeadgateError as error:
             logger.warning("new partitions of %s: %s; the next start tries again", base, error)
 
@@ -174,7 +175,7 @@ class PartitionSubscriptions:
         return [row for row in rows if row is not None]
 
 
-def _joining_in(change: Change) -> dict[TopicName, None]:
+def _marked_in(change: Change) -> dict[TopicName, None]:
     """The partitioned topics for which a change creates marked partitions."""
     return {
         parse_topic(row.key).base: None

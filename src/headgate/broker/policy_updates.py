@@ -93,14 +93,14 @@ class PolicyUpdates:
         """Apply the limits and quotas of a durable change to the live topics that it concerns."""
         kinds = {row.kind for row in change.rows}
         if kinds & _KINDS_OF_POLICIES:
-            for topic in self._topics_under(change, everywhere=Kind.SETTING in kinds):
+            for topic in self._topics_concerned(change, everywhere=Kind.SETTING in kinds):
                 self._engine.limits_of_topic(topic)
                 self._engine.publish_limit_of_topic(topic)
                 self._engine.quotas_of_topic(topic)
 
-    def _topics_under(self, change: Change, *, everywhere: bool) -> list[Topic]:
-        """The live topics whose policies a change may have changed. If a topic becomes partitioned,
-        or stops being so, that changes the policies of topics named like its partitions."""
+    def _topics_concerned(self, change: Change, *, everywhere: bool) -> list[Topic]:
+        """The live topics whose policies a change may concern. A topic that becomes partitioned, or
+        stops being partitioned, changes the policies of the topics named like its partitions."""
         if everywhere:
             return list(self._engine.topics.values())
         namespaces = {row.key for row in change.rows if row.kind is Kind.NAMESPACE}

@@ -1,8 +1,7 @@
 """Logs what backlog quotas do: at most one line a minute for each topic and kind of action.
 
-With a slow consumer, a quota that holds producers is reached again and again, and with a fast
-producer a quota evicts as often. The first action is logged at once, later ones together at the end
-of each minute.
+A topic may reach its quota many times a second. The broker logs the first action at once and later
+ones together, at the end of each minute.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ QUIET_NS: Final = NS_PER_MINUTE
 """Shortest time between two lines about one topic."""
 
 TOPICS_MAX: Final = 10_000
-"""Most topics with lines in one minute; others get none."""
+"""How many topics may have lines in one minute; others get none."""
 
 _ACTIONS: Final = {
     QuotaPolicy.HOLD: "held",
@@ -32,7 +31,7 @@ _ACTIONS: Final = {
 
 @dataclass(slots=True)
 class _Stops:
-    """Times a quota stopped producers that are not logged yet."""
+    """How often a quota stopped the producers of one topic, as far as not logged yet."""
 
     topic: Topic
     quota: Quota
@@ -56,7 +55,7 @@ class _Stops:
 
 @dataclass(slots=True)
 class _Evictions:
-    """Evictions that are not logged yet."""
+    """The evictions of one topic that are not logged yet."""
 
     topic: Topic
     last: Eviction

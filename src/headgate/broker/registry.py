@@ -27,7 +27,7 @@ logger = logging.getLogger("headgate.topics")
 
 
 CREATE_TRIES = 3
-"""How often a topic is created anew if it is deleted as soon as it exists."""
+"""How often the registry creates a topic again that is deleted as soon as it exists."""
 
 
 class TopicNotFoundError(RefusalError):
@@ -113,7 +113,7 @@ class TopicRegistry:
         return self._engine.topics.get(name.full)
 
     def get(self, name: TopicName) -> Topic | None:
-        """The live topic, which is loaded if necessary; None if it does not exist."""
+        """The live topic, loaded if necessary; None if it does not exist."""
         topic = self._engine.topics.get(name.full)
         if topic is not None:
             return topic
@@ -142,8 +142,8 @@ class TopicRegistry:
         """Create a topic that is not partitioned, or wait until one that is being created exists.
 
         Raises:
-            RefusalError: its namespace does not exist, or its name is that of a partition which the
-                partitioned topic does not have.
+            RefusalError: its namespace does not exist, or it names a partition beyond the
+                partitioned topic's count.
             StorageError: it could not be stored.
         """
         for _ in range(CREATE_TRIES):
@@ -183,7 +183,7 @@ class TopicRegistry:
             await self.partition_subscriptions.when_created(change)
 
     def _load(self, name: TopicName, row: TopicRow) -> Topic:
-        log = self._logs.enter(row.number, row.log).log
+        log = self._logs.register(row.number, row.log).log
         topic = self._engine.load_topic(
             name,
             log.topic(row.number),
@@ -201,12 +201,12 @@ class TopicRegistry:
             subscription.damage = cursor.damage
         if topic.log.damage or any(one.damage for one in topic.subscriptions.values()):
             self._engine.damaged_topics.add(row.number)
-        self.partition_subscriptions.loaded(topic)
+        self.partition_subscriptions.topic_loaded(topic)
         return topic
 
     def load_all(self) -> None:
         """Load every stored topic at start, so that backlogs are visible before clients connect."""
-        with self.partition_subscriptions.many():
+        with self.partition_subscriptions.loading_many():
             for number in sorted(self._catalog.topic_numbers()):
                 row = self._catalog.topic_by_number(number)
                 if row is not None:
@@ -280,7 +280,7 @@ class TopicRegistry:
             if row.kind is Kind.TOPIC and isinstance(row.before, TopicRow):
                 deleted = self._engine.by_number.get(row.before.number)
                 if deleted is not None:
-                    deleted.fence()  # it may have been loaded meanwhile
+                    deleted.fence()  # a client may have loaded it meanwhile
                     self._engine.unload_topic(deleted, deleted=True)
                 self._logs.drop_topic(row.before.number, row.before.log)
 

@@ -47,7 +47,7 @@ def command_handlers(broker: Broker) -> CommandHandlers:
 
 
 def connection_factory(broker: Broker) -> partial[Connection]:
-    """Makes a connection for each client, on a socket or in memory."""
+    """The protocol factory for asyncio: a connection for each client, on a socket or in memory."""
     return partial(Connection, broker, command_handlers(broker))
 
 

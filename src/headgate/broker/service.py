@@ -1,4 +1,4 @@
-"""The composition of one broker, with the turns of its event loop.
+"""One running broker.
 
 A broker owns its data directory, its ports and its topics, and has no global state. It runs on the
 event loop on which it is started; its lanes do the blocking work. Every event reaches the engine
@@ -68,8 +68,7 @@ class Lanes:
     read: Lane
     metadata: Lane
     telemetry: Lane | None = None
-    """For commits of the telemetry's log, if there is one, so that users' commits never wait for
-    them."""
+    """Commits the telemetry log, if there is one, so that users' commits never wait for it."""
 
     def close(self) -> None:
         """Finish what was submitted and end all threads. Blocks."""
@@ -140,7 +139,7 @@ class Broker:
         self.is_ready = False
         self.connections: set[Connection] = set()
         self.read_paused: set[Connection] = set()
-        """Connections that are not read because something they sent has no room."""
+        """Connections whose sockets the broker does not read until what they sent has room."""
         self.counts = BrokerCounts()
         self._names_count = 0
         self.on_flush: list[Callable[[], None]] = []
@@ -166,7 +165,7 @@ class Broker:
             return self.logs.of(topic).log is log
 
         committer = Committer(
-            log, lane, engine, loop, begin_turn, self.publish_room, disk, owns, what
+            log, lane, engine, loop, begin_turn, self.commit_ended, disk, owns, what
         )
         reader = EntryReader(log, self.lanes.read, engine, loop, begin_turn, committer)
         maintenance = LogMaintenance(log, lane, engine, loop, begin_turn, committer, disk, what)
@@ -223,7 +222,7 @@ class Broker:
             return 1.0
 
         async def keep_log_time() -> None:
-            await self.log_clock.keep_if_due(self.writer)
+            await self.log_clock.write_mark_if_due(self.writer)
 
         async def watch_adaptive() -> None:
             if adaptive is not None:
@@ -242,7 +241,7 @@ class Broker:
         sweeps.add("the log time sweep", keep_log_time, every_second)
         sweeps.add("the observation sweep", self.topic_sweeps.observe, every_second)
         sweeps.add("the watch over adaptive throttling", watch_adaptive, every_second)
-        sweeps.add("the quota fill sweep", self.quota_sweep.look, every_second)
+        sweeps.add("the quota fill sweep", self.quota_sweep.sample, every_second)
         sweeps.add(
             "the quota check",
             self.quota_sweep.check,
@@ -302,7 +301,7 @@ class Broker:
                 await managed.committer.when_durable()
             except StorageError as error:
                 logger.error("closing: %s", error)
-        await self.log_clock.keep(self.writer)
+        await self.log_clock.write_mark(self.writer)
         await self.writer.settled()
         await self.identity_writer.close()
         if self._wake is not None:
@@ -310,7 +309,7 @@ class Broker:
         self.closed.set()
 
     def stop_sweeps(self) -> None:
-        """End all periodic work; a job of a log that runs is the last one."""
+        """End all periodic work; a running maintenance job of a log is the last one."""
         self.logs.stop_maintenance()
         self.sweeps.stop()
 
@@ -325,9 +324,9 @@ class Broker:
     # -- the turn --------------------------------------------------------------------------
 
     def follow_clocks(self) -> None:
-        """Measure anew how far wall clock and log time are from the monotonic clock, and begin a
+        """Measure again how far wall clock and log time are from the monotonic clock, and begin a
         turn under them."""
-        has_jumped = self.log_clock.look()
+        has_jumped = self.log_clock.follow()
         self.begin_turn()
         if has_jumped:
             self.engine.quotas.time_jumped()
@@ -345,7 +344,7 @@ class Broker:
             self.loop.call_soon(self._flush)
 
     def at_end_of_turn(self, action: Callable[[], None]) -> None:
-        """Call ``action`` at the end of the next flush."""
+        """Call ``action`` once, at the end of the next flush."""
         self.on_flush.append(action)
         self.schedule_flush()
 
@@ -364,7 +363,7 @@ class Broker:
             try:
                 action()
             except Exception:
-                # It belongs to one connection: the others still write their frames.
+                # An action concerns one connection: the others still write their frames.
                 logger.exception("the end of a turn failed by an error of ours")
         for managed in self.logs:
             managed.committer.kick()
@@ -382,7 +381,7 @@ class Broker:
                 return
             self._wake.cancel()
         delay_ns = max(wake_ns - self.engine.now_ns, 0)
-        # The loop's timers have a resolution of a millisecond: round up, to wake never too early.
+        # The loop's timers have a resolution of a millisecond: round up, never wake early.
         self._wake = self.loop.call_later(-(-delay_ns // NS_PER_MS) * 0.001, self._woken)
         self._wake_ns = wake_ns
 
@@ -396,7 +395,7 @@ class Broker:
         """Whether more bytes wait to be durable than maxMessagePublishBufferSizeInMB allows."""
         return self.log.staged_bytes > self.settings.maxMessagePublishBufferSizeInMB * MIB
 
-    def publish_room(self) -> None:
+    def commit_ended(self) -> None:
         """A commit ended: resume paused connections, and run log maintenance if it is due.
 
         Publishers may fill segments faster than the periodic sweep prepares them, and a full disk
@@ -410,7 +409,7 @@ class Broker:
             managed.maintenance.run_if_due()
 
     def unique_name(self) -> str:
-        """A producer or consumer name that is never given twice, also after a restart."""
+        """A producer or consumer name that is never used twice, even after a restart."""
         self._names_count += 1
         return f"{self.settings.clusterName}-{self.started_ms:x}-{self._names_count}"
 

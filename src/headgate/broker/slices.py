@@ -1,7 +1,7 @@
 """Long work on the loop in slices of about a millisecond, between which the loop serves others.
 
 A walk over topics is an asynchronous generator. Other work is a generator that yields where it may
-be interrupted; the caller runs it at once, where there is little of it, or in slices.
+be interrupted; the caller runs it at once if it is short, otherwise in slices.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Turns(Protocol):
-    """What begins a turn of the broker."""
+    """The part of the broker that begins its turns."""
 
     def begin_turn(self) -> None:
         """Read the clock: everything until the next call happens at this instant."""
@@ -27,10 +27,10 @@ Steps = Generator[None, None, T]
 """Work that yields after each step and returns its result."""
 
 SLICE_STEPS = 8
-"""Steps of one slice. A step looks at one subscription of one topic: up to 0.2 ms."""
+"""Steps of one slice. A step examines one subscription of one topic: up to 0.2 ms."""
 
 SLICE_TOPICS: Final = 200
-"""Live topics of one slice: well under a millisecond, where each takes a few microseconds."""
+"""Live topics of one slice: well under a millisecond, at a few microseconds each."""
 
 
 async def live_topics(engine: Engine, turns: Turns) -> AsyncIterator[Topic]:
@@ -59,7 +59,7 @@ async def live_topic_slices(engine: Engine, turns: Turns) -> AsyncIterator[list[
 
 
 def at_once(steps: Steps[T]) -> T:
-    """The result of ``steps``, taken without a pause."""
+    """Run ``steps`` without a pause and return their result."""
     while True:
         try:
             next(steps)
@@ -69,7 +69,7 @@ def at_once(steps: Steps[T]) -> T:
 
 
 async def in_slices(turns: Turns, steps: Steps[T]) -> T:
-    """The result of ``steps``. What one slice finds may be gone in the next."""
+    """Run ``steps`` in slices and return their result. What one slice finds may be gone later."""
     number = 0
     while True:
         number += 1

@@ -1,8 +1,8 @@
 """Creates, deletes and moves subscriptions; each change is durable before a client sees it.
 
 The binary protocol and the admin API both use this module. Changes of one subscription name run one
-after the other. A change that has begun is completed even if its client disconnects, because a half
-staged change would stay half staged for ever.
+after the other. A change that has begun runs to its end even if its client disconnects: nothing
+would complete it later.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Subscriptions:
         begin_turn: Callable[[], None],
         partition_ready: Callable[[Topic], Awaitable[None]],
     ) -> None:
-        """``partition_ready`` returns when a new partition has the subscriptions of the others: no
-        subscription of it is deleted before."""
+        """``partition_ready`` returns when a new partition has the subscriptions of the others;
+        before that none of its subscriptions is deleted."""
         self._engine = engine
         self._logs = logs
         self._begin_turn = begin_turn
@@ -169,8 +169,8 @@ class Subscriptions:
         return await self._mutex.run_alone((topic.log.number, name), work)
 
     def _expect_reader(self, subscription: Subscription) -> None:
-        """Keep a reader's subscription for a while after a seek, so that the reader finds it when
-        it reconnects."""
+        """Remove a reader's subscription after a seek, unless the reader reconnects within
+        :data:`READER_RETURN_NS`."""
         if subscription.is_durable:
             return
 

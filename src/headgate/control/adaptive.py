@@ -41,7 +41,7 @@ from headgate.policy.limits_in_force import PublishLimitsInForce
 from headgate.policy.settings import Settings
 
 SLICE_EVALUATIONS: Final = 400
-"""Topics in one slice of a cycle if it makes no decision: a millisecond or two."""
+"""Topics in one slice of a cycle that makes no decision: a millisecond or two."""
 
 DECISION_EVALUATIONS: Final = 10
 """A decision takes as long as this many evaluations: it is enforced, recorded and logged."""
@@ -109,7 +109,7 @@ class AdaptiveThrottle:
         clock: Clock,
         begin_turn: Callable[[], None],
     ) -> None:
-        """Without ``memory`` only backlogs press. Every slice calls ``begin_turn`` first."""
+        """Without ``memory``, backlogs alone cause pressure. A slice begins with ``begin_turn``."""
         self._engine = engine
         self._broker_settings = settings
         self._publish_limits = publish_limits
@@ -121,13 +121,13 @@ class AdaptiveThrottle:
         self._log = AdaptiveLog()
         self._settings = adaptive_settings(settings)
         self._followed: dict[Topic, None] = {}
-        """Topics that the next cycle evaluates even if they publish nothing: those with a limit, or
-        in observe-only mode with one that would apply, or with rates that would become stale."""
+        """Topics that the next cycle evaluates even if they publish nothing: those with a limit (in
+        observe-only mode, one that would apply), and those whose rates would become stale."""
         self._active: dict[Topic, None] = {}
-        """Those of them whose adaptive limit is enforced."""
-        self._both: dict[Topic, tuple[str, str]] = {}
-        """Topics with an adaptive limit beside one that is set: the text of the set limit, and
-        which of both limits which dimension."""
+        """The topics among them whose adaptive limit is enforced."""
+        self._logged_limits: dict[Topic, tuple[str, str]] = {}
+        """For topics with an adaptive limit beside one that is set: the texts of the set limit, and
+        of the source that applies in each dimension."""
         self._records: dict[Topic, deque[DecisionRecord]] = {}
         self.status = AdaptiveStatus()
         self._timer: asyncio.TimerHandle | None = None
@@ -136,13 +136,13 @@ class AdaptiveThrottle:
         """When the last cycle without a failure ended, or when the controller lifted all limits
         because there was none."""
         self._cycle: Cycle | None = None
-        self._work: Iterator[Topic] = iter(())
+        self._topics_left: Iterator[Topic] = iter(())
         self._is_failed = False
 
     # -- life ------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Schedule the first cycle, an interval from now. Stored settings count from here on."""
+        """Schedule the first cycle, an interval from now, with the stored settings."""
         engine = self._engine
         self._settings = adaptive_settings(self._broker_settings)
         self._log.enabled(self._settings, self._memory.limit_bytes)
@@ -153,7 +153,7 @@ class AdaptiveThrottle:
     def stop(self) -> None:
         """End all cycles and lift all limits: the broker closes."""
         self._engine.published = None
-        self._work = iter(())
+        self._topics_left = iter(())
         if self._timer is not None:
             self._timer.cancel()
         self._release()
@@ -175,8 +175,8 @@ class AdaptiveThrottle:
         if self._settings != before:
             self._log.settings_changed(self._settings)
         if self._settings.observe_only is not before.observe_only:
-            self._log.begin_anew()
-        if self._cycle is not None:  # these settings decide the rest of its topics
+            self._log.begin_minute()
+        if self._cycle is not None:  # the rest of its topics follow the new settings
             self._cycle = replace(self._cycle, settings=self._settings)
         if self._settings.observe_only and not before.observe_only:
             self._release()
@@ -190,11 +190,11 @@ class AdaptiveThrottle:
             del self._records[topic]
         now_ns, settings = self._engine.now_ns, self._settings
         if self._active and outlived(self._last_success_ns, now_ns, settings.interval_ns):
-            self._log.begin_anew()
+            self._log.begin_minute()
             count = self._release()
             if count:
-                self._log.outlived(count, (now_ns - self._last_success_ns) / NS_PER_S)
-            self._last_success_ns = now_ns  # limits that begin from now on may last as long again
+                self._log.limits_outlived(count, (now_ns - self._last_success_ns) / NS_PER_S)
+            self._last_success_ns = now_ns  # limits that begin now get the same time
 
     def _arm(self) -> None:
         if self._timer is not None:
@@ -211,12 +211,14 @@ class AdaptiveThrottle:
         self._began_ns = now_ns
         self._is_failed = False
         self.status.evaluation_ns = 0
-        self._work = iter(())
+        self._topics_left = iter(())
         try:
             self._cycle = Cycle(self._settings, now_ns, max(now_ns - before_ns, 1))
             published, engine.published = engine.published or {}, {}
             limited = list(self._followed)
-            self._work = chain(published, (topic for topic in limited if topic not in published))
+            self._topics_left = chain(
+                published, (topic for topic in limited if topic not in published)
+            )
             self.status.memory_pressure = self._pressure()
         except InvariantError:
             raise
@@ -226,17 +228,17 @@ class AdaptiveThrottle:
         self._slice()
 
     def _attribute(self, now_ns: int) -> None:
-        """Choose which topics memory pressure limits: those that fill the memory, or all."""
+        """Choose the topics that memory pressure limits: those that fill the memory, or all."""
         status, limit_bytes = self.status, self._memory.limit_bytes
-        turned = self._attribution.begin(
+        new_rule = self._attribution.begin(
             status.memory_pressure,
             status.memory_used_bytes / limit_bytes,
             now_ns,
             is_enforced=not self._settings.observe_only,
         )
-        if turned is not None:
+        if new_rule is not None:
             used_bytes = status.memory_used_bytes
-            self._log.everybody(turned, self._settings, used_bytes, limit_bytes, now_ns)
+            self._log.rule_changed(new_rule, self._settings, used_bytes, limit_bytes, now_ns)
 
     def _pressure(self) -> float:
         self.status.memory_used_bytes = used_bytes = self._memory.used_bytes()
@@ -247,7 +249,7 @@ class AdaptiveThrottle:
         self._begin_turn()
         began_ns = self._clock.monotonic_ns()
         left = SLICE_EVALUATIONS
-        for topic in self._work:
+        for topic in self._topics_left:
             left -= 1
             try:
                 if self._evaluate(topic):
@@ -284,8 +286,8 @@ class AdaptiveThrottle:
         """Evaluate one topic in this cycle; returns whether that makes a decision."""
         cycle, log = self._cycle, topic.log
         if cycle is None or not topic.is_live:
-            for known in (self._followed, self._active, self._records, self._both):
-                known.pop(topic, None)
+            for topics in (self._followed, self._active, self._records, self._logged_limits):
+                topics.pop(topic, None)
             return False
         control = topic.publishing.control
         if control is None:
@@ -315,7 +317,7 @@ class AdaptiveThrottle:
         if topic.publishing.adaptive_limit is not None and topic.publishing.limit is not None:
             self._log_both_limits(topic)
         else:
-            self._both.pop(topic, None)
+            self._logged_limits.pop(topic, None)
         if control.needs_look:
             self._followed[topic] = None
         else:
@@ -323,8 +325,8 @@ class AdaptiveThrottle:
         return decision is not None
 
     def _room_bytes(self, topic: Topic) -> float:
-        """How much the topic may receive until a law could act on its quotas, from what the append
-        knows of them; 0 if only the topic's subscriptions can tell."""
+        """The bytes that the topic may receive before a law could act on its quotas, from the marks
+        that appending keeps; 0 if only the topic's subscriptions show that."""
         quota = topic.quota
         if quota is None:
             return math.inf
@@ -349,7 +351,7 @@ class AdaptiveThrottle:
             topic.publishing.adaptive_limit = limit and RateLimit(
                 limit.messages_per_s, limit.bytes_per_s
             )
-            # A limit that rises step by step forgives no debt (D1).
+            # A limit that rises step by step forgives no debt (D1 in docs/guide/adaptive-laws.md).
             engine.admission.put_in_force(topic, forgives=limit is None)
             if limit is None:
                 self._active.pop(topic, None)
@@ -364,16 +366,16 @@ class AdaptiveThrottle:
         self._log.decided(topic, decision, engine.now_ns)
 
     def _log_both_limits(self, topic: Topic) -> None:
-        """Log which limit applies in which dimension, where a topic has a publish limit that is set
-        and an adaptive one; again when that changes."""
+        """If a topic has a set and an adaptive publish limit, log which one applies in each
+        dimension; again when that changes."""
         control = topic.publishing.control
         if control is None or control.limit is None:
             return
         set_limit = set_limit_text(self._publish_limits.of_topic_as_set(topic))
         applying = applying_text(self._publish_limits.of_topic(topic))
-        if self._both.get(topic) != (set_limit, applying):
-            self._both[topic] = set_limit, applying
-            self._log.both(topic, set_limit, control.limit, applying, self._engine.now_ns)
+        if self._logged_limits.get(topic) != (set_limit, applying):
+            self._logged_limits[topic] = set_limit, applying
+            self._log.both_limits(topic, set_limit, control.limit, applying, self._engine.now_ns)
 
     def _release(self) -> int:
         """Lift all limits at once; return how many there were."""

@@ -30,8 +30,8 @@ def adaptive_settings(settings: Settings) -> AdaptiveSettings:
 def topic_signals(
     topic: Topic, messages: int, size_bytes: int, waited_for: set[ParkCause]
 ) -> TopicSignals:
-    """The signals of one topic. A quota that evicts never stops producers, so it never slows them
-    (D11)."""
+    """The signals of one topic. A quota that evicts never stops producers, so the controller does
+    not slow them for it (D11 in docs/guide/adaptive-laws.md)."""
     quota = topic.quota
     size = time = None
     backlog_bytes = done_bytes = 0

@@ -2,8 +2,8 @@
 
 Each minute a topic gets at most one line of each kind, and all topics together :data:`LINES_MAX`;
 the last line of a minute counts those that were left out. If a topic's last line is out of date by
-then, the next minute begins with a line about it. A new minute begins at once when the mode changes
-or the controller lifts all limits, so that the log shows what ends and begins then.
+then, the next minute begins with a new line. A new minute begins at once when the mode changes
+or the controller lifts all limits, so that the log shows which limits begin and end then.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ LINES_MAX: Final = 100
 
 TAG: Final = "[AdaptiveThrottle]"
 _NO_TOPIC: Final = -1
-"""Stands for a topic's number in lines about all topics."""
+"""The topic number of lines about all topics."""
 
 
-class _Late(NamedTuple):
+class _UnloggedDecision(NamedTuple):
     """A decision that has no log line yet."""
 
     topic: Topic
@@ -50,10 +50,10 @@ class AdaptiveLog:
 
     def __init__(self) -> None:
         self._written: dict[tuple[int, str], None] = {}
-        """Topics, by number, with each kind of line that this minute has about them."""
-        self._last: dict[int, DecisionKind] = {}
+        """The topic number and the kind of each line in this minute."""
+        self._last_kinds: dict[int, DecisionKind] = {}
         """The kind of each topic's last line in this minute."""
-        self._late: dict[int, _Late] = {}
+        self._unlogged: dict[int, _UnloggedDecision] = {}
         """Each topic's last decision that has no line yet."""
         self._since_ns: int | None = None
         self._left_out = 0
@@ -69,10 +69,10 @@ class AdaptiveLog:
         """Changed settings are in force."""
         logger.info("%s SETTINGS %s", TAG, _mode(settings))
 
-    def begin_anew(self) -> None:
+    def begin_minute(self) -> None:
         """Begin a new minute: the mode changed, or the controller lifted all limits."""
         self._written.clear()
-        self._last.clear()
+        self._last_kinds.clear()
 
     def decided(self, topic: Topic, decision: Decision, now_ns: int) -> None:
         """A limit began or ended, or would have in observe-only mode. Steps in between are logged
@@ -92,11 +92,11 @@ class AdaptiveLog:
         else:
             what = kind.name
         if not self._may_write(number, what, now_ns):
-            if number in self._late or len(self._late) < LINES_MAX:
-                self._late[number] = _Late(topic, decision, at_ns)
+            if number in self._unlogged or len(self._unlogged) < LINES_MAX:
+                self._unlogged[number] = _UnloggedDecision(topic, decision, at_ns)
             return
-        self._late.pop(number, None)
-        self._last[number] = kind
+        self._unlogged.pop(number, None)
+        self._last_kinds[number] = kind
         inputs = decision.inputs
         if kind is DecisionKind.ACTIVATED:
             figures = (
@@ -110,10 +110,10 @@ class AdaptiveLog:
             sentence += f" ({(now_ns - at_ns) // NS_PER_S} s ago)"
         logger.info("%s %s topic=%s %s: %s", TAG, what, topic.name, figures, sentence)
 
-    def both(
+    def both_limits(
         self, topic: Topic, set_limit: str, adaptive: PublishLimit, applying: str, now_ns: int
     ) -> None:
-        """A topic has a publish limit that is set beside the adaptive one. ``set_limit`` and
+        """A topic has a set publish limit beside the adaptive one. ``set_limit`` and
         ``applying`` are texts of :func:`set_limit_text` and :func:`applying_text`."""
         if self._may_write(topic.log.number, f"BOTH-LIMITS {applying}", now_ns):
             logger.info(
@@ -121,7 +121,7 @@ class AdaptiveLog:
                 TAG, topic.name, publish_limit_text(adaptive), set_limit, applying,
             )  # fmt: skip
 
-    def everybody(
+    def rule_changed(
         self,
         rule: MemoryRule,
         settings: AdaptiveSettings,
@@ -129,7 +129,7 @@ class AdaptiveLog:
         limit_bytes: int,
         now_ns: int,
     ) -> None:
-        """The controller begins to slow all topics that publish, or gives that up."""
+        """The controller begins to slow all publishing topics, or stops doing so."""
         if rule is MemoryRule.EVERYBODY:
             what = "EVERYBODY"
             why = (
@@ -161,28 +161,28 @@ class AdaptiveLog:
         again = f" ({count} times since the last line)" if count > 1 else ""
         logger.error("%s Evaluation cycle failed%s: %s", TAG, again, error, exc_info=error)
 
-    def outlived(self, count: int, seconds: float) -> None:
+    def limits_outlived(self, count: int, seconds: float) -> None:
         """The controller lifted ``count`` limits, because no cycle completed for ``seconds``."""
         logger.error(
             "%s RELEASED %d topics: no evaluation cycle completed for %.0f s", TAG, count, seconds
         )
 
     def cycle_ended(self, now_ns: int) -> None:
-        """If the minute is over, count the lines that it left out, and write those that are due."""
+        """If the minute is over, log how many lines it left out, and write the due ones."""
         if self._since_ns is None or now_ns - self._since_ns < QUIET_NS:
             return
-        late = [
+        due = [
             each
-            for number, each in self._late.items()
-            if self._last.get(number) is not each.decision.kind
+            for number, each in self._unlogged.items()
+            if self._last_kinds.get(number) is not each.decision.kind
         ]
-        left_out = self._left_out - len(late)
+        left_out = self._left_out - len(due)
         if left_out:
             logger.info("%s %d more lines in the last minute were left out", TAG, left_out)
         self._since_ns, self._left_out = None, 0
-        self._late.clear()
-        self.begin_anew()
-        for each in late:
+        self._unlogged.clear()
+        self.begin_minute()
+        for each in due:
             self._began_or_ended(each.topic, each.decision, each.at_ns, now_ns)
 
     def _may_write(self, number: int, what: str, now_ns: int) -> bool:

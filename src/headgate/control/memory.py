@@ -2,12 +2,12 @@
 
 CPython rarely returns memory to the system: after a spike the process stays as large as it was, and
 freed memory waits in the allocator for the next messages. So memory that is free in the allocator
-does not count as used. Asking the allocator walks all its free chunks under the lock that every
-thread allocates with: 10 us for few chunks, 3 ms for a hundred thousand, 10 ms for half a million.
+does not count as used. To answer, the allocator walks all its free chunks under the lock that every
+allocation takes: 10 us for few chunks, 3 ms for a hundred thousand, 10 ms for half a million.
 The broker therefore asks only while the process is above the low watermark, and less often the
-longer it takes; the last answer counts meanwhile. A separate thread would delay the loop as long,
-because the loop waits for the lock. The broker does not make the allocator return memory: that
-holds the same lock for a tenth of a second per gigabyte.
+longer an answer takes; meanwhile it uses the last answer. A separate thread would delay the loop as
+long, because the loop waits for the lock. The broker does not make the allocator return memory,
+because that holds the same lock for a tenth of a second per gigabyte.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ASK_PAUSE_FACTOR = 1_000
 """The pause until the allocator is asked again, in multiples of how long the last answer took."""
 
 ASK_PAUSE_NS_MAX = 5 * NS_PER_S
-"""The longest pause, so that the end of a spike is noticed within the law's 10 s."""
+"""The longest pause, so that the controller sees the end of a spike within the 10 s of law 5.3."""
 
 
 class MemorySource(Protocol):
@@ -46,7 +46,7 @@ class SystemMemory(Protocol):
 
 
 class ProcessMemory:
-    """The process's physical memory without what is available for reuse."""
+    """The process's physical memory without the part that is available for reuse."""
 
     def __init__(
         self,
@@ -70,10 +70,10 @@ class ProcessMemory:
         self._ask_again_ns = now_ns()
 
     def used_bytes(self) -> int:
-        """Memory in use without the entry cache, which gives way to everything else."""
+        """Memory in use without the entry cache, which shrinks for everything else."""
         held_bytes = max(0, self._system.resident_bytes() - self._cache_bytes())
         if held_bytes <= self._low_share() * self.limit_bytes:
-            # The next time that it matters, the free memory may be in use again.
+            # When it matters again, what is free now may be in use.
             self._free_bytes = 0
             return held_bytes
         begun_ns = self._now_ns()

@@ -17,22 +17,22 @@ class DynamicSettings:
     """Applies stored overrides to one broker's settings."""
 
     def __init__(self, settings: Settings) -> None:
-        """``settings`` have their values of the start; overrides are written into them."""
+        """``settings`` hold their start-up values; :meth:`use` writes overrides into them."""
         self._settings = settings
         self._initial: dict[str, Any] = {}
-        """The start-up values of settings that ever had an override."""
+        """The start-up values of all settings that have had an override."""
         self._reported: list[str] = []
-        """The problems that the log has a warning about."""
+        """The problems that the broker has logged."""
 
     def use(self, overrides: Mapping[str, str]) -> None:
-        """Replace the overrides in force by ``overrides``, which are all that are stored.
+        """Replace the overrides in force by ``overrides``: all that the metadata hold.
 
         An override that is not allowed, alone or together with the other settings, has no effect;
-        a warning names it, once while that lasts.
+        a warning names it once, as long as the problem lasts.
         """
         for name in filter(_is_dynamic, overrides):
             self._initial.setdefault(name, getattr(self._settings, name))
-        settings, problems = self._with(overrides)
+        settings, problems = self._settings_with(overrides)
         for pair in crossed_watermarks(settings):
             misfits = [name for name in pair if name in overrides]
             problems += [watermark_problem(settings, pair, name) for name in misfits]
@@ -56,13 +56,13 @@ class DynamicSettings:
         if text is not None:
             SETTINGS[name].parse(text)
             others[name] = text
-        settings, _ = self._with(others)
+        settings, _ = self._settings_with(others)
         for pair in crossed_watermarks(settings):
             if name in pair:
                 raise SettingError(watermark_problem(settings, pair, name))
 
-    def _with(self, overrides: Mapping[str, str]) -> tuple[Settings, list[str]]:
-        """The settings with each override that is allowed alone, and the problems of the others."""
+    def _settings_with(self, overrides: Mapping[str, str]) -> tuple[Settings, list[str]]:
+        """The settings with every override that is allowed alone; the problems of the others."""
         settings = replace(self._settings, **self._initial)
         problems = []
         for name, text in overrides.items():

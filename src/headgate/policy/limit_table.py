@@ -1,4 +1,4 @@
-"""The rate limits that policies and settings define, of one kind: dispatch or publish (law 1.8)."""
+"""The dispatch or publish limits that policies and settings define (law 1.8)."""
 
 from __future__ import annotations
 

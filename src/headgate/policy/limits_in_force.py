@@ -1,8 +1,8 @@
 """The rate limits of live topics as the broker enforces them at present.
 
-A :class:`~headgate.policy.limit_table.LimitTable` knows what is set. A dispatch limit that is
-relative to the publish rate amounts to more while messages are published, and the adaptive
-controller may allow a publisher less than what is set.
+A :class:`~headgate.policy.limit_table.LimitTable` knows the limits that are set. A relative
+dispatch limit is higher while messages are published, and the adaptive controller may lower a
+publish limit.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class DispatchLimitsInForce:
 
     def of_broker(self) -> EffectiveLimit:
         """What the whole broker may deliver now."""
-        return _with_present_amounts(self._table.of_broker(), self._engine.gate, times=0)
+        return _with_enforced_amounts(self._table.of_broker(), self._engine.gate, times=0)
 
     def of_topic(self, topic: Topic) -> EffectiveLimit:
         """What a topic may deliver now."""
@@ -62,7 +62,7 @@ class DispatchLimitsInForce:
         if effective.limit is None or not effective.limit.relative:
             return effective  # the usual case; counting is O(subscriptions)
         times = self._engine.relative.followers(topic)
-        return _with_present_amounts(effective, topic.gate, times=times)
+        return _with_enforced_amounts(effective, topic.gate, times=times)
 
     def of_subscription(self, subscription: Subscription) -> EffectiveLimit:
         """What the broker may deliver to a subscription now."""
@@ -70,7 +70,7 @@ class DispatchLimitsInForce:
         if topic.is_system:
             return NO_LIMIT
         effective = self._table.of_subscription(topic.name, subscription.name)
-        return _with_present_amounts(effective, subscription.gate, times=1)
+        return _with_enforced_amounts(effective, subscription.gate, times=1)
 
     def on(self, subscription: Subscription) -> list[EffectiveLimit]:
         """The limits that apply to a subscription, indexed by level."""
@@ -111,23 +111,23 @@ class PublishLimitsInForce:
         return [self.of_topic(topic), self.of_broker()]
 
 
-def _with_present_amounts(
+def _with_enforced_amounts(
     effective: EffectiveLimit, gate: GateNode, *, times: int
 ) -> EffectiveLimit:
-    """If the limit is relative, the same with the amounts that its gate enforces; ``times`` is how
-    often they contain the publish rate."""
+    """A relative limit with the amounts that its gate enforces, any other limit unchanged.
+    ``times`` is how often the amounts contain the publish rate."""
     limit = effective.limit
     if limit is None or not limit.relative or not gate.budgets:
         return effective
     amounts = {budget.dimension: budget.limit for budget in gate.budgets}
-    now = RateLimit(
+    enforced = RateLimit(
         amounts.get(Dimension.MESSAGES),
         amounts.get(Dimension.BYTES),
         limit.period_ns,
         base=limit,
         times=times,
     )
-    return replace(effective, limit=now)
+    return replace(effective, limit=enforced)
 
 
 def _with_adaptive(effective: EffectiveLimit, adaptive: RateLimit | None) -> EffectiveLimit:

@@ -1,4 +1,4 @@
-"""The backlog quotas as policies and settings define them (law 4)."""
+"""The backlog quotas that policies and settings define (law 4)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from headgate.metadata.policies import QUOTA_KINDS, BacklogQuota, QuotaKind
 from headgate.policy.settings import Settings
 
 SHARED_MAX = 4_096
-"""Distinct quotas that the table remembers, so that topics with equal quotas share one object."""
+"""Distinct quotas that the table caches, so that topics with equal quotas share one object."""
 
 NOT_LIMITED: Mapping[QuotaKind, BacklogQuota] = {
     kind: BacklogQuota("producer_request_hold") for kind in QUOTA_KINDS

@@ -1,7 +1,7 @@
 """The one place that says which limits, quotas and retention are in force on a topic.
 
 Enforcement, REST's ``applied=true``, stats, /metrics, telemetry and explain ask it, so that they
-cannot disagree. The most specific policy that says anything wins as a whole (law 1.8).
+cannot disagree. The most specific policy that is set wins as a whole (law 1.8).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from headgate.policy.settings import Settings
 
 
 class PolicyResolver:
-    """The limits, quotas and retention of one broker's topics. System topics have a retention only.
+    """The limits, quotas and retention of one broker's topics. System topics have only a retention.
 
     A method with a :class:`TopicName` answers REST, one with a live :class:`Topic` answers the
     engine.
@@ -70,7 +70,7 @@ class PolicyResolver:
         return NOT_LIMITED if self._is_system(topic) else self.quotas.applied(topic)
 
     def retention(self, topic: TopicName) -> Retention:
-        """The retention in force on a topic; trimming asks here as well."""
+        """The retention in force on a topic; trimming uses it too."""
         if self._is_system(topic):
             return telemetry_retention(self._settings)
         return retention_of(self._catalog, self._settings, topic)

@@ -1,4 +1,4 @@
-"""What the broker knows of one setting besides its value, and how it reads a value from text."""
+"""The definition of one setting: its default, its range and its meaning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SettingError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class SettingInfo:
-    """One setting: its default, its range and its meaning."""
+    """One setting without its value."""
 
     name: str
     default: bool | int | float | str
@@ -79,7 +79,8 @@ def setting(
     excluded: tuple[int, ...] = (),
     choices: tuple[str, ...] = (),
 ) -> Any:
-    """A field of a table of settings. Numbers are from ``minimum`` to ``maximum``."""
+    """A field of :class:`headgate.policy.settings.Settings`. Numbers are from ``minimum`` to
+    ``maximum``."""
     is_number = isinstance(default, int | float) and not isinstance(default, bool)
     return field(
         default=default,
@@ -95,10 +96,10 @@ def setting(
 
 
 def rate_setting(doc: str, *, maximum: int = INT32_MAX) -> Any:
-    """A field for a rate: dynamic, and no limit unless it is above 0."""
+    """A field for a dynamic rate limit; 0 and -1 are no limit."""
     return setting(0, doc, dynamic=True, minimum=-1, maximum=maximum)
 
 
 def share_setting(default: float, doc: str, *, excluded: tuple[int, ...] = (0,)) -> Any:
-    """A field for a share from 0 to 1, without the ends that are ``excluded``; dynamic."""
+    """A field for a dynamic share from 0 to 1, without the ``excluded`` ends."""
     return setting(default, doc, dynamic=True, maximum=1, excluded=excluded)

@@ -1,6 +1,6 @@
 """Every setting that Headgate supports: Pulsar's key names, types, defaults and meaning.
 
-This table is the only place. ``broker.conf``, ``--set``, the dynamic configuration of the admin
+This table is the only source. ``broker.conf``, ``--set``, the dynamic configuration of the admin
 API, ``brokers/configuration/runtime`` and the reference page derive from it. ``dynamic`` settings
 can be changed while the broker runs, and each takes effect at once.
 """
@@ -413,5 +413,5 @@ def watermark_problem(settings: Settings, pair: Watermarks, name: str) -> str:
 
 
 def inconsistencies(settings: Settings) -> list[str]:
-    """What is wrong with values that are each allowed but not together, one sentence for each."""
+    """A sentence for each conflict between values that are allowed alone."""
     return [watermark_problem(settings, pair, pair.low) for pair in crossed_watermarks(settings)]

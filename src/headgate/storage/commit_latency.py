@@ -1,4 +1,4 @@
-"""How long group commits take: sums since the start for /metrics, the last seconds for explain."""
+"""Durations of group commits: sums since the start for /metrics, the last seconds for explain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headgate.storage.repeated_failures import QUIET_NS
 logger = logging.getLogger("headgate.disk")
 
 WINDOW_S: Final = 10
-"""Length of the window that the facts cover."""
+"""Length of the window that :meth:`CommitLatency.facts` covers."""
 
 
 class CommitLatency:
@@ -32,7 +32,7 @@ class CommitLatency:
         """For each second in which commits ended: the second, their number, their duration, the
         longest."""
         self._slow_since_ns: int | None = None
-        """When the slow period began that the log has a line about."""
+        """When the slow period began whose end the broker has not logged yet."""
         self._slow_ns = 0
         """When the disk was last slow."""
 

@@ -1,4 +1,4 @@
-"""Group commit: everything that was staged during the last commit is in the next one.
+"""Group commit: the next commit contains everything staged during the last one.
 
 At most one commit is in flight. Acknowledgements share a commit with the next publish, or get one
 after :data:`ACK_DELAY_S`. So a stream of acknowledgements costs a few commits a second, and an
@@ -25,7 +25,7 @@ from headgate.storage.repeated_failures import RepeatedFailureLog
 logger = logging.getLogger("headgate.commit")
 
 ACK_DELAY_S = 0.05
-"""How long an acknowledgement waits at most for a publish to share a commit with."""
+"""How long an acknowledgement waits at most for a publish with which it shares a commit."""
 
 RETRY_DELAY_S = 0.1
 """The pause after a failed commit that may succeed later."""
@@ -44,18 +44,18 @@ class Committer:
         engine: Engine,
         loop: asyncio.AbstractEventLoop,
         begin_turn: Callable[[], None],
-        room_made: Callable[[], None],
+        on_commit_ended: Callable[[], None],
         disk: DiskMonitor | None,
         owns: Callable[[Topic], bool],
         what: str,
     ) -> None:
-        """On a full disk, ``disk`` makes entries wait; without one they fail. ``owns`` says whether
+        """With ``disk``, entries wait on a full disk; without it they fail. ``owns`` says whether
         a topic is in this log, and ``what`` names the log in log lines."""
         self._log = log
         self._lane = lane
         self._engine = engine
         self._begin_turn = begin_turn
-        self._room_made = room_made
+        self._on_commit_ended = on_commit_ended
         self._disk = disk
         self._owns = owns
         self._loop = loop
@@ -112,10 +112,10 @@ class Committer:
         waiting, self._waiting = self._waiting, []
         batch = self._log.seal_batch()
         if self._log.has_deferred:
-            self._settle(waiting, StorageError(HELD, retryable=True))
+            self._resolve(waiting, StorageError(HELD, retryable=True))
             waiting = []
         if batch is None:
-            self._settle(waiting, self._log.failed)
+            self._resolve(waiting, self._log.failed)
             return
         self.in_flight = True
         self._begin_turn()
@@ -145,11 +145,11 @@ class Committer:
         """Handle the end of a commit. An internal error here is fatal: what is on the disk would be
         unknown, and waiting operations would never end."""
         try:
-            self._ended(batch, waiting, error)
+            self._commit_ended(batch, waiting, error)
         except Exception as bug:
             raise broken("a commit", bug) from bug
 
-    def _ended(
+    def _commit_ended(
         self, batch: Batch, waiting: list[asyncio.Future[None]], error: BaseException | None
     ) -> None:
         self.in_flight = False
@@ -168,22 +168,22 @@ class Committer:
                 topic = by_number.get(log.number)
                 if topic is not None:
                     topic.trimmed()
-            self._settle(waiting, None)
+            self._resolve(waiting, None)
         elif isinstance(error, StorageError):
             self._failed(batch, waiting, error)
         else:
             raise error
-        self._room_made()
+        self._on_commit_ended()
         if error is None or self._log.failed is not None:
             self.kick()
         else:
-            # Records that are staged meanwhile (acknowledgements) would fail at once, in a loop.
+            # Without a pause, records staged meanwhile (acknowledgements) fail in a tight loop.
             self._retry_timer = self._loop.call_later(RETRY_DELAY_S, self._retry)
 
     def _failed(
         self, batch: Batch, waiting: list[asyncio.Future[None]], error: StorageError
     ) -> None:
-        """Keep entries that can be stored later: they wait for space, or for the next commit."""
+        """Handle a failed commit: entries that can be stored later wait for that."""
         self._log.fail(batch, error)
         disk = self._disk
         no_room = disk is not None and isinstance(error, NoRoomError)
@@ -192,7 +192,7 @@ class Committer:
         else:
             disk.no_room(error)
         if disk is not None:
-            disk.look()
+            disk.check_full()
         for topic in list(self._engine.by_number.values()):
             if not (topic.publishing.pending_count and self._owns(topic)):
                 continue
@@ -207,11 +207,11 @@ class Committer:
             self._waiting = waiting + self._waiting
             self._urgent = self._had_no_room = True
             return
-        self._settle(waiting + self._waiting, error)
+        self._resolve(waiting + self._waiting, error)
         self._waiting = []
 
     @staticmethod
-    def _settle(waiting: list[asyncio.Future[None]], error: StorageError | None) -> None:
+    def _resolve(waiting: list[asyncio.Future[None]], error: StorageError | None) -> None:
         for future in waiting:
             if future.done():
                 continue

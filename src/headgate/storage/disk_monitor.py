@@ -1,9 +1,9 @@
-"""Monitors the disk of the main log: whether the log accepts entries, and how much space is left.
+"""Monitors whether the disk has space for the main log.
 
-The log knows when it is full. After everything that may change this the monitor looks, in the same
-turn, so that the engine parks SENDs exactly while there is no space. The log gets one line when a
-full period begins and one when it ends; periods that follow each other closely count as one, as on
-a disk where consumers free one segment after the other.
+The commit log knows when it is full. After each event that may change this the monitor checks it in
+the same turn, so that the engine parks SENDs exactly while there is no space. The broker logs one
+line when a full period begins and one when it ends. Periods that follow each other closely count as
+one, for example while consumers free one segment after the other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SPACE_PERIOD_NS: Final = 5 * NS_PER_S
 
 
 class DiskMonitor:
-    """Whether one broker's main log has space, since when, and how much."""
+    """The space for one broker's main log."""
 
     def __init__(self, log: CommitLog, lane: Lane, engine: Engine) -> None:
         """``lane`` runs the calls to the file system, which may block."""
@@ -37,24 +37,25 @@ class DiskMonitor:
         self._lane = lane
         self._engine = engine
         self.keep_reserve: Callable[[], None] = lambda: None
-        """Called on the lane while there is space; the owner of a reserve assigns it."""
+        """Runs on the lane while there is space; the owner of the disk reserve assigns it."""
         self.space: Space | None = None
         """The last answer of the file system; None before the first."""
         self.full_since_ns: int | None = None
         """When the log stopped accepting entries; None while it accepts them."""
-        self._spent_ns = 0
+        self._full_before_ns = 0
+        """Length of all full periods that have ended."""
         self._asked_ns: int | None = None
         self._is_asking = False
         self._reason = ""
-        self._began_ns: int | None = None
-        """When the full period began that has a line about its beginning and none about its end."""
-        self._spent_before_ns = 0
+        self._logged_begin_ns: int | None = None
+        """When the full period began whose end the broker has not logged yet."""
+        self._full_at_begin_ns = 0
         self._ended_ns = 0
 
     def full_ns(self, now_ns: int) -> int:
         """How long the log accepted no entries since the start, until now."""
         running_ns = 0 if self.full_since_ns is None else now_ns - self.full_since_ns
-        return self._spent_ns + running_ns
+        return self._full_before_ns + running_ns
 
     def facts(self) -> DiskFacts:
         """The disk as it is now."""
@@ -67,11 +68,11 @@ class DiskMonitor:
         )
 
     def no_room(self, error: NoRoomError) -> None:
-        """The disk refused a write for this reason. Call :meth:`look` next."""
+        """The disk refused a write for this reason. Call :meth:`check_full` next."""
         self._reason = str(error).removeprefix("the disk is full: ")
         self._asked_ns = None
 
-    def look(self) -> None:
+    def check_full(self) -> None:
         """Check whether the log became full, or has space again."""
         full = self._log.full and self._log.failed is None
         if full is (self.full_since_ns is not None):
@@ -79,18 +80,18 @@ class DiskMonitor:
         now_ns = self._engine.now_ns
         if full:
             self.full_since_ns = now_ns
-            if self._began_ns is None:
+            if self._logged_begin_ns is None:
                 self._begin(now_ns)
         else:
-            self._spent_ns = self.full_ns(now_ns)
+            self._full_before_ns = self.full_ns(now_ns)
             self.full_since_ns, self._ended_ns = None, now_ns
         self._engine.disk_hold.turned(full=full)
 
     def watch(self) -> None:
-        """Ask the file system if that is due, and log the end of a full period. Call it about once
-        a second."""
+        """Ask the file system for its space if that is due, and log the end of a full period. Call
+        it about once a second."""
         now_ns = self._engine.now_ns
-        over = self._began_ns is not None and self.full_since_ns is None
+        over = self._logged_begin_ns is not None and self.full_since_ns is None
         if over and now_ns - self._ended_ns >= QUIET_NS:
             self._end()
         due = self._asked_ns is None or now_ns - self._asked_ns >= SPACE_PERIOD_NS
@@ -99,7 +100,7 @@ class DiskMonitor:
             self._lane.submit(partial(self._ask, self.full_since_ns is None), self._answered)
 
     def _ask(self, has_room: bool) -> Space:
-        """On the lane."""
+        """Runs on the lane."""
         space = self._log.space()
         if has_room and space.free_bytes > self._log.segment_bytes:
             self.keep_reserve()
@@ -112,13 +113,13 @@ class DiskMonitor:
         self.space = space
 
     def _begin(self, now_ns: int) -> None:
-        self._began_ns, self._spent_before_ns = now_ns, self._spent_ns
+        self._logged_begin_ns, self._full_at_begin_ns = now_ns, self._full_before_ns
         reason = self._reason or f"no segment of {self._log.segment_bytes:,} bytes can be made"
         logger.error("the disk is full: producers wait for room, consumers continue (%s)", reason)
 
     def _end(self) -> None:
-        began_ns, self._began_ns, self._reason = self._began_ns or 0, None, ""
-        held_s = (self._spent_ns - self._spent_before_ns) / NS_PER_S
+        began_ns, self._logged_begin_ns, self._reason = self._logged_begin_ns or 0, None, ""
+        held_s = (self._full_before_ns - self._full_at_begin_ns) / NS_PER_S
         since_s = (self._ended_ns - began_ns) / NS_PER_S
         of = f" of {duration(since_s)}" if since_s - held_s >= 1 else ""
         room = room_text(self.facts())

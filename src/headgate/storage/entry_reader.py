@@ -1,4 +1,4 @@
-"""Backlog reads: the read lane fetches entries that are no longer in memory."""
+"""Reads backlog entries that are no longer in memory, on the read lane."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class OpenRead:
 class EntryReader:
     """Reads entries from the disk for subscriptions that wait for them.
 
-    A failed read is repeated until it succeeds. The reader never serves a damaged entry and does
-    not read it again: its subscription stops in front of it, in state ``storage``, until an
-    operator skips the entry.
+    The reader repeats a failed read until it succeeds. It never serves a damaged entry and does not
+    read it again: the subscription stops before it, in state ``storage``, until an operator skips
+    the entry.
     """
 
     def __init__(
@@ -70,20 +70,20 @@ class EntryReader:
         self._begin_turn = begin_turn
         self._committer = committer
         self._queue: deque[tuple[Subscription, int]] = deque()
-        """The subscriptions that want to read, each with its first ordinal."""
-        self._wanted: Counter[int] = Counter()
-        """Subscriptions that want entries of a topic, by topic number."""
+        """The subscriptions that wait for a read, each with its first ordinal."""
+        self._waiting_counts: Counter[int] = Counter()
+        """How many subscriptions wait for entries of a topic, by topic number."""
         self._fetching = 0
         self._open: deque[OpenRead] = deque()
-        """They take turns, a slice each."""
+        """Reads that are being decoded, a slice of each in turn."""
         self._busy_since_ns = 0
-        """Since when reading has been busy, ignoring breaks between two reads."""
+        """Since when reading has been busy, not counting breaks shorter than :data:`BREAK_NS`."""
         self._busy_until_ns = -BREAK_NS
         """When the last slice was decoded."""
-        self._rest: asyncio.Handle | None = None
+        self._slice_timer: asyncio.Handle | None = None
         """The timer that begins the next slice."""
         self._waits_left = 0
-        """How often the next slice may still wait for a commit."""
+        """How many more times the next slice may wait for a commit."""
         self._closed = False
         self._damaged: dict[tuple[int, int], str] = {}
         """The damage of entries, by topic number and ordinal."""
@@ -95,23 +95,23 @@ class EntryReader:
         number = subscription.topic.log.number
         damage = self._damaged.get((number, ordinal))
         if damage is not None:
-            self._meet(subscription, ordinal, damage)
+            self._reach_damage(subscription, ordinal, damage)
             return
         now_ns = self._engine.now_ns
         if self.is_idle() and now_ns - self._busy_until_ns >= BREAK_NS:
             self._busy_since_ns = now_ns
-        self._wanted[number] += 1
+        self._waiting_counts[number] += 1
         self._queue.append((subscription, ordinal))
         self._fetch()
 
-    def _meet(self, subscription: Subscription, ordinal: int, damage: str) -> None:
+    def _reach_damage(self, subscription: Subscription, ordinal: int, damage: str) -> None:
         dispatcher = subscription.dispatcher
         dispatcher.reading = False
         log = subscription.topic.log
         if log.is_lost(ordinal) and not log.damage:
             subscription.skip_lost(ordinal)
             subscription.entries_read()
-        # A reader ahead of its deliveries comes to it later.
+        # A subscription that reads ahead reaches the entry later.
         elif dispatcher.next_run()[0] == ordinal:
             self._engine.damaged_topics.add(log.number)
             subscription.damaged_entry = subscription.read_failed = damage
@@ -122,16 +122,16 @@ class EntryReader:
 
     def is_idle(self) -> bool:
         """Whether no read is queued, in flight or being decoded."""
-        return not (self._wanted or self._fetching or self._open)
+        return not (self._waiting_counts or self._fetching or self._open)
 
     def close(self) -> None:
         """Start no more reads; waiting subscriptions get no answer. The lane finishes its job."""
         self._closed = True
         self._queue.clear()
         self._open.clear()
-        self._wanted.clear()
-        if self._rest is not None:
-            self._rest.cancel()
+        self._waiting_counts.clear()
+        if self._slice_timer is not None:
+            self._slice_timer.cancel()
 
     # -- from the disk into memory ---------------------------------------------------------
 
@@ -140,10 +140,10 @@ class EntryReader:
             subscription, ordinal = self._queue.popleft()
             topic = subscription.topic
             if subscription.removed:
-                self._no_longer_wanted(topic.log.number)
+                self._no_longer_waiting(topic.log.number)
             elif ordinal < topic.log.first or ordinal in topic.cache:
                 # It was trimmed, or another read fetched it, while this read was in the queue.
-                self._no_longer_wanted(topic.log.number)
+                self._no_longer_waiting(topic.log.number)
                 subscription.entries_read()
             else:
                 self._submit(subscription, ordinal)
@@ -151,7 +151,7 @@ class EntryReader:
     def _submit(self, subscription: Subscription, ordinal: int) -> None:
         bytes_max = min(READ_BYTES_MAX, self._engine.cache.size_bytes_max // CACHE_PARTS)
         plan = self._log.locate(subscription.topic.log, ordinal, READ_ENTRIES_MAX, bytes_max)
-        plan.wanted_topics.update(self._wanted)
+        plan.wanted_topics.update(self._waiting_counts)
         self._fetching += 1
         self._lane.submit(
             partial(self._log.fetch, plan), partial(self._fetched, subscription, plan)
@@ -170,19 +170,19 @@ class EntryReader:
         self._begin_turn()
         if error is None:
             self._open.append(OpenRead(subscription, plan, entries_of(plan, data), plan.count))
-            if self._rest is None:
+            if self._slice_timer is None:
                 self._next_slice()
             return
-        self._no_longer_wanted(plan.topic_number)
+        self._no_longer_waiting(plan.topic_number)
         if isinstance(error, InvariantError):
             raise error
         if not subscription.removed:
-            self._refused(subscription, error)
+            self._retry_later(subscription, error)
         self._fetch()
 
-    def _refused(self, subscription: Subscription, error: BaseException) -> None:
-        """Repeat a failed read later. Reading changes nothing, so that also holds for internal
-        errors: they are logged with a traceback, and explain shows them like errors of the disk."""
+    def _retry_later(self, subscription: Subscription, error: BaseException) -> None:
+        """Repeat a failed read later, also after an internal error, because reading changes
+        nothing. The log line of an internal error has a traceback; explain shows all alike."""
         is_expected = isinstance(error, StorageError)
         reason = str(error) if is_expected else f"an error of ours, {error!r}"
         if subscription.read_failed != reason:
@@ -198,39 +198,39 @@ class EntryReader:
         if not subscription.removed:
             subscription.entries_read()
 
-    def _no_longer_wanted(self, number: int) -> None:
-        self._wanted[number] -= 1
-        if not self._wanted[number]:
-            del self._wanted[number]
+    def _no_longer_waiting(self, number: int) -> None:
+        self._waiting_counts[number] -= 1
+        if not self._waiting_counts[number]:
+            del self._waiting_counts[number]
 
     # -- from what was read to the subscriptions -------------------------------------------
 
-    def _rested(self) -> None:
+    def _slice_due(self) -> None:
         if self._waits_left and self._committer.in_flight:
-            # A slice now would stand between its end and the receipts.
+            # A slice now would delay the receipts of that commit.
             self._waits_left -= 1
-            self._rest = self._loop.call_later(COMMIT_WAIT_S, self._rested)
+            self._slice_timer = self._loop.call_later(COMMIT_WAIT_S, self._slice_due)
             return
-        self._rest = None
+        self._slice_timer = None
         if self._open:
             self._begin_turn()
             self._next_slice()
 
     def _next_slice(self) -> None:
         try:
-            self._take_slice()
+            self._decode_slice()
         except Exception as error:
             # Subscriptions that wait for these entries would wait for ever.
             raise broken("handing out what was read", error) from error
 
-    def _take_slice(self) -> None:
-        """Decode a slice of the open reads in turn, then pause."""
+    def _decode_slice(self) -> None:
+        """Decode a slice of the open reads, then pause."""
         now_ns = self._busy_until_ns = self._engine.now_ns
         allowed = next_slice(now_ns - self._engine.written_ns, now_ns - self._busy_since_ns)
         entries_max, bytes_max = allowed.entries_max, allowed.bytes_max
         for _ in range(len(self._open)):
             read = self._open.popleft()
-            entries, size_bytes, is_over = self._take(read, entries_max, bytes_max)
+            entries, size_bytes, is_over = self._decode(read, entries_max, bytes_max)
             if not is_over:
                 self._open.append(read)
             entries_max -= entries
@@ -238,20 +238,20 @@ class EntryReader:
             if entries_max <= 0 or bytes_max <= 0:
                 break
         self._fetch()
-        if allowed.rest_s:
+        if allowed.pause_s:
             self._waits_left = COMMIT_WAITS_MAX
-            self._rest = self._loop.call_later(allowed.rest_s, self._rested)
+            self._slice_timer = self._loop.call_later(allowed.pause_s, self._slice_due)
         else:
             self._waits_left = 0
-            self._rest = self._loop.call_soon(self._rested)
+            self._slice_timer = self._loop.call_soon(self._slice_due)
 
-    def _take(self, read: OpenRead, entries_max: int, bytes_max: int) -> tuple[int, int, bool]:
+    def _decode(self, read: OpenRead, entries_max: int, bytes_max: int) -> tuple[int, int, bool]:
         """Decode entries into the caches of their topics. Returns their number, their bytes, and
         whether the read is complete."""
         subscription, number = read.subscription, read.plan.topic_number
         if subscription.removed:
             if read.left:
-                self._no_longer_wanted(number)
+                self._no_longer_waiting(number)
             return 0, 0, True
         taken: list[tuple[int, int, bytes]] = []
         size_bytes = 0
@@ -270,56 +270,56 @@ class EntryReader:
         except Exception as error:
             bug = error
         cache, by_number = self._engine.cache, self._engine.by_number
-        own = 0
-        # Backwards: if they do not all fit into the cache, those that are sent first stay.
+        own_count = 0
+        # Backwards: if the cache cannot hold them all, it keeps those that are sent first.
         for topic_number, ordinal, body in reversed(taken):
             topic = by_number.get(topic_number)
             if topic is not None and ordinal >= topic.log.first:
                 cache.put(topic.cache, ordinal, body)
                 topic.entries_read += 1
-            own += topic_number == number
+            own_count += topic_number == number
         if bug is not None:
-            # The entries before it are in memory; they are served when the read is repeated.
+            # The entries before the error are in memory; the repeated read serves them.
             if read.left:
-                self._no_longer_wanted(number)
-                self._refused(subscription, bug)
+                self._no_longer_waiting(number)
+                self._retry_later(subscription, bug)
             return len(taken), size_bytes, True
         is_over = damage is not None or (len(taken) < entries_max and size_bytes < bytes_max)
         if read.left:
-            is_over |= self._taken(read, own, damage)
+            is_over |= self._serve(read, own_count, damage)
         return len(taken), size_bytes, is_over
 
-    def _taken(self, read: OpenRead, own: int, damage: CorruptionError | None) -> bool:
+    def _serve(self, read: OpenRead, own_count: int, damage: CorruptionError | None) -> bool:
         """Tell the subscription that more entries are in memory. Returns whether it needs no more
         of this read because its position moved."""
         subscription, plan = read.subscription, read.plan
-        if own:
+        if own_count:
             subscription.read_failed = ""
-        read.left -= own
+        read.left -= own_count
         stop = plan.first_ordinal + plan.count
-        is_astray = False
+        has_moved = False
         if damage is not None and stop - read.left < subscription.topic.log.first:
-            damage, read.left = None, 0  # it was trimmed meanwhile, and its place given back
+            damage, read.left = None, 0  # it was trimmed meanwhile, and its space freed
         if damage is not None:
             self._note_damage(subscription, stop - read.left, damage)
             read.left = 0
         elif read.left:
             first, _ = subscription.dispatcher.next_run()
             is_known = first in subscription.topic.cache
-            is_astray = first >= 0 and not is_known and not stop - read.left <= first < stop
-        if read.left and not is_astray:
+            has_moved = first >= 0 and not is_known and not stop - read.left <= first < stop
+        if read.left and not has_moved:
             subscription.wake()
         else:
-            self._no_longer_wanted(plan.topic_number)
+            self._no_longer_waiting(plan.topic_number)
             subscription.entries_read()
-        return is_astray
+        return has_moved
 
     def _note_damage(
         self, subscription: Subscription, ordinal: int, error: CorruptionError
     ) -> None:
-        """Serve the entries before it; a read of the entry itself gets this damage."""
-        place = subscription.topic.log.number, ordinal
-        if place not in self._damaged:
-            self._damaged[place] = str(error)
+        """Record and log a damaged entry, once: a read that begins there gets this damage."""
+        key = subscription.topic.log.number, ordinal
+        if key not in self._damaged:
+            self._damaged[key] = str(error)
             name = subscription.topic.name
             logger.error("reading %s for %s: %s", name, subscription.name, error)

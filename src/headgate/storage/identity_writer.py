@@ -1,9 +1,9 @@
 """Writes the identity of the metadata into each log's directory.
 
-At the next start :mod:`headgate.storage.store_binding` compares it with the metadata, to recognise
-metadata that are older than the log or whose last changes are damaged. The broker writes it soon
-after each change and when it closes. After a crash only the metadata know of the last second's
-changes.
+At the next start :mod:`headgate.storage.store_binding` compares it with the metadata. So it detects
+metadata that are older than the log or whose last changes are damaged. The broker writes the
+identity soon after each change and when it closes. After a crash only the metadata have the changes
+of the last second.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class IdentityWriter:
     """Writes the metadata's revision and highest topic number beside each log."""
 
     def __init__(self, catalog: Catalog, logs: Mapping[str, CommitLog], lane: Lane) -> None:
-        """``logs`` have their names in the metadata as keys; ``lane`` is the metadata's."""
+        """``logs`` are keyed by their names in the metadata; ``lane`` is the metadata lane."""
         self._catalog = catalog
         self._logs = logs
         self._lane = lane
@@ -32,12 +32,12 @@ class IdentityWriter:
         self._is_busy = False
         self._failures = RepeatedFailureLog(logger, "writing the metadata's identity")
 
-    def look(self, now_ns: int) -> None:
+    def write_if_changed(self, now_ns: int) -> None:
         """Write the identity if the metadata changed. The next call repeats a failed write."""
         revision = self._catalog.revision
         if self._is_busy or revision == self._written_revision:
             return
-        notes = self._notes()
+        identities = self._identities()
 
         def done(_: object, error: BaseException | None) -> None:
             self._is_busy = False
@@ -50,20 +50,20 @@ class IdentityWriter:
                 raise error
 
         self._is_busy = True
-        self._lane.submit(lambda: _write(notes), done)
+        self._lane.submit(lambda: _write(identities), done)
 
     async def close(self) -> None:
-        """Write the last state. Every change must have been stored or abandoned before."""
+        """Write the last state. Call it once every change is stored or abandoned."""
         if self._catalog.revision == self._written_revision:
             return
-        notes = self._notes()
+        identities = self._identities()
         try:
-            await run_on(self._lane, lambda: _write(notes))
+            await run_on(self._lane, lambda: _write(identities))
         except StorageError as error:
             logger.error("closing: %s", error)
 
-    def _notes(self) -> list[tuple[CommitLog, Identity]]:
-        """What to write for each log that was bound when it was opened."""
+    def _identities(self) -> list[tuple[CommitLog, Identity]]:
+        """The identity to write for each log that was bound when it was opened."""
         row, number = self._catalog.identity, self._catalog.topic_number_last
         return [
             (log, Identity(row.data_id, starts, number, self._catalog.revision))
@@ -72,6 +72,6 @@ class IdentityWriter:
         ]
 
 
-def _write(notes: list[tuple[CommitLog, Identity]]) -> None:
-    for log, identity in notes:
+def _write(identities: list[tuple[CommitLog, Identity]]) -> None:
+    for log, identity in identities:
         log.identify(identity)

@@ -55,7 +55,7 @@ class ThreadLane:
             work, done = job
             try:
                 result, error = work(), None
-            except BaseException as caught:  # the loop decides what it means
+            except BaseException as caught:  # ``done`` decides on the loop what it means
                 result, error = None, caught
             try:
                 self._loop.call_soon_threadsafe(done, result, error)

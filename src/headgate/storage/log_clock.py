@@ -1,8 +1,8 @@
-"""The clock of the log: a time that steps of the wall clock do not move.
+"""The log's own clock, which steps of the wall clock do not move.
 
-The next start continues it from a mark, a row of the metadata that the broker writes at its start,
-soon after a step, once an hour and when it closes. If the broker is killed in between, the
-machine's running time and the receive times in the log bridge the gap.
+The next start continues it from a mark: a row of the metadata that the broker writes at its start,
+soon after a step, once an hour and when it closes. After a crash, the machine's running time and
+the receive times in the log cover the time since the mark.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from headgate.storage.repeated_failures import RepeatedFailureLog
 
 logger = logging.getLogger("headgate.clock")
 
-KEEP_NS: Final = 60 * S_PER_MINUTE * NS_PER_S
-"""The age at which the broker writes the mark again."""
+MARK_AGE_NS_MAX: Final = 60 * S_PER_MINUTE * NS_PER_S
+"""The age at which the broker replaces the mark."""
 
 _DAY_NS: Final = 24 * 60 * S_PER_MINUTE * NS_PER_S
 _DAYS_FROM: Final = 3
+"""Log lines give lengths from so many days on in whole days."""
 
 LINES_MAX: Final = 20
 """Steps that get their own log line in a :data:`LINES_PERIOD_NS`; later ones are only counted."""
@@ -37,8 +38,8 @@ LINES_PERIOD_NS: Final = 60 * S_PER_MINUTE * NS_PER_S
 
 
 def receive_time_bound(catalog: Catalog, clock: Clock) -> ReceiveTimeBound:
-    """The bound on receive times for :meth:`CommitLog.open`: the one of the first start of this
-    release on the log, or the present time."""
+    """The bound on receive times for :meth:`CommitLog.open`: the stored one, or at the first start
+    of this release on the log the present time."""
     row = catalog.log_time()
     if row is None:
         return ReceiveTimeBound(None, clock.wall_ns() // NS_PER_MS)
@@ -46,7 +47,7 @@ def receive_time_bound(catalog: Catalog, clock: Clock) -> ReceiveTimeBound:
 
 
 class LogClock:
-    """The wall clock and the clock of the log of one broker."""
+    """The wall clock and the log clock of one broker."""
 
     def __init__(
         self, clock: Clock, catalog: Catalog, logs: Sequence[CommitLog], machine: str
@@ -67,20 +68,20 @@ class LogClock:
         if row is not None:
             self._bound_before_segment = row.bound_before_segment
             self._bound_received_ms = row.bound_received_ms
-        self._kept_ns: int | None = None
+        self._mark_written_ns: int | None = None
         self._failures = RepeatedFailureLog(logger, "keeping the time of the log")
         self._lines_since_ns = now.monotonic_ns
         self._steps_count = 0
         self.wall_offset_ns = now.wall_ns - now.monotonic_ns
         """The wall clock minus the monotonic clock."""
         self.skew_ms = self._time.skew_ms
-        """How far the wall clock is ahead of the time of the log. Read for every message."""
+        """How far the wall clock is ahead of the log clock. Read for every message."""
         if mark is not None:
             self._log_start(mark, now)
         elif newest_ms:
             self._log_adoption(log.topics_bounded, wall_ms)
 
-    def look(self) -> bool:
+    def follow(self) -> bool:
         """Follow the clocks. Returns whether the log's clock advanced by more than the monotonic
         clock: the machine was asleep, or set its clock late after the boot."""
         now = read_together(self._clock)
@@ -89,20 +90,20 @@ class LogClock:
         step_ns = self._time.look(now.running_ns, now.wall_ns)
         self.wall_offset_ns, self.skew_ms = now.wall_ns - now.monotonic_ns, self._time.skew_ms
         if step_ns:
-            self._kept_ns = None
-            self._log_step(step_ns, now, taken_in=self.skew_ms == skew_before_ms)
+            self._mark_written_ns = None
+            self._log_step(step_ns, now, is_absorbed=self.skew_ms == skew_before_ms)
         return abs(self.wall_offset_ns - self.skew_ms * NS_PER_MS - before_ns) > STEP_NS
 
     def is_due(self, now_ns: int) -> bool:
         """Whether the mark should be written."""
-        return self._kept_ns is None or now_ns - self._kept_ns >= KEEP_NS
+        return self._mark_written_ns is None or now_ns - self._mark_written_ns >= MARK_AGE_NS_MAX
 
-    async def keep_if_due(self, writer: MetadataWriter) -> None:
+    async def write_mark_if_due(self, writer: MetadataWriter) -> None:
         """Write the mark if it is due. Call it about once a second."""
         if self.is_due(self._clock.monotonic_ns()):
-            await self.keep(writer)
+            await self.write_mark(writer)
 
-    async def keep(self, writer: MetadataWriter) -> None:
+    async def write_mark(self, writer: MetadataWriter) -> None:
         """Write the mark. If that fails, it stays due."""
         now = read_together(self._clock)
         mark = self._time.mark(now.running_ns)
@@ -116,18 +117,18 @@ class LogClock:
                 bound_received_ms=self._bound_received_ms,
             )
         )
-        self._kept_ns = now.monotonic_ns
+        self._mark_written_ns = now.monotonic_ns
         try:
             await writer.commit(change)
         except StorageError as error:
-            self._kept_ns = None
+            self._mark_written_ns = None
             self._failures.failed(error, now.monotonic_ns)
         else:
             self._failures.succeeded(now.monotonic_ns)
 
     # -- log lines -------------------------------------------------------------------------
 
-    def _log_step(self, step_ns: int, now: Reading, *, taken_in: bool) -> None:
+    def _log_step(self, step_ns: int, now: Reading, *, is_absorbed: bool) -> None:
         if now.monotonic_ns - self._lines_since_ns >= LINES_PERIOD_NS:
             if self._steps_count > LINES_MAX:
                 left_out = self._steps_count - LINES_MAX
@@ -137,7 +138,7 @@ class LogClock:
         if self._steps_count > LINES_MAX:
             return
         what = f"the wall clock was set {_direction(step_ns)}"
-        if taken_in:
+        if is_absorbed:
             logger.warning(
                 "%s: this machine learned the time only after the start, so messages of before the "
                 "start are that much older",

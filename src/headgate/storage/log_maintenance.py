@@ -1,4 +1,4 @@
-"""The maintenance of one log: short steps on the loop, blocking jobs on the log's lane."""
+"""Maintenance of one log: short steps on the event loop, blocking jobs on the log's lane."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LogMaintenance:
         disk: DiskMonitor | None,
         what: str,
     ) -> None:
-        """With a ``disk``, a lack of space is reported to it and is no failure. ``what`` names the
+        """``disk``, if given, gets each lack of space, which is then no failure. ``what`` names the
         log in log lines."""
         self._log = log
         self._lane = lane
@@ -58,7 +58,7 @@ class LogMaintenance:
                 break
             except Exception as error:
                 raise broken(f"a step of {self._what}'s maintenance", error) from error
-            self._look()
+            self._check_full()
             if job is not None:
                 self._job_running = True
                 self._lane.submit(job.run, partial(self._job_done, job))
@@ -67,12 +67,12 @@ class LogMaintenance:
         self._committer.kick()
 
     def run_if_due(self) -> None:
-        """The same after a commit, only if something is due."""
+        """Do the maintenance after a commit, if any is due."""
         if self._log.maintenance_due():
             self.run()
 
     def stop(self) -> None:
-        """Start no more jobs; a job that runs is the last one."""
+        """Start no more jobs; a running job is the last one."""
         self._stopped = True
 
     def bugs(self) -> list[str]:
@@ -91,7 +91,7 @@ class LogMaintenance:
         if isinstance(error, InvariantError):
             raise error
         try:
-            self._log.finish_job(job, None if error is None else _known(job, error))
+            self._log.finish_job(job, None if error is None else _storage_error(job, error))
         except Exception as bug:
             raise broken(f"the end of a job of {self._what} ({job.name})", bug) from bug
         failures = self._failures(job.name)
@@ -102,17 +102,17 @@ class LogMaintenance:
             self._disk.no_room(error)
         else:
             failures.failed(error, self._engine.now_ns)
-        self._look()
+        self._check_full()
         self._committer.kick()
 
-    def _look(self) -> None:
+    def _check_full(self) -> None:
         """Check whether the log became full, or has space again."""
         if self._disk is not None:
-            self._disk.look()
+            self._disk.check_full()
 
 
-def _known(job: Job, error: BaseException) -> StorageError:
-    """The error as the log expects it, also for an internal error."""
+def _storage_error(job: Job, error: BaseException) -> StorageError:
+    """The error as a storage error, which the log expects; an internal error is retryable."""
     if isinstance(error, StorageError):
         return error
     return StorageError(f"{job.name} of segment {job.segment}: {error!r}", retryable=True)

@@ -19,7 +19,7 @@ from headgate.storage.lanes import Lane
 from headgate.storage.log_maintenance import LogMaintenance
 
 TELEMETRY_LOG: Final = "telemetry-log"
-"""Name of the telemetry's log in rows of topics, and of its folder."""
+"""Name of the telemetry log in topic rows, and of its folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ManagedLogs:
     def __iter__(self) -> Iterator[ManagedLog]:
         return iter(self._all)
 
-    def enter(self, number: int, log: str) -> ManagedLog:
+    def register(self, number: int, log: str) -> ManagedLog:
         """Register a loaded topic whose row names ``log``; returns that log."""
         if log == TELEMETRY_LOG and self.telemetry is not None:
             self._elsewhere[number] = self.telemetry
@@ -67,15 +67,15 @@ class ManagedLogs:
             managed.maintenance.run()
 
     def stop_maintenance(self) -> None:
-        """Start no more maintenance; a job that runs is the last one."""
+        """Start no more maintenance; a running job is the last one."""
         for managed in self._all:
             managed.maintenance.stop()
 
     def bugs(self) -> list[str]:
-        """The maintenance that fails with an internal error at present, each with the error."""
+        """The maintenance jobs that fail with an internal error at present, each with the error."""
         return [bug for managed in self._all for bug in managed.maintenance.bugs()]
 
     def drop_topic(self, number: int, log: str) -> None:
         """Delete a topic whose row named ``log`` from that log."""
-        self.enter(number, log).log.drop_topic(number)
+        self.register(number, log).log.drop_topic(number)
         self._elsewhere.pop(number, None)

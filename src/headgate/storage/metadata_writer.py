@@ -29,8 +29,7 @@ class MetadataWriter:
     all changes queued behind it, and the catalog abandons them together.
 
     After an error that no retry can repair (a failed sync) it is not known whether the transaction
-    is on the disk; a restart may find it. So the writer stores no more changes until then, as the
-    log does.
+    is on the disk; a restart may find it. Until then the writer, like the log, stores no more.
     """
 
     def __init__(
@@ -39,13 +38,13 @@ class MetadataWriter:
         store: MetadataStore,
         lane: Lane,
         loop: asyncio.AbstractEventLoop,
-        applied: Callable[[Change], None],
+        on_applied: Callable[[Change], None],
     ) -> None:
         self._catalog = catalog
         self._store = store
         self._lane = lane
         self._loop = loop
-        self._applied = applied
+        self._on_applied = on_applied
         self._generation = 0
         self._failed_generation = -1
         self.failed: OutcomeUnknownError | None = None
@@ -93,7 +92,7 @@ class MetadataWriter:
             if error is None:
                 try:
                     self._catalog.apply(change)
-                    self._applied(change)
+                    self._on_applied(change)
                 except Exception as bug:
                     raise broken("a stored change of metadata", bug) from bug
                 if not future.cancelled():
@@ -106,5 +105,5 @@ class MetadataWriter:
                 future.set_exception(error)
 
         self._lane.submit(work, done)
-        # A client that disconnects must not cancel its change half way.
+        # A client that disconnects must not cancel a change that has begun.
         await asyncio.shield(future)

@@ -1,11 +1,11 @@
 """How fast backlog entries are decoded while producers publish.
 
-The event loop does everything, and in Python delivering a backlog entry costs it as much as a
-publish. A reader of a backlog requests hundreds of entries at a time; decoded at once, they would
-delay every receipt (bench/latency.py: p99 three times as long). So while producers publish, such a
-burst is decoded in slices with pauses between, and a publish waits for one slice at most. A reader
-that stays busy for longer than a burst has a backlog to catch up on: then there are slices without
-pauses, and reading takes the rest of the loop's time.
+On the event loop, delivering a backlog entry costs as much as a publish. A consumer of a backlog
+requests hundreds of entries at a time; decoded at once, they would delay every receipt
+(bench/latency.py: p99 three times as long). So while producers publish, the broker decodes such a
+burst in slices with pauses between, and a publish waits for one slice at most. Reading that lasts
+longer than a burst serves a backlog: then slices have no pauses, and reading takes the rest of the
+loop's time.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class Slice:
 
     entries_max: int
     bytes_max: int
-    """One entry may exceed it."""
-    rest_s: float
-    """0: until the loop has polled its sockets."""
+    """One entry may exceed this."""
+    pause_s: float
+    """0 lets the loop poll its sockets once."""
 
 
 BURST = Slice(32, 256 * KIB, 0.003)
-"""While producers publish, at first: about 0.2 ms of work with the delivery, then a pause of many
-times that; up to 10,000 entries a second."""
+"""At first, while producers publish: about 0.2 ms of work with the delivery, then a far longer
+pause; up to 10,000 entries a second."""
 
 STREAM = Slice(64, 512 * KIB, 0.0)
 """While producers publish, after :data:`BURST_NS` without a break."""
@@ -44,11 +44,11 @@ BREAK_NS = 5 * NS_PER_MS
 
 COMMIT_WAIT_S = 0.001
 COMMIT_WAITS_MAX = 3
-"""If a commit is in flight when a slice is due, the slice waits for its end: in steps of this
-length, and at most this many."""
+"""A slice that is due while a commit is in flight waits for its end: in at most so many steps of
+this length."""
 
 QUIET_NS = NS_PER_S
-"""No producer publishes if no entry became durable for this long."""
+"""Producers do not publish if no entry became durable for this long."""
 
 
 def next_slice(quiet_ns: int, busy_ns: int) -> Slice:

@@ -9,8 +9,8 @@ from headgate.base.errors import HeadgateError
 from headgate.base.units import NS_PER_S
 
 QUIET_NS: Final = 10 * NS_PER_S
-"""Failures are over at the first success after this long without one: on a full disk small writes
-may succeed between large ones that fail."""
+"""Failures are over at the first success after so long without a failure: on a full disk, small
+writes may succeed between large ones that fail."""
 
 
 class RepeatedFailureLog:
@@ -27,7 +27,7 @@ class RepeatedFailureLog:
         error or an expected one."""
 
     def failed(self, error: BaseException, now_ns: int) -> None:
-        """Log ``error``, unless the last line says the same; an internal error with traceback."""
+        """Log ``error`` unless the last line says the same; an internal one with traceback."""
         self._count += 1
         self._last_ns = now_ns
         is_expected = isinstance(error, HeadgateError)
@@ -40,7 +40,7 @@ class RepeatedFailureLog:
             self._logger.error("%s fails: %s", self._what, text, exc_info=trace)
 
     def succeeded(self, now_ns: int) -> None:
-        """Log that failures are over, with their number, if there were any."""
+        """If there were failures and they are over, log that with their number."""
         self.bug = ""
         if self._count and now_ns - self._last_ns >= QUIET_NS:
             self._logger.warning("%s works again, after %d failures", self._what, self._count)

@@ -1,14 +1,14 @@
-"""Refuses a start if the metadata and the logs of a data directory do not belong together.
+"""Checks at each start that the metadata and the logs of a data directory belong together.
 
 The metadata say which topics exist; a log holds their messages under numbers. With metadata that
 are missing or older than the log, the broker would delete messages as garbage. A log that is
 missing or older than the metadata has lost messages silently. So both stores hold
 
-* the data directory's random id, created at its first start: a different id is a foreign store;
-* how often the log was opened: a log that has seen fewer starts than the metadata is older;
+* the data directory's random id, created at its first start: a different id shows a foreign store;
+* how often the log was opened: a log with fewer starts than the metadata is older;
 * the metadata's last revision and the highest topic number, which the broker writes into the log's
-  directory at each start, within a second of a change and when it closes: metadata that are behind
-  them are older. A record with an unknown higher number proves the same when the log is read.
+  directory at each start, within a second of a change and when it closes: metadata with lower
+  values are older. A record with an unknown higher number proves the same when the log is read.
 
 After a crash the metadata may be ahead of the log; that is allowed. Each step of binding is durable
 before the next, metadata first, and can be repeated after a crash.
@@ -32,7 +32,7 @@ from headgate.metadata.store import MetadataStore
 logger = logging.getLogger("headgate.broker")
 
 Loss = Literal["metadata", "log"]
-"""What an operator may accept as lost: what the metadata lack, or what the log lacks."""
+"""What an operator may accept as lost: whatever the metadata lack, or whatever the log lacks."""
 
 DATA_ID_BYTES: Final = 16
 MAIN_LOG: Final = "log"
@@ -83,10 +83,10 @@ def open_bound_log(
     boot_wall_ms: int,
     is_last: bool = True,
 ) -> CommitLog:
-    """Open a log that belongs to the metadata; bind it if it was not bound yet. Blocks.
+    """Open a log that belongs to the metadata, and bind it if it is not bound yet. Blocks.
 
-    The first start on a directory of a release without ids binds it, with one log line. A loss that
-    an operator accepted counts for all logs, until the one that ``is_last``.
+    The first start on a directory of a release without ids binds it, with one log line. An accepted
+    loss holds for all logs; opening the one with ``is_last`` clears it.
 
     Raises:
         BindingError: they do not belong together.
@@ -95,9 +95,9 @@ def open_bound_log(
     """
     row = catalog.identity
     loss = row.accepted_loss
-    is_refused = is_loss_accepted(catalog, place)
-    # A log may be missing alone; missing metadata concern both logs.
-    if loss == "metadata" or is_refused:
+    is_mismatch = is_loss_accepted(catalog, place)
+    # One log may be missing alone; missing metadata concern both logs.
+    if loss == "metadata" or is_mismatch:
         logger.warning(
             "what the %s of %s lacks is given up, as noted by accept-loss", loss, place.path
         )
@@ -208,7 +208,7 @@ def check_binding(catalog: Catalog, place: LogPlace) -> None:
             "metadata",
         )
     if found.identity is None:
-        # In releases without ids a cluster in the metadata says that there was a log.
+        # In releases without ids, a cluster in the metadata shows that there was a log.
         if starts is not None or (
             place.name == MAIN_LOG and catalog.clusters() and not found.holds_records
         ):

@@ -1,7 +1,7 @@
 """Moves a topic that an earlier release stored in the main log to its separate log.
 
-A start copies the topic. Its row in the metadata names its log and changes when the copy is
-durable. A crash before that leaves garbage in the new log, and the next start copies again.
+The start copies the topic. When the copy is durable, the topic's row in the metadata names the new
+log. A crash before that leaves garbage in the new log, and the next start copies again.
 """
 
 from __future__ import annotations

@@ -270,7 +270,7 @@ def test_what_was_read_is_taken_out_again(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_broken_hand_over_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(world: World) -> None:
         await backlog(world)
-        world.broker.reader._taken = Failing(lambda: None)  # type: ignore[method-assign]
+        world.broker.reader._serve = Failing(lambda: None)  # type: ignore[method-assign]
         await receive_all(world)
 
     with pytest.raises(InvariantError, match="handing out what was read"):

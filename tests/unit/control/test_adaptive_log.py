@@ -88,10 +88,10 @@ def test_a_change_of_the_mode_leaves_nothing_out(lines: pytest.LogCaptureFixture
     """Slowed, stopped by observe-only, live again and let go, within a minute."""
     log, rig = AdaptiveLog(), Rig()
     log.decided(rig.topic, BEGUN, 0)
-    log.begin_anew()
+    log.begin_minute()
     log.decided(rig.topic, replace(ENDED, rule=Rule.LET_GO), NS_PER_S)
     log.decided(rig.topic, replace(BEGUN, observe_only=True), 2 * NS_PER_S)
-    log.begin_anew()
+    log.begin_minute()
     log.decided(rig.topic, BEGUN, 3 * NS_PER_S)
     log.decided(rig.topic, ENDED, 4 * NS_PER_S)
     words = [
@@ -128,7 +128,7 @@ def test_a_late_line_is_told_once_and_not_after_a_newer_one(
     log, rig = AdaptiveLog(), Rig()
     for decision in (BEGUN, ENDED, BEGUN):
         log.decided(rig.topic, decision, 0)
-    log.begin_anew()
+    log.begin_minute()
     log.decided(rig.topic, ENDED, NS_PER_S)
     log.cycle_ended(60 * NS_PER_S)
     assert [" DEACTIVATED " in line for line in lines.messages] == [False, True, True, False]
@@ -138,7 +138,7 @@ def test_a_late_line_is_told_once_and_not_after_a_newer_one(
 def test_where_both_limits_meet(lines: pytest.LogCaptureFixture) -> None:
     log, rig = AdaptiveLog(), Rig()
     for holds in ("topic policy in messages", "adaptive controller in messages") * 2:
-        log.both(rig.topic, "100 msg/s (topic policy)", PublishLimit(75, 800), holds, 0)
+        log.both_limits(rig.topic, "100 msg/s (topic policy)", PublishLimit(75, 800), holds, 0)
     first, second = lines.messages
     assert first == (
         "[AdaptiveThrottle] BOTH-LIMITS topic=persistent://acme/ns/t adaptive=75 msg/s and 800 B/s"
@@ -183,7 +183,7 @@ def test_a_failure_is_told_with_its_trace_and_then_once_a_minute(
 
 
 def test_limits_that_are_lifted_are_told(lines: pytest.LogCaptureFixture) -> None:
-    AdaptiveLog().outlived(3, 31.2)
+    AdaptiveLog().limits_outlived(3, 31.2)
     assert lines.messages == [
         "[AdaptiveThrottle] RELEASED 3 topics: no evaluation cycle completed for 31 s"
     ]

@@ -225,10 +225,10 @@ async def test_beside_publishes_a_burst_comes_in_slices_and_a_backlog_as_it_can(
     segments = world.broker.log.topic(topic.log.number).segments()
     assert reads_count(world) <= 12_000 / READ_ENTRIES_MAX + len(segments)  # a read ends with one
     burst = [count for count in read if count < 800]
-    samples = int(BURST.rest_s / step_s)
+    samples = int(BURST.pause_s / step_s)
     steps = [later - at for at, later in zip(burst, burst[samples - 1 :], strict=False)]
     assert max(steps) == BURST.entries_max
-    slices = BURST_NS / NS_PER_S / (BURST.rest_s + COMMIT_WAITS_MAX * COMMIT_WAIT_S)
+    slices = BURST_NS / NS_PER_S / (BURST.pause_s + COMMIT_WAITS_MAX * COMMIT_WAIT_S)
     assert read[int(BURST_NS / NS_PER_S / step_s)] >= (slices - 5) * BURST.entries_max
     assert len(read) * step_s < BURST_NS / NS_PER_S + 0.25
 
@@ -253,7 +253,7 @@ async def test_small_reads_share_a_slice(world: World) -> None:
     lane.thaw()
     taken = asyncio.gather(*[take(consumer, 2) for consumer in consumers])
     # With a slice for each it would take 15 rests.
-    assert await asyncio.wait_for(taken, 8 * BURST.rest_s)
+    assert await asyncio.wait_for(taken, 8 * BURST.pause_s)
 
 
 @played()

@@ -86,7 +86,7 @@ def test_a_log_that_was_never_bound_gets_nothing() -> None:
         fs = MemFs()
         other = open_log(fs, ())
         keeper = IdentityWriter(world.broker.catalog, {"other": other}, world.lanes[2])
-        keeper.look(0)
+        keeper.write_if_changed(0)
         world.advance(3)
         world.run(keeper.close())
         assert look_at_log(fs, LOG_DIRECTORY).identity is None
@@ -100,6 +100,6 @@ def test_an_error_of_ours_is_not_hidden(caplog: pytest.LogCaptureFixture) -> Non
         lane = world.lanes[2]
         keeper = IdentityWriter(world.broker.catalog, {"log": world.broker.log}, lane)
         lane.fail_next(InvariantError("ours"))
-        keeper.look(0)
+        keeper.write_if_changed(0)
         with pytest.raises(InvariantError, match="ours"):
             world.run(asyncio.sleep(1))

@@ -24,5 +24,5 @@ def test_the_longer_and_the_more_alone_the_quicker(
 
 
 def test_only_a_burst_rests() -> None:
-    assert BURST.rest_s > 0 == STREAM.rest_s == ALONE.rest_s
+    assert BURST.pause_s > 0 == STREAM.pause_s == ALONE.pause_s
     assert BURST.entries_max < STREAM.entries_max < ALONE.entries_max

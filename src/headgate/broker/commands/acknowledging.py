@@ -1,6 +1,6 @@
-"""ACK: acknowledges entries, and answers when the acknowledgement is durable.
+"""Carries out ACK: the answer follows when the acknowledgement is durable.
 
-Ids that are not stored, or belong to another topic, acknowledge nothing.
+Ids that are not stored, or belong to another topic, change nothing.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Acknowledgements:
         messages are delivered again.
         """
         ack = command.ack
-        entry = connection.consumers.get(ack.consumer_id)
-        if entry is None:
+        connected = connection.consumers.get(ack.consumer_id)
+        if connected is None:
             _refuse_without_consumer(connection, ack)
             return 1
-        consumer, subscription = entry
+        consumer, subscription = connected
         if ack.ack_type == AckType.CUMULATIVE:
             problem = _ack_through(consumer, subscription, ack)
             if ack.HasField("request_id"):
@@ -49,7 +49,7 @@ class Acknowledgements:
             return 1
         count = len(ack.message_id)
         if count > SLICE_IDS:
-            connection.run_in_slices(self._ack_in_slices(connection, ack, entry))
+            connection.run_in_slices(self._ack_in_slices(connection, ack, connected))
             return 1
         _ack_entries(consumer, subscription, ack.message_id)
         if ack.HasField("request_id"):
@@ -57,11 +57,14 @@ class Acknowledgements:
         return count or 1
 
     def _ack_in_slices(
-        self, connection: ClientConnection, ack: CommandAck, entry: tuple[Consumer, Subscription]
+        self,
+        connection: ClientConnection,
+        ack: CommandAck,
+        connected: tuple[Consumer, Subscription],
     ) -> Iterator[int]:
-        consumer, subscription = entry
+        consumer, subscription = connected
         for start in range(0, len(ack.message_id), SLICE_IDS):
-            if not is_unchanged(connection, entry):
+            if not is_unchanged(connection, connected):
                 _refuse_without_consumer(connection, ack)
                 return
             ids = ack.message_id[start : start + SLICE_IDS]
@@ -87,11 +90,11 @@ class Acknowledgements:
         committer.when_durable().add_done_callback(stored)
 
 
-def is_unchanged(connection: ClientConnection, entry: tuple[Consumer, Subscription]) -> bool:
+def is_unchanged(connection: ClientConnection, connected: tuple[Consumer, Subscription]) -> bool:
     """Whether a consumer is still connected, and its subscription neither moved nor removed."""
-    consumer, subscription = entry
+    consumer, subscription = connected
     present = connection.consumers.get(consumer.consumer_id)
-    return present is entry and not (subscription.fenced or subscription.removed)
+    return present is connected and not (subscription.fenced or subscription.removed)
 
 
 def _ack_entries(
@@ -99,7 +102,7 @@ def _ack_entries(
 ) -> None:
     log = subscription.topic.log
     for ids in message_ids:
-        if _is_part_of_a_batch(ids):
+        if _leaves_messages(ids):
             continue  # the client acknowledges the entry when all its messages are acknowledged
         position = (to_signed(ids.ledgerId), to_signed(ids.entryId))
         ordinal = log.ordinal_at_or_after(*position)
@@ -108,7 +111,7 @@ def _ack_entries(
 
 
 def _ack_through(consumer: Consumer, subscription: Subscription, ack: CommandAck) -> str:
-    """Acknowledge everything up to one entry; returns why that is refused, or nothing."""
+    """Acknowledge everything up to one entry; returns why that is refused, or an empty text."""
     if len(ack.message_id) != 1 or subscription.type.is_shared:
         return "A cumulative acknowledgement names one message of an unshared subscription"
     ids = ack.message_id[0]
@@ -116,16 +119,16 @@ def _ack_through(consumer: Consumer, subscription: Subscription, ack: CommandAck
     position = (to_signed(ids.ledgerId), to_signed(ids.entryId))
     ordinal = log.ordinal_at_or_after(*position)
     if ordinal == log.end and position >= log.position(log.end):
-        # Most likely of another topic: acknowledging up to it would drop the whole backlog.
+        # Most likely an id of another topic: up to it lies the whole backlog.
         return f"{position[0]}:{position[1]} is not stored yet: nothing was acknowledged"
-    if _is_part_of_a_batch(ids) or ordinal == log.end or log.position(ordinal) != position:
+    if _leaves_messages(ids) or ordinal == log.end or log.position(ordinal) != position:
         ordinal -= 1
     subscription.ack_through(consumer, ordinal)
     return ""
 
 
-def _is_part_of_a_batch(ids: MessageIdData) -> bool:
-    """Whether messages of a batch are left to acknowledge: those whose bit is set."""
+def _leaves_messages(ids: MessageIdData) -> bool:
+    """Whether the ACK leaves messages of a batch unacknowledged: those whose bit is set."""
     return any(ids.ack_set)
 
 

@@ -82,7 +82,7 @@ class ConsumerCommands:
                 if not (subscription.is_durable or subscription.consumers or subscription.removed):
                     topic.remove_subscription(subscription.name)
                 return
-            consumer = self._make(connection, topic, request)
+            consumer = self._make_consumer(connection, topic, request)
             subscription.add_consumer(consumer, SubscriptionType(request.subType))
             connection.consumers[request.consumer_id] = (consumer, subscription)
             connection.write(encode.success(request.request_id))
@@ -99,11 +99,11 @@ class ConsumerCommands:
                 kind = "durable" if present.is_durable else "non-durable"
                 raise NotAllowedError(f"Subscription {name} exists and is {kind}")
             if request.start_message_rollback_duration_sec > 0 and not present.consumers:
-                await self._subscriptions.seek(present, self._rolled_back(topic, request))
+                await self._subscriptions.seek(present, self._rollback_ordinal(topic, request))
             return present
         if topic.fenced:
             raise TopicFencedError("Topic is temporarily unavailable")
-        ordinal = self._start(topic, request)
+        ordinal = self._start_ordinal(topic, request)
         if not request.durable:
             self._host.begin_turn()
             return topic.add_subscription(name, AckSet(ordinal - 1), cursor_id=None)
@@ -112,23 +112,23 @@ class ConsumerCommands:
             topic, name, at_ordinal=ordinal, properties=properties
         )
 
-    def _start(self, topic: Topic, request: CommandSubscribe) -> int:
-        """The first entry of a new subscription. The entry of a start message id is delivered
-        whole, because the client may have read a part of its batch; the client drops the rest."""
+    def _start_ordinal(self, topic: Topic, request: CommandSubscribe) -> int:
+        """The first ordinal of a new subscription. The entry of a start message id is delivered
+        whole, because its batch may be read in part; the client drops what it has read."""
         log = topic.log
         if request.start_message_rollback_duration_sec > 0:
-            return self._rolled_back(topic, request)
+            return self._rollback_ordinal(topic, request)
         if request.HasField("start_message_id"):
             return log.ordinal_at_or_after(*position_of(request.start_message_id))
         if request.durable and request.initialPosition == InitialPosition.EARLIEST:
             return log.first
         return log.end
 
-    def _rolled_back(self, topic: Topic, request: CommandSubscribe) -> int:
+    def _rollback_ordinal(self, topic: Topic, request: CommandSubscribe) -> int:
         rollback_ms = request.start_message_rollback_duration_sec * MS_PER_S
         return self._host.ordinal_at_time(topic, topic.engine.now_ms - rollback_ms)
 
-    def _make(
+    def _make_consumer(
         self, connection: ClientConnection, topic: Topic, request: CommandSubscribe
     ) -> Consumer:
         return Consumer(
@@ -190,15 +190,15 @@ class ConsumerCommands:
         topic = subscription.topic
         log = topic.log
         found = await self._entries.last_message(topic)
-        held = log.end > log.first
+        has_entries = log.end > log.first
         mark = subscription.acks.mark_delete
         marked = log.position(mark) if log.first <= mark < log.end else Position(-1, -1)
         connection.write(
             encode.last_message_id(
                 request.request_id,
-                found.position if held else EARLIEST,
+                found.position if has_entries else EARLIEST,
                 partition=topic.partition,
-                batch_index=found.batch_index if held else -1,
+                batch_index=found.batch_index if has_entries else -1,
                 mark_delete=marked,
             )
         )
@@ -225,10 +225,10 @@ async def _check_exclusive(
 
 
 def _consumer_of(connection: ClientConnection, consumer_id: int) -> tuple[Consumer, Subscription]:
-    entry = connection.consumers.get(consumer_id)
-    if entry is None:
+    connected = connection.consumers.get(consumer_id)
+    if connected is None:
         raise NotAllowedError(f"Consumer {consumer_id} does not exist on this connection")
-    return entry
+    return connected
 
 
 def flow(connection: ClientConnection, command: BaseCommand) -> None:
@@ -237,29 +237,29 @@ def flow(connection: ClientConnection, command: BaseCommand) -> None:
     Raises:
         RemoteProtocolError: the number of permits is invalid.
     """
-    asked = command.flow
-    permits = asked.messagePermits
+    request = command.flow
+    permits = request.messagePermits
     if not 1 <= permits <= INT32_MAX:
-        # Unsigned on the wire: a negative number of a Java client arrives as one above this.
+        # The field is unsigned: a Java client's negative number arrives as one above this.
         raise RemoteProtocolError(f"FLOW of {permits} permits: 1 to {INT32_MAX} are allowed")
-    entry = connection.consumers.get(asked.consumer_id)
-    if entry is not None:
-        consumer, subscription = entry
-        # The total stays in the range of Java's int, for Java's clients and tools.
+    connected = connection.consumers.get(request.consumer_id)
+    if connected is not None:
+        consumer, subscription = connected
+        # The total stays in the range of a Java int, for Java clients and tools.
         permits = min(permits, INT32_MAX - consumer.permits)
         if permits > 0:
             subscription.flow(consumer, permits)
 
 
 def redeliver(connection: ClientConnection, command: BaseCommand) -> None:
-    """Redeliver entries of a consumer: those that the command names (in slices), or all."""
+    """Redeliver a consumer's entries: those that the command names, in slices, or all."""
     request = command.redeliverUnacknowledgedMessages
-    entry = connection.consumers.get(request.consumer_id)
-    if entry is None:
+    connected = connection.consumers.get(request.consumer_id)
+    if connected is None:
         return
-    consumer, subscription = entry
+    consumer, subscription = connected
     if request.message_ids and subscription.type.is_shared:
-        connection.run_in_slices(_redeliver_in_slices(connection, request, entry))
+        connection.run_in_slices(_redeliver_in_slices(connection, request, connected))
     elif not connection.is_partial:
         subscription.redeliver(consumer, None, _epoch(request))
 
@@ -267,13 +267,13 @@ def redeliver(connection: ClientConnection, command: BaseCommand) -> None:
 def _redeliver_in_slices(
     connection: ClientConnection,
     request: CommandRedeliverUnacknowledgedMessages,
-    entry: tuple[Consumer, Subscription],
+    connected: tuple[Consumer, Subscription],
 ) -> Iterator[int]:
-    consumer, subscription = entry
+    consumer, subscription = connected
     log = subscription.topic.log
     for start in range(0, len(request.message_ids), SLICE_IDS):
-        if not is_unchanged(connection, entry):
-            return  # the closed consumer's entries are redelivered already
+        if not is_unchanged(connection, connected):
+            return  # closing the consumer has redelivered its entries
         ordinals: list[int] = []
         message_ids = request.message_ids[start : start + SLICE_IDS]
         for message_id in message_ids:
@@ -293,8 +293,8 @@ def close_consumer(connection: ClientConnection, command: BaseCommand) -> None:
     """Disconnect a consumer; its unacknowledged entries are redelivered to others."""
     request = command.close_consumer
     connection.creating.pop(("consumer", request.consumer_id), None)
-    entry = connection.consumers.pop(request.consumer_id, None)
-    if entry is not None:
-        consumer, subscription = entry
+    connected = connection.consumers.pop(request.consumer_id, None)
+    if connected is not None:
+        consumer, subscription = connected
         subscription.remove_consumer(consumer)
     connection.write(encode.success(request.request_id))

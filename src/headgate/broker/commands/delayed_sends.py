@@ -1,16 +1,16 @@
 """SENDs that ask for delayed delivery, which Headgate does not support.
 
-The answer depends on the client, for there is no error that every client takes as the end of one
-send (seen with Java 4.0.8, C++ 4.2 and Go 0.19):
+The answer depends on the client, because no error ends one send in every client (seen with Java
+4.0.8, C++ 4.2 and Go 0.19):
 
-* Java ends the send with ``NotAllowedException`` and continues, if the answer comes in its turn:
-  after the answers to the producer's earlier SENDs, and before those to its later ones.
+* Java ends the send with ``NotAllowedException`` and continues, if the answer comes in order: after
+  the answers to the producer's earlier SENDs and before those to its later ones.
 * C++, and with it Python and Node.js, closes the connection and sends everything again, ten times a
-  second and for ever. The one code that ends a send, ``ChecksumError``, would be wrong, and crashes
+  second, without end. The one code that ends a send, ``ChecksumError``, would be wrong, and crashes
   the process unless it answers the oldest send (which may have timed out).
 * Go does the same, or, after ``NotAllowedError``, processes no more receipts: the producer hangs.
 
-So only Java's client is refused. The messages of the others are delivered at once, as by a Pulsar
+So the broker refuses only Java's client. It delivers the messages of others at once, like a Pulsar
 with ``delayedDeliveryEnabled=false``; a metric, ``explain`` and a log line report them.
 """
 
@@ -33,8 +33,8 @@ ENDS_ONE_SEND: Final = "Pulsar-Java-v"
 REASON: Final = "Delayed delivery is not supported: send the message without a delay"
 
 WAITING_MAX: Final = 10_000
-"""Most refusals of one connection that wait for their turn. Beyond that a SEND gets no refusal, and
-the send timeout of its client ends it: a client that keeps sending takes no more memory."""
+"""How many refusals of one connection may wait. Beyond that a SEND gets no refusal and ends by its
+client's send timeout, so that a client which keeps sending takes no more memory."""
 
 
 class _DeferredRefusals:

@@ -1,4 +1,4 @@
-"""Questions about topics: LOOKUP, PARTITIONED_METADATA and GET_TOPICS_OF_NAMESPACE."""
+"""Answers LOOKUP, PARTITIONED_METADATA and GET_TOPICS_OF_NAMESPACE."""
 
 from __future__ import annotations
 
@@ -93,11 +93,11 @@ class LookupCommands:
 
     def topics_of_namespace(self, connection: ClientConnection, command: BaseCommand) -> None:
         """List the topics of a namespace, with each partition but without the broker's own topics.
-        The list of a namespace that does not exist is empty: a client that subscribes by a pattern
-        may come before the namespace.
+        A namespace that does not exist has an empty list, because a client may subscribe by a
+        pattern before the namespace is created.
 
         A short request can have a long answer. Each connection gets one such answer in a turn, and
-        none while its peer leaves earlier ones unread.
+        none while its peer leaves earlier answers unread.
         """
         request = command.getTopicsOfNamespace
         try:

@@ -1,4 +1,4 @@
-"""What the handlers of commands need of their connection and of the broker, as protocols."""
+"""Protocols through which command handlers use their connection and the broker."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ class ClientConnection(Protocol):
     address: str
     """``/host:port`` of the peer; empty if unknown."""
     peer: Peer | None
-    """What the client said of itself in CONNECT; None before that."""
+    """What CONNECT said about the client; None before that."""
     is_open: bool
     read_paused: bool
-    """Whether the socket is not read. Reading resumes when everything received is carried out."""
+    """Whether the broker does not read the socket. Reading resumes when everything received is
+    carried out."""
     producers: dict[int, tuple[Producer, Topic]]
     consumers: dict[int, tuple[Consumer, Subscription]]
     creating: dict[tuple[str, int], object]
@@ -44,7 +45,7 @@ class ClientConnection(Protocol):
 
     @property
     def write_paused(self) -> bool:
-        """Whether the peer does not read what it is sent."""
+        """Whether the peer does not read, so that the transport's buffer is full."""
 
     def write(self, frame: bytes, /) -> None:
         """Write ``frame`` at the end of this turn, after everything written before."""
@@ -54,7 +55,7 @@ class ClientConnection(Protocol):
         frames: their connection is closed instead."""
 
     def forget_producer(self, producer_id: int, /) -> bool:
-        """Remove a producer and expect none of its receipts; False if there is none."""
+        """Remove a producer, whose receipts no longer count; False if there is none."""
 
     def refuse(self, command: BaseCommand, error: HeadgateError, /) -> bool:
         """Answer that a command failed; False if the protocol has no such answer."""
@@ -68,7 +69,7 @@ class ClientConnection(Protocol):
         """Carry out no more commands and read no more until :meth:`resume` finds room."""
 
     def resume(self) -> None:
-        """Resume if nothing holds the connection any more."""
+        """Resume if every bound that paused the connection has room again."""
 
     def resume_soon(self) -> None:
         """:meth:`resume`, in a later turn."""
@@ -77,23 +78,23 @@ class ClientConnection(Protocol):
         """Bytes that the peer has not taken yet."""
 
     async def is_alive(self) -> bool:
-        """Ask the peer for a sign of life; False (and cut off) if none comes in time."""
+        """Send a PING; False (and the peer is disconnected) if no sign of life comes in time."""
 
     def close(self) -> None:
-        """End the connection after writing what was gathered for it."""
+        """End the connection after writing the frames of this turn."""
 
     def cut_off(self) -> None:
-        """End the connection at once."""
+        """End the connection at once, without writing what is left."""
 
 
 class CommandHost(Protocol):
-    """What handlers of commands ask the broker to do."""
+    """The broker, as command handlers use it."""
 
     def begin_turn(self) -> None:
         """Read the clock: everything until the next call happens at this instant."""
 
     def unique_name(self) -> str:
-        """A producer or consumer name that is never given twice."""
+        """A producer or consumer name that is never used twice."""
 
     def ordinal_at_time(self, topic: Topic, publish_ms: int, /) -> int:
         """The first entry published at or after a time of the wall clock, else the end."""

@@ -1,4 +1,4 @@
-"""Connects and disconnects producers: PRODUCER and CLOSE_PRODUCER."""
+"""Carries out PRODUCER and CLOSE_PRODUCER."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class ProducerCommands:
         connection.creating[key] = request
         try:
             name = parse_topic(request.topic)
-            self._check(request, name)
+            self._check_supported(request, name)
             topic = await self._registry.get_or_create(name, create=True)
             version = await self._schema_version(name, request)
             if request.initial_subscription_name:
                 await self._create_initial_subscription(topic, request.initial_subscription_name)
-            producer = self._make(connection, topic, request)
+            producer = self._make_producer(connection, topic, request)
             holder = topic.producers.get(producer.name)
             if holder is not None:
                 await _take_over(connection, topic, holder, producer)
@@ -75,7 +75,7 @@ class ProducerCommands:
             if connection.creating.get(key) is request:
                 del connection.creating[key]
 
-    def _check(self, request: CommandProducer, name: TopicName) -> None:
+    def _check_supported(self, request: CommandProducer, name: TopicName) -> None:
         """Refuse a request that is not supported or not allowed, before anything is created."""
         if self._registry.is_system(name):
             raise NotAllowedError(f"{name} belongs to the broker: only it may produce there")
@@ -88,7 +88,7 @@ class ProducerCommands:
             mode = ProducerAccessMode(request.producer_access_mode).name
             raise NotAllowedError(f"Access mode {mode} is not supported: Shared and Exclusive are")
 
-    def _make(
+    def _make_producer(
         self, connection: ClientConnection, topic: Topic, request: CommandProducer
     ) -> Producer:
         invariant(connection.peer is not None, "commands come after CONNECT")
@@ -114,19 +114,19 @@ class ProducerCommands:
         return await self._schemas.define_or_check(name, request.schema)
 
     async def close_producer(self, connection: ClientConnection, command: BaseCommand) -> None:
-        """Disconnect a producer when its SENDs are durable and answered."""
+        """Disconnect a producer once its SENDs are durable and answered."""
         request = command.close_producer
         connection.creating.pop(("producer", request.producer_id), None)
-        entry = connection.producers.get(request.producer_id)
-        if entry is not None:
-            producer, topic = entry
+        connected = connection.producers.get(request.producer_id)
+        if connected is not None:
+            producer, topic = connected
             # The client no longer waits for their receipts.
             topic.publishing.discard_parked(producer)
             if producer.pending_count:
                 with contextlib.suppress(HeadgateError):  # each SEND gets an error of its own
                     await self._host.when_durable(topic)
                 self._host.begin_turn()
-            if connection.producers.get(request.producer_id) is entry:
+            if connection.producers.get(request.producer_id) is connected:
                 connection.forget_producer(request.producer_id)
             topic.remove_producer(producer)
         connection.write(encode.success(request.request_id))
@@ -135,11 +135,11 @@ class ProducerCommands:
 async def _take_over(
     connection: ClientConnection, topic: Topic, holder: Producer, newcomer: Producer
 ) -> None:
-    """Free the name of ``newcomer`` if an earlier attempt of its client holds it, or a dead
-    connection.
+    """Free the name of ``newcomer`` if an earlier attempt of the same client, or a dead
+    connection, holds it.
 
     Raises:
-        ProducerBusyError: a producer that is alive holds the name.
+        ProducerBusyError: a producer on a live connection holds the name.
     """
     port = cast("ConnectionProducers", holder.port)
     if port is connection.producer_port and holder.producer_id == newcomer.producer_id:

@@ -1,6 +1,6 @@
 """Compares two definitions of a schema by their meaning.
 
-Clients encode the same record differently: Java orders keys otherwise than Python, and only Java
+Clients encode the same record differently: Java and Python order keys differently, and only Java
 writes a package. If two definitions are equivalent, messages written with one can be read with the
 other.
 
@@ -50,7 +50,7 @@ def same_definition(
         return False
     if one == other:
         return True
-    ours, theirs = _parts(one), _parts(other)
+    ours, theirs = _key_and_value(one), _key_and_value(other)
     if ours is None or theirs is None:
         return False
     types = [_TYPE_OF_NAME.get(one_properties.get(k, ""), 0) for k in _KEY_VALUE_PROPERTIES[:2]]
@@ -60,7 +60,7 @@ def same_definition(
     )
 
 
-def _parts(data: bytes) -> tuple[bytes, bytes] | None:
+def _key_and_value(data: bytes) -> tuple[bytes, bytes] | None:
     """The definitions of key and value, each after its size (-1 for none); None if malformed."""
     parts, at = [], 0
     for _ in range(2):
@@ -74,7 +74,7 @@ def _parts(data: bytes) -> tuple[bytes, bytes] | None:
 
 
 def _canonical(type_: int, data: bytes) -> Any:
-    """The form that is compared: equal for equivalent definitions."""
+    """The form to compare: equal for equivalent definitions."""
     try:
         value = json.loads(data)
         if type_ in _IN_AVRO:

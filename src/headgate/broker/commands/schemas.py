@@ -32,10 +32,10 @@ NO_VERSION: Final = b""
 """The version in the answer to a producer without a schema, as in Pulsar."""
 
 SCHEMA_BYTES_MAX: Final = 128 * KIB
-"""Largest definition, with its name and properties: it is stored as long as its topic."""
+"""Largest definition, with its name and properties. The broker stores it as long as its topic."""
 
 TRIES: Final = 3
-"""How often a client waits for another client's definition, which may fail to be stored."""
+"""How often a client waits for another client's definition, whose commit may fail."""
 
 _WITHOUT_DEFINITION: Final = frozenset((SchemaType.NONE, SchemaType.AUTO_CONSUME))
 
@@ -57,7 +57,7 @@ class TopicSchemas:
 
     async def define_or_check(self, name: TopicName, schema: Schema) -> bytes:
         """Make a client's schema the schema of the topic, or check it against the one that the
-        topic has. Returns the version when that is durable.
+        topic has. Returns the schema's version once it is durable.
 
         Raises:
             IncompatibleSchemaError: the topic has another definition, or the definition is too
@@ -69,9 +69,9 @@ class TopicSchemas:
             return NO_VERSION
         given = _row_of(schema)
         for _ in range(TRIES):
-            known = self._catalog.schema(name)
-            if known is not None:
-                _check_same(name, known, given)
+            present = self._catalog.schema(name)
+            if present is not None:
+                _check_same(name, present, given)
                 return VERSION
             try:
                 change = self._catalog.plan_schema(name, given)
@@ -125,7 +125,7 @@ def _row_of(schema: Schema) -> SchemaRow:
         raise IncompatibleSchemaError(
             f"The schema has {size_bytes} bytes: {SCHEMA_BYTES_MAX} are allowed"
         )
-    properties: Any = schema.properties  # which the generated types do not describe
+    properties: Any = schema.properties  # the generated types do not describe it
     return SchemaRow(
         type=schema.type,
         name=schema.name,
@@ -134,15 +134,17 @@ def _row_of(schema: Schema) -> SchemaRow:
     )
 
 
-def _check_same(name: TopicName, known: SchemaRow, given: SchemaRow) -> None:
-    if known.type != given.type:
+def _check_same(name: TopicName, present: SchemaRow, given: SchemaRow) -> None:
+    if present.type != given.type:
         raise IncompatibleSchemaError(
-            f"{name} has a schema of type {_type_name(known.type)}, the client's is of type "
+            f"{name} has a schema of type {_type_name(present.type)}, the client's is of type "
             f"{_type_name(given.type)}"
         )
-    if not same_definition(known.type, known.data, given.data, known.properties, given.properties):
+    if not same_definition(
+        present.type, present.data, given.data, present.properties, given.properties
+    ):
         raise IncompatibleSchemaError(
-            f"{name} has another {_type_name(known.type)} schema: Headgate keeps the first "
+            f"{name} has another {_type_name(present.type)} schema: Headgate keeps the first "
             "definition of a topic until the topic is deleted"
         )
 

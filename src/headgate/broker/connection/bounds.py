@@ -1,4 +1,4 @@
-"""Bounds of one connection, in memory, in work for each turn of the loop and in time."""
+"""Bounds of one connection: memory, work in each turn of the loop, and time."""
 
 from __future__ import annotations
 
@@ -9,29 +9,30 @@ from headgate.engine.errors import NotAllowedError
 from headgate.wire.messages import CommandProducer, CommandSubscribe
 
 OUT_BYTES_MAX = MIB
-"""Bytes of entries for one connection in one turn, beyond which it takes no more."""
+"""Bytes of entries in one turn after which a connection takes no more."""
 
 HANDSHAKE_TIMEOUT_S = 10.0
-"""A peer that has sent no CONNECT after this time is cut off."""
+"""The broker disconnects a peer that has sent no CONNECT after this time."""
 
 LIVENESS_TIMEOUT_S = 5.0
 """How long a silent peer keeps a producer name or an exclusive subscription that another client
 requests."""
 
-REASSURE_EVERY_S = 20.0
-"""Interval of the PONGs to a peer that is not read. C++ clients close a connection whose PING gets
-no answer within 30 s."""
+PONG_PERIOD_S = 20.0
+"""Interval of the PONGs to a peer whose socket the broker does not read. C++ clients close a
+connection whose PING gets no answer within 30 s."""
 
 CLOSE_TIMEOUT_S = 5.0
-"""How long a peer may take to read the last frames before a closed connection is cut off."""
+"""How long a peer may take to read the last frames before the broker aborts a closed
+connection."""
 
 COMMANDS_MAX = 1_000
 COMMAND_BYTES_MAX = 4 * MIB
-"""Commands of one connection that may wait. Beyond that it is read no further."""
+"""Commands of one connection that may wait. Beyond that the broker stops reading it."""
 
 TURN_WORK_MAX = 256
 """Work for one connection in one turn, about a millisecond: a SEND, a FLOW, and each id that is
-acknowledged or redelivered count 1, any other command ``COLD_WORK``."""
+acknowledged or redelivered count 1, any other command (a cold one) ``COLD_WORK``."""
 COLD_WORK = 8
 
 COLD_BYTES_PER_WORK = 64
@@ -39,7 +40,7 @@ ACK_BYTES_PER_WORK = 256
 """Bytes of a command that add 1 to its work, for parsing and for checking its texts."""
 
 SLICE_IDS = TURN_WORK_MAX
-"""Ids of one long command that are processed in one turn."""
+"""Ids of one long command that one turn processes."""
 
 OBJECTS_MAX = 10_000
 """Most producers and consumers of one connection, with those that are being created."""
@@ -48,20 +49,20 @@ DESCRIPTION_BYTES_MAX = 64 * KIB
 memory with it."""
 
 DESCRIPTIONS_BYTES_MAX = 16 * MIB
-"""The n-th producer or consumer of a connection gets an n-th of this, at most
-:data:`DESCRIPTION_BYTES_MAX`. All of them together take five times this at most; the last of
-:data:`OBJECTS_MAX` gets 1.6 KiB."""
+"""The n-th producer or consumer of a connection may take an n-th of this, at most
+:data:`DESCRIPTION_BYTES_MAX`. Together they take at most five times this; the last of
+:data:`OBJECTS_MAX` may take 1.6 KiB."""
 
 UNREAD_BYTES_MAX = MIB
-"""Bytes of answers that a peer may leave unread. Beyond that it is read no further."""
+"""Bytes of answers that a peer may leave unread. Beyond that the broker stops reading it."""
 
 FORGET_CLOSED_NS = 30 * NS_PER_S
-"""For this time SENDs to a producer that the broker closed are dropped. Later they break the
+"""For this time the broker drops SENDs to a producer that it closed. Later they break the
 protocol."""
 
 
 def check_room(connection: ClientConnection, request: CommandProducer | CommandSubscribe) -> None:
-    """Return if the connection may have the producer or consumer that ``request`` creates.
+    """Check that the connection may have the producer or consumer that ``request`` creates.
 
     The size of its schema does not count: a topic keeps the schema of its first client only.
 

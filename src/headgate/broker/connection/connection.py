@@ -1,4 +1,4 @@
-"""One client connection: cuts received bytes into commands and carries them out in order.
+"""One client connection: decodes received bytes into commands and carries them out in order.
 
 SEND, FLOW and ACK are carried out at once, without a task or a future for each; other commands have
 handlers in :mod:`headgate.broker.commands`. A client that breaks the protocol loses its own
@@ -58,8 +58,8 @@ logger = logging.getLogger("headgate.connection")
 _SEND, _ACK, _FLOW = int(CommandType.SEND), int(CommandType.ACK), int(CommandType.FLOW)
 
 Handler = Callable[[ClientConnection, BaseCommand], Coroutine[Any, Any, None] | None]
-"""Carries out a command. A handler that has to wait returns a coroutine; an error that it raises is
-answered to the client."""
+"""Carries out a command. A handler that has to wait returns a coroutine; the client gets the error
+that it raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class CommandHandlers:
 
 
 class ConnectionHost(Protocol):
-    """What a connection needs of its broker."""
+    """The broker, as its connections use it."""
 
     loop: asyncio.AbstractEventLoop
     settings: Settings
@@ -108,12 +108,14 @@ class Connection(asyncio.BufferedProtocol):
         self.creating: dict[tuple[str, int], object] = {}
         self.is_open = False
         self.read_paused = False
-        self._is_held = False
-        """Whether received commands wait, and nothing more is read."""
+        self._is_paused = False
+        """Whether received commands wait and the socket is not read."""
         self._unfinished: Iterator[int] | None = None
-        """The slices that are left of a long command."""
+        """The remaining slices of a long command."""
         self.keep_alive = KeepAlive(self, host.loop, host.settings)
-        self.throttle = ThrottleTracker(self.producers, host.counts, self.keep_alive.reassure)
+        self.throttle = ThrottleTracker(
+            self.producers, host.counts, self.keep_alive.send_pongs_while
+        )
         self._refusal_log = RefusalLog()
         self._waiting_commands = WaitingCommands(self, host.loop)
         self._frames = FrameWriter(host.at_end_of_turn, self._flushed, self.pause_reading)
@@ -123,10 +125,10 @@ class Connection(asyncio.BufferedProtocol):
         self.producer_port = ConnectionProducers(
             self, self._frames, delays, self.throttle, host.engine, host.settings
         )
-        self._table = ConnectionTable()
+        self._state_table = ConnectionTable()
         self._frame_bytes_max = frame_bytes_max(host.settings.maxMessageSize)
         self._decoder = FrameDecoder(min(CONNECT_BYTES_MAX, self._frame_bytes_max))
-        self._cut_timer: asyncio.TimerHandle | None = None
+        self._abort_timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport
 
     # -- asyncio's callbacks ---------------------------------------------------------------
@@ -167,12 +169,12 @@ class Connection(asyncio.BufferedProtocol):
             self.resume()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        if self._cut_timer is not None:
-            self._cut_timer.cancel()
-        self._leave()
+        if self._abort_timer is not None:
+            self._abort_timer.cancel()
+        self._release()
         self._decoder.close()
 
-    def _leave(self) -> None:
+    def _release(self) -> None:
         """Release everything that this connection holds, before its socket is closed."""
         if not self.is_open:
             return
@@ -186,8 +188,8 @@ class Connection(asyncio.BufferedProtocol):
         host.read_paused.discard(self)
         self.keep_alive.stop()
         self._waiting_commands.cancel()
-        self.producer_port.leave()
-        self.consumer_port.leave()
+        self.producer_port.disconnect_all()
+        self.consumer_port.disconnect_all()
         self._unfinished = None
 
     # -- commands --------------------------------------------------------------------------
@@ -195,14 +197,14 @@ class Connection(asyncio.BufferedProtocol):
     def _process(self) -> None:
         """Carry out every whole command that arrived, unless reading is paused.
 
-        After a turn's worth of work the rest waits, and nothing more is read, until other
-        connections have had their turn.
+        After :data:`TURN_WORK_MAX` the rest waits, and reading pauses, until other connections
+        have had their turn.
         """
-        next_frame, receive = self._decoder.next_frame, self._table.receive
+        next_frame, receive = self._decoder.next_frame, self._state_table.receive
         send = self.producer_port.send
         work = TURN_WORK_MAX
         try:
-            while not self._is_held and self.is_open:
+            while not self._is_paused and self.is_open:
                 if self._unfinished is not None:
                     done = next(self._unfinished, None)
                     if done is None:
@@ -227,12 +229,12 @@ class Connection(asyncio.BufferedProtocol):
                     flow(self, command)
                     work -= 1
                 else:
-                    self._cold(kind, command)
+                    self._carry_out_other(kind, command)
                     work -= COLD_WORK + self._decoder.command_size // COLD_BYTES_PER_WORK
                 if work <= 0:
                     self._end_turn()
         except CommandTooLongError as error:
-            self._too_long(error)
+            self._refuse_too_long(error)
         except RemoteProtocolError as error:
             logger.info("%s broke the protocol and is cut off: %s", self.address, error)
             self.close()
@@ -243,7 +245,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def _all_processed(self) -> None:
-        """Read on, unless too many bytes wait to be durable."""
+        """Continue to read, unless too many bytes wait to be durable."""
         if self.producer_port.pending_count and self._host.publish_buffer_full():
             self.throttle.set_buffer_full(True)
             self.pause_reading()
@@ -254,12 +256,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def _end_turn(self) -> None:
         """Let other connections have their turn before the next command."""
-        if self.is_open and not self._is_held:
+        if self.is_open and not self._is_paused:
             self.pause_reading()
             self._host.loop.call_soon(self.resume)
 
-    def _too_long(self, error: CommandTooLongError) -> None:
-        """Refuse a command that was skipped; end the connection if it has no such answer."""
+    def _refuse_too_long(self, error: CommandTooLongError) -> None:
+        """Refuse a command that the decoder skipped; end the connection if the protocol has no such
+        answer."""
         if self.peer is None or not self.refuse(error.command, NotAllowedError(str(error))):
             self.close()
         self._end_turn()
@@ -271,7 +274,7 @@ class Connection(asyncio.BufferedProtocol):
     def run_in_slices(self, slices: Iterator[int]) -> None:
         self._unfinished = slices
 
-    def _cold(self, kind: int, command: BaseCommand) -> None:
+    def _carry_out_other(self, kind: int, command: BaseCommand) -> None:
         if kind == CommandType.PING:
             self.write(encode.pong())
         elif kind == CommandType.PONG:
@@ -341,16 +344,16 @@ class Connection(asyncio.BufferedProtocol):
         return self._transport.get_write_buffer_size()
 
     def pause_reading(self) -> None:
-        if not self._is_held:
-            self._is_held = True
+        if not self._is_paused:
+            self._is_paused = True
             if not self.read_paused:
                 self.read_paused = True
                 self._transport.pause_reading()
             self._host.read_paused.add(self)
 
     def resume_reading(self) -> None:
-        """Resume if every bound that paused this connection has room again: first with the commands
-        that wait, then with its socket."""
+        """Resume if every bound that paused this connection has room again: first the commands that
+        wait, then the socket."""
         host = self._host
         if not host.publish_buffer_full():
             self.throttle.set_buffer_full(False)
@@ -360,19 +363,19 @@ class Connection(asyncio.BufferedProtocol):
             return
         if not self.is_open or host.publish_buffer_full():
             return
-        self._is_held = False
+        self._is_paused = False
         host.read_paused.discard(self)
-        host.loop.call_soon(self._resumed)
+        host.loop.call_soon(self._process_again)
 
     def resume(self) -> None:
-        if self._is_held:
+        if self._is_paused:
             self.resume_reading()
 
     def resume_soon(self) -> None:
-        if self._is_held:
+        if self._is_paused:
             self._host.loop.call_soon(self.resume)
 
-    def _resumed(self) -> None:
+    def _process_again(self) -> None:
         if self.is_open:
             self._host.begin_turn()
             self._process()
@@ -386,15 +389,15 @@ class Connection(asyncio.BufferedProtocol):
             self._host.loop.call_soon(self.close)
 
     def close(self) -> None:
-        self._table.close()
+        self._state_table.close()
         if self.is_open:
             if self._frames.gathered:
                 self._frames.flush()
-            self._leave()
+            self._release()
             self._transport.close()
-            self._cut_timer = self._host.loop.call_later(CLOSE_TIMEOUT_S, self._transport.abort)
+            self._abort_timer = self._host.loop.call_later(CLOSE_TIMEOUT_S, self._transport.abort)
 
     def cut_off(self) -> None:
-        self._table.close()
-        self._leave()
+        self._state_table.close()
+        self._release()
         self._transport.abort()

@@ -1,4 +1,4 @@
-"""Delivers messages to the consumers of one connection: the engine's port to them."""
+"""The engine's port to the consumers of one connection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from headgate.wire.entry import strip_checksum
 
 
 class ConnectionConsumers:
-    """Implements :class:`headgate.engine.ports.ConsumerPort` for one connection."""
+    """Delivers messages to the consumers of one connection. Implements
+    :class:`headgate.engine.ports.ConsumerPort`."""
 
     __slots__ = ("_frames", "by_id", "connection", "strips_checksums", "writable")
 
@@ -67,19 +68,19 @@ class ConnectionConsumers:
             self._frames.write(frame)
 
     def flushed(self) -> None:
-        """Deliver more, if this turn's bound stopped delivery and the peer reads on."""
+        """Deliver more if only the bound for one turn stopped delivery and the peer still reads."""
         if not self.writable and not self._frames.is_paused:
             self.resume()
 
     def resume(self) -> None:
-        """Deliver more: the connection takes entries again."""
+        """Deliver more, because the connection takes entries again."""
         self.writable = True
         for consumer, subscription in self.by_id.values():
             subscription.dispatcher.consumer_ready(consumer)
             subscription.wake()
 
-    def leave(self) -> None:
-        """Disconnect all consumers: the connection is over."""
+    def disconnect_all(self) -> None:
+        """Disconnect all consumers, because the connection has ended."""
         self.writable = False
         for consumer, subscription in list(self.by_id.values()):
             subscription.remove_consumer(consumer)

@@ -9,7 +9,7 @@ from headgate.broker.connection.bounds import UNREAD_BYTES_MAX
 
 
 class FrameWriter:
-    """The frames that are on their way to one client."""
+    """The frames on their way to one client."""
 
     __slots__ = (
         "_at_end_of_turn",
@@ -29,8 +29,8 @@ class FrameWriter:
         on_flushed: Callable[[], None],
         on_unread: Callable[[], None],
     ) -> None:
-        """``on_flushed`` is called after each write to the transport, ``on_unread`` when a peer
-        that reads nothing has too many answers waiting for it."""
+        """The writer calls ``on_flushed`` after each write to the transport, and ``on_unread``
+        while a peer that does not read has more than :data:`UNREAD_BYTES_MAX` to read."""
         self._at_end_of_turn = at_end_of_turn
         self._on_flushed = on_flushed
         self._on_unread = on_unread
@@ -38,13 +38,13 @@ class FrameWriter:
         self.gathered: list[bytes] = []
         """Frames, or parts of frames, of this turn. Call :meth:`schedule` before the first."""
         self.entry_bytes = 0
-        """Bytes of the entries among them."""
+        """Bytes of the entries in :attr:`gathered`."""
         self.is_open = False
         """False drops everything that is written."""
         self.is_paused = False
         """Whether the transport's buffer is full because the peer reads nothing."""
         self.unread_bytes = 0
-        """Bytes of frames that were written since then."""
+        """Bytes of the frames written since the buffer became full."""
 
     def open(self, transport: asyncio.Transport) -> None:
         """Write to ``transport`` from now on."""

@@ -1,4 +1,4 @@
-"""Finds out whether the peer of a connection is still there."""
+"""Detects whether the peer of a connection is alive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headgate.broker.commands.ports import ClientConnection
 from headgate.broker.connection.bounds import (
     HANDSHAKE_TIMEOUT_S,
     LIVENESS_TIMEOUT_S,
-    REASSURE_EVERY_S,
+    PONG_PERIOD_S,
 )
 from headgate.policy.settings import Settings
 from headgate.wire import encode
@@ -31,7 +31,7 @@ class KeepAlive:
         """Set to True at each sign of life of the peer."""
         self._waiters: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._reassure_timer: asyncio.TimerHandle | None = None
+        self._pong_timer: asyncio.TimerHandle | None = None
 
     def await_handshake(self) -> None:
         """The connection is open: CONNECT must come within :data:`HANDSHAKE_TIMEOUT_S`."""
@@ -42,29 +42,27 @@ class KeepAlive:
         self._tick_in(self._settings.keepAliveIntervalSeconds)
 
     def stop(self) -> None:
-        """The connection is over, and so are the waits of :meth:`is_alive`."""
-        for timer in (self._timer, self._reassure_timer):
+        """End the timers and the waits of :meth:`is_alive`, because the connection has ended."""
+        for timer in (self._timer, self._pong_timer):
             if timer is not None:
                 timer.cancel()
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
-    def reassure(self, is_needed: Callable[[], bool]) -> None:
-        """Send a PONG every :data:`REASSURE_EVERY_S` while ``is_needed``. The peer is not read, so
-        its PINGs get no answer, and it would give up the connection."""
-        if self._reassure_timer is None:
-            self._reassure_timer = self._loop.call_later(
-                REASSURE_EVERY_S, self._reassure_again, is_needed
-            )
+    def send_pongs_while(self, is_needed: Callable[[], bool]) -> None:
+        """Send a PONG every :data:`PONG_PERIOD_S` while ``is_needed``. The broker does not read the
+        peer meanwhile: its PINGs get no answer, and without PONGs it would disconnect."""
+        if self._pong_timer is None:
+            self._pong_timer = self._loop.call_later(PONG_PERIOD_S, self._send_pong, is_needed)
 
-    def _reassure_again(self, is_needed: Callable[[], bool]) -> None:
-        self._reassure_timer = None
+    def _send_pong(self, is_needed: Callable[[], bool]) -> None:
+        self._pong_timer = None
         peer = self._connection.peer
         if is_needed():
             if peer is not None and peer.knows_ping:
                 self._connection.write(encode.pong())
-            self.reassure(is_needed)
+            self.send_pongs_while(is_needed)
 
     def pong(self) -> None:
         """The peer answered a PING."""
@@ -79,7 +77,7 @@ class KeepAlive:
         self._timer = self._loop.call_later(delay_s, self._tick)
 
     def _tick(self) -> None:
-        """Cut off a peer that was silent for a whole interval after a PING."""
+        """Disconnect a peer that was silent for a whole interval after a PING."""
         connection = self._connection
         peer = connection.peer
         if peer is None:
@@ -97,12 +95,12 @@ class KeepAlive:
         self.begin()
 
     async def is_alive(self) -> bool:
-        """Send a PING; False (and the peer is cut off) if no sign of life comes in time."""
+        """Send a PING; False (and the peer is disconnected) if no sign of life comes in time."""
         connection = self._connection
         if not connection.is_open or connection.peer is None or not connection.peer.knows_ping:
             return connection.is_open
         if connection.read_paused:
-            return True  # its PONG would wait behind SENDs that the broker has no room for
+            return True  # its PONG would wait behind SENDs for which the broker has no room
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiters.append(waiter)
         unsent_bytes = connection.unsent_bytes()

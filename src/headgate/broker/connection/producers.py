@@ -1,4 +1,4 @@
-"""Takes the SENDs of one connection's producers and answers them: the engine's port to them."""
+"""The engine's port to the producers of one connection."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from headgate.wire.messages import BaseCommand
 
 
 class ConnectionProducers:
-    """Implements :class:`headgate.engine.ports.ProducerPort` for one connection."""
+    """Takes the SENDs of one connection and writes their receipts. Implements
+    :class:`headgate.engine.ports.ProducerPort`."""
 
     __slots__ = (
         "__weakref__",
@@ -64,7 +65,7 @@ class ConnectionProducers:
         self.parked_bytes = 0
         self.waiting: deque[Producer] = deque()
         self._closed_ns: dict[int, int] = {}
-        """When the broker closed a producer, by id, oldest first."""
+        """When the broker closed each producer, by id, oldest first."""
 
     def send(self, command: BaseCommand, body: bytes | None) -> None:
         """Carry out a SEND.
@@ -74,13 +75,13 @@ class ConnectionProducers:
         """
         send = command.send
         producer_id = send.producer_id
-        entry = self.by_id.get(producer_id)
-        if entry is None:
+        connected = self.by_id.get(producer_id)
+        if connected is None:
             closed_ns = self._closed_ns.get(producer_id)
             if closed_ns is None or self._engine.now_ns - closed_ns > FORGET_CLOSED_NS:
                 raise RemoteProtocolError(f"SEND for producer {producer_id}, which does not exist")
             return
-        producer, topic = entry
+        producer, topic = connected
         if body is None:
             raise RemoteProtocolError("SEND without a message")
         sequence_id = send.sequence_id
@@ -100,7 +101,7 @@ class ConnectionProducers:
             topic.publishing.park(producer, sequence_id, highest_sequence_id, message_count, body)
             return
         try:
-            # A SEND that waits is counted when it is staged, unless its producer closes before.
+            # A parked SEND counts once it is staged, unless its producer closes before.
             publish = topic.publishing.publish
             if publish(producer, sequence_id, highest_sequence_id, message_count, body):
                 self.pending_count += 1
@@ -150,26 +151,26 @@ class ConnectionProducers:
 
     def send_refused(self, producer_id: int, sequence_id: int, reason: str) -> None:
         self._refuse(producer_id, sequence_id, reason)
-        self.end(producer_id)
+        self.close_after_failure(producer_id)
 
     def send_failed(self, producer_id: int, sequence_id: int, reason: str) -> None:
         self.pending_count -= 1
         self._refuse(producer_id, sequence_id, reason)
-        entry = self.by_id.get(producer_id)
-        if entry is not None and entry[0].pending_count == 0:
-            self.end(producer_id)
+        connected = self.by_id.get(producer_id)
+        if connected is not None and connected[0].pending_count == 0:
+            self.close_after_failure(producer_id)
 
     def _refuse(self, producer_id: int, sequence_id: int, reason: str) -> None:
         code = ServerError.PERSISTENCE_ERROR
         self._frames.write(encode.send_error(producer_id, sequence_id, code, reason))
 
-    def end(self, producer_id: int) -> None:
-        """Close a producer one of whose SENDs was not stored. SENDs behind it may be on their way
-        and would be stored before it; the client reconnects and sends all of them again."""
-        entry = self.by_id.get(producer_id)
-        if entry is not None:
+    def close_after_failure(self, producer_id: int) -> None:
+        """Close a producer after one of its SENDs was not stored. Later SENDs may be on their way
+        and would overtake it; the client reconnects and sends all of them again."""
+        connected = self.by_id.get(producer_id)
+        if connected is not None:
             self.close_producer(producer_id)
-            entry[1].remove_producer(entry[0])
+            connected[1].remove_producer(connected[0])
 
     def close_producer(self, producer_id: int) -> None:
         if self.forget(producer_id):
@@ -181,18 +182,18 @@ class ConnectionProducers:
             self.connection.write_or_close(encode.close_producer(producer_id))
 
     def forget(self, producer_id: int) -> bool:
-        """Remove a producer and expect none of its receipts; False if there is none."""
-        entry = self.by_id.pop(producer_id, None)
-        if entry is None:
+        """Remove a producer, whose receipts no longer count; False if there is none."""
+        connected = self.by_id.pop(producer_id, None)
+        if connected is None:
             return False
-        self.pending_count -= entry[0].pending_count
+        self.pending_count -= connected[0].pending_count
         self.delays.forget(producer_id)
         self._engine.admission.answered()
         self.connection.resume()
         return True
 
-    def leave(self) -> None:
-        """Disconnect all producers: the connection is over."""
+    def disconnect_all(self) -> None:
+        """Disconnect all producers, because the connection has ended."""
         self.throttle.stop()
         for producer, topic in self.by_id.values():
             topic.remove_producer(producer)

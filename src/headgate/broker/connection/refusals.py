@@ -48,7 +48,7 @@ _BY_STATUS = {
 
 
 def protocol_error(error: HeadgateError) -> tuple[ServerError, str]:
-    """The protocol's code and the text with which a command that raised ``error`` is answered."""
+    """The protocol's code and the text that answer a command which raised ``error``."""
     if isinstance(error, RefusalError):
         return _BY_STATUS.get(error.status, ServerError.UNKNOWN_ERROR), error.reason
     for kind, code in _BY_TYPE:
@@ -58,19 +58,19 @@ def protocol_error(error: HeadgateError) -> tuple[ServerError, str]:
 
 
 class RefusalLog:
-    """Logs what one connection is refused, each text once."""
+    """Logs the refusals of one connection, each text once."""
 
     def __init__(self) -> None:
         self._logged: set[str] = set()
 
     def refused(self, address: str, kind: int, code: ServerError, text: str) -> None:
-        """Log that a command of type ``kind`` was answered with ``code`` and ``text``, if retrying
-        it can never succeed: its client was written for another broker."""
+        """Log that the broker refused a command of type ``kind`` with ``code`` and ``text``, if no
+        retry can succeed: the client uses what Headgate lacks."""
         if code in (ServerError.NOT_ALLOWED_ERROR, ServerError.INCOMPATIBLE_SCHEMA):
             self._log(logging.INFO, f"{address}: {CommandType(kind).name} refused: {text}")
 
     def delay_ignored(self, address: str, producer_name: str, topic_name: object) -> None:
-        """Log that a producer's messages ask for a delay that they do not get."""
+        """Log that the broker ignores the delay which a producer's messages ask for."""
         self._log(
             logging.WARNING,
             f"{address}: producer {producer_name[:80]!r} of {topic_name} asks for delayed "

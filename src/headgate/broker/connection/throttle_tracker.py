@@ -1,9 +1,9 @@
 """Tracks for which reasons a connection is throttled, in Pulsar's terms.
 
-Pulsar pauses the connection for each of its :class:`ThrottleType`; in Headgate the SENDs of the one
-producer wait (law 3.1). Metrics such as ``pulsar_publish_rate_limit_times`` keep their meaning (law
+For each :class:`ThrottleType` Pulsar pauses the connection; Headgate parks the SENDs of the one
+producer (law 3.1). Metrics such as ``pulsar_publish_rate_limit_times`` keep their meaning (law
 3.5): a connection counts as throttled while SENDs of any of its producers wait. Headgate stops
-reading a connection for one reason only: the SENDs that wait exceed their bounds.
+reading a connection for one reason only: its parked SENDs exceed their bounds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class ThrottleType(Enum):
     """Pulsar's reasons to throttle a connection, with its names and in its order (PIP-322).
     Adaptive publish throttling is added at the end, so that the others keep their ordinals.
 
-    A reentrant reason is counted: it holds until it was unmarked as often as it was marked.
+    A reentrant reason is counted: it applies until each mark has been removed.
     """
 
     ConnectionMaxPendingPublishRequestsExceeded = (0, False)
@@ -67,7 +67,7 @@ class ThrottleTracker:
         "_is_buffer_full",
         "_is_over_bound",
         "_producers",
-        "_reassure",
+        "_send_pongs_while",
         "_total",
     )
 
@@ -75,13 +75,13 @@ class ThrottleTracker:
         self,
         producers: Mapping[int, tuple[Producer, Topic]],
         broker_counts: BrokerCounts,
-        reassure: Callable[[Callable[[], bool]], None],
+        send_pongs_while: Callable[[Callable[[], bool]], None],
     ) -> None:
-        """``producers`` are those of the connection. ``reassure`` keeps the peer from giving up the
-        connection while the given function says that it is not read."""
+        """``producers`` are those of the connection. ``send_pongs_while`` sends PONGs to the peer
+        while the given function says that the broker does not read it."""
         self._producers = producers
         self._broker_counts = broker_counts
-        self._reassure = reassure
+        self._send_pongs_while = send_pongs_while
         self._causes = [0] * len(ParkCause)
         self._total = 0
         self._is_buffer_full = False
@@ -93,7 +93,7 @@ class ThrottleTracker:
 
     @property
     def pauses_reading(self) -> bool:
-        """Whether the connection must not be read, because its waiting SENDs exceed a bound."""
+        """Whether the broker must not read the connection, because parked SENDs exceed a bound."""
         return self._is_over_bound or self._is_buffer_full
 
     # -- causes ----------------------------------------------------------------------------
@@ -113,7 +113,7 @@ class ThrottleTracker:
                 topic.publishing.throttled_count += 1
 
     def unmark(self, cause: ParkCause) -> None:
-        """SENDs of one of these producers wait for that cause no more."""
+        """SENDs of one producer less wait for that cause."""
         if THROTTLE_TYPES[cause] is None:
             return
         counts = self._broker_counts
@@ -130,15 +130,15 @@ class ThrottleTracker:
         """The SENDs that wait on this connection exceed a bound, or no longer do."""
         before = (self._is_over_bound, self._is_buffer_full)
         self._is_over_bound = is_over
-        self._reading_changed(before)
+        self._update_reading(before)
 
     def set_buffer_full(self, is_full: bool) -> None:
         """Bytes staged in the whole broker exceed their bound, or no longer do."""
         before = (self._is_over_bound, self._is_buffer_full)
         self._is_buffer_full = is_full
-        self._reading_changed(before)
+        self._update_reading(before)
 
-    def _reading_changed(self, before: tuple[bool, bool]) -> None:
+    def _update_reading(self, before: tuple[bool, bool]) -> None:
         if (self._is_over_bound, self._is_buffer_full) == before:
             return
         was_paused, is_paused = any(before), self.pauses_reading
@@ -151,9 +151,9 @@ class ThrottleTracker:
             self.unmark(ParkCause.MEMORY)
         elif not was_paused:
             self.mark(ParkCause.MEMORY)
-            self._reassure(lambda: self.pauses_reading)
+            self._send_pongs_while(lambda: self.pauses_reading)
 
     def stop(self) -> None:
-        """The connection is over."""
+        """Remove every reason, because the connection has ended."""
         self.set_over_bound(False)
         self.set_buffer_full(False)

@@ -1,4 +1,4 @@
-"""Runs the commands of one connection that have to wait, within bounds."""
+"""Runs the commands of one connection whose handlers wait, within bounds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WaitingCommands:
 
     @property
     def is_full(self) -> bool:
-        """Whether the connection should be read no further."""
+        """Whether the connection should pause reading."""
         return len(self._tasks) >= COMMANDS_MAX or self.size_bytes > COMMAND_BYTES_MAX
 
     @property
@@ -44,7 +44,7 @@ class WaitingCommands:
         return len(self._tasks) <= COMMANDS_MAX // 2 and self.size_bytes <= COMMAND_BYTES_MAX // 2
 
     def add(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
-        """Carry out a command; an error that it raises is answered to the client."""
+        """Carry out a command; the client gets the error that it raises."""
         task = self._loop.create_task(self._carry_out(coroutine, command))
         size_bytes = command.ByteSize()
         self._tasks[task] = size_bytes
@@ -52,7 +52,7 @@ class WaitingCommands:
         task.add_done_callback(partial(self._done, coroutine))
 
     def cancel(self) -> None:
-        """The connection is over."""
+        """Cancel all of them, because the connection has ended."""
         for task in self._tasks:
             task.cancel()
 

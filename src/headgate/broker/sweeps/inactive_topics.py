@@ -38,7 +38,7 @@ class InactiveTopics:
         self._turns = turns
 
     async def delete(self) -> None:
-        """Delete all inactive topics, unless settings forbid it."""
+        """Delete all inactive topics, if the settings allow that."""
         if not self._settings.brokerDeleteInactiveTopicsEnabled:
             return
         self._turns.begin_turn()

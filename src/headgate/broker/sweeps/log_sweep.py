@@ -1,4 +1,4 @@
-"""The sweep that keeps the logs going: clocks, free space and maintenance, about once a second."""
+"""The sweep that maintains the logs, about once a second."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from headgate.storage.managed_logs import ManagedLogs
 
 
 class Watched(Protocol):
-    """What logs the beginning and the end of a state."""
+    """A part that logs when a state begins and when it ends."""
 
     def watch(self) -> None:
         """Write the lines that are due. Call it about once a second."""
 
 
 class LogSweep:
-    """One round after another over the logs of one broker."""
+    """Follows the clocks, makes space and runs maintenance for the logs of one broker."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class LogSweep:
         follow_clocks: Callable[[], None],
         watched: Sequence[Watched],
     ) -> None:
-        """``follow_clocks`` begins a turn under the present clocks."""
+        """``follow_clocks`` measures the clocks again and begins a turn."""
         self._engine = engine
         self._logs = logs
         self._trimming = trimming
@@ -40,9 +40,9 @@ class LogSweep:
 
     async def run(self) -> None:
         """Seal segments, write checkpoints and delete files where that is due. While the disk is
-        full, acknowledged entries are trimmed at once."""
+        full, trim acknowledged entries at once."""
         self._follow_clocks()
-        self._identity_writer.look(self._engine.now_ns)
+        self._identity_writer.write_if_changed(self._engine.now_ns)
         logs = self._logs
         if logs.telemetry is not None:
             logs.telemetry.log.leave_room(leave=logs.main.log.full)

@@ -1,7 +1,8 @@
-"""The periodic check of backlog quotas, and how fast topics fill (law 4.6).
+"""The periodic work on backlog quotas (law 4.6).
 
-The engine enforces quotas as messages are appended and grow old. The check counts everything again
-and is expected to find no difference; it repairs and counts a difference, which would be a defect.
+The engine enforces quotas as messages are appended and grow old. The check counts everything
+again; a difference would be a defect, which it repairs and counts. Samples show how fast topics
+fill.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from headgate.broker.slices import Turns, live_topic_slices
 from headgate.engine.engine import Engine
 from headgate.policy.settings import Settings
 
-SLICE_LOOKS: Final = 100
-"""Topics in one slice of noting how fast they fill."""
+SLICE_SAMPLES: Final = 100
+"""Topics that one slice samples."""
 
 BOUNDS_S: Final = (0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Upper bounds of the histogram's buckets, Pulsar's from 5 s on; one more bucket has no bound."""
@@ -39,7 +40,7 @@ class Durations:
 
 
 class QuotaSweep:
-    """Checks the quotas of one broker."""
+    """Checks and samples the quotas of one broker."""
 
     def __init__(
         self, engine: Engine, settings: Settings, clock: Clock, log: QuotaLog, turns: Turns
@@ -61,12 +62,12 @@ class QuotaSweep:
             self._engine.quotas.verify(topics)
         self.durations.observe(self._clock.monotonic_ns() - began_ns)
 
-    async def look(self) -> None:
-        """Note how fast topics with a backlog fill, in slices; write the log lines that are due."""
+    async def sample(self) -> None:
+        """Sample how fast topics with a backlog fill, in slices; write due log lines."""
         left = self._engine.quotas.sample_count()
         while left > 0:
             await asyncio.sleep(0)
             self._turns.begin_turn()
-            self._engine.quotas.sample(min(left, SLICE_LOOKS))
-            left -= SLICE_LOOKS
+            self._engine.quotas.sample(min(left, SLICE_SAMPLES))
+            left -= SLICE_SAMPLES
         self._log.flush(self._engine.now_ns)

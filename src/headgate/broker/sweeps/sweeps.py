@@ -1,4 +1,4 @@
-"""Runs the broker's periodic work, each job on its own and again after it failed."""
+"""Runs the broker's periodic jobs independently; a failed job runs again."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from headgate.storage.repeated_failures import RepeatedFailureLog
 
 logger = logging.getLogger("headgate.sweeps")
 
-NAP_S: Final = 1.0
-"""A changed period counts after this at the latest."""
+SLEEP_S_MAX: Final = 1.0
+"""A changed period takes effect after this at the latest."""
 
 
 @dataclass(slots=True, eq=False)
@@ -23,10 +23,10 @@ class Sweep:
     """One periodic job."""
 
     name: str
-    """As log lines about its failures name it."""
+    """Names the job in log lines about its failures."""
     run: Callable[[], Awaitable[None]]
     period_s: Callable[[], float]
-    """Seconds from one beginning to the next, read again for every round."""
+    """Seconds from one start to the next; may change at any time."""
     failures: RepeatedFailureLog
 
 
@@ -47,7 +47,7 @@ class Sweeps:
         self.jobs.append(Sweep(name, run, period_s, RepeatedFailureLog(logger, name)))
 
     def start(self) -> None:
-        """Begin all jobs: the first round of each after its period."""
+        """Start all jobs: each runs first after one period."""
         for sweep in self.jobs:
             task = self._loop.create_task(self._repeat(sweep))
             task.add_done_callback(self._ended)
@@ -68,9 +68,9 @@ class Sweeps:
         loop, engine, failures = self._loop, self._engine, sweep.failures
         while True:
             began_s = loop.time()
-            # In short naps, so that a period that is changed meanwhile counts at once.
-            while (rest_s := began_s + sweep.period_s() - loop.time()) > 0:
-                await asyncio.sleep(min(rest_s, NAP_S))
+            # Sleep in short steps, so that a changed period takes effect soon.
+            while (left_s := began_s + sweep.period_s() - loop.time()) > 0:
+                await asyncio.sleep(min(left_s, SLEEP_S_MAX))
             try:
                 await sweep.run()
                 failures.succeeded(engine.now_ns)

@@ -10,23 +10,24 @@ from headgate.engine.topic import Topic
 
 
 class TopicObserver(Protocol):
-    """Notes what topics did, in rounds."""
+    """Records what topics did, in rounds."""
 
     def begin_round(self) -> bool:
-        """Whether a round is due. The sweep calls it about once a second."""
+        """Begin a round if one is due; returns whether it began. The sweep calls this about once a
+        second."""
 
     def observe(self, topic: Topic) -> None:
-        """Note a live topic: once in each round."""
+        """Record a live topic: once in each round."""
 
 
 class TopicSweeps:
-    """Samples the rates of topics, and shows topics to an observer."""
+    """Samples the rates of topics, and passes topics to an observer."""
 
     def __init__(self, engine: Engine, turns: Turns) -> None:
         self._engine = engine
         self._turns = turns
         self.observer: TopicObserver | None = None
-        """Notes what topics and subscriptions did; a layer above the broker attaches it."""
+        """Records what topics and subscriptions did; a layer above the broker assigns it."""
 
     async def sample_rates(self) -> None:
         """Take the samples from which stats compute rates."""
@@ -43,7 +44,7 @@ class TopicSweeps:
                         consumer.rates.sample(consumer.counters(), now_ns)
 
     async def observe(self) -> None:
-        """Show each topic to the observer, if there is one and a round is due."""
+        """Pass each topic to the observer, if there is one and a round is due."""
         if self.observer is None or not self.observer.begin_round():
             return
         self._turns.begin_turn()

@@ -1,14 +1,13 @@
 """The sweep that trims entries which no subscription and no retention policy needs.
 
-As in Pulsar the broker trims whole ledgers, so that the list of ledgers shows what is retained. It
-differs in when it closes a topic's last ledger:
+As in Pulsar, the broker trims whole ledgers, so that the list of ledgers shows what is retained.
+It closes a topic's last ledger at other times than Pulsar:
 
-* as a last resort: on a disk that has been full for some seconds although everything else that may
-  be trimmed is gone;
-* at the next sweep after a subscription acknowledged a part of the ledger, unless a connected
-  reader is behind that, also when nothing is published;
-* otherwise by age and size, as Pulsar does, but also when nothing is published. So messages that no
-  subscription ever read, and those that a reader still wants, stay as long as in Pulsar.
+* as a last resort, if the disk stays full for some seconds after everything else was trimmed;
+* at the next sweep after a subscription acknowledged a part of the ledger, even if nothing is
+  published, unless a connected reader is behind that part;
+* otherwise by age and size as Pulsar does, but even if nothing is published. So messages that no
+  subscription read, or that a reader still needs, stay as long as in Pulsar.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from headgate.metadata.policies import Retention
 from headgate.storage.managed_logs import ManagedLogs
 
 SLICE_TRIMS: Final = 20
-"""Topics with something to trim in one slice: they take longer than others."""
+"""Topics that one slice trims: they take longer than topics with nothing to trim."""
 
 FULL_ROUNDS: Final = 10
 """After this many rounds on a full disk the broker also closes last ledgers to trim them."""
@@ -76,17 +75,17 @@ class Trimming:
         """Trim every live topic, in slices."""
         self._trimmed_ns = self._engine.now_ns
         self._trimmed_segment = self._logs.main.log.active_segment()
-        looks = 0
+        trimmed_count = 0
         self._turns.begin_turn()
         async for topic in live_topics(self._engine, self._turns):
             first = topic.log.first
             if first == topic.log.end or topic.slowest_durable_ordinal() <= first:
-                continue  # quickly: most topics, most times
+                continue  # most topics, most of the time
             if topic.log.damage:
-                continue  # which subscription still needs what is not known
+                continue  # it is not known what its subscriptions still need
             self._trim_topic(topic)
-            looks += 1
-            if looks % SLICE_TRIMS == 0:
+            trimmed_count += 1
+            if trimmed_count % SLICE_TRIMS == 0:
                 await asyncio.sleep(0)
                 self._turns.begin_turn()
         for managed in self._logs:

@@ -80,7 +80,7 @@ async def test_of_a_producer_that_goes_nothing_is_left(world: World) -> None:
     await asyncio.sleep(0.1)
     (connection,) = world.broker.connections
     assert len(connection.producer_port.delays.by_producer) == 2
-    connection.producer_port.end(producer.producer_id)
+    connection.producer_port.close_after_failure(producer.producer_id)
     assert list(connection.producer_port.delays.by_producer) == [other.producer_id]
     assert connection.producer_port.delays._waiting_count == 1
     world.lanes[0].thaw()

@@ -9,7 +9,7 @@ from typing import Any
 from headgate.base.names import parse_topic
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.broker.slices import SLICE_TOPICS
-from headgate.broker.sweeps.quota_sweep import BOUNDS_S, SLICE_LOOKS, Durations
+from headgate.broker.sweeps.quota_sweep import BOUNDS_S, SLICE_SAMPLES, Durations
 from headgate.metadata.policies import BacklogQuota
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
@@ -160,9 +160,9 @@ async def test_others_have_their_turn_between_slices(world: World) -> None:
             quota.is_active = True
             scheduler.follow(quota)
     wanted = scheduler.sample_count()
-    await world.broker.quota_sweep.look()
-    assert sum(counts) == wanted > SLICE_LOOKS
-    assert max(counts) <= SLICE_LOOKS
+    await world.broker.quota_sweep.sample()
+    assert sum(counts) == wanted > SLICE_SAMPLES
+    assert max(counts) <= SLICE_SAMPLES
 
 
 @played(settings=SLOW)
