@@ -9,6 +9,7 @@ from functools import partial
 from headgate.base.errors import CorruptionError
 from headgate.base.instants import iso_time
 from headgate.base.positions import Position
+from headgate.engine.errors import TopicFencedError
 from headgate.engine.topic import Topic
 from headgate.storage.lanes import Lane, run_on
 from headgate.storage.managed_logs import ManagedLogs
@@ -90,6 +91,7 @@ class EntryLookup:
         Raises:
             StorageError: it could not be read.
             CorruptionError: the stored entry is damaged.
+            TopicFencedError: the topic was unloaded or deleted during the read.
         """
         log = topic.log
         last = log.end - 1
@@ -104,7 +106,10 @@ class EntryLookup:
         try:
             body = await self.body(topic, last)
         except CorruptionError:
-            if last < log.first:  # it was trimmed during the read, and its space reused
+            # The entry's space on the disk may have been reused during the read.
+            if not topic.is_live:
+                raise TopicFencedError("Topic is temporarily unavailable") from None
+            if last < log.first:
                 return await self.last_message(topic)
             raise
         try:

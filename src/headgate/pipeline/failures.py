@@ -62,7 +62,7 @@ def reason_of(text: str) -> str:
         if name.startswith(_CLIENT):
             return f"a topic cannot be read from its broker: {said}"
         return f"{name.rsplit('.', 1)[-1]}: {said}"
-    return text.strip().split("\n", 1)[0] or "the engine gave no reason"
+    return text.strip().split("\n", 1)[0] or "Spark gave no reason"
 
 
 def start_failure(log: str) -> str:
@@ -71,5 +71,5 @@ def start_failure(log: str) -> str:
         return "Spark needs Java 17 or newer, and the Java that was found is older"
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     errors = [line for line in lines if "rror" in line or "xception" in line]
-    why = (errors or lines or ["it said nothing"])[0]
+    why = (errors or lines or ["its output is empty"])[0]
     return f"Spark's Java process did not start: {why}"

@@ -10,6 +10,7 @@ from headgate.base.errors import CorruptionError
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
 from headgate.broker.entries import EntryLookup, FoundMessage
+from headgate.engine.errors import TopicFencedError
 from headgate.engine.topic import Topic
 from headgate.facade.admin_facade import AdminFacade
 from headgate.metadata.errors import RefusalError
@@ -108,6 +109,20 @@ def test_a_last_message_that_is_trimmed_while_it_is_read_was_the_last(
     topic = world.run(topic_of(world, [b"a"], [b"b"]))
     trims_while_it_reads(world, topic, monkeypatch)
     assert world.run(last(world, topic)).position.entry_id == -1
+
+
+def test_the_last_message_of_a_topic_that_is_deleted_meanwhile_is_refused_and_not_damaged(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = world.run(topic_of(world, [b"a"]))
+
+    async def read(_reader: object, _topic: object, ordinal: int) -> bytes:
+        world.broker.engine.unload_topic(topic, deleted=True)
+        raise CorruptionError(f"entry {ordinal} is zeros")
+
+    monkeypatch.setattr(EntryLookup, "body", read)
+    with pytest.raises(TopicFencedError, match="temporarily unavailable"):
+        world.run(last(world, topic))
 
 
 def test_when_all_was_given_up_the_last_message_is_before_the_first(world: World) -> None:

@@ -61,12 +61,12 @@ def test_why_java_did_not_start() -> None:
         "Spark's Java process did not start: Error: Could not create the Java Virtual Machine."
     )
     assert start_failure("killed\n") == "Spark's Java process did not start: killed"
-    assert start_failure("") == "Spark's Java process did not start: it said nothing"
+    assert start_failure("") == "Spark's Java process did not start: its output is empty"
 
 
 def test_otherwise_the_first_line() -> None:
     assert reason_of("\n[TABLE_NOT_FOUND] x\nmore") == "[TABLE_NOT_FOUND] x"
-    assert reason_of("") == "the engine gave no reason"
+    assert reason_of("") == "Spark gave no reason"
 
 
 def test_causes_of_a_refusing_store_stand_in_one_line() -> None:

@@ -69,4 +69,4 @@ def _sentence(decision: Decision | None, topics: Sequence[Topic]) -> str:
     quotas = [topic.quota.quotas for topic in topics if topic.quota is not None]
     if any(quota is not None and quota.policy.stops_producers for each in quotas for quota in each):
         return "it was never slowed since it was loaded"
-    return "it has no backlog quota that stops producers, so only memory can have it slowed"
+    return "it has no backlog quota that stops producers, so only memory pressure slows it"
