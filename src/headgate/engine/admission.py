@@ -179,7 +179,7 @@ class AdmissionControl:
             refusal = gate.request(self._engine.now_ns)
             if refusal is not None:
                 cause = _cause(publishing, refusal)
-                publishing.parking_lot().set_gate_cause(cause, self._engine.now_ns)
+                publishing.ensure_parking().set_gate_cause(cause, self._engine.now_ns)
                 if cause is ParkCause.ADAPTIVE:
                     self._engine.parked.hold_began(publishing)
                 return ParkedAt.GATE
@@ -204,7 +204,7 @@ class AdmissionControl:
         now_ns = engine.now_ns
         if producer.gate is not None and at is not ParkedAt.GATE:
             producer.gate.leave(now_ns)
-        parking = publishing.parking_lot()
+        parking = publishing.ensure_parking()
         parking.enter(producer, at, now_ns)
         if at is ParkedAt.CONNECTION:
             self._full[producer.port] = None
@@ -238,7 +238,7 @@ class AdmissionControl:
             producer.parked.appendleft(send)
         else:
             producer.parked.append(send)
-        publishing.parking_lot().count(producer, 1, send)
+        publishing.ensure_parking().count(producer, 1, send)
         self._engine.parked.added(producer, len(send.body))
 
     def discard(self, producer: Producer) -> None:

@@ -299,7 +299,7 @@ class TopicPublishing:
 
     # -- parked SENDs ----------------------------------------------------------------------
 
-    def parking_lot(self) -> Parking:
+    def ensure_parking(self) -> Parking:
         """The parked SENDs; created when the topic first needs it."""
         if self.parking is None:
             self.parking = Parking()
@@ -310,7 +310,7 @@ class TopicPublishing:
 
         ``for_parked``: the connection itself parked too much.
         """
-        self.parking_lot().pause(producer, for_parked, self._engine.now_ns)
+        self.ensure_parking().pause(producer, for_parked, self._engine.now_ns)
 
     def resume_reading(self, producer: Producer) -> None:
         """The connection of a producer is read again, or the producer is gone."""

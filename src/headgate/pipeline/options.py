@@ -29,7 +29,7 @@ TRIGGER_S_MIN: Final = 0.1
 METRICS_HOST: Final = "127.0.0.1"
 """By default, metrics are served to this machine only."""
 
-TOPICS_MAX: Final = 50
+TOP_MAX: Final = 50
 """Most entries of one list in a report."""
 
 VACUUM_HOURS: Final = 24
@@ -267,8 +267,8 @@ class ReportOptions:
         """Raise :class:`InputError` for a number out of range, or a page without a file."""
         if is_object_store(checked_root(self.out)) and self.html is None:
             raise InputError(f"{self.out} cannot hold the page; name a file for it (--html)")
-        if not 1 <= self.top <= TOPICS_MAX:
-            raise InputError(f"--top {self.top}: 1 to {TOPICS_MAX} is allowed")
+        if not 1 <= self.top <= TOP_MAX:
+            raise InputError(f"--top {self.top}: 1 to {TOP_MAX} is allowed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import sys
 import click
 
 from headgate.cli.pipeline.common import folder_option, load, range_options
-from headgate.pipeline.options import TOPICS_MAX, ReportOptions
+from headgate.pipeline.options import TOP_MAX, ReportOptions
 
 
 @click.command("report", short_help="Write one page about a time range.")
@@ -19,7 +19,7 @@ from headgate.pipeline.options import TOPICS_MAX, ReportOptions
     " folder is in S3.",
 )  # fmt: skip
 @click.option(
-    "--top", metavar="N", type=click.IntRange(1, TOPICS_MAX), default=10, show_default=True,
+    "--top", metavar="N", type=click.IntRange(1, TOP_MAX), default=10, show_default=True,
     help="Rows to show of each list of the worst.",
 )  # fmt: skip
 def report_command(
