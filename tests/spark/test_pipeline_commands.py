@@ -53,7 +53,7 @@ def test_run_then_show_report_and_attribute(tmp_path: Path) -> None:
     growing = [s for s in read if s.published > s.acked]
     assert f"The backlogs of {len(growing)} of {len(read)} subscriptions grew" in text
     assert "1 more subscription, public/default/alone / " in text
-    assert "a quarantine of 1 message." in text
+    assert "In quarantine: 1 message." in text
 
     # Judging what is there waits for no writer.
     answer = io.StringIO()
