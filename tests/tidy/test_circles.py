@@ -53,8 +53,7 @@ def _circles(graph: grimp.ImportGraph) -> Iterator[list[str]]:
     seen: set[str] = set()
     for module in sorted(graph.modules - {"headgate", "pyspark_pulsar"}):
         if module not in seen:
-            below = graph.find_upstream_modules(module)
-            circle = {other for other in below if module in graph.find_upstream_modules(other)}
+            circle = graph.find_upstream_modules(module) & graph.find_downstream_modules(module)
             seen |= circle
             if circle:
                 yield sorted(circle | {module})

@@ -9,7 +9,6 @@ from functools import partial
 from headgate.base.errors import CorruptionError
 from headgate.base.instants import iso_time
 from headgate.base.positions import Position
-from headgate.engine.errors import TopicFencedError
 from headgate.engine.topic import Topic
 from headgate.storage.lanes import Lane, run_on
 from headgate.storage.managed_logs import ManagedLogs
@@ -107,8 +106,7 @@ class EntryLookup:
             body = await self.body(topic, last)
         except CorruptionError:
             # The entry's space on the disk may have been reused during the read.
-            if not topic.is_live:
-                raise TopicFencedError("Topic is temporarily unavailable") from None
+            topic.check_live()
             if last < log.first:
                 return await self.last_message(topic)
             raise

@@ -106,8 +106,8 @@ class Broker:
         self.lanes = lanes
         self.info = info
         self.authorizer: Authorizer = authorizer or AllowAll()
-        system_topics = [parse_topic(settings.headgateTelemetryTopic).full]
-        self.policies = PolicyResolver(catalog, settings, system_topics)
+        self._telemetry_topic = parse_topic(settings.headgateTelemetryTopic)
+        self.policies = PolicyResolver(catalog, settings, [self._telemetry_topic.full])
         self.publish_in_force = PublishLimitsInForce(self.policies.publish_limits)
         self.quota_log = QuotaLog()
         self.dynamic = DynamicSettings(settings)
@@ -172,7 +172,7 @@ class Broker:
         return ManagedLog(log, lane, committer, reader, maintenance)
 
     def _make_registry(self) -> TopicRegistry:
-        telemetry = parse_topic(self.settings.headgateTelemetryTopic)
+        telemetry = self._telemetry_topic
         if self.logs.telemetry is not None:
             self.catalog.keep_in(telemetry, TELEMETRY_LOG)
         return TopicRegistry(
@@ -269,8 +269,8 @@ class Broker:
     async def start(self) -> None:
         """Create the metadata of a first start, load the stored topics and begin the sweeps."""
         self._policy_updates.use_stored_settings()
-        telemetry = parse_topic(self.settings.headgateTelemetryTopic)
-        change = self.catalog.plan_first_boot(system_namespaces=[telemetry.namespace])
+        namespaces = [self._telemetry_topic.namespace]
+        change = self.catalog.plan_first_boot(system_namespaces=namespaces)
         if change is not None:
             await self.writer.commit(change)
         self.begin_turn()

@@ -38,7 +38,7 @@ async def live_topics(engine: Engine, turns: Turns) -> AsyncIterator[Topic]:
 
     A topic that is unloaded in such a pause is left out.
     """
-    async for topics in live_topic_slices(engine, turns):
+    async for topics in _slices(engine, turns):
         for topic in topics:
             if topic.is_live:
                 yield topic
@@ -50,12 +50,18 @@ async def live_topic_slices(engine: Engine, turns: Turns) -> AsyncIterator[list[
     The first slice belongs to the caller's turn; each later one begins its own. Topics that are
     unloaded meanwhile are left out, and topics that are loaded meanwhile are not visited.
     """
+    async for topics in _slices(engine, turns):
+        yield [topic for topic in topics if topic.is_live]
+
+
+async def _slices(engine: Engine, turns: Turns) -> AsyncIterator[list[Topic]]:
+    """The topics that were loaded at the start; some may have been unloaded since."""
     topics = list(engine.topics.values())
     for start in range(0, len(topics), SLICE_TOPICS):
         if start > 0:
             await asyncio.sleep(0)
             turns.begin_turn()
-        yield [topic for topic in topics[start : start + SLICE_TOPICS] if topic.is_live]
+        yield topics[start : start + SLICE_TOPICS]
 
 
 def at_once(steps: Steps[T]) -> T:

@@ -88,8 +88,7 @@ class Subscriptions:
                 raise
             finally:
                 self._begin_turn()
-            if not topic.is_live:
-                raise TopicFencedError("Topic is temporarily unavailable")
+            topic.check_live()
             # Also on a fenced topic: the cursor is stored, and the fence may be lifted again.
             made = topic.add_subscription(
                 name, acks, cursor_id=cursor_id, properties=dict(properties)
@@ -182,8 +181,8 @@ class Subscriptions:
 
 
 def _check_open(topic: Topic) -> None:
-    if topic.fenced or not topic.is_live:
-        raise TopicFencedError("Topic is temporarily unavailable")
+    topic.check_open()
+    topic.check_live()
 
 
 def _remove(subscription: Subscription) -> None:

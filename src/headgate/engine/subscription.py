@@ -224,8 +224,7 @@ class Subscription:
             DamagedError: it lost data, and nobody has accepted that.
             ConsumerBusyError: the connected consumers have another type, or exclude others.
         """
-        if self.topic.fenced:
-            raise TopicFencedError("Topic is temporarily unavailable")
+        self.topic.check_open()
         if self.fenced:
             raise TopicFencedError(f"Subscription {self.name} is fenced")
         self.topic.check_sound()

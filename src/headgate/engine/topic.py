@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from headgate.base.ack_set import AckSet
 from headgate.base.names import TopicName
@@ -38,6 +38,10 @@ class Relative(Protocol):
 
     def limits_set(self, topic: Topic, /) -> None:
         """Limits that concern the topic were set or removed."""
+
+
+_UNAVAILABLE: Final = "Topic is temporarily unavailable"
+"""As Pulsar says it."""
 
 
 class TopicEngine(Protocol):
@@ -196,8 +200,7 @@ class Topic:
             ProducerFencedError: it wants exclusive access, and the topic has producers.
             ProducerBusyError: its name is taken, or another producer has exclusive access.
         """
-        if self.fenced:
-            raise TopicFencedError("Topic is temporarily unavailable")
+        self.check_open()
         self.check_sound()
         if producer.access_mode is AccessMode.EXCLUSIVE and self.producers:
             raise ProducerFencedError("Topic has other connected producers")
@@ -209,6 +212,16 @@ class Topic:
             )
         self.producers[producer.name] = producer
         producer.publishing = self.publishing
+
+    def check_open(self) -> None:
+        """Raise :class:`TopicFencedError` if the topic is being closed."""
+        if self.fenced:
+            raise TopicFencedError(_UNAVAILABLE)
+
+    def check_live(self) -> None:
+        """Raise :class:`TopicFencedError` if the topic is no longer loaded."""
+        if not self.is_live:
+            raise TopicFencedError(_UNAVAILABLE)
 
     def check_sound(self) -> None:
         """Raise :class:`DamagedError` if the topic lost data and nobody has accepted that."""

@@ -101,8 +101,7 @@ class ConsumerCommands:
             if request.start_message_rollback_duration_sec > 0 and not present.consumers:
                 await self._subscriptions.seek(present, self._rollback_ordinal(topic, request))
             return present
-        if topic.fenced:
-            raise TopicFencedError("Topic is temporarily unavailable")
+        topic.check_open()
         ordinal = self._start_ordinal(topic, request)
         if not request.durable:
             self._host.begin_turn()
