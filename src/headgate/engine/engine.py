@@ -30,6 +30,7 @@ from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.topic_quota import TopicQuota
 from headgate.flow.limits.gate import BrokerGate, TopicGate
+from headgate.flow.limits.gate_node import GateStatistics
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.flow.limits.relative import PublishRate
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, Quotas
@@ -354,6 +355,10 @@ class Engine:
                 if subscription.throttled:
                     subscription.wake()
         self.work_pending()
+
+    def limit_statistics(self) -> GateStatistics:
+        """The figures of the broker's dispatch limit."""
+        return self.gate.statistics(self.now_ns)
 
 
 def _same_or_new(before: RateLimit | None, now: RateLimit | None) -> RateLimit | None:

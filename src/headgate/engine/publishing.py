@@ -29,6 +29,7 @@ from headgate.engine.write_histograms import (
 )
 from headgate.flow.adaptive.topic import TopicControl
 from headgate.flow.limits.gate import BrokerGate, TopicGate
+from headgate.flow.limits.gate_node import NO_STATISTICS, GateStatistics
 from headgate.flow.limits.rate_limit import RateLimit
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ class PublishedTopic(Protocol):
 
     log: EntryLog
     cache: TopicCache
+    fenced: bool
     is_system: bool
     quota: TopicQuota | None
 
@@ -206,6 +208,39 @@ class TopicPublishing:
     def pending_count(self) -> int:
         """Entries staged and not yet durable."""
         return len(self._pending)
+
+    # -- what reports read -----------------------------------------------------------------
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a publish limit applies, of the topic or of the broker."""
+        return self._engine.admission.is_limited(self)
+
+    @property
+    def is_disk_full(self) -> bool:
+        """Whether every SEND is parked because the disk is full."""
+        return self._engine.disk_hold.is_full and not self.topic.is_system
+
+    def limit_statistics(self) -> GateStatistics:
+        """The figures of the topic's publish limit."""
+        return NO_STATISTICS if self.gate is None else self.gate.statistics(self._engine.now_ns)
+
+    def broker_limit_statistics(self) -> GateStatistics:
+        """The figures of the broker's publish limit."""
+        return self._engine.admission.gate.statistics(self._engine.now_ns)
+
+    def check_newcomer(self, port: ProducerPort) -> None:
+        """Refuse a new producer while a full quota stops producers, or after its connection parked
+        too much for a full disk.
+
+        Raises:
+            ProducersHeldError: a quota holds producers.
+            ProducersRefusedError: a quota refuses producers.
+            DiskFullError: the connection has parked too much for the full disk.
+        """
+        if self.topic.quota is not None and not self.topic.fenced:
+            self.topic.quota.check_newcomer()
+        self._engine.disk_hold.check_newcomer(port)
 
     # -- one SEND --------------------------------------------------------------------------
 

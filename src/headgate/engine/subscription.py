@@ -25,7 +25,8 @@ from headgate.engine.rate_meter import RateMeter
 from headgate.engine.throttled_dispatch import ThrottledDispatch
 from headgate.engine.types import SubscriptionType
 from headgate.flow.account.account import Account, Cell
-from headgate.flow.limits.rate_limit import RateLimit
+from headgate.flow.limits.gate_node import GateStatistics
+from headgate.flow.limits.rate_limit import Level, RateLimit
 from headgate.flow.limits.waiter_gate import WaiterGate
 from headgate.flow.quota import backlog
 
@@ -182,6 +183,11 @@ class Subscription:
         log = self.topic.log
         ordinal = self.acks.next_unacked(max(self.acks.mark_delete + 1, log.first), log.end)
         return log.received_ms(ordinal) if ordinal < log.end else None
+
+    def oldest_age_ms(self) -> int | None:
+        """Age of the oldest unacknowledged message; None without backlog."""
+        received_ms = self.oldest_unacked_ms()
+        return None if received_ms is None else max(self.topic.engine.log_ms - received_ms, 0)
 
     def _count_done(self) -> None:
         """Count ``done_*`` again from the acknowledgements, after recovery and resets."""
@@ -524,6 +530,25 @@ class Subscription:
             self.redelivered_messages,
             self.expired_messages,
         )
+
+    def current_rates(self) -> tuple[float, ...]:
+        """Rates of what :meth:`counters` counts, per second."""
+        return self.rates.per_second(self.counters(), self.topic.engine.now_ns)
+
+    def limits_set(self) -> tuple[RateLimit | None, RateLimit | None, RateLimit | None]:
+        """The dispatch limits that are set and apply to it, indexed by :class:`Level`."""
+        return self.limit, self.topic.limit, self.topic.engine.broker_limit
+
+    def limit_statistics(self) -> GateStatistics:
+        """The figures of its own dispatch limit."""
+        return self.gate.statistics(self.topic.engine.now_ns)
+
+    def waiting_subscriptions(self, level: Level) -> int:
+        """Subscriptions that wait now at the topic's or the broker's limit; 0 for its own limit,
+        which it shares with nobody."""
+        if level is Level.BROKER:
+            return self.topic.engine.gate.demand
+        return self.topic.gate.demand if level is Level.TOPIC else 0
 
 
 def _dispatcher_of(subscription: Subscription, kind: SubscriptionType) -> Dispatcher:

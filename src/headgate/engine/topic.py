@@ -25,6 +25,7 @@ from headgate.engine.subscription import Subscription
 from headgate.engine.topic_quota import ParkedSends, QuotaWork, TopicQuota
 from headgate.engine.types import AccessMode
 from headgate.flow.limits.gate import BrokerGate, TopicGate
+from headgate.flow.limits.gate_node import GateStatistics
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.flow.limits.relative import PublishRate
 from headgate.flow.quota.backlog_quota import Quota
@@ -347,6 +348,36 @@ class Topic:
             self.remove_producer(producer)
         for subscription in list(self.subscriptions.values()):
             subscription.disconnect_consumers()
+
+    # -- what reports read -----------------------------------------------------------------
+
+    @property
+    def now_ns(self) -> int:
+        """The monotonic time of this turn."""
+        return self.engine.now_ns
+
+    @property
+    def now_ms(self) -> int:
+        """The wall clock of this turn."""
+        return self.engine.now_ms
+
+    @property
+    def log_ms(self) -> int:
+        """The time of the log in this turn, which dates messages."""
+        return self.engine.log_ms
+
+    @property
+    def batches_count_as_one(self) -> bool:
+        """Whether a batch counts as one message for dispatch limits."""
+        return self.engine.throttle_counts_entries
+
+    def limit_statistics(self) -> GateStatistics:
+        """The figures of its dispatch limit."""
+        return self.gate.statistics(self.engine.now_ns)
+
+    def current_rates(self) -> tuple[float, ...]:
+        """Rates of what :meth:`counters` counts, per second."""
+        return self.rates.per_second(self.counters(), self.engine.now_ns)
 
     def messages_in(self) -> int:
         """Messages stored since the topic was loaded."""

@@ -134,6 +134,10 @@ class QuotaTopic(Protocol):
         """The engine of the topic."""
 
     @property
+    def now_ns(self) -> int:
+        """The monotonic time of this turn."""
+
+    @property
     def is_live(self) -> bool:
         """Whether the topic is still loaded."""
 

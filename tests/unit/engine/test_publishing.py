@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from headgate.base.errors import StorageError
 from headgate.base.positions import Position
 from headgate.base.units import NS_PER_MS
+from headgate.engine.errors import DiskFullError, ProducersHeldError
 from headgate.engine.write_histograms import PERIOD_NS
+from headgate.flow.limits.gate_node import NO_STATISTICS
+from headgate.flow.limits.rate_limit import Dimension, RateLimit
 from tests.unit.engine.harness import START_MS, Rig
+from tests.unit.engine.quota_rig import size_quota
 
 
 def test_nothing_is_seen_before_it_is_durable() -> None:
@@ -108,3 +114,32 @@ def test_a_failed_commit_leaves_no_arrivals_behind() -> None:
     rig.engine.begin_turn(21 * PERIOD_NS, START_MS, START_MS)
     assert rig.topic.publishing.writes_last_minute().latency_ns == 7 * NS_PER_MS
     assert rig.topic.publishing.writes_last_minute().entries == 1
+
+
+def test_reports_read_publish_limits_and_the_full_disk() -> None:
+    rig = Rig()
+    publishing = rig.topic.publishing
+    assert not publishing.is_limited
+    assert publishing.limit_statistics() == NO_STATISTICS
+    assert publishing.broker_limit_statistics() == NO_STATISTICS
+    rig.publish_limit = RateLimit(10, None)
+    rig.engine.publish_limit_of_topic(rig.topic)
+    assert publishing.is_limited
+    assert [b.dimension for b in publishing.limit_statistics().budgets] == [Dimension.MESSAGES]
+    assert not publishing.is_disk_full
+    rig.engine.disk_hold.turned(full=True)
+    assert publishing.is_disk_full
+    publishing.check_newcomer(rig.port)
+    rig.engine.disk_hold.over_bound(rig.port)
+    with pytest.raises(DiskFullError):
+        publishing.check_newcomer(rig.port)
+
+
+def test_a_full_quota_refuses_new_producers_of_a_live_topic() -> None:
+    rig = Rig(quotas=size_quota(4))
+    rig.subscribe()
+    rig.publish(2)
+    with pytest.raises(ProducersHeldError):
+        rig.topic.publishing.check_newcomer(rig.port)
+    rig.topic.fenced = True
+    rig.topic.publishing.check_newcomer(rig.port)

@@ -8,6 +8,8 @@ from headgate.base.errors import InvariantError
 from headgate.engine.errors import ConsumerBusyError, SubscriptionBusyError, TopicFencedError
 from headgate.engine.types import SubscriptionType
 from headgate.flow.account.account import Cell
+from headgate.flow.limits.gate_node import NO_STATISTICS
+from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
 from tests.unit.engine.harness import Rig
 
 SHARED = SubscriptionType.SHARED
@@ -184,6 +186,36 @@ def test_oldest_unacknowledged_message() -> None:
     assert subscription.oldest_unacked_ms() == first_ms
     subscription.ack_entry(consumer, 0)
     assert subscription.oldest_unacked_ms() == first_ms + 500
+
+
+def test_reports_read_the_age_of_the_oldest_message_and_rates() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, permits=10)
+    assert subscription.oldest_age_ms() is None
+    subscription.rates.sample(subscription.counters(), rig.engine.now_ns)
+    rig.publish(2, messages=3, body=b"1234")
+    rig.advance(2_000)
+    assert subscription.oldest_age_ms() == 2_000
+    assert subscription.current_rates() == (3.0, 4.0, 0.0, 0.0, 0.0)
+    subscription.ack_through(consumer, 1)
+    assert subscription.oldest_age_ms() is None
+
+
+def test_reports_read_its_limits_and_who_waits_at_them() -> None:
+    limit = RateLimit(1, None)
+    rig = Rig(topic_limit=limit)
+    one, two = rig.subscribe("one"), rig.subscribe("two")
+    for subscription in (one, two):
+        rig.consumer(subscription, permits=10)
+    rig.engine.set_broker_limit(RateLimit(100, None))
+    rig.publish(3)
+    assert one.limits_set() == (None, limit, RateLimit(100, None))
+    assert [one.waiting_subscriptions(level) for level in Level] == [0, 2, 2]
+    assert rig.topic.limit_statistics().waiters == 2
+    assert one.limit_statistics() == NO_STATISTICS
+    assert [budget.dimension for budget in rig.engine.gate.budgets] == [Dimension.MESSAGES]
+    assert rig.engine.limit_statistics() == rig.engine.gate.statistics(rig.engine.now_ns)
 
 
 def test_every_instant_is_booked_in_one_state() -> None:

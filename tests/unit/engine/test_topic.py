@@ -76,3 +76,20 @@ def test_what_a_removed_subscription_sent_stays_counted() -> None:
     subscription.remove_consumer(consumer)
     rig.topic.remove_subscription("s")
     assert (rig.topic.messages_out_removed, rig.topic.bytes_out_removed) == (3, 6)
+
+
+def test_reports_read_time_and_rates_of_the_turn() -> None:
+    rig = Rig()
+    rig.topic.rates.sample(rig.topic.counters(), rig.topic.now_ns)
+    rig.publish(4, messages=3, body=b"12")
+    rig.advance(2_000)
+    topic, engine = rig.topic, rig.engine
+    assert (topic.now_ns, topic.now_ms, topic.log_ms) == (
+        engine.now_ns,
+        engine.now_ms,
+        engine.log_ms,
+    )
+    assert topic.current_rates() == (6.0, 4.0, 2.0, 0.0)
+    assert not topic.batches_count_as_one
+    engine.throttle_counts_entries = True
+    assert topic.batches_count_as_one

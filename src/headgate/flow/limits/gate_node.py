@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import nlargest
+from typing import Final
 
 from headgate.flow.limits.budget import Budget, BudgetStatistics
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
@@ -26,6 +27,10 @@ class GateStatistics:
     waiters_max: int
     waiting_ns: int
     largest_waiters: tuple[tuple[object, int], ...]
+
+
+NO_STATISTICS: Final = GateStatistics((), 0, 0, 0, ())
+"""Of a limit that was never set."""
 
 
 class GateNode:
