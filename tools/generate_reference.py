@@ -18,7 +18,7 @@ from headgate.policy.setting_info import SettingInfo
 from headgate.policy.settings import SETTINGS
 from headgate.record.fields import FIELDS, MAJOR_VERSION, STATE_FIELD_NAMES, Field
 from headgate.telemetry.otel.instruments import INSTRUMENTS, Instrument
-from headgate.telemetry.prometheus.series import SERIES
+from headgate.telemetry.prometheus.series.catalogue import SERIES
 from pyspark_pulsar.chunks import ENTRIES_BETWEEN_MAX
 from pyspark_pulsar.columns import COLUMN_MEANINGS, spark_schema
 from pyspark_pulsar.options import COLUMNS, OPTIONS
@@ -99,7 +99,7 @@ def _route_row(route: Route) -> tuple[str, ...]:
 
 def metrics_page() -> str:
     """The series of /metrics, and the instruments of OpenTelemetry."""
-    source = "src/headgate/telemetry/{prometheus/series,otel/instruments}.py"
+    source = "src/headgate/telemetry/{prometheus/series/*,otel/instruments}.py"
     return (
         _NOTE.format(source) + "# Metrics\n\n"
         "This page lists the series of `GET /metrics` (Prometheus text 0.0.4) and the\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from devkit.promtool import known_promtool
 
-from headgate.telemetry.prometheus.series import SERIES
+from headgate.telemetry.prometheus.series.catalogue import SERIES
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -20,7 +20,7 @@ PULSAR_TOPIC: Final = "pulsar.broker.topic.adaptive.throttle."
 
 
 def broker_figures(throttle: AdaptiveThrottle) -> tuple[Number, ...]:
-    """In the order of :data:`headgate.telemetry.prometheus.series.ADAPTIVE_SERIES`."""
+    """In the order of :data:`headgate.telemetry.prometheus.series.adaptive.ADAPTIVE_SERIES`."""
     status, settings = throttle.status, throttle.settings
     return (
         status.memory_pressure,
@@ -37,8 +37,10 @@ def broker_figures(throttle: AdaptiveThrottle) -> tuple[Number, ...]:
 
 
 def topic_figures(settings: Settings, topic: Topic) -> tuple[Number, ...] | None:
-    """In the order of :data:`.series.ADAPTIVE_TOPIC_SERIES`; None if they are not enabled or the
-    controller does not know the topic."""
+    """In the order of :data:`.series.adaptive.ADAPTIVE_TOPIC_SERIES`.
+
+    None if the setting does not ask for them or the controller does not know the topic.
+    """
     if (
         not settings.adaptivePublisherThrottlingPerTopicMetricsEnabled
         or topic.publishing.control is None

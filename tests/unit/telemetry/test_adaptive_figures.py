@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
-from headgate.telemetry.prometheus.series import ADAPTIVE_SERIES, ADAPTIVE_TOPIC_SERIES
+from headgate.telemetry.prometheus.series.adaptive import ADAPTIVE_SERIES, ADAPTIVE_TOPIC_SERIES
 from headgate.testing import World
 from tests.unit.broker.adaptive_play import (
     ON,

@@ -19,8 +19,16 @@ from headgate.broker.damage import damage_counts
 from headgate.telemetry.adaptive_figures import PULSAR_BROKER, PULSAR_TOPIC
 from headgate.telemetry.otel import readings
 from headgate.telemetry.otel.readings import Values
-from headgate.telemetry.prometheus import series
-from headgate.telemetry.prometheus.series import SUBSCRIPTION_LABELS, Series
+from headgate.telemetry.prometheus.series import (
+    adaptive,
+    broker,
+    limits,
+    parked,
+    quotas,
+    storage,
+    subscriptions,
+)
+from headgate.telemetry.prometheus.series.definition import SUBSCRIPTION_LABELS, Series
 from headgate.telemetry.prometheus.values import Number
 
 if TYPE_CHECKING:
@@ -83,12 +91,12 @@ def _ours(of: Series, kind: Kind, unit: str, read: Reader) -> Instrument:
 
 def _adaptive(name: str, kind: Kind, unit: str, of: Sequence[Series], index: int) -> Instrument:
     """A figure of the adaptive controller, under the name of Pulsar's draft."""
-    is_of_broker = of is series.ADAPTIVE_SERIES
+    is_of_broker = of is adaptive.ADAPTIVE_SERIES
     prefix = PULSAR_BROKER if is_of_broker else PULSAR_TOPIC
     return Instrument(prefix + name, kind, unit, of[index].meaning, itemgetter(index))
 
 
-_OF_BROKER, _OF_TOPIC = series.ADAPTIVE_SERIES, series.ADAPTIVE_TOPIC_SERIES
+_OF_BROKER, _OF_TOPIC = adaptive.ADAPTIVE_SERIES, adaptive.ADAPTIVE_TOPIC_SERIES
 
 ADAPTIVE_INSTRUMENTS: Final = (
     _adaptive("memory.pressure", GAUGE, "1", _OF_BROKER, 0),
@@ -128,7 +136,7 @@ CONNECTION_INSTRUMENTS: Final = (
                " ceased to (``resumed``); that it reached its limit of unanswered messages"
                " (``throttled``) and fell below it (``unthrottled``).",
                readings.connections_limited, (readings.RATE_LIMIT_OPERATION,)),
-    _ours(series.DELAYS_IGNORED_SERIES, COUNTER, "{message}",
+    _ours(broker.DELAYS_IGNORED_SERIES, COUNTER, "{message}",
           lambda of: of.counts.delays_ignored),
 )  # fmt: skip
 """Their subject: :class:`.readings.Connections`."""
@@ -144,33 +152,33 @@ LOOKUP_INSTRUMENTS: Final = (
 """Their subject: the broker's pending lookups and its settings."""
 
 ENGINE_INSTRUMENTS: Final = (
-    _ours(series.CHECK_DEFECTS_SERIES, COUNTER, "{topic}",
+    _ours(quotas.CHECK_DEFECTS_SERIES, COUNTER, "{topic}",
           lambda engine: engine.quotas.defects_count),
-    _ours(series.DAMAGE_SERIES[0], GAUGE, "{topic}", lambda engine: damage_counts(engine)[0]),
-    _ours(series.DAMAGE_SERIES[1], GAUGE, "{subscription}",
+    _ours(broker.DAMAGE_SERIES[0], GAUGE, "{topic}", lambda engine: damage_counts(engine)[0]),
+    _ours(broker.DAMAGE_SERIES[1], GAUGE, "{subscription}",
           lambda engine: damage_counts(engine)[1]),
 )  # fmt: skip
 """Their subject: the engine."""
 
 STORAGE_INSTRUMENTS: Final = (
-    _ours(series.DISK_FREE_SERIES, GAUGE, "By", readings.disk_free_bytes),
-    _ours(series.DISK_SIZE_SERIES, GAUGE, "By", readings.disk_size_bytes),
-    _ours(series.DISK_FULL_SERIES, GAUGE, "1",
+    _ours(storage.DISK_FREE_SERIES, GAUGE, "By", readings.disk_free_bytes),
+    _ours(storage.DISK_SIZE_SERIES, GAUGE, "By", readings.disk_size_bytes),
+    _ours(storage.DISK_FULL_SERIES, GAUGE, "1",
           lambda storage: int(storage.disk.full_since_ns is not None)),
-    _ours(series.DISK_FULL_SECONDS_SERIES, COUNTER, "s", readings.disk_full_seconds),
-    _ours(series.COMMITS_SERIES, COUNTER, "{commit}",
+    _ours(storage.DISK_FULL_SECONDS_SERIES, COUNTER, "s", readings.disk_full_seconds),
+    _ours(storage.COMMITS_SERIES, COUNTER, "{commit}",
           lambda storage: storage.latency.count),
-    _ours(series.COMMIT_SECONDS_SERIES, COUNTER, "s", readings.commit_seconds),
-    _ours(series.COMMIT_LONGEST_SERIES, GAUGE, "s",
+    _ours(storage.COMMIT_SECONDS_SERIES, COUNTER, "s", readings.commit_seconds),
+    _ours(storage.COMMIT_LONGEST_SERIES, GAUGE, "s",
           lambda storage: storage.latency.facts().longest_s),
-    _ours(series.COMMIT_RUNNING_SERIES, GAUGE, "s", readings.commit_running_seconds),
-    _ours(series.CONNECTIONS_REFUSED_SERIES, COUNTER, "{connection}",
+    _ours(storage.COMMIT_RUNNING_SERIES, GAUGE, "s", readings.commit_running_seconds),
+    _ours(storage.CONNECTIONS_REFUSED_SERIES, COUNTER, "{connection}",
           lambda storage: storage.admission.refused_count),
 )  # fmt: skip
 """Their subject: :class:`.readings.Storage`."""
 
 BROKER_POLICY_INSTRUMENTS: Final = (
-    _ours(series.LIMIT_SERIES, GAUGE, "1/s", readings.broker_limit),
+    _ours(limits.LIMIT_SERIES, GAUGE, "1/s", readings.broker_limit),
 )
 
 BROKER_INSTRUMENTS: Final = (
@@ -221,16 +229,16 @@ TOPIC_INSTRUMENTS: Final = (
     Instrument("pulsar.broker.topic.storage.entry.incoming.count", COUNTER, "{entry}",
                "Entries read from disk since the topic was loaded.",
                lambda topic: topic.entries_read),
-    _ours(series.EVICTED_MESSAGES_SERIES, COUNTER, "{message}", readings.evicted_messages),
-    _ours(series.EVICTED_BYTES_SERIES, COUNTER, "By", readings.evicted_bytes),
-    _ours(series.BREACH_SERIES, GAUGE, "s", readings.seconds_to_breach),
-    _ours(series.PRODUCERS_HELD_SERIES, UP_DOWN_COUNTER, "{producer}", readings.producers_held),
-    _ours(series.STOPPED_SECONDS_SERIES, COUNTER, "s", readings.stopped_seconds),
-    _ours(series.PRODUCERS_CLOSED_SERIES, COUNTER, "{producer}", readings.producers_closed),
-    _ours(series.PRODUCERS_REFUSED_SERIES, COUNTER, "{attempt}", readings.producers_refused),
-    _ours(series.PARKED_SECONDS_SERIES, COUNTER, "s", readings.parked_seconds),
-    _ours(series.PARKED_MESSAGES_SERIES, UP_DOWN_COUNTER, "{message}", readings.parked_messages),
-    _ours(series.PARKED_BYTES_SERIES, UP_DOWN_COUNTER, "By", readings.parked_bytes),
+    _ours(quotas.EVICTED_MESSAGES_SERIES, COUNTER, "{message}", readings.evicted_messages),
+    _ours(quotas.EVICTED_BYTES_SERIES, COUNTER, "By", readings.evicted_bytes),
+    _ours(quotas.BREACH_SERIES, GAUGE, "s", readings.seconds_to_breach),
+    _ours(quotas.PRODUCERS_HELD_SERIES, UP_DOWN_COUNTER, "{producer}", readings.producers_held),
+    _ours(quotas.STOPPED_SECONDS_SERIES, COUNTER, "s", readings.stopped_seconds),
+    _ours(quotas.PRODUCERS_CLOSED_SERIES, COUNTER, "{producer}", readings.producers_closed),
+    _ours(quotas.PRODUCERS_REFUSED_SERIES, COUNTER, "{attempt}", readings.producers_refused),
+    _ours(parked.PARKED_SECONDS_SERIES, COUNTER, "s", readings.parked_seconds),
+    _ours(parked.PARKED_MESSAGES_SERIES, UP_DOWN_COUNTER, "{message}", readings.parked_messages),
+    _ours(parked.PARKED_BYTES_SERIES, UP_DOWN_COUNTER, "By", readings.parked_bytes),
 )  # fmt: skip
 
 TOPIC_POLICY_INSTRUMENTS: Final = (
@@ -238,16 +246,16 @@ TOPIC_POLICY_INSTRUMENTS: Final = (
                "Size quota in force; -1 without one.", readings.quota_bytes),
     Instrument("pulsar.broker.topic.storage.backlog.quota.limit.time", GAUGE, "s",
                "Time quota in force; -1 without one.", readings.quota_s),
-    _ours(series.LIMIT_SERIES, GAUGE, "1/s", readings.topic_limit),
+    _ours(limits.LIMIT_SERIES, GAUGE, "1/s", readings.topic_limit),
 )  # fmt: skip
 """Their subject: :class:`.readings.Policies`."""
 
 SUBSCRIPTION_INSTRUMENTS: Final = (
-    _ours(series.STATE_SERIES, COUNTER, "s", readings.state_seconds),
+    _ours(subscriptions.STATE_SERIES, COUNTER, "s", readings.state_seconds),
 )
 
 SUBSCRIPTION_POLICY_INSTRUMENTS: Final = (
-    _ours(series.LIMIT_SERIES, GAUGE, "1/s", readings.subscription_limit),
+    _ours(limits.LIMIT_SERIES, GAUGE, "1/s", readings.subscription_limit),
 )
 """Their subject: :class:`.readings.Policies`."""
 

@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Final
 from headgate.base.park_cause import ParkCause
 from headgate.telemetry.prometheus.parked_lines import cause_label
 from headgate.telemetry.prometheus.quota_lines import QUOTA_TYPES
-from headgate.telemetry.prometheus.series import (
-    EVICTIONS_SERIES,
+from headgate.telemetry.prometheus.series.namespaces import (
     NAMESPACE_SERIES,
-    PARKED_BYTES_SERIES,
-    PARKED_MESSAGES_SERIES,
-    SUBSCRIPTION_SERIES,
     SUMMED_SUBSCRIPTION_NAMES,
     SUMMED_TOPIC_NAMES,
-    TOPIC_SERIES,
-    WRITE_SERIES,
 )
+from headgate.telemetry.prometheus.series.parked import PARKED_BYTES_SERIES, PARKED_MESSAGES_SERIES
+from headgate.telemetry.prometheus.series.quotas import EVICTIONS_SERIES
+from headgate.telemetry.prometheus.series.subscriptions import SUBSCRIPTION_SERIES
+from headgate.telemetry.prometheus.series.topics import TOPIC_SERIES
+from headgate.telemetry.prometheus.series.writes import WRITE_SERIES
 from headgate.telemetry.prometheus.values import Number, subscription_values, write_values
 
 if TYPE_CHECKING:

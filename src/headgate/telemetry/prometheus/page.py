@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headgate.telemetry.prometheus.compressed import BLOCK_BYTES, Block, deflate
-from headgate.telemetry.prometheus.series import Series
+from headgate.telemetry.prometheus.series.definition import Series
 from headgate.telemetry.prometheus.values import Number
 
 

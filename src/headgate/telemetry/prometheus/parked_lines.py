@@ -5,12 +5,11 @@ from __future__ import annotations
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
 from headgate.engine.topic import Topic
-from headgate.telemetry.prometheus.series import (
+from headgate.telemetry.prometheus.series.definition import LinesOf, Series
+from headgate.telemetry.prometheus.series.parked import (
     PARKED_BYTES_SERIES,
     PARKED_MESSAGES_SERIES,
     PARKED_SECONDS_SERIES,
-    LinesOf,
-    Series,
 )
 
 

@@ -10,7 +10,8 @@ from headgate.base.park_cause import ParkCause
 from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.broker.sweeps.quota_sweep import BOUNDS_S
 from headgate.flow.quota.backlog_quota import QuotaType
-from headgate.telemetry.prometheus.series import (
+from headgate.telemetry.prometheus.series.definition import LinesOf, Series
+from headgate.telemetry.prometheus.series.quotas import (
     BREACH_SERIES,
     CHECK_DEFECTS_SERIES,
     CHECK_DURATION_SERIES,
@@ -24,8 +25,6 @@ from headgate.telemetry.prometheus.series import (
     QUOTA_SIZE_SERIES,
     QUOTA_TIME_SERIES,
     STOPPED_SECONDS_SERIES,
-    LinesOf,
-    Series,
 )
 
 if TYPE_CHECKING:

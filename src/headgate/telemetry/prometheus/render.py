@@ -23,24 +23,23 @@ from headgate.telemetry.prometheus.namespace_sums import NamespaceSums
 from headgate.telemetry.prometheus.page import Page, escape, number
 from headgate.telemetry.prometheus.parked_lines import ParkedLines
 from headgate.telemetry.prometheus.quota_lines import QuotaLines
-from headgate.telemetry.prometheus.series import (
-    ADAPTIVE_SERIES,
-    ADAPTIVE_TOPIC_SERIES,
-    BACKLOG_AGE_SERIES,
-    BROKER_LABELS,
-    BROKER_SERIES,
-    DAMAGE_SERIES,
+from headgate.telemetry.prometheus.series.adaptive import ADAPTIVE_SERIES, ADAPTIVE_TOPIC_SERIES
+from headgate.telemetry.prometheus.series.broker import BROKER_SERIES, DAMAGE_SERIES
+from headgate.telemetry.prometheus.series.catalogue import SERIES
+from headgate.telemetry.prometheus.series.definition import BROKER_LABELS, Series
+from headgate.telemetry.prometheus.series.limits import (
     HELD_BACK_SERIES,
     LIMIT_SERIES,
-    NAMESPACE_SERIES,
-    SERIES,
+    THROTTLED_SERIES,
+)
+from headgate.telemetry.prometheus.series.namespaces import NAMESPACE_SERIES
+from headgate.telemetry.prometheus.series.subscriptions import (
+    BACKLOG_AGE_SERIES,
     STATE_SERIES,
     SUBSCRIPTION_SERIES,
-    THROTTLED_SERIES,
-    TOPIC_SERIES,
-    WRITE_SERIES,
-    Series,
 )
+from headgate.telemetry.prometheus.series.topics import TOPIC_SERIES
+from headgate.telemetry.prometheus.series.writes import WRITE_SERIES
 from headgate.telemetry.prometheus.storage_lines import StorageLines
 from headgate.telemetry.prometheus.values import (
     Number,

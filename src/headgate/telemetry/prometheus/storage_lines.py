@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.base.units import NS_PER_S
-from headgate.telemetry.prometheus.series import (
+from headgate.telemetry.prometheus.series.definition import LinesOf, Series
+from headgate.telemetry.prometheus.series.storage import (
     COMMIT_LONGEST_SERIES,
     COMMIT_RUNNING_SERIES,
     COMMIT_SECONDS_SERIES,
@@ -16,8 +17,6 @@ from headgate.telemetry.prometheus.series import (
     DISK_FULL_SECONDS_SERIES,
     DISK_FULL_SERIES,
     DISK_SIZE_SERIES,
-    LinesOf,
-    Series,
 )
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from headgate.telemetry.otel.instruments import (
     Kind,
 )
 from headgate.telemetry.otel.measurements import Batch
-from headgate.telemetry.prometheus.series import ADAPTIVE_SERIES, ADAPTIVE_TOPIC_SERIES, SERIES
+from headgate.telemetry.prometheus.series.adaptive import ADAPTIVE_SERIES, ADAPTIVE_TOPIC_SERIES
+from headgate.telemetry.prometheus.series.catalogue import SERIES
 from headgate.testing import World
 from tests.unit.telemetry.otel.test_measurements import everything
 from tests.unit.telemetry.support import ADAPTIVE_SETTINGS, NAME, limit, publish, quota, topic_of

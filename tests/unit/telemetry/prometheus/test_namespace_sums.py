@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from headgate.telemetry.prometheus.namespace_sums import NamespaceSums
 from headgate.telemetry.prometheus.page import number
-from headgate.telemetry.prometheus.series import (
-    SERIES,
+from headgate.telemetry.prometheus.series.catalogue import SERIES
+from headgate.telemetry.prometheus.series.namespaces import (
     SUMMED_SUBSCRIPTION_NAMES,
     SUMMED_TOPIC_NAMES,
 )

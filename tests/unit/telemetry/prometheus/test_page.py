@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.telemetry.prometheus.compressed import BLOCK_BYTES, Compressed
 from headgate.telemetry.prometheus.page import Page, number
-from headgate.telemetry.prometheus.series import SERIES
+from headgate.telemetry.prometheus.series.catalogue import SERIES
 
 
 def test_numbers_are_written_as_pulsar_writes_them() -> None:

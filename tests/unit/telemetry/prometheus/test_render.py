@@ -12,7 +12,9 @@ from headgate.flow.limits.rate_limit import Level, RateLimit
 from headgate.record.fields import STATE_CELLS
 from headgate.telemetry.prometheus import render as prometheus
 from headgate.telemetry.prometheus.page import escape
-from headgate.telemetry.prometheus.series import CHECK_DURATION_SERIES, LIMIT_SERIES, SERIES
+from headgate.telemetry.prometheus.series.catalogue import SERIES
+from headgate.telemetry.prometheus.series.limits import LIMIT_SERIES
+from headgate.telemetry.prometheus.series.quotas import CHECK_DURATION_SERIES
 from headgate.testing import World
 from tests.unit.telemetry.support import (
     ADAPTIVE_SETTINGS,

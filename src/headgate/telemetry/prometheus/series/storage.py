@@ -1,0 +1,71 @@
+"""The series of the disk, the commits and the room for connections."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.telemetry.prometheus.series.definition import own_broker_series
+
+DISK_FREE_SERIES: Final = own_broker_series(
+    "disk_free_bytes",
+    "gauge",
+    "bytes",
+    "Free space of the file system of the data directory, read every 5 s.",
+)
+DISK_SIZE_SERIES: Final = own_broker_series(
+    "disk_size_bytes", "gauge", "bytes", "Size of the file system of the data directory."
+)
+DISK_FULL_SERIES: Final = own_broker_series(
+    "disk_full",
+    "gauge",
+    "1",
+    "1 while published messages wait because the log has no room, else 0.",
+)
+DISK_FULL_SECONDS_SERIES: Final = own_broker_series(
+    "disk_full_seconds_total",
+    "counter",
+    "s",
+    "Time in which messages waited for disk space, since the start.",
+)
+COMMITS_SERIES: Final = own_broker_series(
+    "commits_total",
+    "counter",
+    "commits",
+    "Group commits of the log since the start, failed ones included.",
+)
+COMMIT_SECONDS_SERIES: Final = own_broker_series(
+    "commit_seconds_total",
+    "counter",
+    "s",
+    "Time that group commits took, from the hand-over to the disk until durable: the least that a"
+    " receipt takes.",
+)
+COMMIT_LONGEST_SERIES: Final = own_broker_series(
+    "commit_longest_seconds",
+    "gauge",
+    "s",
+    "The longest commit of the last 10 s; 0 without commits.",
+)
+COMMIT_RUNNING_SERIES: Final = own_broker_series(
+    "commit_running_seconds",
+    "gauge",
+    "s",
+    "Age of the running commit; 0 without one.",
+)
+CONNECTIONS_REFUSED_SERIES: Final = own_broker_series(
+    "connections_refused_total",
+    "counter",
+    "connections",
+    "Connections refused since the start for lack of file descriptors.",
+)
+STORAGE_SERIES: Final = (
+    DISK_FREE_SERIES,
+    DISK_SIZE_SERIES,
+    DISK_FULL_SERIES,
+    DISK_FULL_SECONDS_SERIES,
+    COMMITS_SERIES,
+    COMMIT_SECONDS_SERIES,
+    COMMIT_LONGEST_SERIES,
+    COMMIT_RUNNING_SERIES,
+    CONNECTIONS_REFUSED_SERIES,
+)
