@@ -18,11 +18,11 @@ from headgate.wire.codes import (
     SubscriptionType,
     TopicListMode,
 )
-from headgate.wire.connection import PROTOCOL_VERSION_MAX
 from headgate.wire.encode import ping, pong
 from headgate.wire.frame import encode_frame, encode_frame_head
 from headgate.wire.ids import message_id_of
 from headgate.wire.messages import BaseCommand, Schema
+from headgate.wire.peer import PROTOCOL_VERSION_MAX
 
 __all__ = [
     "ack",

@@ -10,8 +10,8 @@ from headgate.engine.consumer import Consumer, ConsumerPort
 from headgate.engine.producer import Producer, ProducerPort
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.wire.connection import Peer
 from headgate.wire.messages import BaseCommand
+from headgate.wire.peer import Peer
 
 
 class ClientConnection(Protocol):

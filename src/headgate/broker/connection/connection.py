@@ -45,12 +45,12 @@ from headgate.metadata.errors import RefusalError
 from headgate.policy.settings import Settings
 from headgate.wire import commands, encode
 from headgate.wire.codes import CommandType
-from headgate.wire.connection import Connection as ConnectionTable
-from headgate.wire.connection import Peer, peer_of
 from headgate.wire.errors import CommandTooLongError, RemoteProtocolError
 from headgate.wire.frame import FrameDecoder
 from headgate.wire.limits import CONNECT_BYTES_MAX, frame_bytes_max
 from headgate.wire.messages import BaseCommand
+from headgate.wire.peer import Peer, peer_of
+from headgate.wire.state_machine import ProtocolStateMachine
 
 logger = logging.getLogger("headgate.connection")
 
@@ -125,7 +125,7 @@ class Connection(asyncio.BufferedProtocol):
         self.producer_port = ConnectionProducers(
             self, self._frames, delays, self.throttle, host.engine, host.settings
         )
-        self._state_table = ConnectionTable()
+        self._state_machine = ProtocolStateMachine()
         self._frame_bytes_max = frame_bytes_max(host.settings.maxMessageSize)
         self._decoder = FrameDecoder(min(CONNECT_BYTES_MAX, self._frame_bytes_max))
         self._abort_timer: asyncio.TimerHandle | None = None
@@ -200,7 +200,7 @@ class Connection(asyncio.BufferedProtocol):
         After :data:`TURN_WORK_MAX` the rest waits, and reading pauses, until other connections
         have had their turn.
         """
-        next_frame, receive = self._decoder.next_frame, self._state_table.receive
+        next_frame, receive = self._decoder.next_frame, self._state_machine.receive
         send = self.producer_port.send
         work = TURN_WORK_MAX
         try:
@@ -389,7 +389,7 @@ class Connection(asyncio.BufferedProtocol):
             self._host.loop.call_soon(self.close)
 
     def close(self) -> None:
-        self._state_table.close()
+        self._state_machine.close()
         if self.is_open:
             if self._frames.gathered:
                 self._frames.flush()
@@ -398,6 +398,6 @@ class Connection(asyncio.BufferedProtocol):
             self._abort_timer = self._host.loop.call_later(CLOSE_TIMEOUT_S, self._transport.abort)
 
     def cut_off(self) -> None:
-        self._state_table.close()
+        self._state_machine.close()
         self._release()
         self._transport.abort()

@@ -13,10 +13,10 @@ from headgate.base.units import KIB, MIB
 from headgate.testing import RefusedError, World
 from headgate.wire import client as frames
 from headgate.wire.codes import AckType, CommandType, ServerError, SubscriptionType
-from headgate.wire.connection import CLIENT_VERSION_CHARACTERS_MAX
 from headgate.wire.frame import encode_frame
 from headgate.wire.limits import CONNECT_BYTES_MAX
 from headgate.wire.messages import BaseCommand
+from headgate.wire.peer import CLIENT_VERSION_CHARACTERS_MAX
 from tests.unit.broker.playing import TOPIC, played
 
 LIMIT = 256 * KIB

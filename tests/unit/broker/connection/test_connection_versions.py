@@ -7,7 +7,7 @@ import asyncio
 from headgate.base.names import parse_topic
 from headgate.testing import SimClient, World
 from headgate.wire.codes import SubscriptionType
-from headgate.wire.connection import PROTOCOL_VERSION_MAX
+from headgate.wire.peer import PROTOCOL_VERSION_MAX
 from tests.unit.broker.playing import TOPIC, played
 
 FAILOVER = SubscriptionType.FAILOVER

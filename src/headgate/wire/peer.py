@@ -1,0 +1,59 @@
+"""What a client understands, by the protocol version and features that its CONNECT names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.wire.messages import CommandConnect
+
+PROTOCOL_VERSION_MAX = 21
+"""The newest version of the protocol that Headgate speaks."""
+
+CLIENT_VERSION_CHARACTERS_MAX = 256
+"""Longer names that clients give themselves are cut: statistics repeat them for each producer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """What a client understands: one property for each command or form that older ones do not."""
+
+    version: int
+    """The highest version that both sides speak, 0 to ``PROTOCOL_VERSION_MAX``."""
+
+    client_version: str
+    """The client's name for itself, shown in statistics."""
+
+    reads_broker_entry_metadata: bool
+    """Whether entries may keep their broker entry metadata."""
+
+    @property
+    def knows_ping(self) -> bool:
+        """Whether the broker may send PING."""
+        return self.version >= 1
+
+    @property
+    def knows_close(self) -> bool:
+        """Whether it takes CLOSE_PRODUCER and CLOSE_CONSUMER; otherwise close the connection."""
+        return self.version >= 5
+
+    @property
+    def knows_checksums(self) -> bool:
+        """Whether it takes entries with their checksum; otherwise strip it."""
+        return self.version >= 11
+
+    @property
+    def knows_active_consumer_change(self) -> bool:
+        """Whether the broker may send ACTIVE_CONSUMER_CHANGE."""
+        return self.version >= 12
+
+
+def peer_of(connect: CommandConnect) -> Peer:
+    """What the client that sent this CONNECT understands."""
+    version = max(0, min(connect.protocol_version, PROTOCOL_VERSION_MAX))
+    return Peer(
+        version=version,
+        client_version=connect.client_version[:CLIENT_VERSION_CHARACTERS_MAX],
+        reads_broker_entry_metadata=(
+            version >= 18 and connect.feature_flags.supports_broker_entry_metadata
+        ),
+    )
