@@ -121,7 +121,7 @@ def test_a_cut_at_any_instant_of_the_growth(part: int) -> None:
             world.run(asyncio.sleep(1))
             rows = [world.broker.catalog.topic(name) for name in
                     world.broker.catalog.topics(BASE.namespace)]  # fmt: skip
-            assert not any(row.joining for row in rows if row is not None)
+            assert not any(row.lacks_subscriptions for row in rows if row is not None)
             # What was mended holds over another cut.
             world.crash()
             world.run(world.start())

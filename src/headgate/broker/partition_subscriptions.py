@@ -1,12 +1,12 @@
 """Gives partitions that are added to a topic the subscriptions of its other partitions.
 
 Messages in a new partition belong to the topic's subscriptions like all others. The transaction
-that creates the partition therefore marks its row as ``joining``. When a marked partition is
+that creates the partition therefore sets ``lacks_subscriptions`` in its row. When such a partition is
 loaded, the durable subscriptions of the others are created in it, at its first message and before
-a producer can publish to it. When they are durable, the mark is removed. If the broker crashes in
-between, the mark remains and the next start continues.
+a producer can publish to it. When they are durable, the flag is cleared. If the broker crashes in
+between, the flag remains and the next start continues.
 
-While a partition is marked, its subscriptions cannot be deleted: they would be created again.
+While the flag is set, its subscriptions cannot be deleted: they would be created again.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ class PartitionSubscriptions:
             self._found = None
 
     def topic_loaded(self, topic: Topic) -> None:
-        """Create the subscriptions that a topic lacks, if it is marked. The topic was loaded in
-        this turn; a background task makes them durable."""
+        """Create the subscriptions that a new partition lacks. The topic was loaded in this turn;
+        a background task makes them durable."""
         row = self._catalog.topic(topic.name.full)
-        if row is None or not row.joining:
+        if row is None or not row.lacks_subscriptions:
             return
         made = []
         for name, properties in self._subscriptions_of_others(topic.name.base).items():
@@ -93,8 +93,8 @@ class PartitionSubscriptions:
         self._complete_soon(topic.name.base)
 
     def applied(self, change: Change) -> None:
-        """A change is durable: complete the marked partitions that it created."""
-        for base in _marked_in(change):
+        """A change is durable: complete the new partitions that it created."""
+        for base in _incomplete_in(change):
             self._complete_soon(base)
 
     async def when_created(self, change: Change) -> None:
@@ -104,21 +104,21 @@ class PartitionSubscriptions:
         Raises:
             StorageError: they could not be stored; the next start tries again.
         """
-        for base in _marked_in(change):
+        for base in _incomplete_in(change):
             await self._complete(base)
 
     async def when_ready(self, topic: Topic) -> None:
-        """Return when a topic is not marked any more.
+        """Return when a topic has all its subscriptions.
 
         Raises:
             StorageError: its subscriptions could not be stored; the next start tries again.
         """
         row = self._catalog.topic(topic.name.full)
-        if row is not None and row.joining:
+        if row is not None and row.lacks_subscriptions:
             await self._complete(topic.name.base)
 
     async def _complete(self, base: TopicName) -> None:
-        """Load every marked partition of ``base``, store its subscriptions and remove the mark.
+        """Load every incomplete partition of ``base``, store its subscriptions, clear the flag.
 
         Raises:
             StorageError: it could not be stored; the next start tries again.
@@ -126,14 +126,14 @@ class PartitionSubscriptions:
         await self._work.run_alone(base.full, lambda: self._complete_alone(base))
 
     async def _complete_alone(self, base: TopicName) -> None:
-        while rows := [row for row in self._partitions(base) if row.joining]:
+        while rows := [row for row in self._partitions(base) if row.lacks_subscriptions]:
             for start in range(0, len(rows), SLICE_PARTITIONS):
                 with self.loading_many():
                     for row in rows[start : start + SLICE_PARTITIONS]:
                         self._load(parse_topic(row.name))
                 await asyncio.sleep(0)
             await self._when_durable()
-            change = self._catalog.plan_joined(row.number for row in rows)
+            change = self._catalog.plan_subscriptions_complete(row.number for row in rows)
             if change is None:
                 await self._writer.settled()  # they are being deleted
             else:
@@ -153,14 +153,14 @@ class PartitionSubscriptions:
             logger.warning("new partitions of %s: %s; the next start tries again", base, error)
 
     def _subscriptions_of_others(self, base: TopicName) -> dict[str, Mapping[str, str]]:
-        """Properties of the durable subscriptions of all partitions that are not marked, by name;
+        """Properties of the durable subscriptions of all complete partitions, by name;
         also of those that are being created."""
         if self._found is not None and base.full in self._found:
             return self._found[base.full]
         found = {
             cursor.name: cursor.properties
             for row in self._partitions(base)
-            if not row.joining
+            if not row.lacks_subscriptions
             for cursor in self._log.cursors_of(row.number)
         }
         if self._found is not None:
@@ -175,10 +175,12 @@ class PartitionSubscriptions:
         return [row for row in rows if row is not None]
 
 
-def _marked_in(change: Change) -> dict[TopicName, None]:
-    """The partitioned topics for which a change creates marked partitions."""
+def _incomplete_in(change: Change) -> dict[TopicName, None]:
+    """The partitioned topics for which a change creates incomplete partitions."""
     return {
         parse_topic(row.key).base: None
         for row in change.rows
-        if row.kind is Kind.TOPIC and isinstance(row.after, TopicRow) and row.after.joining
+        if row.kind is Kind.TOPIC
+        and isinstance(row.after, TopicRow)
+        and row.after.lacks_subscriptions
     }

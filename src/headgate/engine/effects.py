@@ -22,7 +22,7 @@ class Effects(Appends, Protocol):
 
     def read(self, subscription: Subscription, ordinal: int, /) -> None:
         """Read entries of the topic, from ``ordinal`` on, into its cache, then call
-        :meth:`Subscription.entries_read`."""
+        :meth:`Subscription.read_completed`."""
 
     def acks_changed(self, subscription: Subscription, /) -> None:
         """A subscription acknowledged more or its cursor was moved: store that soon."""

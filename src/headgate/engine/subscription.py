@@ -430,7 +430,7 @@ class Subscription:
     def damage_accepted(self) -> None:
         """An administrator accepted the damage: go on with what is left."""
         self.damage = self.damaged_entry = self.read_failed = ""
-        self.entries_read()
+        self.read_completed()
 
     def reset(self, ordinal: int) -> None:
         """Seek: deliver ``ordinal`` next; entries below it count as done, entries above do not.
@@ -492,10 +492,10 @@ class Subscription:
             self.topic.engine.dirty_subscription(self)
 
     def read(self, ordinal: int) -> None:
-        """Read entries from ``ordinal`` on into the topic's cache; :meth:`entries_read` follows."""
+        """Read entries from ``ordinal`` on into the topic's cache; :meth:`read_completed` follows."""
         self.topic.engine.read(self, ordinal)
 
-    def entries_read(self) -> None:
+    def read_completed(self) -> None:
         """The dispatcher's read has ended; its entries are cached unless it failed."""
         self.dispatcher.reading = False
         self.wake()

@@ -333,8 +333,10 @@ class Catalog(OwnRows):
             check_partition_name(topic, cast(PartitionedRow | None, base))
         if self._exists(topic.full):
             raise conflict("This topic already exists")
-        joining = base is not None
-        return self._state.stage(self._new_topics([topic], now_ms, properties, joining=joining))
+        lacks_subscriptions = base is not None
+        return self._state.stage(
+            self._new_topics([topic], now_ms, properties, lacks_subscriptions=lacks_subscriptions)
+        )
 
     def plan_move_topic(self, topic: TopicName, log: str) -> Change:
         """Note that another log holds a topic's messages from now on.
@@ -371,8 +373,8 @@ class Catalog(OwnRows):
         row = PartitionedRow(partitions=partitions, created_ms=now_ms, properties=dict(properties))
         names = [topic.partition_name(index) for index in range(partitions)]
         missing = [name for name in names if self._state.staged(Kind.TOPIC, name.full) is None]
-        joining = len(missing) < partitions
-        new = self._new_topics(missing, now_ms, {}, joining=joining)
+        lacks_subscriptions = len(missing) < partitions
+        new = self._new_topics(missing, now_ms, {}, lacks_subscriptions=lacks_subscriptions)
         schemas = self._schemas_taken_over(topic, names)
         return self._state.stage([(Kind.PARTITIONED, topic.full, row), *new, *schemas])
 
@@ -390,18 +392,20 @@ class Catalog(OwnRows):
         names = [topic.partition_name(index) for index in range(partitions)]
         missing = [name for name in names if self._state.staged(Kind.TOPIC, name.full) is None]
         grown = msgspec.structs.replace(row, partitions=partitions)
-        new = self._new_topics(missing, now_ms, {}, joining=True)
+        new = self._new_topics(missing, now_ms, {}, lacks_subscriptions=True)
         return self._state.stage([(Kind.PARTITIONED, topic.full, grown), *new])
 
-    def plan_joined(self, numbers: Iterable[int]) -> Change | None:
-        """Note that partitions have the subscriptions of those beside them: of these topics, by
-        number, the ones that are still joining. ``None`` if there are none."""
+    def plan_subscriptions_complete(self, numbers: Iterable[int]) -> Change | None:
+        """Note that these new partitions, by number, have all subscriptions of the older ones.
+        ``None`` if each of them was noted before."""
         rows: _Rows = []
         for number in numbers:
             topic = self._by_number.get(number)
             row = None if topic is None else self._state.staged(Kind.TOPIC, topic.name)
-            if isinstance(row, TopicRow) and row.number == number and row.joining:
-                rows.append((Kind.TOPIC, row.name, msgspec.structs.replace(row, joining=False)))
+            if isinstance(row, TopicRow) and row.number == number and row.lacks_subscriptions:
+                rows.append(
+                    (Kind.TOPIC, row.name, msgspec.structs.replace(row, lacks_subscriptions=False))
+                )
         return self._state.stage(rows) if rows else None
 
     def plan_delete_topic(self, topic: TopicName) -> Change:
@@ -542,7 +546,7 @@ class Catalog(OwnRows):
         now_ms: int,
         properties: Mapping[str, str],
         *,
-        joining: bool = False,
+        lacks_subscriptions: bool = False,
     ) -> _Rows:
         """Rows for new topics, and the counter that keeps their numbers from being reused."""
         if not names:
@@ -555,7 +559,7 @@ class Catalog(OwnRows):
                 number=self._number_last,
                 created_ms=now_ms,
                 properties=dict(properties),
-                joining=joining,
+                lacks_subscriptions=lacks_subscriptions,
                 log=self._log_by_name.get(name.full, ""),
             )
             rows.append((Kind.TOPIC, name.full, row))

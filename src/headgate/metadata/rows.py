@@ -98,8 +98,8 @@ class TopicRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_ms: int
     """Milliseconds since the epoch."""
     properties: Mapping[str, str] = field(default_factory=dict)
-    joining: bool = False
-    """A partition beside older ones, whose subscriptions it may not all have yet."""
+    lacks_subscriptions: bool = field(default=False, name="joining")
+    """A new partition that may not have all subscriptions of the older ones."""
     log: str = ""
     """The log that holds its messages; empty for the main one."""
 

@@ -110,7 +110,7 @@ class EntryReader:
         log = subscription.topic.log
         if log.is_lost(ordinal) and not log.damage:
             subscription.skip_lost(ordinal)
-            subscription.entries_read()
+            subscription.read_completed()
         # A subscription that reads ahead reaches the entry later.
         elif dispatcher.next_run()[0] == ordinal:
             self._engine.damaged_topics.add(log.number)
@@ -144,7 +144,7 @@ class EntryReader:
             elif ordinal < topic.log.first or ordinal in topic.cache:
                 # It was trimmed, or another read fetched it, while this read was in the queue.
                 self._no_longer_waiting(topic.log.number)
-                subscription.entries_read()
+                subscription.read_completed()
             else:
                 self._submit(subscription, ordinal)
 
@@ -196,7 +196,7 @@ class EntryReader:
     @staticmethod
     def _try_again(subscription: Subscription) -> None:
         if not subscription.removed:
-            subscription.entries_read()
+            subscription.read_completed()
 
     def _no_longer_waiting(self, number: int) -> None:
         self._waiting_counts[number] -= 1
@@ -311,7 +311,7 @@ class EntryReader:
             subscription.wake()
         else:
             self._no_longer_waiting(plan.topic_number)
-            subscription.entries_read()
+            subscription.read_completed()
         return has_moved
 
     def _note_damage(

@@ -39,22 +39,22 @@ def live(world: World, index: int) -> Topic:
     return topic
 
 
-def joining(world: World) -> list[str]:
+def incomplete(world: World) -> list[str]:
     catalog = world.broker.catalog
     rows = [catalog.topic(name) for name in catalog.topics(NAME.namespace)]
-    return [row.name for row in rows if row is not None and row.joining]
+    return [row.name for row in rows if row is not None and row.lacks_subscriptions]
 
 
 @played()
 async def test_new_partitions_have_the_durable_subscriptions_of_all_others(world: World) -> None:
     await create_partitioned(world, 2)
-    assert joining(world) == []
+    assert incomplete(world) == []
     await subscribe(world, part(0))
     await subscribe(world, part(1), "only here")
     client = await world.connect()
     await client.reader(part(0).full, LATEST)
     await grow(world, 4)
-    assert joining(world) == []
+    assert incomplete(world) == []
     for index in (2, 3):
         subscriptions = live(world, index).subscriptions
         assert set(subscriptions) == {"s", "only here"}
@@ -72,7 +72,7 @@ async def test_they_owe_every_message_also_one_that_comes_first(world: World) ->
     world.lanes[0].freeze()
     growing = soon(grow(world, 2))
     await asyncio.sleep(1)
-    assert joining(world) == [part(1).full]
+    assert incomplete(world) == [part(1).full]
     client = await world.connect()
     producer = await client.producer(part(1).full)
     receipt = producer.send_nowait(b"x")
@@ -94,7 +94,7 @@ async def test_a_partition_that_is_made_by_using_it(world: World) -> None:
     producer = await client.producer(part(1).full)
     await producer.send(b"x")
     assert live(world, 1).subscriptions["s"].backlog_entries == 1
-    assert joining(world) == []
+    assert incomplete(world) == []
 
 
 @played()
@@ -146,13 +146,13 @@ async def test_a_start_goes_on_where_the_last_one_was_cut(
     world.lanes[0].freeze()
     growing = soon(grow(world, 3))
     await asyncio.sleep(1)
-    assert joining(world) == [part(2).full]
+    assert incomplete(world) == [part(2).full]
     world.crash()
     await asyncio.wait([growing], timeout=1)
     await world.start()
     assert set(live(world, 2).subscriptions) == {"s"}
     await asyncio.sleep(1)
-    assert joining(world) == []
+    assert incomplete(world) == []
 
 
 def test_created_subscriptions_are_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -180,9 +180,9 @@ async def test_no_deletion_is_undone_by_a_mark_that_stayed(world: World) -> None
     with pytest.raises(StorageError):
         await growing
     await asyncio.sleep(1)
-    assert joining(world) == [part(1).full]
+    assert incomplete(world) == [part(1).full]
     await AdminFacade(world.broker, world.observer).delete_subscription(part(1), "s", force=False)
-    assert joining(world) == []
+    assert incomplete(world) == []
     world.crash()
     await world.start()
     assert "s" not in live(world, 1).subscriptions

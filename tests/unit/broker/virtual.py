@@ -206,7 +206,7 @@ class VirtualBroker:
     def read(self, subscription: Subscription, ordinal: int) -> None:
         for wanted in range(ordinal, min(ordinal + 500, subscription.topic.log.end)):
             self.engine.cache.put(subscription.topic.cache, wanted, BODY)
-        subscription.entries_read()
+        subscription.read_completed()
 
     def acks_changed(self, subscription: Subscription) -> None:
         subscription.acks_dirty = False

@@ -150,7 +150,7 @@ def test_an_entry_on_disk_is_read_and_the_wait_is_storage() -> None:
     assert len(rig.effects.reads) == 1
     for ordinal, body in enumerate(rig.log.bodies):
         rig.topic.cache[ordinal] = body
-    subscription.entries_read()
+    subscription.read_completed()
     rig.flush()
     assert port.ordinals == [0, 1, 2]
 
@@ -169,7 +169,7 @@ def test_a_limited_subscription_reads_ahead_uncharged() -> None:
     rig.advance(1_000)
     assert subscription.account.cell is Cell.STORAGE
     rig.topic.cache[1] = rig.log.bodies[1]
-    subscription.entries_read()
+    subscription.read_completed()
     rig.flush()
     assert port.ordinals == [0, 1]
 

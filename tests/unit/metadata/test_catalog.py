@@ -230,36 +230,38 @@ def test_partitions_are_made_with_their_topic_and_grow(broker: Broker) -> None:
         catalog.plan_grow_partitioned(T, 2, now_ms=2)
 
 
-def test_partitions_that_join_others_are_marked_until_they_have_joined(broker: Broker) -> None:
+def test_new_partitions_lack_subscriptions_until_that_is_noted_otherwise(broker: Broker) -> None:
     catalog = broker.catalog
 
-    def joining() -> list[int]:
+    def incomplete() -> list[int]:
         names = [PT.partition_name(index) for index in range(4)]
         rows = [catalog.topic(name.full) for name in names]
-        return [index for index, row in enumerate(rows) if row is not None and row.joining]
+        return [
+            index for index, row in enumerate(rows) if row is not None and row.lacks_subscriptions
+        ]
 
     broker.do(catalog.plan_create_topic(PT.partition_name(1), now_ms=1))
-    assert joining() == []  # there is no partitioned topic: it is one like any other
+    assert incomplete() == []  # there is no partitioned topic: it is one like any other
     broker.do(catalog.plan_create_partitioned(PT, 2, now_ms=1))
-    assert joining() == [0]
+    assert incomplete() == [0]
     broker.do(catalog.plan_grow_partitioned(PT, 3, now_ms=2))
     broker.do(catalog.plan_delete_topic(PT.partition_name(1)))
     broker.do(catalog.plan_create_topic(PT.partition_name(1), now_ms=1))
-    assert joining() == [0, 1, 2]
+    assert incomplete() == [0, 1, 2]
     catalog = broker.restarted().catalog
-    assert joining() == [0, 1, 2]
+    assert incomplete() == [0, 1, 2]
     numbers = sorted(catalog.topic_numbers())
-    change = catalog.plan_joined([numbers[0], 99])
+    change = catalog.plan_subscriptions_complete([numbers[0], 99])
     assert change is not None
-    assert catalog.plan_joined([numbers[0]]) is None
+    assert catalog.plan_subscriptions_complete([numbers[0]]) is None
     catalog.apply(change)
-    assert len(joining()) == 2
+    assert len(incomplete()) == 2
 
 
-def test_partitions_that_are_made_with_their_topic_join_nobody(broker: Broker) -> None:
+def test_partitions_made_with_their_topic_lack_no_subscriptions(broker: Broker) -> None:
     broker.do(broker.catalog.plan_create_partitioned(PT, 2, now_ms=1))
     names = broker.catalog.topics(NS)
-    assert not any(row.joining for name in names if (row := broker.catalog.topic(name)))
+    assert not any(row.lacks_subscriptions for name in names if (row := broker.catalog.topic(name)))
 
 
 def test_names_of_partitions(broker: Broker) -> None:

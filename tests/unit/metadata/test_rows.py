@@ -18,3 +18,8 @@ def test_a_row_is_read_as_it_was_written() -> None:
 
 def test_a_topics_number_is_its_incarnation() -> None:
     assert TopicRow(name="persistent://a/b/c", number=7, created_ms=1).incarnation == 7
+
+
+def test_a_stored_partition_that_lacks_subscriptions_keeps_its_old_field_name() -> None:
+    row = TopicRow(name="persistent://a/b/c", number=7, created_ms=1, lacks_subscriptions=True)
+    assert msgspec.json.decode(msgspec.json.encode(row))["joining"] is True
