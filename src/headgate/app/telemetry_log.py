@@ -44,7 +44,7 @@ def open_telemetry_log(
     main: CommitLog,
     main_settings: LedgerSettings,
 ) -> CommitLog | None:
-    """The telemetry's log with all telemetry in it; None when there is none, and none is published
+    """The telemetry log with all telemetry in it; None when there is none, and none is published
     or the disk has no room for it. Blocks.
 
     Raises as :func:`headgate.app.open_stores.open_log`.

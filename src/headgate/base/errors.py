@@ -47,7 +47,7 @@ def broken(what: str, error: BaseException) -> InvariantError:
     it from ``error``. An invariant that broke stays itself."""
     if isinstance(error, InvariantError):
         return error
-    return InvariantError(f"{what} failed by an error of ours: {type(error).__name__}: {error}")
+    return InvariantError(f"{what} failed with an internal error: {type(error).__name__}: {error}")
 
 
 def invariant(condition: object, message: str) -> None:

@@ -1,7 +1,7 @@
 """Gives partitions that are added to a topic the subscriptions of its other partitions.
 
 Messages in a new partition belong to the topic's subscriptions like all others. The transaction
-that creates the partition therefore sets ``lacks_subscriptions`` in its row. When such a partition is
+that creates the partition therefore sets ``lacks_subscriptions`` in its row. When that partition is
 loaded, the durable subscriptions of the others are created in it, at its first message and before
 a producer can publish to it. When they are durable, the flag is cleared. If the broker crashes in
 between, the flag remains and the next start continues.

@@ -153,7 +153,7 @@ class Broker:
         if telemetry_log is None:
             return ManagedLogs(main, None)
         lane = self.lanes.telemetry or self.lanes.commit
-        telemetry = self._manage_log(telemetry_log, lane, None, "the telemetry's log")
+        telemetry = self._manage_log(telemetry_log, lane, None, "the telemetry log")
         return ManagedLogs(main, telemetry)
 
     def _manage_log(
@@ -364,7 +364,7 @@ class Broker:
                 action()
             except Exception:
                 # An action concerns one connection: the others still write their frames.
-                logger.exception("the end of a turn failed by an error of ours")
+                logger.exception("the end of a turn failed with an internal error")
         for managed in self.logs:
             managed.committer.kick()
         if more:

@@ -24,7 +24,7 @@ def accept_loss_command(loss: str, data_path: str) -> None:
     from the same backup. If you cannot, accept the loss:
 
     \b
-    metadata  the metadata are older than the log: messages of topics that were
+    metadata  the metadata is older than the log: messages of topics that were
               created later are deleted
     log       the log is missing or older than the metadata: its messages and
               subscriptions are gone, the topics stay

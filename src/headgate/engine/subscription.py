@@ -492,7 +492,7 @@ class Subscription:
             self.topic.engine.dirty_subscription(self)
 
     def read(self, ordinal: int) -> None:
-        """Read entries from ``ordinal`` on into the topic's cache; :meth:`read_completed` follows."""
+        """Cache the topic's entries from ``ordinal`` on; it ends in :meth:`read_completed`."""
         self.topic.engine.read(self, ordinal)
 
     def read_completed(self) -> None:

@@ -32,7 +32,7 @@ class OwnRows:
 
     @property
     def identity(self) -> IdentityRow:
-        """What binds these metadata to their logs."""
+        """What binds this metadata to their logs."""
         row = self._state.get(Kind.IDENTITY, _IDENTITY)
         return cast(IdentityRow, row or IdentityRow())
 

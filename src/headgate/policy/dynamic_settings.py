@@ -25,7 +25,7 @@ class DynamicSettings:
         """The problems that the broker has logged."""
 
     def use(self, overrides: Mapping[str, str]) -> None:
-        """Replace the overrides in force by ``overrides``: all that the metadata hold.
+        """Replace the overrides in force by ``overrides``: all that the metadata holds.
 
         An override that is not allowed, alone or together with the other settings, has no effect;
         a warning names it once, as long as the problem lasts.

@@ -184,7 +184,7 @@ class EntryReader:
         """Repeat a failed read later, also after an internal error, because reading changes
         nothing. The log line of an internal error has a traceback; explain shows all alike."""
         is_expected = isinstance(error, StorageError)
-        reason = str(error) if is_expected else f"an error of ours, {error!r}"
+        reason = str(error) if is_expected else f"internal error, {error!r}"
         if subscription.read_failed != reason:
             names = subscription.topic.name, subscription.name
             trace = None if is_expected else error

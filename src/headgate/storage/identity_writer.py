@@ -1,8 +1,8 @@
 """Writes the identity of the metadata into each log's directory.
 
 At the next start :mod:`headgate.storage.store_binding` compares it with the metadata. So it detects
-metadata that are older than the log or whose last changes are damaged. The broker writes the
-identity soon after each change and when it closes. After a crash only the metadata have the changes
+metadata that is older than the log or whose last changes are damaged. The broker writes the
+identity soon after each change and when it closes. After a crash only the metadata has the changes
 of the last second.
 """
 

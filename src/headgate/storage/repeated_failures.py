@@ -31,7 +31,7 @@ class RepeatedFailureLog:
         self._count += 1
         self._last_ns = now_ns
         is_expected = isinstance(error, HeadgateError)
-        kind = "" if is_expected else f"an error of ours, {type(error).__name__}: "
+        kind = "" if is_expected else f"internal error, {type(error).__name__}: "
         text = f"{kind}{error}"
         self.bug = "" if is_expected else f"{self._what} fails: {text}"
         if text != self._logged:

@@ -32,7 +32,7 @@ from headgate.metadata.store import MetadataStore
 logger = logging.getLogger("headgate.broker")
 
 Loss = Literal["metadata", "log"]
-"""What an operator may accept as lost: whatever the metadata lack, or whatever the log lacks."""
+"""What an operator may accept as lost: whatever the metadata lacks, or whatever the log lacks."""
 
 DATA_ID_BYTES: Final = 16
 MAIN_LOG: Final = "log"
@@ -277,7 +277,7 @@ def _log_missing(place: LogPlace) -> BindingError:
 
 
 _GIVEN_UP: Final[dict[Loss, str]] = {
-    "metadata": "messages of topics that these metadata do not know",
+    "metadata": "messages of topics that this metadata does not know",
     "log": "messages and subscriptions that this log does not hold",
 }
 

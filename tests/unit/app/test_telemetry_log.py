@@ -1,4 +1,4 @@
-"""The telemetry's log: made when it is needed, and a line says when it is missing."""
+"""The telemetry log: made when it is needed, and a line says when it is missing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def settings(*, enabled: bool) -> Settings:
 
 
 def start(path: Path, *, enabled: bool = True, messages: int = 0) -> list[bytes] | None:
-    """Start and stop as a broker does. Returns what the telemetry's log holds, None without one;
+    """Start and stop as a broker does. Returns what the telemetry log holds, None without one;
     ``messages`` are first stored in the main log, as an earlier release did."""
     asked = settings(enabled=enabled)
     topic = parse_topic(asked.headgateTelemetryTopic)

@@ -50,6 +50,6 @@ def test_a_storage_error_says_whether_a_later_try_can_succeed(retryable: bool) -
 
 def test_what_nobody_expected_becomes_a_broken_invariant() -> None:
     found = broken("a commit", KeyError("x"))
-    assert str(found) == "a commit failed by an error of ours: KeyError: 'x'"
+    assert str(found) == "a commit failed with an internal error: KeyError: 'x'"
     already = InvariantError("two owners")
     assert broken("a commit", already) is already

@@ -320,7 +320,7 @@ async def test_d14_and_d18_a_failing_controller_goes_on_and_leaves_no_limit(worl
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TopicControl, "evaluate", fail)
-        # A world ends at an error of ours; this one is meant.
+        # A world ends at an internal error; this one is meant.
         patch.setattr(logging.getLogger("headgate.adaptive"), "propagate", False)
         await asyncio.sleep(10)
         assert throttle.status.failures >= 9

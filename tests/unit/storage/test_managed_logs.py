@@ -131,7 +131,7 @@ async def test_a_commit_of_it_that_fails_is_nobody_elses(world: World) -> None:
     with logged() as lines:
         await made.publish_window(world.clock.wall_ns())
         await asyncio.sleep(0.5)
-    assert lines == ["storing in the telemetry's log fails: no room"]
+    assert lines == ["storing in the telemetry log fails: no room"]
     assert not sending.done()
     world.lanes[0].thaw()
     await sending

@@ -44,7 +44,7 @@ def test_an_error_of_ours_is_told_with_its_traceback_until_the_first_success(
     trouble = RepeatedFailureLog(logging.getLogger("headgate.test"), "commit")
     for _ in range(3):
         trouble.failed(KeyError("x"), 1)
-    assert trouble.bug == "commit fails: an error of ours, KeyError: 'x'"
+    assert trouble.bug == "commit fails: internal error, KeyError: 'x'"
     (record,) = caplog.records
     assert record.getMessage() == trouble.bug
     assert record.exc_info is not None

@@ -241,7 +241,7 @@ class Connection(asyncio.BufferedProtocol):
         except InvariantError:
             raise
         except Exception:
-            logger.exception("%s is cut off by an error of ours", self.address)
+            logger.exception("%s is disconnected after an internal error", self.address)
             self.close()
 
     def _all_processed(self) -> None:

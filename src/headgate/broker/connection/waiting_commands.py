@@ -70,7 +70,7 @@ class WaitingCommands:
         except InvariantError:
             raise
         except Exception:
-            logger.exception("%s: a command failed by an error of ours", connection.address)
+            logger.exception("%s: a command failed with an internal error", connection.address)
             code = ServerError.UNKNOWN_ERROR
             reply = commands.refuse(command, code, "Internal error of the broker")
             if reply is not None:

@@ -8,7 +8,7 @@ harm. It is replaced as a whole::
 ``data_id`` is the data directory's: its metadata and all its logs hold the same. ``starts`` counts
 how often a broker opened this log. ``topic_number`` and ``revision`` are the highest number of a
 topic and the last change of the metadata that were durable when the line was written. Metadata may
-be ahead of them; metadata that are behind are older than the log.
+be ahead of them; metadata that is behind is older than the log.
 
 Nothing here decides whether log and metadata belong together: see headgate.storage.store_binding.
 """

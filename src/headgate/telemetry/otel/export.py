@@ -86,7 +86,7 @@ class MetricExport:
         except InvariantError:
             raise
         except Exception:
-            logger.exception("an export of metrics failed by an error of ours")
+            logger.exception("an export of metrics failed with an internal error")
 
     async def _export_all(self, *, rest_s: float) -> None:
         async with aclosing(batches(self._broker)) as taken:

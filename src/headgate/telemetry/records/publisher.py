@@ -136,7 +136,7 @@ class TelemetryPublisher:
                 raise
             except Exception as error:
                 if not self._failing:
-                    logger.exception("a window of telemetry failed by an error of ours")
+                    logger.exception("a window of telemetry failed with an internal error")
                 self.failed(repr(error))
 
     async def publish_window(self, end_ns: int) -> None:

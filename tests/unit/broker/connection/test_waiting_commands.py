@@ -58,7 +58,7 @@ def test_an_error_of_ours_is_answered_and_logged(caplog: pytest.LogCaptureFixtur
 
     with caplog.at_level(logging.ERROR):
         played()(story)()
-    assert "a command failed by an error of ours" in caplog.text
+    assert "a command failed with an internal error" in caplog.text
 
 
 @played()

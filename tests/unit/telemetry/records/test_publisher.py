@@ -143,7 +143,7 @@ def test_a_window_that_fails_by_an_error_of_ours_is_not_the_last(
 
     with World() as world, caplog.at_level(logging.INFO):
         world.run(scenario(world))
-    assert caplog.text.count("a window of telemetry failed by an error of ours") == 1
+    assert caplog.text.count("a window of telemetry failed with an internal error") == 1
     assert "telemetry is published to persistent://headgate/telemetry/samples again" in caplog.text
 
 

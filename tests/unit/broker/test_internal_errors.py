@@ -1,6 +1,6 @@
-"""Errors that nobody expected, put into every job of a lane and into every sweep.
+"""Unexpected errors, raised in every job of a lane and in every sweep.
 
-Each is tried again and told meanwhile, or ends the process. None leaves something standing still in
+The broker retries each and reports it meanwhile, or ends the process. None leaves something idle in
 a broker that says it is well.
 """
 
@@ -54,7 +54,7 @@ async def health(world: World) -> str:
 
 
 def forgiving(world: World) -> None:
-    """Let errors of ours be logged without ending the story."""
+    """Let internal errors be logged without ending the story."""
     world._watch.close()
 
 
@@ -116,7 +116,7 @@ def test_a_job_of_the_log_is_tried_again(name: str, caplog: pytest.LogCaptureFix
         )(story)()
     if name != "prepare":  # without a segment nothing was stored meanwhile, nor asked
         assert any(
-            f"maintenance of the log ({name}) fails: an error of ours" in text for text in said
+            f"maintenance of the log ({name}) fails: internal error" in text for text in said
         )
     lines = [
         r for r in caplog.records if "maintenance of the log" in r.message and "fails" in r.message
@@ -183,7 +183,7 @@ def test_sweeps_go_on(caplog: pytest.LogCaptureFixture) -> None:
         await world.start()
         forgiving(world)
         await asyncio.sleep(2.5)
-        assert (await health(world)).count("an error of ours, KeyError") >= 5
+        assert (await health(world)).count("internal error, KeyError") >= 5
         await asyncio.sleep(1_000)
         for failing in world.failing.values():
             assert failing.calls > 3
@@ -192,7 +192,7 @@ def test_sweeps_go_on(caplog: pytest.LogCaptureFixture) -> None:
 
     with caplog.at_level(logging.WARNING), WorldOfFailingSweeps(7) as world:
         world.run(story(world))
-    told = [record for record in caplog.records if "fails: an error of ours" in record.message]
+    told = [record for record in caplog.records if "fails: internal error" in record.message]
     assert len(told) == len(world.failing) == 9
     assert all(record.exc_info for record in told)
 
@@ -237,7 +237,7 @@ async def test_a_fetch_is_tried_again(world: World) -> None:
     received = asyncio.ensure_future(receive_all(world))
     await asyncio.sleep(1.5)
     held = world.broker.engine.topics[TOPIC].subscriptions["s"]
-    assert held.read_failed == "an error of ours, KeyError('nobody expected this')"
+    assert held.read_failed == "internal error, KeyError('nobody expected this')"
     assert await received == [b"%d" % index for index in range(30)]
     assert failing.calls == 4
     assert held.read_failed == ""
@@ -298,7 +298,7 @@ def test_a_commit_that_breaks_ends_the_process(name: str, what: str) -> None:
         setattr(world.broker.log, name, Failing(getattr(world.broker.log, name)))
         await producer.send(b"x")
 
-    with pytest.raises(InvariantError, match=f"{what} failed by an error of ours: KeyError"):
+    with pytest.raises(InvariantError, match=f"{what} failed with an internal error: KeyError"):
         played()(story)()
 
 
