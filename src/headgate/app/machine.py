@@ -11,7 +11,7 @@ BOOT_ID_PATH: Final = "/proc/sys/kernel/random/boot_id"
 _CHARACTERS_MAX: Final = 64
 
 
-def machine_boot(path: str = BOOT_ID_PATH) -> str:
+def boot_id(path: str = BOOT_ID_PATH) -> str:
     """A text that differs after each boot; running times are comparable within one boot only.
 
     Empty where the system has none.

@@ -23,7 +23,7 @@ from headgate.app.descriptors import descriptors_max
 from headgate.app.disk_reserve import DiskReserve
 from headgate.app.export_settings import export_settings
 from headgate.app.listeners import advertised_host, is_loopback, listen, port_of
-from headgate.app.machine import machine_boot
+from headgate.app.machine import boot_id
 from headgate.app.names_key import names_key
 from headgate.app.open_stores import open_log, open_metadata
 from headgate.app.open_telemetry import start_export
@@ -205,7 +205,7 @@ async def _open_broker(
         lanes=lanes,
         info=info,
         memory=memory,
-        machine=machine_boot(),
+        boot_id=boot_id(),
     )
     broker.disk.keep_reserve = reserve.keep
     broker.connection_admission.set_limit(descriptors_max())

@@ -41,7 +41,7 @@ class Continued(Enum):
 class Mark:
     """One instant: from it a later start finds the time of the log."""
 
-    machine: str
+    boot_id: str
     """The boot of the machine whose running time that is; empty when that is not known."""
     running_ns: int
     wall_ns: int
@@ -56,15 +56,15 @@ class Mark:
 class LogTime:
     """The time of one broker's log, from its start on."""
 
-    __slots__ = ("_late_mark", "_machine", "_wall_ns", "continued", "down_ns", "skew_ms")
+    __slots__ = ("_boot_id", "_late_mark", "_wall_ns", "continued", "down_ns", "skew_ms")
 
     def __init__(
-        self, mark: Mark | None, newest_ms: int, machine: str, running_ns: int, wall_ns: int
+        self, mark: Mark | None, newest_ms: int, boot_id: str, running_ns: int, wall_ns: int
     ) -> None:
         """Go on from the last mark, if there is one, and never before ``newest_ms``, the newest
-        receive time of the log; 0 without any. ``machine`` names the boot of the machine, or is
+        receive time of the log; 0 without any. ``boot_id`` names the boot of the machine, or is
         empty."""
-        self._machine = machine
+        self._boot_id = boot_id
         self._wall_ns = wall_ns - running_ns
         self._late_mark: Mark | None = None
         self.down_ns = 0
@@ -72,7 +72,7 @@ class LogTime:
         newest_ns = newest_ms * NS_PER_MS
         if mark is None:
             log_ns, self.continued = max(wall_ns, newest_ns), Continued.ADOPTED
-        elif machine and machine == mark.machine and running_ns >= mark.running_ns:
+        elif boot_id and boot_id == mark.boot_id and running_ns >= mark.running_ns:
             log_ns = max(mark.log_ns + running_ns - mark.running_ns, newest_ns)
             self.continued = Continued.RUNNING
         else:
@@ -102,7 +102,7 @@ class LogTime:
 
     def mark(self, running_ns: int) -> Mark:
         """This instant, for the next start; of the wall clock what was last looked at."""
-        return Mark(self._machine, running_ns, running_ns + self._wall_ns, self.skew_ms)
+        return Mark(self._boot_id, running_ns, running_ns + self._wall_ns, self.skew_ms)
 
     def _keep_to(self, log_ns: int, wall_ns: int) -> None:
         """It is ``log_ns``; two readings of clocks that nobody set differ a little."""

@@ -56,8 +56,8 @@ class StoredEntry:
     """Size of ``payload`` before compression."""
 
 
-class EntryLookup:
-    """Looks up single entries of the topics of one broker."""
+class SingleEntryReader:
+    """Reads single entries of the topics of one broker."""
 
     def __init__(self, logs: ManagedLogs, lane: Lane, begin_turn: Callable[[], None]) -> None:
         """``lane`` runs the reads from disk."""

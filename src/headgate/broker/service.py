@@ -22,7 +22,7 @@ from headgate.broker.connection.connection import Connection
 from headgate.broker.connection_admission import ConnectionAdmission
 from headgate.broker.damage import damage_text
 from headgate.broker.effects import EngineEffects
-from headgate.broker.entries import EntryLookup
+from headgate.broker.entries import SingleEntryReader
 from headgate.broker.info import BrokerCounts, BrokerInfo
 from headgate.broker.policy_updates import PolicyUpdates, engine_limits
 from headgate.broker.quota_log import QuotaLog
@@ -94,9 +94,9 @@ class Broker:
         info: BrokerInfo,
         authorizer: Authorizer | None = None,
         memory: MemorySource | None = None,
-        machine: str = "",
+        boot_id: str = "",
     ) -> None:
-        """``memory`` measures memory for the adaptive controller, if it is enabled. ``machine``
+        """``memory`` measures memory for the adaptive controller, if it is enabled. ``boot_id``
         identifies the boot of the machine, if known (:mod:`headgate.base.log_time`)."""
         self.settings = settings
         self.clock = clock
@@ -112,7 +112,7 @@ class Broker:
         self.quota_log = QuotaLog()
         self.dynamic = DynamicSettings(settings)
         logs = (log,) if telemetry_log is None else (log, telemetry_log)
-        self.log_clock = LogClock(clock, catalog, logs, machine)
+        self.log_clock = LogClock(clock, catalog, logs, boot_id)
         effects = EngineEffects(self.log_clock, self.quota_log, self.schedule_flush)
         self.engine = self._make_engine(effects)
         self.in_force = DispatchLimitsInForce(self.policies.dispatch_limits, self.engine)
@@ -132,7 +132,7 @@ class Broker:
         self.registry = self._make_registry()
         partition_ready = self.registry.partition_subscriptions.when_ready
         self.subscriptions = Subscriptions(self.engine, self.logs, self.begin_turn, partition_ready)
-        self.entries = EntryLookup(self.logs, lanes.read, self.begin_turn)
+        self.entries = SingleEntryReader(self.logs, lanes.read, self.begin_turn)
         self.adaptive = self._make_adaptive(memory)
         self.sweeps = self._make_sweeps()
         self.closed = asyncio.Event()

@@ -50,9 +50,9 @@ class LogClock:
     """The wall clock and the log clock of one broker."""
 
     def __init__(
-        self, clock: Clock, catalog: Catalog, logs: Sequence[CommitLog], machine: str
+        self, clock: Clock, catalog: Catalog, logs: Sequence[CommitLog], boot_id: str
     ) -> None:
-        """Continue from the last start's mark. The first of ``logs`` is the main one. ``machine``
+        """Continue from the last start's mark. The first of ``logs`` is the main one. ``boot_id``
         names the boot of the machine; if it is empty, the machine's running time is not used."""
         self._clock = clock
         self._catalog = catalog
@@ -61,7 +61,7 @@ class LogClock:
         mark = None if row is None else _mark_of(row)
         log = logs[0]
         newest_ms = max(each.newest_received_ms() for each in logs)
-        self._time = LogTime(mark, newest_ms, machine, now.running_ns, now.wall_ns)
+        self._time = LogTime(mark, newest_ms, boot_id, now.running_ns, now.wall_ns)
         wall_ms = now.wall_ns // NS_PER_MS
         self._bound_before_segment = log.active_segment()
         self._bound_received_ms = wall_ms
@@ -109,7 +109,7 @@ class LogClock:
         mark = self._time.mark(now.running_ns)
         change = self._catalog.plan_log_time(
             LogTimeRow(
-                machine=mark.machine,
+                machine=mark.boot_id,
                 running_ns=mark.running_ns,
                 wall_ns=mark.wall_ns,
                 skew_ms=mark.skew_ms,

@@ -205,7 +205,7 @@ class World:
                 metadata_url="memory",
             ),
             memory=self.memory,
-            machine=f"boot {self.power_cuts_count}",
+            boot_id=f"boot {self.power_cuts_count}",
         )
         self._observer = Observer(broker)
         self.built(broker)

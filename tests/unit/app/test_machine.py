@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headgate.app.machine import machine_boot, physical_memory_bytes, read_text
+from headgate.app.machine import boot_id, physical_memory_bytes, read_text
 
 
 def test_a_boot_has_the_id_of_the_system(tmp_path: Path) -> None:
     path = tmp_path / "boot_id"
     path.write_text("0f1e2d3c-0000-4000-8000-000000000000\n", encoding="ascii")
-    assert machine_boot(str(path)) == "0f1e2d3c-0000-4000-8000-000000000000"
+    assert boot_id(str(path)) == "0f1e2d3c-0000-4000-8000-000000000000"
 
 
 def test_a_boot_is_empty_where_the_system_has_no_id(tmp_path: Path) -> None:
-    assert machine_boot(str(tmp_path / "absent")) == ""
+    assert boot_id(str(tmp_path / "absent")) == ""
 
 
 def test_a_boot_stays_while_the_machine_is_up() -> None:
-    assert machine_boot() == machine_boot()
+    assert boot_id() == boot_id()
 
 
 def test_a_file_that_cannot_be_read_is_none() -> None:

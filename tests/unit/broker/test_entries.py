@@ -9,7 +9,7 @@ import pytest
 from headgate.base.errors import CorruptionError
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
-from headgate.broker.entries import EntryLookup, FoundMessage
+from headgate.broker.entries import FoundMessage, SingleEntryReader
 from headgate.engine.errors import TopicFencedError
 from headgate.engine.topic import Topic
 from headgate.facade.admin_facade import AdminFacade
@@ -89,7 +89,7 @@ def trims_while_it_reads(world: World, topic: Topic, monkeypatch: pytest.MonkeyP
         topic.log.first = topic.log.end
         raise CorruptionError(f"entry {ordinal} is zeros")
 
-    monkeypatch.setattr(EntryLookup, "body", read)
+    monkeypatch.setattr(SingleEntryReader, "body", read)
 
 
 def test_a_message_that_is_trimmed_while_it_is_read_is_gone_and_not_damaged(
@@ -120,7 +120,7 @@ def test_the_last_message_of_a_topic_that_is_deleted_meanwhile_is_refused_and_no
         world.broker.engine.unload_topic(topic, deleted=True)
         raise CorruptionError(f"entry {ordinal} is zeros")
 
-    monkeypatch.setattr(EntryLookup, "body", read)
+    monkeypatch.setattr(SingleEntryReader, "body", read)
     with pytest.raises(TopicFencedError, match="temporarily unavailable"):
         world.run(last(world, topic))
 

@@ -15,7 +15,7 @@ from headgate.broker.commands.ports import ClientConnection, CommandHost
 from headgate.broker.commands.schemas import TopicSchemas
 from headgate.broker.connection.bounds import SLICE_IDS, check_room
 from headgate.broker.connection.consumers import ConnectionConsumers
-from headgate.broker.entries import EntryLookup
+from headgate.broker.entries import SingleEntryReader
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.subscriptions import Subscriptions
 from headgate.engine.consumer import Consumer
@@ -49,7 +49,7 @@ class ConsumerCommands:
         registry: TopicRegistry,
         schemas: TopicSchemas,
         subscriptions: Subscriptions,
-        entries: EntryLookup,
+        entries: SingleEntryReader,
     ) -> None:
         self._host = host
         self._registry = registry

@@ -83,7 +83,7 @@ class ClientConnection(Protocol):
     def close(self) -> None:
         """End the connection after writing the frames of this turn."""
 
-    def cut_off(self) -> None:
+    def abort(self) -> None:
         """End the connection at once, without writing what is left."""
 
 

@@ -236,7 +236,7 @@ class Connection(asyncio.BufferedProtocol):
         except CommandTooLongError as error:
             self._refuse_too_long(error)
         except RemoteProtocolError as error:
-            logger.info("%s broke the protocol and is cut off: %s", self.address, error)
+            logger.info("%s broke the protocol and is disconnected: %s", self.address, error)
             self.close()
         except InvariantError:
             raise
@@ -397,7 +397,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
             self._abort_timer = self._host.loop.call_later(CLOSE_TIMEOUT_S, self._transport.abort)
 
-    def cut_off(self) -> None:
+    def abort(self) -> None:
         self._state_machine.close()
         self._release()
         self._transport.abort()

@@ -81,13 +81,13 @@ class KeepAlive:
         connection = self._connection
         peer = connection.peer
         if peer is None:
-            logger.info("%s sent no CONNECT and is cut off", connection.address)
+            logger.info("%s sent no CONNECT and is disconnected", connection.address)
             connection.close()
             return
         expects_sign = peer.knows_ping and (connection.write_paused or not connection.read_paused)
         if expects_sign and not self.peer_active:
-            logger.info("%s is silent and is cut off", connection.address)
-            connection.cut_off()
+            logger.info("%s is silent and is disconnected", connection.address)
+            connection.abort()
             return
         self.peer_active = False
         if peer.knows_ping:
@@ -113,6 +113,6 @@ class KeepAlive:
             self._waiters.remove(waiter)
             if connection.is_open and connection.unsent_bytes() < unsent_bytes:
                 return True  # it reads slowly: the PING has not reached it yet
-            connection.cut_off()
+            connection.abort()
             return False
         return connection.is_open

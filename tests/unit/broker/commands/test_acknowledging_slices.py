@@ -120,7 +120,7 @@ async def test_a_long_ack_counts_although_its_consumer_leaves(world: World) -> N
 async def test_a_broken_connection_ends_its_long_ack(world: World) -> None:
     client, consumer, positions = await delivered(world)
     (connection,) = (c for c in world.broker.connections if c.consumers)
-    when_begun(world, connection.cut_off)
+    when_begun(world, connection.abort)
     consumer.ack_nowait(*positions)
     await client.lost
     await asyncio.sleep(1)
