@@ -11,7 +11,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from headgate.cli.explain_view import explain_text
+from headgate.cli.explain.text import explain_text
 from tests.service.clients import EARLIEST, RECEIVE_MS, client_of, full, wait_until
 from tests.service.measuring import topic_path
 from tests.service.process import BrokerProcess, StartFailedError

@@ -105,7 +105,7 @@ main = _Main(
             "Accept the loss for which a start is refused.",
         ),
         "explain": (
-            "headgate.cli.explain:explain_command",
+            "headgate.cli.explain.command:explain_command",
             "Show what holds a backlog back, and which limit.",
         ),
         "admin": (

@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 
 from headgate.base.names import parse_topic
-from headgate.cli.explain_view import explain_text
+from headgate.cli.explain.text import explain_text
 from headgate.control.adaptive import DECISIONS_MAX
 from headgate.observe.states.adaptive import adaptive_state
 from headgate.testing import World

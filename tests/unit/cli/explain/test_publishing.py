@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headgate.base.names import TopicName, parse_topic
-from headgate.cli.explain_view import explain_text
+from headgate.cli.explain.text import explain_text
 from headgate.metadata.policies import BacklogQuota, PublishRate
 from headgate.testing import World
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from headgate.base.names import parse_topic
-from headgate.cli.explain import EXPLAIN_PATH, URL, fetch, topic_path
+from headgate.cli.explain.command import EXPLAIN_PATH, URL, fetch, topic_path
 from headgate.cli.group import main
 
 EMPTY = {
@@ -234,7 +234,8 @@ def test_an_older_broker_is_named(server: Server) -> None:
 def test_it_loads_little() -> None:
     """An answer within 0.3 s leaves no time for libraries of tables, HTTP or the broker."""
     heavy = ("rich", "urllib3", "asyncio", "msgspec", "google", "headgate.broker", "headgate.flow")
-    program = f"import sys, headgate.cli.explain\nprint([n for n in {heavy} if n in sys.modules])"
+    loaded = f"[name for name in {heavy} if name in sys.modules]"
+    program = f"import sys, headgate.cli.explain.command\nprint({loaded})"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, check=True, text=True, timeout=60
     )

@@ -14,7 +14,7 @@ import click
 
 from headgate.base.names import InvalidNameError, TopicName, parse_topic
 from headgate.cli import admin_client, terminal
-from headgate.cli.explain_view import explain_text
+from headgate.cli.explain.text import explain_text
 
 URL: Final = admin_client.ADMIN_URL
 EXPLAIN_PATH: Final = "/admin/v2/headgate/explain"

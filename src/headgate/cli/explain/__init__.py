@@ -1,0 +1,6 @@
+"""The command ``headgate explain``.
+
+``command`` asks the broker, ``text`` prints the answer. ``subscription``, ``publishing`` and
+``limits`` print the parts of a report, with ``figures`` for its figures and ``page`` for its lines.
+Operators run the command during an incident, so it loads little: no library for tables.
+"""

@@ -1,0 +1,146 @@
+"""The report on one subscription: its verdict, with the figures behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from headgate.cli.explain.figures import (
+    MINUTE_S,
+    SHARE_SHOWN_MIN,
+    Report,
+    count_text,
+    rate_text,
+    size_text,
+    time_text,
+)
+from headgate.cli.explain.page import INDENT, Page
+
+WATCHED_LATE_S: Final = 3
+"""A backlog may be older by this than the broker's history without being called older."""
+WATCHED_S_MAX: Final = 55 * MINUTE_S
+"""A history of this length ends because a broker remembers one hour, not because it started."""
+
+RATE_SHOWN_MIN: Final = 0.05
+"""Messages a second; a backlog that changes by less is steady."""
+
+_COLORS: Final = {
+    "NONE": "green",
+    "CONSUMER": "yellow",
+    "NO_CONSUMER": "yellow",
+    "BROKER": "magenta",
+}
+_THROTTLED_COLOR: Final = "red"
+
+
+def add_subscription(page: Page, report: Report) -> None:
+    """Add a subscription of a topic's report: title, verdict and account."""
+    title = f"subscription {report['subscription']}"
+    kind = f"{report['type']}, " if report["type"] else ""
+    page.add(f"{title} ({kind}{count_text(report['consumers'], 'consumer')})", bold=True)
+    add_verdict(page, report)
+    page.blank()
+    page.rows(list(_account_rows(report)))
+
+
+def _account_rows(report: Report) -> Iterator[tuple[str, str]]:
+    """The figures behind the sentence: now, the last minute, the last hour."""
+    now = _state(report["state"], report["stateDimension"], report["stateConsumer"])
+    if report["backlogMessages"]:
+        now += (
+            f"; {report['unackedMessages']:,} of {report['backlogMessages']:,} messages"
+            f" ({size_text(report['backlogBytes'])}) are with consumers"
+            f"; the oldest is {time_text(report['oldestAgeS'])} old"
+        )
+    yield "now", now
+    minute, hour = report["minute"], report["hour"]
+    # A young subscription's hour is its minute.
+    for window in (minute, hour) if hour["windowS"] > minute["windowS"] + 1 else (minute,):
+        change = window["backlogEnd"] - window["backlogStart"]
+        text = (
+            f"{rate_text(window['appendedPerS'])}/s published,"
+            f" {rate_text(window['ackedPerS'])}/s acknowledged, backlog {change:+,}"
+        )
+        for what in ("skipped", "expired", "evicted", "rewound", "redelivered"):
+            if window[what]:
+                text += f", {window[what]:,} {what}"
+        yield f"last {time_text(window['windowS'])}", f"{text}; {_states(window['states'])}"
+    if report["heldBack"]:
+        yield "held back", "; ".join(map(_held_back, report["heldBack"]))
+    if report["spared"]:
+        flag = "dispatchThrottlingOnNonBacklogConsumerEnabled=false"
+        yield "spared", f"caught up, so no limit applies ({flag})"
+
+
+def _held_back(held: Report) -> str:
+    in_messages = held["dimension"] == "messages"
+    what = count_text(held["amount"], "message") if in_messages else size_text(held["amount"])
+    return f"{what} by the {held['level']} limit, in {count_text(held['events'], 'period')}"
+
+
+def add_verdict(page: Page, report: Report) -> None:
+    """Add the size of the backlog, the verdict and the verdict's sentence."""
+    verdict, sentence = str(report["verdict"]), str(report["sentence"])
+    level = report["confidenceLevel"]
+    if report["damage"]:
+        page.add(_backlog_line(report), first=INDENT, rest=INDENT)
+        page.add(f"DAMAGED: {sentence}", first=INDENT, rest=INDENT, fg="red", bold=True)
+        return
+    if level == "settling":
+        page.add(sentence, first=INDENT, rest=INDENT)
+        return
+    page.add(_backlog_line(report), first=INDENT, rest=INDENT)
+    unsure = "" if level == "high" else f", {level}"
+    sentence = sentence.removeprefix(f"{verdict}: ")
+    page.add(
+        f"{verdict} (confidence {report['confidence']:.2f}{unsure}): {sentence}",
+        first=INDENT,
+        rest=INDENT,
+        fg=_COLORS.get(verdict, _THROTTLED_COLOR),
+        bold=True,
+    )
+
+
+def _backlog_line(report: Report) -> str:
+    """``backlog 1,996, growing 80/s; there for 24 s``."""
+    text = f"backlog {report['backlogMessages']:,}"
+    if keeps_up(report):
+        return f"{text}, in flight" if report["backlogMessages"] else text
+    per_s = report["growthMessages"] / report["windowS"]
+    if per_s >= RATE_SHOWN_MIN:
+        text += f", growing {rate_text(per_s)}/s"
+    elif per_s <= -RATE_SHOWN_MIN:
+        left_s = report["backlogMessages"] / -per_s
+        text += f", shrinking {rate_text(-per_s)}/s, gone in {time_text(left_s)} at this pace"
+    else:
+        text += ", steady"
+    if report["backlogSinceS"] is not None:
+        since_s, known_s = report["backlogSinceS"], report["knownSinceS"]
+        if known_s < WATCHED_S_MAX and since_s - known_s > WATCHED_LATE_S:
+            # The age of its oldest message: earlier ones may have been acknowledged since.
+            text += f"; there for at least {time_text(since_s)}, of which this broker has watched "
+            text += time_text(known_s)
+        else:
+            text += f"; there for {time_text(since_s)}"
+    return text
+
+
+def keeps_up(report: Report) -> bool:
+    """Whether the subscription has no backlog beyond messages in flight."""
+    if report["damage"]:
+        return False
+    return bool(report["verdict"] == "NONE" and report["confidenceLevel"] != "settling")
+
+
+def _states(states: Sequence[Report]) -> str:
+    shown = [
+        f"{state['share']:.0%} {_state(state['state'], state['dimension'], state['consumer'])}"
+        for state in states
+        if state["share"] >= SHARE_SHOWN_MIN
+    ]
+    return ", ".join(shown) or "no time yet"
+
+
+def _state(state: str, dimension: str, consumer: str) -> str:
+    split = ", ".join(part for part in (dimension, f"consumer {consumer}" * bool(consumer)) if part)
+    return f"{state} ({split})" if split else state
