@@ -85,7 +85,7 @@ def followed(count: int) -> None:
         messages = sample * 100 + sample % 7
         rate.sample((messages, messages * ENTRY_BYTES, messages), now_ns)
         per_second = PerSecond(rate.per_second[0], rate.per_second[1])
-        subscription.set_limit(relative.over(per_second), now_ns)
+        subscription.set_limit(relative.above(per_second), now_ns)
 
 
 def token_bucket(count: int) -> None:

@@ -68,7 +68,7 @@ class _Effects:
     def work_pending(self) -> None:
         """Flushed by the rig."""
 
-    def quota_turned(self, _topic: Topic, _quota: Quota, _exceeded: bool, /) -> None:
+    def quota_state_changed(self, _topic: Topic, _quota: Quota, _exceeded: bool, /) -> None:
         """Nobody listens."""
 
     def evicted(self, _topic: Topic, _eviction: Eviction, /) -> None:

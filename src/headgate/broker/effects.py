@@ -47,9 +47,9 @@ class EngineEffects:
         """Store a subscription's acknowledgements with one of the next commits."""
         self.logs.of(subscription.topic).committer.acks_changed(subscription)
 
-    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
+    def quota_state_changed(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
         """Log that a backlog quota was reached."""
-        self._quota_log.turned(topic, quota, exceeded=exceeded)
+        self._quota_log.quota_state_changed(topic, quota, exceeded=exceeded)
 
     def evicted(self, topic: Topic, eviction: Eviction) -> None:
         """Log what a backlog quota evicted."""

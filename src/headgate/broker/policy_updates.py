@@ -65,7 +65,7 @@ class PolicyUpdates:
             engine.limits.hold_park_ns = hold_park_ns
             engine.parked.holds_due()
         engine.parked.bounds_changed()
-        engine.admission.answered()
+        engine.admission.sends_answered()
         engine.throttle_counts_entries = settings.dispatchThrottlingOnBatchMessageEnabled
         engine.throttle_spares_caught_up = (
             not settings.dispatchThrottlingOnNonBacklogConsumerEnabled

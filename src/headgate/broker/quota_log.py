@@ -41,7 +41,7 @@ class _Stops:
     def log(self) -> None:
         found, quota, topic = self.topic.quota, self.quota, self.topic.name
         again = f"{self.count} times since the last line" if self.count > 1 else ""
-        if found is not None and found.over == quota:
+        if found is not None and found.exceeded == quota:
             why = found.why(quota)
             action = f"{_ACTIONS[quota.policy]}{', ' if again else ''}{again}"
             logger.warning("%s: %s: producers are %s", topic, why, action)
@@ -86,7 +86,7 @@ class QuotaLog:
         self._stops: dict[str, _Stops] = {}
         self._evictions: dict[str, _Evictions] = {}
 
-    def turned(self, topic: Topic, quota: Quota, *, exceeded: bool) -> None:
+    def quota_state_changed(self, topic: Topic, quota: Quota, *, exceeded: bool) -> None:
         """A topic reached a quota that stops producers, or fell below it again."""
         if not exceeded:
             return

@@ -401,7 +401,7 @@ class Broker:
         Publishers may fill segments faster than the periodic sweep prepares them, and a full disk
         needs its reserve for acknowledgements.
         """
-        self.engine.admission.answered()
+        self.engine.admission.sends_answered()
         # Sorted, so that a simulation can repeat the order.
         for connection in sorted(self.read_paused, key=lambda paused: paused.address):
             connection.resume_reading()

@@ -300,7 +300,7 @@ class AdaptiveThrottle:
         waited_for: set[ParkCause] = set()
         if parking is not None:
             held_bytes += parking.bytes
-            waited_for = parking.take_seen()
+            waited_for = parking.take_causes()
         pressure = self._attribution.pressure_on(control.held, held_bytes)
         messages, size_bytes = log.messages_before(end), log.bytes_before(end)
         if not pressure:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from headgate.engine.disk_full_hold import DiskFullHold
     from headgate.engine.observer import Observer
     from headgate.engine.parked_bounds import ParkedBounds
-    from headgate.engine.topic_quota import QuotaWork
+    from headgate.engine.topic_quota import QuotaSchedule
 
 PARKED = -1
 """In place of the charged messages: the SEND is parked, or dropped if its producer is ending."""
@@ -53,7 +53,7 @@ class AdmissionEngine(Protocol):
     parked: ParkedBounds
 
     @property
-    def quotas(self) -> QuotaWork:
+    def quotas(self) -> QuotaSchedule:
         """The work that backlog quotas do in each turn."""
 
     def work_pending(self) -> None:
@@ -138,11 +138,11 @@ class AdmissionControl:
             gate.charge(now_ns, messages, size_bytes)  # as _charge, without the call: the hot path
             self.gate.charged_ns = gate.topic.charged_ns = now_ns
             return messages
-        refused = self._refused_by_topic(publishing, producer)
-        if refused is None:
+        blocked = self._blocked_by_topic(publishing, producer)
+        if blocked is None:
             return self._charge(producer, messages, size_bytes)
         if not producer.ending:
-            self.enter(publishing, producer, refused)
+            self.enter(publishing, producer, blocked)
         return PARKED
 
     def wait_for_answers(
@@ -152,15 +152,15 @@ class AdmissionControl:
             self.enter(publishing, producer, ParkedAt.CONNECTION)
         self.park(publishing, producer, send)
 
-    def refused(self, publishing: TopicPublishing, producer: Producer) -> ParkedAt | None:
+    def blocked_at(self, publishing: TopicPublishing, producer: Producer) -> ParkedAt | None:
         """What the next SEND of a producer has to wait at; None if it may be staged."""
         if self._engine.disk_hold.is_full:
             return ParkedAt.DISK
         if not producer.port.has_room:
             return ParkedAt.CONNECTION
-        return self._refused_by_topic(publishing, producer)
+        return self._blocked_by_topic(publishing, producer)
 
-    def _refused_by_topic(self, publishing: TopicPublishing, producer: Producer) -> ParkedAt | None:
+    def _blocked_by_topic(self, publishing: TopicPublishing, producer: Producer) -> ParkedAt | None:
         quota, parking = publishing.topic.quota, publishing.parking
         if quota is not None:
             others_wait = parking is not None and parking.quota_queue
@@ -168,7 +168,7 @@ class AdmissionControl:
                 return ParkedAt.QUOTA
             if publishing.staged_bytes >= quota.safe_below:
                 quota.evaluate()
-                if quota.over is not None or producer.ending:
+                if quota.exceeded is not None or producer.ending:
                     return ParkedAt.QUOTA
         gate = producer.gate
         if gate is None:
@@ -256,12 +256,12 @@ class AdmissionControl:
         self._engine.parked.removed(producer, count, size_bytes)
         publishing.settle_admission()
         quota = publishing.topic.quota
-        if quota is not None and quota.over is not None:
+        if quota is not None and quota.exceeded is not None:
             self._engine.quotas.touch(quota)  # the next SEND may need less room
 
     # -- staging what is parked ------------------------------------------------------------
 
-    def answered(self) -> None:
+    def sends_answered(self) -> None:
         """SENDs were answered: check the connections that had too many unanswered ones."""
         if self._full:
             self._with_room.update(self._full)
@@ -271,7 +271,7 @@ class AdmissionControl:
     @property
     def is_busy(self) -> bool:
         """Whether :meth:`work` has more to do at once."""
-        return bool(self._with_room or self._ready or self._engine.disk_hold.may_go)
+        return bool(self._with_room or self._ready or self._engine.disk_hold.is_busy)
 
     def work(self, entries_max: int) -> int:
         """Stage what was parked at the disk, at connections or at the gate and may go now.
@@ -302,14 +302,14 @@ class AdmissionControl:
         while queue and used < entries_max:
             producer = queue[0]
             publishing = cast(TopicPublishing, producer.publishing)
-            refused = self.refused(publishing, producer)
+            blocked = self.blocked_at(publishing, producer)
             used += 1
             if not producer.parked:
                 continue  # a quota that refuses producers has just ended it
-            if refused is at:
+            if blocked is at:
                 break
-            if refused is not None:
-                self.enter(publishing, producer, refused)
+            if blocked is not None:
+                self.enter(publishing, producer, blocked)
                 continue
             self.stage_next(publishing, producer)
             if queue and queue[0] is producer:
@@ -330,11 +330,11 @@ class AdmissionControl:
             if used >= entries_max:
                 self._ready.append(producer)
                 break
-            refused = self.refused(publishing, producer)
+            blocked = self.blocked_at(publishing, producer)
             if not producer.parked:
                 break  # a quota that refuses producers has just ended it
-            if refused is not None:
-                self.enter(publishing, producer, refused)
+            if blocked is not None:
+                self.enter(publishing, producer, blocked)
                 break
             self.stage_next(publishing, producer)
             used += 1

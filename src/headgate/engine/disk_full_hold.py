@@ -48,7 +48,7 @@ class DiskFullHold:
     def __init__(self, engine: DiskHoldEngine) -> None:
         self._engine = engine
         self.is_full = False
-        """Whether every SEND to a user's topic is parked. Only :meth:`turned` changes it."""
+        """Whether every SEND to a user's topic is parked. Only :meth:`disk_changed` changes it."""
         self._waiting: dict[Producer, None] = {}
         """Waiting producers in the order of their turns; some may have left."""
         self._over: WeakSet[ProducerPort] = WeakSet()
@@ -56,7 +56,7 @@ class DiskFullHold:
         self._timer_ns = 0
         """When overdue SENDs are looked for; 0 for never."""
 
-    def turned(self, *, full: bool) -> None:
+    def disk_changed(self, *, full: bool) -> None:
         """The log takes no more entries from now on, or takes entries again."""
         if full is self.is_full:
             return
@@ -69,14 +69,14 @@ class DiskFullHold:
 
     def no_room(self, publishing: TopicPublishing, producer: Producer, send: ParkedSend) -> None:
         """Park a SEND that the log refused: the oldest one of its producer that is not staged."""
-        self.turned(full=True)
+        self.disk_changed(full=True)
         self._park(publishing, producer, send)
 
     def park_unstaged(
         self, publishing: TopicPublishing, unstaged: Sequence[tuple[Producer, ParkedSend]]
     ) -> None:
         """Park SENDs of a topic that were staged and not stored, oldest first."""
-        self.turned(full=True)
+        self.disk_changed(full=True)
         for producer, _ in unstaged:
             producer.port.send_unstaged()
         for producer, send in reversed(unstaged):
@@ -112,7 +112,7 @@ class DiskFullHold:
     # -- going on --------------------------------------------------------------------------
 
     @property
-    def may_go(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether :meth:`work` has more to do at once."""
         return bool(self._waiting) and not self.is_full
 
@@ -122,20 +122,20 @@ class DiskFullHold:
         Stages about ``entries_max`` entries and returns about how many.
         """
         used, admission = 0, self._engine.admission
-        while self.may_go and used < entries_max:
+        while self.is_busy and used < entries_max:
             producer = next(iter(self._waiting))
             del self._waiting[producer]
             used += 1
             if producer.parked_at is not ParkedAt.DISK:
                 continue
             publishing = cast(TopicPublishing, producer.publishing)
-            refused = admission.refused(publishing, producer)
+            blocked = admission.blocked_at(publishing, producer)
             if not producer.parked:
                 continue  # a quota that refuses producers has just ended it
-            if refused is None:
+            if blocked is None:
                 admission.stage_next(publishing, producer)
-            elif refused is not ParkedAt.DISK:
-                admission.enter(publishing, producer, refused)
+            elif blocked is not ParkedAt.DISK:
+                admission.enter(publishing, producer, blocked)
             if producer.parked_at is ParkedAt.DISK:
                 self._waiting[producer] = None
         return used

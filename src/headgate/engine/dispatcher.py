@@ -320,7 +320,7 @@ class Dispatcher(ABC):
         gate, account = subscription.gate, subscription.account
         waited, amounts = subscription.throttled, subscription.throttled_dispatch
         if waited:
-            amounts.refused(self)  # messages that came meanwhile are delayed, too
+            amounts.count_delayed(self)  # messages that came meanwhile are delayed, too
         if waited and (cause := gate.cause(now_ns)) is not None:
             if not gate.is_sole:
                 # Of several binding budgets, the one that releases last caused the whole wait.
@@ -332,7 +332,7 @@ class Dispatcher(ABC):
             subscription.throttled = False
             return False
         subscription.throttled = True
-        amounts.refused(self)
+        amounts.count_delayed(self)
         cell = throttled_cell(refusal.level, refusal.dimension, hungry=self.is_hungry())
         account.move(cell, now_ns)
         return True
@@ -354,7 +354,7 @@ class Dispatcher(ABC):
             subscription.gate.leave(now_ns)
         if subscription.throttled:
             subscription.throttled = False
-            subscription.throttled_dispatch.refused(self)
+            subscription.throttled_dispatch.count_delayed(self)
         if subscription.account.cell is not cell:
             subscription.account.move(cell, now_ns)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from headgate.engine.publishing import Appends
+from headgate.engine.publishing import EntryAppender
 
 if TYPE_CHECKING:
     from headgate.engine.eviction import Eviction
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headgate.flow.quota.backlog_quota import Quota
 
 
-class Effects(Appends, Protocol):
+class Effects(EntryAppender, Protocol):
     """Everything that the engine asks of the shell."""
 
     def read(self, subscription: Subscription, ordinal: int, /) -> None:
@@ -30,7 +30,7 @@ class Effects(Appends, Protocol):
     def work_pending(self) -> None:
         """There is something to dispatch: call :meth:`Engine.flush` before the loop rests."""
 
-    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
+    def quota_state_changed(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
         """Report to the operator that a quota stops producers, or no longer does."""
 
     def evicted(self, topic: Topic, eviction: Eviction, /) -> None:

@@ -282,10 +282,10 @@ class Engine:
         """Tell the observer that a subscription is about to be removed."""
         self.observer.subscription_removed(subscription)
 
-    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
+    def quota_state_changed(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
         """Report that a quota stops producers, or no longer does."""
-        self.observer.quota_turned(topic, quota, exceeded)
-        self.effects.quota_turned(topic, quota, exceeded)
+        self.observer.quota_state_changed(topic, quota, exceeded)
+        self.effects.quota_state_changed(topic, quota, exceeded)
 
     def evicted(self, topic: Topic, eviction: Eviction) -> None:
         """Report that a quota took messages from subscriptions."""

@@ -39,7 +39,7 @@ class Observer(Protocol):
         """The publish limit of a topic, static or adaptive, or (None) of the broker was applied,
         perhaps unchanged. Not called for topics that never had one."""
 
-    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
+    def quota_state_changed(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
         """A topic reached a quota that stops producers, or has room again."""
 
     def evicted(self, topic: Topic, eviction: Eviction, /) -> None:
@@ -64,7 +64,7 @@ class NoObserver:
 
     def publish_limits_changed(self, topic: Topic | None, /) -> None: ...
 
-    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None: ...
+    def quota_state_changed(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None: ...
 
     def evicted(self, topic: Topic, eviction: Eviction, /) -> None: ...
 

@@ -118,8 +118,8 @@ class ParkedBounds:
         pause their connection for it, so that the connections are read again.
         """
         quota = publishing.topic.quota
-        over = None if quota is None else quota.over
-        evicts = over is not None and not over.policy.stops_producers
+        exceeded = None if quota is None else quota.exceeded
+        evicts = exceeded is not None and not exceeded.policy.stops_producers
         for port in list(self._paused):
             for producer in list(self._producers.get(port, ())):
                 may_wait = evicts and producer.parked_at is not ParkedAt.DISK

@@ -15,7 +15,7 @@ from headgate.engine.parked_send import ParkedAt, ParkedSend
 from headgate.engine.producer import Producer
 
 
-class Waiting(NamedTuple):
+class ParkedCounts(NamedTuple):
     """What is parked now for one cause."""
 
     producers: int
@@ -29,11 +29,11 @@ class Parking:
     __slots__ = (
         "_by_place",
         "_causes",
+        "_causes_since_take",
         "_gate_cause",
         "_gate_since_ns",
-        "_is_over",
+        "_is_quota_exceeded",
         "_paused_count",
-        "_seen",
         "_since_ns",
         "_spent_ns",
         "hold_timer_ns",
@@ -45,12 +45,12 @@ class Parking:
         """Producers, messages and bytes at each :class:`ParkedAt`."""
         self._causes: set[ParkCause] = set()
         """The causes that something waits for now."""
-        self._seen: set[ParkCause] = set()
+        self._causes_since_take: set[ParkCause] = set()
         self._since_ns = [0] * len(ParkCause)
         self._spent_ns = [0] * len(ParkCause)
         self._gate_cause = ParkCause.TOPIC_RATE
         self._gate_since_ns = 0
-        self._is_over = False
+        self._is_quota_exceeded = False
         self._paused_count = 0
         """Producers that wait for memory."""
         self.quota_queue: deque[Producer] = deque()
@@ -72,16 +72,16 @@ class Parking:
         """Bytes that are parked now."""
         return sum(place[2] for place in self._by_place)
 
-    def waiting(self, cause: ParkCause) -> Waiting:
+    def waiting(self, cause: ParkCause) -> ParkedCounts:
         """What is parked now for one cause.
 
         For ``memory`` it counts only producers: those whose connections are not read because of
         what others parked.
         """
         if cause is ParkCause.MEMORY:
-            return Waiting(self._paused_count, 0, 0)
+            return ParkedCounts(self._paused_count, 0, 0)
         places = [p for p in ParkedAt if self._cause_of(p) is cause]
-        return Waiting(*(sum(self._by_place[p][i] for p in places) for i in range(3)))
+        return ParkedCounts(*(sum(self._by_place[p][i] for p in places) for i in range(3)))
 
     def parked_ns(self, cause: ParkCause, now_ns: int) -> int:
         """Time in which at least one SEND waited for one cause, until now.
@@ -186,11 +186,11 @@ class Parking:
                 self._spent_ns[recorded] -= now_ns - since_ns
                 self._spent_ns[cause] += now_ns - since_ns
 
-    def set_over(self, is_over: bool, now_ns: int) -> None:
+    def set_quota_exceeded(self, is_exceeded: bool, now_ns: int) -> None:
         """The quota is exceeded, or no longer is. While it is, it may release last,
         so producers at the gate wait for it, too."""
-        if is_over is not self._is_over:
-            self._is_over = is_over
+        if is_exceeded is not self._is_quota_exceeded:
+            self._is_quota_exceeded = is_exceeded
             self._update_causes(now_ns)
 
     def pause(self, producer: Producer, for_parked: bool, now_ns: int) -> None:
@@ -217,9 +217,9 @@ class Parking:
         if producer.is_paused and not has_own:
             self._paused_count += step
 
-    def take_seen(self) -> set[ParkCause]:
+    def take_causes(self) -> set[ParkCause]:
         """The causes that anything waited for since the last call."""
-        seen, self._seen = self._seen, set(self._causes)
+        seen, self._causes_since_take = self._causes_since_take, set(self._causes)
         return seen
 
     def cause_of(self, producer: Producer) -> ParkCause | None:
@@ -231,7 +231,7 @@ class Parking:
             return ParkCause.PENDING_LIMIT
         if place is ParkedAt.DISK:
             return ParkCause.DISK_FULL
-        if place is ParkedAt.QUOTA or self._is_over:
+        if place is ParkedAt.QUOTA or self._is_quota_exceeded:
             return ParkCause.BACKLOG_QUOTA
         return self._gate_cause
 
@@ -242,7 +242,7 @@ class Parking:
         before = self._causes
         if causes == before:
             return
-        self._seen |= causes
+        self._causes_since_take |= causes
         for cause in before - causes:
             self._spent_ns[cause] += now_ns - self._since_ns[cause]
         for cause in causes - before:

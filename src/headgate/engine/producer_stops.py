@@ -8,18 +8,18 @@ from headgate.flow.quota.backlog_quota import QuotaType
 class ProducerStops:
     """What quotas did to the producers of one topic since it was loaded."""
 
-    __slots__ = ("_ended_ns", "_since_ns", "_spent_ns", "closed", "refused")
+    __slots__ = ("_ended_ns", "_since_ns", "_spent_ns", "closed_count", "refused_count")
 
     def __init__(self) -> None:
         self._since_ns: list[int | None] = [None, None]
         self._ended_ns: list[int | None] = [None, None]
         self._spent_ns = [0, 0]
-        self.closed = 0
+        self.closed_count = 0
         """Producers closed: refused by policy, parked for too long, or with too much parked."""
-        self.refused = 0
+        self.refused_count = 0
         """Times that a producer was not created."""
 
-    def turned(self, kind: QuotaType, now_ns: int, *, exceeded: bool) -> None:
+    def quota_state_changed(self, kind: QuotaType, now_ns: int, *, exceeded: bool) -> None:
         """A quota stops producers from now on, or no longer does."""
         since_ns = self._since_ns[kind]
         if since_ns is not None:

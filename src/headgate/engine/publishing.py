@@ -41,7 +41,7 @@ ADMIT_NONE = -1
 """Value of ``admit_below``: admission control decides about every SEND."""
 
 
-class Appends(Protocol):
+class EntryAppender(Protocol):
     """The log, as far as publishing needs it."""
 
     def append(self, log: EntryLog, message_count: int, log_ms: int, body: bytes, /) -> int:
@@ -77,7 +77,7 @@ class Admission(Protocol):
         """Drop what a producer parked, and its turns under publish limits."""
 
 
-class DiskRoom(Protocol):
+class DiskHold(Protocol):
     """The SENDs that wait for room on the disk, as far as publishing needs them."""
 
     is_full: bool
@@ -104,7 +104,7 @@ class PublishingEngine(Protocol):
     cache: EntryCache
 
     @property
-    def effects(self) -> Appends:
+    def effects(self) -> EntryAppender:
         """Where entries are appended."""
 
     @property
@@ -112,7 +112,7 @@ class PublishingEngine(Protocol):
         """What decides whether a SEND is staged or parked."""
 
     @property
-    def disk_hold(self) -> DiskRoom:
+    def disk_hold(self) -> DiskHold:
         """What parks SENDs while the disk is full."""
 
     def work_pending(self) -> None:
@@ -368,8 +368,8 @@ class TopicPublishing:
             return
         producer.ending = True
         quota = self.topic.quota
-        if quota is not None and quota.over is not None:
-            quota.stopping().closed += 1
+        if quota is not None and quota.exceeded is not None:
+            quota.stopping().closed_count += 1
         self.discard_parked(producer)
         if producer.pending_count:
             self.ending = [*(self.ending or ()), producer]
@@ -389,7 +389,7 @@ class TopicPublishing:
         producer.port.close_producer(producer.producer_id)
         self.topic.remove_producer(producer)
 
-    def _answered(self) -> None:
+    def _commit_ended(self) -> None:
         """Staged entries are durable or failed: close the producers that waited for that, and
         evaluate the quotas, which may now allow more or less."""
         for producer in list(self.ending or ()):
@@ -427,7 +427,7 @@ class TopicPublishing:
         if first < log.end:
             self._count_writes(first, log.end, sizes, storage_ns)
         if self.staged_bytes >= self.admit_below:
-            self._answered()
+            self._commit_ended()
 
     def _count_writes(self, first: int, end: int, sizes: list[int], storage_ns: int) -> None:
         """Count the entries that became durable now, by the turn that staged them."""
@@ -470,7 +470,7 @@ class TopicPublishing:
             if not producer.closed:
                 producer.port.send_failed(producer.producer_id, sequence_id, str(error))
         self.staged_bytes = self._log.bytes_before(self._log.staged_end)
-        self._answered()
+        self._commit_ended()
 
     def restage_pending(self) -> None:
         """Stage every staged entry again, under the same ordinal: a commit failed briefly."""
@@ -498,4 +498,4 @@ class TopicPublishing:
         self._arrived_ns = -1
         self.staged_bytes = self._log.bytes_before(self._log.staged_end)
         self._engine.disk_hold.park_unstaged(self, unstaged)
-        self._answered()
+        self._commit_ended()

@@ -109,11 +109,11 @@ class QuotaScheduler:
             quota.evaluate()
             queue = quota.queue
             used += 1
-            if queue and quota.over is None:
+            if queue and quota.exceeded is None:
                 used += self._engine.admission.drain(queue, ParkedAt.QUOTA, entries_max - used)
             quota.settle()
             quota.is_dirty = False
-            if queue and quota.over is None:
+            if queue and quota.exceeded is None:
                 self.touch(quota)
         return used
 

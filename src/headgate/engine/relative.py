@@ -168,14 +168,14 @@ class RelativeLimits:
         limit = subscription.limit
         if limit is None or not limit.relative:
             return limit
-        return limit.over(self.published_per_second(subscription.topic))
+        return limit.above(self.published_per_second(subscription.topic))
 
     def of_topic(self, topic: Topic) -> RateLimit | None:
         """The limit in force on a topic."""
         limit = topic.limit
         if limit is None or not limit.relative:
             return limit
-        return limit.over(self.required_per_second(topic))
+        return limit.above(self.required_per_second(topic))
 
     def of_broker(self) -> RateLimit | None:
         """The limit in force on the broker: above what all topics' subscriptions require."""
@@ -184,7 +184,7 @@ class RelativeLimits:
             return limit
         required = self._required.values()
         messages = sum(each.messages for each in required)
-        return limit.over(PerSecond(messages, sum(each.bytes for each in required)))
+        return limit.above(PerSecond(messages, sum(each.bytes for each in required)))
 
     # -- the samples -----------------------------------------------------------------------
 

@@ -504,7 +504,7 @@ class Subscription:
         """Count a wait at a limiter up to now, so that events and amounts are exact."""
         self.gate.settle(self.topic.engine.now_ns)
         if self.throttled:
-            self.throttled_dispatch.refused(self.dispatcher)
+            self.throttled_dispatch.count_delayed(self.dispatcher)
 
     def close(self, now_ns: int) -> None:
         """Take it out of every queue, without consumers.

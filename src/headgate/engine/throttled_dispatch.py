@@ -32,12 +32,12 @@ class ThrottledDispatch:
 
     @property
     def counts(self) -> tuple[tuple[int, ...], ...]:
-        """Messages and bytes by level, then dimension; exact after :meth:`refused`."""
+        """Messages and bytes by level, then dimension; exact after :meth:`count_delayed`."""
         if self._amounts is None:
             return NOTHING
         return tuple(tuple(level) for level in self._amounts.counts)
 
-    def refused(self, dispatcher: Dispatcher) -> None:
+    def count_delayed(self, dispatcher: Dispatcher) -> None:
         """Count what the budgets that refuse the subscription delay now."""
         refusing = dispatcher.subscription.gate.refusing()
         if refusing != self._refusing:

@@ -19,10 +19,10 @@ from headgate.engine.errors import (
 from headgate.engine.eviction import Eviction
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
-from headgate.engine.publishing import Admission, Appends, DiskRoom, TopicPublishing
+from headgate.engine.publishing import Admission, DiskHold, EntryAppender, TopicPublishing
 from headgate.engine.rate_meter import RateMeter
 from headgate.engine.subscription import Subscription
-from headgate.engine.topic_quota import ParkedSends, QuotaWork, TopicQuota
+from headgate.engine.topic_quota import ParkedSendBounds, QuotaSchedule, TopicQuota
 from headgate.engine.types import AccessMode
 from headgate.flow.limits.gate import BrokerGate, TopicGate
 from headgate.flow.limits.gate_node import GateStatistics
@@ -31,7 +31,7 @@ from headgate.flow.limits.relative import PublishRate
 from headgate.flow.quota.backlog_quota import Quota
 
 
-class Relative(Protocol):
+class RelativeLimitListener(Protocol):
     """The relative limits, as far as a topic needs them."""
 
     def published(self, topic: Topic, first: int, /) -> None:
@@ -62,7 +62,7 @@ class TopicEngine(Protocol):
     throttle_spares_caught_up: bool
 
     @property
-    def effects(self) -> Appends:
+    def effects(self) -> EntryAppender:
         """Where entries are appended."""
 
     @property
@@ -70,19 +70,19 @@ class TopicEngine(Protocol):
         """What decides whether a SEND is staged or parked."""
 
     @property
-    def disk_hold(self) -> DiskRoom:
+    def disk_hold(self) -> DiskHold:
         """What parks SENDs while the disk is full."""
 
     @property
-    def parked(self) -> ParkedSends:
+    def parked(self) -> ParkedSendBounds:
         """The bounds on parked SENDs."""
 
     @property
-    def quotas(self) -> QuotaWork:
+    def quotas(self) -> QuotaSchedule:
         """The work that backlog quotas do in each turn."""
 
     @property
-    def relative(self) -> Relative:
+    def relative(self) -> RelativeLimitListener:
         """The limits that are relative to a publish rate."""
 
     def work_pending(self) -> None:
@@ -106,7 +106,7 @@ class TopicEngine(Protocol):
     def subscription_removed(self, subscription: Subscription, /) -> None:
         """Tell the observer that a subscription is about to be removed."""
 
-    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
+    def quota_state_changed(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
         """Report that a quota stops producers, or no longer does."""
 
     def evicted(self, topic: Topic, eviction: Eviction, /) -> None:
@@ -254,9 +254,9 @@ class Topic:
 
     # -- backlog quota ---------------------------------------------------------------------
 
-    def quota_turned(self, quota: Quota, exceeded: bool) -> None:
+    def quota_state_changed(self, quota: Quota, exceeded: bool) -> None:
         """Report that a quota stops producers, or no longer does."""
-        self.engine.quota_turned(self, quota, exceeded)
+        self.engine.quota_state_changed(self, quota, exceeded)
 
     def evicted(self, eviction: Eviction) -> None:
         """Report that a quota took messages from subscriptions."""

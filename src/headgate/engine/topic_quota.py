@@ -83,14 +83,14 @@ class QuotaSubscription(Protocol):
         """Drop everything below ``ordinal``; returns the messages and bytes that were lost."""
 
 
-class ParkedSends(Protocol):
+class ParkedSendBounds(Protocol):
     """The bounds on parked SENDs, as far as backlog quotas need them."""
 
     def hold_began(self, publishing: TopicPublishing, /) -> None:
         """From now on a quota, the disk or the adaptive limit holds what a topic parks."""
 
 
-class QuotaWork(Protocol):
+class QuotaSchedule(Protocol):
     """The work that backlog quotas do in each turn, as far as one topic's quotas need it."""
 
     def touch(self, quota: TopicQuota, /) -> None:
@@ -113,11 +113,11 @@ class QuotaEngine(Protocol):
     log_ms: int
 
     @property
-    def quotas(self) -> QuotaWork:
+    def quotas(self) -> QuotaSchedule:
         """The work of each turn."""
 
     @property
-    def parked(self) -> ParkedSends:
+    def parked(self) -> ParkedSendBounds:
         """The bounds on parked SENDs."""
 
 
@@ -149,7 +149,7 @@ class QuotaTopic(Protocol):
     def subscriptions(self) -> Mapping[str, QuotaSubscription]:
         """The topic's subscriptions by name."""
 
-    def quota_turned(self, quota: Quota, exceeded: bool, /) -> None:
+    def quota_state_changed(self, quota: Quota, exceeded: bool, /) -> None:
         """Report that a quota stops producers, or no longer does."""
 
     def evicted(self, eviction: Eviction, /) -> None:
@@ -167,14 +167,14 @@ class TopicQuota:
         "_approaches",
         "_evicted_ns",
         "_evictions",
-        "_exceeded",
+        "_exceeded_by_type",
         "_heaps",
         "awaits_acks",
         "awaits_durable",
         "due",
+        "exceeded",
         "is_active",
         "is_dirty",
-        "over",
         "quotas",
         "safe_below",
         "stops",
@@ -184,9 +184,9 @@ class TopicQuota:
     def __init__(self, topic: QuotaTopic, quotas: Quotas) -> None:
         self.topic = topic
         self.quotas = quotas
-        self.over: Quota | None = None
+        self.exceeded: Quota | None = None
         """The quota that stops producers now; of two, the size quota."""
-        self._exceeded = NO_QUOTAS
+        self._exceeded_by_type = NO_QUOTAS
         """The exceeded quotas, each until the backlog is below its release level."""
         self.is_dirty = False
         """Whether the scheduler evaluates it in this turn."""
@@ -261,7 +261,7 @@ class TopicQuota:
         if quota is None:
             return None
         level = self.backlog_bytes() if kind is QuotaType.SIZE else self.age_ms()
-        if level >= quota.limit or self._exceeded[kind] is not None:
+        if level >= quota.limit or self._exceeded_by_type[kind] is not None:
             return 0.0
         approach = None if self._approaches is None else self._approaches[kind]
         return None if approach is None else approach.seconds_to(quota.limit, level)
@@ -271,7 +271,7 @@ class TopicQuota:
         quota = self.quotas[kind]
         if quota is None or not quota.policy.stops_producers:
             return False
-        return self._exceeded[kind] is not None or self._is_exceeded(quota, None)
+        return self._exceeded_by_type[kind] is not None or self._is_exceeded(quota, None)
 
     def sample(self) -> bool:
         """Sample how fast it fills, about once a second.
@@ -279,7 +279,7 @@ class TopicQuota:
         Returns False if there is no backlog, so that no sample is needed until the next append.
         """
         backlog_bytes, age = self.backlog_bytes(), self.age_ms()
-        if not backlog_bytes and not self.queue and self.over is None:
+        if not backlog_bytes and not self.queue and self.exceeded is None:
             self.is_active = False
             self._approaches = None
             self._set_safe_below(ADMIT_NONE)
@@ -341,29 +341,29 @@ class TopicQuota:
     def evaluate(self) -> None:
         """Enforce the quotas now: evict, stop producers or release them."""
         size, time = self.quotas
-        before = self._exceeded
+        before = self._exceeded_by_type
         if size is None or size.policy.stops_producers:
-            late = self._over(time, before.time)
-            full = self._over(size, before.size)
+            late = self._enforce(time, before.time)
+            full = self._enforce(size, before.size)
         else:  # its eviction may take what is too old
-            full = self._over(size, before.size)
-            late = self._over(time, before.time)
-        self.over = full or late
+            full = self._enforce(size, before.size)
+            late = self._enforce(time, before.time)
+        self.exceeded = full or late
         self.awaits_durable = False
         if (full, late) != before:
-            self._exceeded = Quotas(full, late) if self.over is not None else NO_QUOTAS
+            self._exceeded_by_type = Quotas(full, late) if self.exceeded is not None else NO_QUOTAS
             self._report(before)
         self.settle()
         topic = self.topic
         keeper = topic.engine.quotas
         parking = topic.publishing.parking
         if parking is not None:
-            parking.set_over(self.over is not None, topic.engine.now_ns)
+            parking.set_quota_exceeded(self.exceeded is not None, topic.engine.now_ns)
             topic.engine.parked.hold_began(topic.publishing)
-        if self.over is None:
+        if self.exceeded is None:
             if self.queue:
                 keeper.touch(self)
-        elif self.over.policy is QuotaPolicy.EXCEPTION:
+        elif self.exceeded.policy is QuotaPolicy.EXCEPTION:
             for producer in list(topic.producers.values()):
                 topic.publishing.end_producer(producer)
         if self.quotas.any and not self.is_active:
@@ -378,13 +378,13 @@ class TopicQuota:
         """The oldest message may be too old by now. Without backlog nothing needs to be done until
         the next append."""
         topic = self.topic
-        is_quiet = self.over is None and not self.queue and not topic.publishing.pending_count
+        is_quiet = self.exceeded is None and not self.queue and not topic.publishing.pending_count
         if is_quiet and self.oldest() is None:
             self._set_safe_below(ADMIT_NONE)
         else:
             self.evaluate()
 
-    def _over(self, quota: Quota | None, before: Quota | None) -> Quota | None:
+    def _enforce(self, quota: Quota | None, before: Quota | None) -> Quota | None:
         """The quota, if it stops producers now. An evicting quota evicts first."""
         if quota is None or not self._is_exceeded(quota, before):
             return None
@@ -427,21 +427,25 @@ class TopicQuota:
         mark = ADMIT_ALL
         if size is not None and slowest is not None:
             mark = min(size.limit + slowest.done_bytes, ADMIT_ALL)
-        self.awaits_acks = self.over is not None or bool(self.queue)
-        self._set_safe_below(ADMIT_NONE if self.over is not None or self.awaits_durable else mark)
+        self.awaits_acks = self.exceeded is not None or bool(self.queue)
+        self._set_safe_below(
+            ADMIT_NONE if self.exceeded is not None or self.awaits_durable else mark
+        )
 
     def _set_safe_below(self, safe_below: int) -> None:
         self.safe_below = safe_below
         self.topic.publishing.settle_admission()
 
     def _report(self, before: Quotas) -> None:
-        topic, now = self.topic, self._exceeded
+        topic, now = self.topic, self._exceeded_by_type
         for quotas, others, exceeded in ((before, now, False), (now, before, True)):
             for quota, other in zip(quotas, others, strict=True):
                 # An evicting quota stops producers only until their SENDs are durable.
                 if quota is not None and quota != other and quota.policy.stops_producers:
-                    self.stopping().turned(quota.type, topic.engine.now_ns, exceeded=exceeded)
-                    topic.quota_turned(quota, exceeded)
+                    self.stopping().quota_state_changed(
+                        quota.type, topic.engine.now_ns, exceeded=exceeded
+                    )
+                    topic.quota_state_changed(quota, exceeded)
 
     def check_newcomer(self) -> None:
         """Refuse a new producer while the quota stops producers.
@@ -451,11 +455,12 @@ class TopicQuota:
             ProducersRefusedError: it refuses them.
         """
         self.evaluate()
-        if self.over is None or not self.over.policy.stops_producers:
+        if self.exceeded is None or not self.exceeded.policy.stops_producers:
             return
-        self.stopping().refused += 1
-        text = f"Cannot create producer on topic with backlog quota exceeded: {self.why(self.over)}"
-        if self.over.policy is QuotaPolicy.HOLD:
+        self.stopping().refused_count += 1
+        why = self.why(self.exceeded)
+        text = f"Cannot create producer on topic with backlog quota exceeded: {why}"
+        if self.exceeded.policy is QuotaPolicy.HOLD:
             raise ProducersHeldError(text)
         raise ProducersRefusedError(text)
 
@@ -473,7 +478,7 @@ class TopicQuota:
         else:
             holder, figure = self.oldest(), f"{self.age_ms() / 1_000:,.1f} s"
             limit = f"{quota.limit / 1_000:,.0f} s"
-        if self._exceeded[quota.type] is not None and not self._is_exceeded(quota, None):
+        if self._exceeded_by_type[quota.type] is not None and not self._is_exceeded(quota, None):
             limit += f", and has to come down to {RELEASE_PERCENT} % of it"
         whose = f" of subscription {holder.name}" if holder is not None else ""
         what = "backlog" if quota.type is QuotaType.SIZE else "oldest message"
@@ -492,7 +497,7 @@ class TopicQuota:
                 if subscription.acks.mark_delete < mark_delete:
                     mark_delete = subscription.acks.mark_delete
         oldest_ms = topic.log.received_ms(mark_delete + 1) if mark_delete + 1 < end else None
-        if self._exceeded is not NO_QUOTAS or self._heaps is not None or self.awaits_acks:
+        if self._exceeded_by_type is not NO_QUOTAS or self._heaps is not None or self.awaits_acks:
             done_bytes = min(done_bytes, topic.publishing.staged_bytes)
             return self._all_is_consistent(done_bytes, oldest_ms)
         # The usual case: no quota is exceeded.
@@ -512,9 +517,9 @@ class TopicQuota:
         backlog_bytes = topic.publishing.staged_bytes - done_bytes
         if self._heaps is not None and backlog_bytes != self.backlog_bytes():
             return False
-        if self.awaits_acks != (self.over is not None or bool(self.queue)):
+        if self.awaits_acks != (self.exceeded is not None or bool(self.queue)):
             return False
-        if self._exceeded.any != (self.over is not None):
+        if self._exceeded_by_type.any != (self.exceeded is not None):
             return False
         unacked_bytes = topic.log.bytes_before(topic.log.end) - done_bytes
         is_size_consistent = self._size_is_consistent(backlog_bytes, unacked_bytes)
@@ -522,7 +527,7 @@ class TopicQuota:
 
     def _size_is_consistent(self, backlog_bytes: int, unacked_bytes: int) -> bool:
         """Of the size quota, with and without staged entries."""
-        size, known = self.quotas.size, self._exceeded.size
+        size, known = self.quotas.size, self._exceeded_by_type.size
         if size is None:
             return known is None
         if known is None:
@@ -535,7 +540,7 @@ class TopicQuota:
         return size_exceeded(backlog_bytes, size.limit)
 
     def _time_is_consistent(self, oldest_ms: int | None) -> bool:
-        time, known = self.quotas.time, self._exceeded.time
+        time, known = self.quotas.time, self._exceeded_by_type.time
         if time is None:
             return known is None
         age = age_ms(self.topic.engine.log_ms, oldest_ms)

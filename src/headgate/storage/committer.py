@@ -30,7 +30,9 @@ ACK_DELAY_S = 0.05
 RETRY_DELAY_S = 0.1
 """The pause after a failed commit that may succeed later."""
 
-HELD = "the disk has no room: not stored yet, but will be when it has some, unless power fails"
+NO_ROOM_REASON = (
+    "the disk has no room: not stored yet, but will be when it has some, unless power fails"
+)
 """The error of an operation whose records stay in memory until there is space."""
 
 
@@ -112,7 +114,7 @@ class Committer:
         waiting, self._waiting = self._waiting, []
         batch = self._log.seal_batch()
         if self._log.has_deferred:
-            self._resolve(waiting, StorageError(HELD, retryable=True))
+            self._resolve(waiting, StorageError(NO_ROOM_REASON, retryable=True))
             waiting = []
         if batch is None:
             self._resolve(waiting, self._log.failed)

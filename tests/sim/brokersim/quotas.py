@@ -83,11 +83,11 @@ class QuotaWatch(NoObserver):
                 is_kept = size.policy.stops_producers or backlog_bytes > 0
                 if backlog_bytes >= size.limit and is_kept:
                     self._fail(f"{topic.name}: {backlog_bytes} are owed of {size}, and one more")
-            if topic.quota is not None and topic.quota.over is not None:
+            if topic.quota is not None and topic.quota.exceeded is not None:
                 self._fail(f"{topic.name}: stored although {topic.quota.why()}")
         return int(self._stage(log, message_count, log_ms, body))
 
-    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
+    def quota_state_changed(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
         self._seen[f"{quota.type.label} quota {'exceeded' if exceeded else 'released'}"] += 1
 
     def evicted(self, topic: Topic, eviction: Eviction) -> None:
@@ -130,11 +130,11 @@ class QuotaWatch(NoObserver):
             if quota is None or quota.is_dirty or self._broker._flush_scheduled:
                 continue
             if quota.is_active and not quota.is_consistent():
-                wrong.append(f"{topic.name}: over {quota.over}, {quota.backlog_bytes()} bytes")
+                wrong.append(f"{topic.name}: over {quota.exceeded}, {quota.backlog_bytes()} bytes")
             if (
                 topic.publishing.parking
                 and topic.publishing.parking.quota_queue
-                and quota.over is None
+                and quota.exceeded is None
             ):
                 wrong.append(f"{topic.name}: SENDs wait although no quota is exceeded")
         parked_bytes = self._broker.engine.parked.bytes

@@ -25,8 +25,8 @@ def test_a_quota_that_is_reached_repeatedly_is_logged_once_a_minute(
     quota = rig.quotas.size
     assert quota is not None
     for _ in range(5):
-        log.turned(rig.topic, quota, exceeded=True)
-        log.turned(rig.topic, quota, exceeded=False)
+        log.quota_state_changed(rig.topic, quota, exceeded=True)
+        log.quota_state_changed(rig.topic, quota, exceeded=False)
     log.flush(rig.engine.now_ns + 59 * NS_PER_S)
     assert caplog.messages == [
         "persistent://acme/ns/t: the backlog of subscription billing is at 100 bytes of 100 bytes "
@@ -36,7 +36,7 @@ def test_a_quota_that_is_reached_repeatedly_is_logged_once_a_minute(
     assert caplog.messages[1].endswith(": producers are held, 4 times since the last line")
     log.flush(rig.engine.now_ns + 120 * NS_PER_S)
     assert len(caplog.messages) == 2
-    log.turned(rig.topic, quota, exceeded=True)
+    log.quota_state_changed(rig.topic, quota, exceeded=True)
     assert caplog.messages[2] == caplog.messages[0]
 
 
@@ -49,7 +49,7 @@ def test_a_quota_that_has_room_at_the_end_of_the_minute_was_reached_before(
     quota = rig.quotas.size
     assert quota is not None
     for _ in range(2):
-        log.turned(rig.topic, quota, exceeded=True)
+        log.quota_state_changed(rig.topic, quota, exceeded=True)
     rig.set_quotas(size_quota(1_000))
     log.flush(rig.engine.now_ns + 60 * NS_PER_S)
     assert caplog.messages[0].endswith(": producers are held")
@@ -69,7 +69,9 @@ def test_evictions_of_a_minute_are_logged_together_at_its_end(
     acts = rig.effects.evictions
     assert len(acts) > 3
     # Held producers have a line of their own.
-    log.turned(rig.topic, Quota(QuotaType.SIZE, 100, HOLD, "topic policy"), exceeded=True)
+    log.quota_state_changed(
+        rig.topic, Quota(QuotaType.SIZE, 100, HOLD, "topic policy"), exceeded=True
+    )
     for act in acts:
         log.evicted(rig.topic, act)
     assert caplog.messages[1].endswith(
@@ -94,5 +96,5 @@ def test_no_more_topics_are_remembered_than_a_minute_can_tell_of(
     rig.subscribe("billing")
     rig.publish(10, body=TEN)
     log.evicted(rig.topic, rig.effects.evictions[0])
-    log.turned(rig.topic, rig.effects.evictions[0].quota, exceeded=True)
+    log.quota_state_changed(rig.topic, rig.effects.evictions[0].quota, exceeded=True)
     assert caplog.messages == []

@@ -463,7 +463,7 @@ async def test_a_producer_that_is_closed_for_what_it_parked_was_not_closed_by_th
         await asyncio.sleep(0.1)
     assert topic.publishing.adaptive_limit is not None
     assert topic.quota is not None
-    assert topic.quota.over is None
+    assert topic.quota.exceeded is None
     assert topic.quota.stops is None
     publisher.stop()
 

@@ -174,7 +174,7 @@ class FakeEffects:
     def work_pending(self) -> None:
         self.work_count += 1
 
-    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
+    def quota_state_changed(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
         self.turns.append((quota.type.label, exceeded))
 
     def evicted(self, topic: Topic, eviction: Eviction) -> None:

@@ -31,7 +31,7 @@ class Told:
     def __getattr__(self, _: str) -> object:
         return lambda *__: None
 
-    def quota_turned(self, _: object, quota: Quota, exceeded: bool) -> None:
+    def quota_state_changed(self, _: object, quota: Quota, exceeded: bool) -> None:
         self.turns.append((quota.type.label, exceeded))
 
     def evicted(self, _: object, act: object) -> None:

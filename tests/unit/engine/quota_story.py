@@ -125,13 +125,13 @@ class Story:
     def do_commit(self, _: int, __: int) -> None:
         self.rig.log.end = self.rig.log.staged_end
         self.rig.topic.publishing.entries_durable(0)
-        self.rig.engine.admission.answered()
+        self.rig.engine.admission.sends_answered()
 
     def do_commit_some(self, which: int, _: int) -> None:
         log = self.rig.log
         log.end = min(log.staged_end, log.end + which)
         self.rig.topic.publishing.entries_durable(0)
-        self.rig.engine.admission.answered()
+        self.rig.engine.admission.sends_answered()
 
     def do_fail(self, _: int, __: int) -> None:
         log = self.rig.log
@@ -139,7 +139,7 @@ class Story:
             del column[log.end :]
         del self._taken[log.end :]
         self.rig.topic.publishing.fail_pending(StorageError("disk full", retryable=True))
-        self.rig.engine.admission.answered()
+        self.rig.engine.admission.sends_answered()
 
     def do_ack(self, which: int, amount: int) -> None:
         if (found := self._subscription(which)) and found.consumers:
@@ -230,7 +230,7 @@ class Story:
 
     def do_maximum(self, which: int, amount: int) -> None:
         self.ports[which % 2].maximum = 1 + amount % 10 if which % 3 else 1_000
-        self.rig.engine.admission.answered()
+        self.rig.engine.admission.sends_answered()
 
     def do_wait(self, which: int, amount: int) -> None:
         self.rig.advance((10, 300, 3_000, 12_000)[which % 4] + amount)
@@ -253,7 +253,7 @@ class Story:
         producers = list(self.rig.topic.producers.values())
         if producers:
             self.rig.topic.remove_producer(producers[which % len(producers)])
-            self.rig.engine.admission.answered()
+            self.rig.engine.admission.sends_answered()
 
     def do_turn(self, _: int, __: int) -> None:
         self.rig.engine.flush()
@@ -327,7 +327,7 @@ class Story:
         if time is not None and time.policy.stops_producers:
             assert self.age_ms() < time.limit + BUCKET_MS
         topic = self.rig.engine.by_number[log.number]
-        assert topic.quota is None or topic.quota.over is None
+        assert topic.quota is None or topic.quota.exceeded is None
         self._check_limits(len(body))
         return self._stage(log, message_count, log_ms, body)
 
@@ -384,7 +384,7 @@ class Story:
         topic, quota = self.rig.topic, self.rig.topic.quota
         free = min(self._limits_now()) == NONE
         for producer in topic.producers.values():
-            if producer.parked and (quota is None or quota.over is None):
+            if producer.parked and (quota is None or quota.exceeded is None):
                 assert not free or not producer.port.has_room
             assert (producer.parked_at is not None) == bool(producer.parked)
         if quota is None:
@@ -395,11 +395,11 @@ class Story:
         size, time = quota.quotas
         is_free = (size is None or self._has_room(size)) and not self._stopping()
         if is_free:
-            assert quota.over is None
+            assert quota.exceeded is None
             assert not (topic.publishing.parking and topic.publishing.parking.quota_queue)
-        if quota.over is not None:
-            self.reached[f"over by {quota.over.type.label}, {quota.over.policy.value}"] += 1
-            if quota.over.policy is QuotaPolicy.EXCEPTION:
+        if quota.exceeded is not None:
+            self.reached[f"over by {quota.exceeded.type.label}, {quota.exceeded.policy.value}"] += 1
+            if quota.exceeded.policy is QuotaPolicy.EXCEPTION:
                 assert all(p.ending for p in topic.producers.values())
         if time is not None and not time.policy.stops_producers:
             assert self.age_ms() < time.limit + BUCKET_MS

@@ -306,7 +306,7 @@ def test_beyond_its_unanswered_sends_a_connections_producers_take_turns() -> Non
     rig.send(1, body=b"free/0")
     assert sent.names[-1] == "free"
     port.maximum = 7
-    rig.engine.admission.answered()
+    rig.engine.admission.sends_answered()
     rig.flush()
     assert sent.names[5:] == ["p2", "p3", "p2", "p3", "p3"]
     assert not parking

@@ -33,11 +33,11 @@ class FullRig(Rig):
 
     def fill(self) -> None:
         self.is_full = True
-        self.engine.disk_hold.turned(full=True)
+        self.engine.disk_hold.disk_changed(full=True)
 
     def make_room(self) -> None:
         self.is_full = False
-        self.engine.disk_hold.turned(full=False)
+        self.engine.disk_hold.disk_changed(full=False)
         self.flush()
 
     def lose(self) -> None:
@@ -222,7 +222,7 @@ def test_who_waits_too_long_is_closed_and_may_come_back() -> None:
     rig.engine.disk_hold.check_newcomer(rig.port)
     rig.advance(10_000)
     assert other_port.closed == [2]
-    assert not rig.engine.disk_hold.may_go
+    assert not rig.engine.disk_hold.is_busy
     rig.advance(60_000)
 
 

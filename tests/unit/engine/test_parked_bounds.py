@@ -321,7 +321,7 @@ def test_who_is_closed_for_an_adaptive_limit_is_not_counted_as_closed_by_a_quota
     assert port.closed == [2]
     quota = rig.topic.quota
     assert quota is not None
-    assert quota.stops is None or quota.stops.closed == 0
+    assert quota.stops is None or quota.stops.closed_count == 0
 
 
 def test_many_connections_that_park_one_send_each_are_bounded_too() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headgate.base.park_cause import ParkCause
 from headgate.engine.parked_send import ParkedAt, ParkedSend
-from headgate.engine.parking import Parking, Waiting
+from headgate.engine.parking import ParkedCounts, Parking
 from headgate.engine.producer import Producer
 from tests.unit.engine.harness import FakePort
 
@@ -32,15 +32,15 @@ def test_who_waits_is_counted_by_its_cause() -> None:
         parking.count(one, 1, send(10 * one.producer_id, messages=one.producer_id))
     assert parking
     assert (parking.messages, parking.bytes) == (6, 60)
-    assert parking.waiting(ParkCause.BACKLOG_QUOTA) == Waiting(1, 1, 10)
-    assert parking.waiting(ParkCause.TOPIC_RATE) == Waiting(1, 2, 20)
-    assert parking.waiting(ParkCause.PENDING_LIMIT) == Waiting(1, 3, 30)
+    assert parking.waiting(ParkCause.BACKLOG_QUOTA) == ParkedCounts(1, 1, 10)
+    assert parking.waiting(ParkCause.TOPIC_RATE) == ParkedCounts(1, 2, 20)
+    assert parking.waiting(ParkCause.PENDING_LIMIT) == ParkedCounts(1, 3, 30)
     parking.set_gate_cause(ParkCause.BROKER_RATE, 0)
-    assert parking.waiting(ParkCause.TOPIC_RATE) == Waiting(0, 0, 0)
-    assert parking.waiting(ParkCause.BROKER_RATE) == Waiting(1, 2, 20)
-    parking.set_over(True, 0)
-    assert parking.waiting(ParkCause.BACKLOG_QUOTA) == Waiting(2, 3, 30)
-    assert parking.waiting(ParkCause.BROKER_RATE) == Waiting(0, 0, 0)
+    assert parking.waiting(ParkCause.TOPIC_RATE) == ParkedCounts(0, 0, 0)
+    assert parking.waiting(ParkCause.BROKER_RATE) == ParkedCounts(1, 2, 20)
+    parking.set_quota_exceeded(True, 0)
+    assert parking.waiting(ParkCause.BACKLOG_QUOTA) == ParkedCounts(2, 3, 30)
+    assert parking.waiting(ParkCause.BROKER_RATE) == ParkedCounts(0, 0, 0)
 
 
 def test_since_when_something_waits_without_a_break() -> None:
@@ -60,11 +60,11 @@ def test_of_memory_the_producers_are_told() -> None:
     one, other = producer(1), producer(2)
     parking.pause(one, False, 0)
     parking.pause(other, True, 3)
-    assert parking.waiting(ParkCause.MEMORY) == Waiting(2, 0, 0)
+    assert parking.waiting(ParkCause.MEMORY) == ParkedCounts(2, 0, 0)
     assert parking.since_ns(ParkCause.MEMORY) == 0
     parking.resume(one, 5)
     parking.resume(one, 5)
-    assert parking.waiting(ParkCause.MEMORY) == Waiting(1, 0, 0)
+    assert parking.waiting(ParkCause.MEMORY) == ParkedCounts(1, 0, 0)
 
 
 def test_who_parks_too_much_itself_waits_for_what_holds_that() -> None:
@@ -76,12 +76,12 @@ def test_who_parks_too_much_itself_waits_for_what_holds_that() -> None:
     parking.pause(one, True, 10)
     assert parking.causes(100) == [ParkCause.TOPIC_RATE]
     parking.pause(neighbour, True, 100)
-    assert parking.waiting(ParkCause.MEMORY) == Waiting(1, 0, 0)
+    assert parking.waiting(ParkCause.MEMORY) == ParkedCounts(1, 0, 0)
     parking.resume(neighbour, 150)
     parking.enter(one, ParkedAt.QUOTA, 200)
-    assert parking.waiting(ParkCause.MEMORY) == Waiting(0, 0, 0)
+    assert parking.waiting(ParkCause.MEMORY) == ParkedCounts(0, 0, 0)
     parking.leave(one, 300)
-    assert parking.waiting(ParkCause.MEMORY) == Waiting(1, 0, 0)
+    assert parking.waiting(ParkCause.MEMORY) == ParkedCounts(1, 0, 0)
     parking.enter(one, ParkedAt.GATE, 340)
     parking.resume(one, 400)
     parking.leave(one, 400)
@@ -93,9 +93,9 @@ def test_what_is_not_yet_durable_is_memory_for_everybody() -> None:
     parking, one = Parking(), producer(1)
     parking.enter(one, ParkedAt.GATE, 0)
     parking.pause(one, False, 0)
-    assert parking.waiting(ParkCause.MEMORY) == Waiting(1, 0, 0)
+    assert parking.waiting(ParkCause.MEMORY) == ParkedCounts(1, 0, 0)
     parking.pause(one, True, 10)
-    assert parking.waiting(ParkCause.MEMORY) == Waiting(0, 0, 0)
+    assert parking.waiting(ParkCause.MEMORY) == ParkedCounts(0, 0, 0)
     parking.pause(one, False, 20)
     parking.leave(one, 30)
     assert parking.parked_ns(ParkCause.MEMORY, 40) == 30
@@ -190,7 +190,7 @@ def test_figures_and_seconds_agree_with_plain_lists(story: list[tuple[str, int, 
             parking.set_gate_cause(cause, now_ns)
         elif act == "over":
             over = choice > 0
-            parking.set_over(over, now_ns)
+            parking.set_quota_exceeded(over, now_ns)
         elif act == "wait":
             now_ns += 10
             for each in {cause_at(place) for place in places.values()}:
@@ -198,7 +198,7 @@ def test_figures_and_seconds_agree_with_plain_lists(story: list[tuple[str, int, 
         for each in ParkCause:
             mine = [n for n, place in places.items() if cause_at(place) is each]
             size = sum(sizes[n] for n in mine)
-            assert parking.waiting(each) == Waiting(len(mine), size // 10, size)
+            assert parking.waiting(each) == ParkedCounts(len(mine), size // 10, size)
             assert parking.parked_ns(each, now_ns) == spent[each]
         assert [p.parked_bytes for p in producers] == [sizes[n] for n in range(4)]
         assert bool(parking) == bool(places)
@@ -218,7 +218,7 @@ def test_what_a_wait_was_for_may_show_at_its_end_and_what_was_told_stays() -> No
     parking.correct_gate_cause(ParkCause.BROKER_RATE, 450)
     assert parking.parked_ns(ParkCause.TOPIC_RATE, 500) == 200
     assert parking.parked_ns(ParkCause.BROKER_RATE, 500) == 300
-    parking.set_over(True, 500)
+    parking.set_quota_exceeded(True, 500)
     parking.correct_gate_cause(ParkCause.TOPIC_RATE, 600)
     assert parking.parked_ns(ParkCause.BACKLOG_QUOTA, 600) == 100
     assert parking.cause_of(one) is ParkCause.BACKLOG_QUOTA

@@ -114,7 +114,7 @@ def test_idle_topics_are_not_followed_and_wake_up_with_an_append() -> None:
     rig.publish(1, body=TEN)
     assert quota.is_active
     rig.advance(5_300)
-    assert quota.over is not None
+    assert quota.exceeded is not None
 
 
 def test_a_verification_finds_nothing_and_mends_what_a_defect_left() -> None:
@@ -125,10 +125,10 @@ def test_a_verification_finds_nothing_and_mends_what_a_defect_left() -> None:
     assert quota is not None
     scheduler.verify([rig.topic])
     assert scheduler.defects_count == 0
-    quota.over, rig.topic.quota.awaits_acks = None, False  # as if it had been missed
+    quota.exceeded, rig.topic.quota.awaits_acks = None, False  # as if it had been missed
     scheduler.verify([rig.topic])
     assert scheduler.defects_count == 1
-    assert quota.over is not None
+    assert quota.exceeded is not None
 
 
 def test_an_unloaded_topic_is_looked_at_no_more() -> None:

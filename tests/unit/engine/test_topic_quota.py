@@ -306,7 +306,7 @@ def test_many_subscriptions_are_found_by_heaps() -> None:
     rig.publish(100, body=TEN)
     quota = rig.topic.quota
     assert quota is not None
-    assert quota.over is not None
+    assert quota.exceeded is not None
     for number, (subscription, consumer) in enumerate(zip(subscriptions, consumers, strict=True)):
         subscription.ack_through(consumer, 99 - number)
         expected = max(s.backlog_bytes for s in subscriptions)
@@ -401,7 +401,7 @@ def test_many_subscriptions_that_are_there_already_are_not_looked_through_each_t
         subscription.ack_through(consumer, 60 + number % 7)
         rig.flush()
         assert quota.backlog_bytes() == max(s.backlog_bytes for s in subscriptions)
-    assert quota.over is None
+    assert quota.exceeded is None
     assert quota.is_consistent()
 
 
@@ -493,5 +493,5 @@ def test_a_quota_that_is_reached_breaks_in_0_seconds_whoever_looked() -> None:
     subscription.ack_entry(consumer, 0)
     rig.flush()
     # 90 are owed and the next needs 30: producers are still stopped.
-    assert quota.over is not None
+    assert quota.exceeded is not None
     assert quota.seconds_to_breach(QuotaType.SIZE) == 0.0

@@ -102,7 +102,7 @@ class Scenario:
         if not subscription:
             owners = [s for s in self.driver.senders if s.startswith(f"{topic}/")]
             messages *= max(1, len(owners))
-        limit = self._relative[name].over(PerSecond(messages, 0.0))
+        limit = self._relative[name].above(PerSecond(messages, 0.0))
         self._node(name).set_limit(limit, self.driver.now_ns)
 
     def _advance(self, end_ns: int) -> None:

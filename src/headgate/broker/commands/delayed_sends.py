@@ -76,7 +76,7 @@ class DelayedSends:
         refusal_log.delay_ignored(address, producer.name, topic.name)
         return False
 
-    def answered(self, producer_id: int) -> None:
+    def send_answered(self, producer_id: int) -> None:
         """A SEND of a producer was answered: write the refusals whose turn it is."""
         deferred = self.by_producer.get(producer_id)
         if deferred is None:

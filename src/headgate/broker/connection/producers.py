@@ -118,7 +118,7 @@ class ConnectionProducers:
             encode.send_receipt(producer_id, sequence_id, ledger_id, entry_id, highest_sequence_id)
         )
         if self.delays.by_producer:
-            self.delays.answered(producer_id)
+            self.delays.send_answered(producer_id)
 
     def send_staged(self) -> None:
         self.pending_count += 1
@@ -188,7 +188,7 @@ class ConnectionProducers:
             return False
         self.pending_count -= connected[0].pending_count
         self.delays.forget(producer_id)
-        self._engine.admission.answered()
+        self._engine.admission.sends_answered()
         self.connection.resume()
         return True
 

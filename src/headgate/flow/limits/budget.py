@@ -367,7 +367,7 @@ class Budget:
     def _count(self, past: PastLimits) -> None:
         """Take over what the window and the debt count."""
         self.in_window, self.debt = past.in_window, past.debt
-        self._past = None if past.is_over else past
+        self._past = None if past.all_under_present_limit else past
 
     def _log_owed(self, expired_ns: int, taken: int) -> None:
         """A debt took room that opened at that instant."""

@@ -63,7 +63,7 @@ class PastLimits:
         return sum(self._amounts)
 
     @property
-    def is_over(self) -> bool:
+    def all_under_present_limit(self) -> bool:
         """Whether all of it was accepted under the present limit: then each amount is what it
         counts, and this is not needed any more."""
         if self.owed and self._owed_limit != self._now:

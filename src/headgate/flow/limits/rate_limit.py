@@ -64,7 +64,7 @@ class RateLimit:
         amount = self.amount(dimension)
         return None if amount is None else amount * NS_PER_S / self.period_ns
 
-    def over(self, published: PerSecond) -> RateLimit:
+    def above(self, published: PerSecond) -> RateLimit:
         """What a relative limit allows while ``published`` is published; itself if it is plain.
 
         The publish rate counts over the limit's own period, so that units agree.

@@ -222,7 +222,7 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
     if judgement.bystander or judgement.second not in THROTTLED:
         advice += ", a higher limit would not"
     keeps_pace = _keeps_pace(facts)
-    if keeps_pace and _is_over(judgement, facts):
+    if keeps_pace and _has_ended(judgement, facts):
         return (
             f"the consumer acknowledges {number(facts.acked_per_s or 0)} msg/s of "
             f"{number(facts.appended_per_s or 0)} msg/s published; messages waited for "
@@ -259,7 +259,7 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
     return f"{text}; {advice}"
 
 
-def _is_over(judgement: Judgement, facts: Circumstances) -> bool:
+def _has_ended(judgement: Judgement, facts: Circumstances) -> bool:
     """Whether nothing waits at the end, as for most of the time, so that nothing need change."""
     waits = facts.backlog > 0 or facts.evicted > 0
     return not waits and judgement.growth <= 0 and judgement.shares[Verdict.NONE] > _MOST

@@ -118,7 +118,7 @@ def _sentence(parked: Sequence[ParkedState], topics: Sequence[Topic]) -> str:
         )
         for state in parked
     ]
-    stopped = any(topic.quota is not None and topic.quota.over is not None for topic in topics)
+    stopped = any(topic.quota is not None and topic.quota.exceeded is not None for topic in topics)
     disk_full = any(topic.engine.disk_hold.is_full and not topic.is_system for topic in topics)
     return publish_sentence(
         causes, partitions=max(1, len(topics)), stopped=stopped, disk_full=disk_full

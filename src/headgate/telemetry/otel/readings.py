@@ -225,12 +225,12 @@ def producers_held(topic: Topic) -> int | None:
 
 def producers_closed(topic: Topic) -> int | None:
     """Producers that a quota disconnected; None on a topic that never had one."""
-    return _of_stops(topic, lambda stops: stops.closed)
+    return _of_stops(topic, lambda stops: stops.closed_count)
 
 
 def producers_refused(topic: Topic) -> int | None:
     """Attempts that a quota refused; None on a topic that never had one."""
-    return _of_stops(topic, lambda stops: stops.refused)
+    return _of_stops(topic, lambda stops: stops.refused_count)
 
 
 def _of_stops(topic: Topic, read: Callable[[ProducerStops], int]) -> int | None:

@@ -75,8 +75,10 @@ class QuotaLines:
         for kind, end in zip(QuotaType, QUOTA_TYPES, strict=True):
             stopped_ns = 0 if stops is None else stops.stopped_ns(kind, now_ns)
             self._add(STOPPED_SECONDS_SERIES, labels, end, f"{stopped_ns / NS_PER_S:.3f}")
-        self._add(PRODUCERS_CLOSED_SERIES, labels, "} ", 0 if stops is None else stops.closed)
-        self._add(PRODUCERS_REFUSED_SERIES, labels, "} ", 0 if stops is None else stops.refused)
+        self._add(PRODUCERS_CLOSED_SERIES, labels, "} ", 0 if stops is None else stops.closed_count)
+        self._add(
+            PRODUCERS_REFUSED_SERIES, labels, "} ", 0 if stops is None else stops.refused_count
+        )
 
     def broker(self, labels: str, keeper: QuotaScheduler, durations: Durations) -> None:
         """The samples of the whole broker; ``labels`` name the cluster and are still open.

@@ -76,7 +76,9 @@ class QuotaEvents:
         """Of these, the quotas that are released at present."""
         self._acts: dict[Key, _Evictions] = {}
 
-    def turned(self, topic: Topic, quota: Quota, *, exceeded: bool, at_ns: int) -> None:
+    def quota_state_changed(
+        self, topic: Topic, quota: Quota, *, exceeded: bool, at_ns: int
+    ) -> None:
         """A quota stops producers from now on, or releases them."""
         key = topic, quota.type
         live = topic.quota

@@ -199,10 +199,10 @@ class Sampler:
             name, incarnation = self._names.topic(topic.name), topic.incarnation
             self._follow_budgets(topic.publishing.gate, PUBLISH_TOPIC, name, incarnation, now_ns)
 
-    def quota_turned(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
+    def quota_state_changed(self, topic: Topic, quota: Quota, exceeded: bool, /) -> None:
         if topic in self._topics:
             at_ns = self._clock.wall_ns()
-            self._quotas.turned(topic, quota, exceeded=exceeded, at_ns=at_ns)
+            self._quotas.quota_state_changed(topic, quota, exceeded=exceeded, at_ns=at_ns)
 
     def evicted(self, topic: Topic, eviction: Eviction, /) -> None:
         if topic in self._topics:

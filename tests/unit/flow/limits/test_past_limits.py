@@ -259,5 +259,5 @@ def test_the_largest_amounts_are_exact() -> None:
     past.change(INT64_MAX // 3, NS_PER_S, NS_PER_S)
     assert past.in_window == past.debt == INT64_MAX // 3
     past.change(INT64_MAX, NS_PER_S, NS_PER_S)
-    assert past.is_over
+    assert past.all_under_present_limit
     assert past.until_room() == (1, 1)

@@ -33,18 +33,18 @@ def test_a_relative_limit_comes_on_top_of_what_is_published() -> None:
     """Rule 1.7: per dimension, and over the limit's own period."""
     limit = RatePolicy(200, 1_000, 10, relative=True).limit()
     assert limit is not None
-    now = limit.over(PerSecond(50.0, 70_000.4))
+    now = limit.above(PerSecond(50.0, 70_000.4))
     assert (now.messages, now.bytes, now.period_ns) == (700, 701_004, 10 * NS_PER_S)
     assert now.base == limit
     assert not now.relative
     one = RateLimit(200, None, relative=True)
-    assert one.over(PerSecond(50.0, 70_000.0)).bytes is None
-    assert one.over(PerSecond(2.0**70, 0.0)).messages == INT64_MAX
+    assert one.above(PerSecond(50.0, 70_000.0)).bytes is None
+    assert one.above(PerSecond(2.0**70, 0.0)).messages == INT64_MAX
 
 
 def test_a_plain_limit_is_the_same_over_any_rate() -> None:
     limit = RateLimit(200, None)
-    assert limit.over(PerSecond(50.0, 1.0)) is limit
+    assert limit.above(PerSecond(50.0, 1.0)) is limit
 
 
 def test_the_lower_limit_lets_less_through() -> None:

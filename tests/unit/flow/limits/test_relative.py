@@ -38,7 +38,7 @@ def test_the_examples_of_the_document(published: int, limit: int) -> None:
     publisher.publish(published, 2)
     messages = publisher.rate.per_second[0]
     relative = RateLimit(200, None, relative=True)
-    assert relative.over(PerSecond(messages, 0.0)).messages == limit
+    assert relative.above(PerSecond(messages, 0.0)).messages == limit
 
 
 def test_a_rise_is_followed_within_two_seconds() -> None:

@@ -319,7 +319,7 @@ def test_figures_for_people() -> None:
 
 def test_a_limit_that_moves_says_what_it_is_above() -> None:
     relative = RateLimit(45, 900, relative=True)
-    limit = relative.over(PerSecond(200.0, 0.0))
+    limit = relative.above(PerSecond(200.0, 0.0))
     assert limit_text(limit, Dimension.MESSAGES) == "245 msg/s (45 above the publish rate)"
     facts = Circumstances(limit=limit, limit_source="topic policy")
     judgement = _judgement(Verdict.THROTTLED_TOPIC, dimension=Dimension.MESSAGES)

@@ -23,7 +23,7 @@ def of_topic(messages: int, size_bytes: int = 0, *, relative: bool = False) -> E
 def enforced(effective: EffectiveLimit) -> EffectiveLimit:
     """While 100 messages a second are published."""
     assert effective.limit is not None
-    return replace(effective, limit=effective.limit.over(PerSecond(100.0, 0.0)))
+    return replace(effective, limit=effective.limit.above(PerSecond(100.0, 0.0)))
 
 
 def test_a_limit_as_a_row_has_it() -> None:

@@ -47,8 +47,8 @@ def quota_of(rig: QuotaRig) -> Quota:
 def test_a_quota_that_turns_over_and_over_is_told_once_a_window(rig: QuotaRig) -> None:
     told, quota = Told(), quota_of(rig)
     for at_ns in range(10, 100, 20):
-        told.quotas.turned(rig.topic, quota, exceeded=True, at_ns=at_ns)
-        told.quotas.turned(rig.topic, quota, exceeded=False, at_ns=at_ns + 10)
+        told.quotas.quota_state_changed(rig.topic, quota, exceeded=True, at_ns=at_ns)
+        told.quotas.quota_state_changed(rig.topic, quota, exceeded=False, at_ns=at_ns + 10)
     events = told.window()
     assert [(event["event"], event["time_ns"]) for event in events] == [
         ("quota_exceeded", 10),
@@ -59,12 +59,12 @@ def test_a_quota_that_turns_over_and_over_is_told_once_a_window(rig: QuotaRig) -
 
 def test_one_that_goes_on_is_released_in_the_window_in_which_it_ends(rig: QuotaRig) -> None:
     told, quota = Told(), quota_of(rig)
-    told.quotas.turned(rig.topic, quota, exceeded=True, at_ns=1)
+    told.quotas.quota_state_changed(rig.topic, quota, exceeded=True, at_ns=1)
     assert [event["event"] for event in told.window()] == ["quota_exceeded"]
-    told.quotas.turned(rig.topic, quota, exceeded=False, at_ns=2)
-    told.quotas.turned(rig.topic, quota, exceeded=True, at_ns=3)
+    told.quotas.quota_state_changed(rig.topic, quota, exceeded=False, at_ns=2)
+    told.quotas.quota_state_changed(rig.topic, quota, exceeded=True, at_ns=3)
     assert told.window() == []
-    told.quotas.turned(rig.topic, quota, exceeded=False, at_ns=4)
+    told.quotas.quota_state_changed(rig.topic, quota, exceeded=False, at_ns=4)
     (event,) = told.window()
     assert (event["event"], event["time_ns"]) == ("quota_released", 4)
     assert event["inputs"]["quota"] == "size"
@@ -94,10 +94,10 @@ def test_acts_of_a_window_are_one_event_with_their_sums() -> None:
 
 def test_a_topic_that_goes_is_told_about_at_once(rig: QuotaRig) -> None:
     told, quota = Told(), quota_of(rig)
-    told.quotas.turned(rig.topic, quota, exceeded=True, at_ns=1)
-    told.quotas.turned(rig.topic, quota, exceeded=False, at_ns=2)
+    told.quotas.quota_state_changed(rig.topic, quota, exceeded=True, at_ns=1)
+    told.quotas.quota_state_changed(rig.topic, quota, exceeded=False, at_ns=2)
     other = Quota(QuotaType.TIME, 1_000, quota.policy, "topic policy")
-    told.quotas.turned(rig.topic, other, exceeded=True, at_ns=3)
+    told.quotas.quota_state_changed(rig.topic, other, exceeded=True, at_ns=3)
     told.quotas.topic_unloaded(rig.topic)
     assert [event["event"] for event in told.window()] == [
         "quota_exceeded", "quota_exceeded", "quota_released",
