@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from headgate.base.names import InvalidNameError, NamespaceName, parse_topic
-from headgate.broker.commands.ports import ClientConnection
+from headgate.broker.connection.client_connection import ClientConnection
 from headgate.metadata.errors import RefusalError
 from headgate.wire.codes import CommandType
 from headgate.wire.commands import COMMANDS

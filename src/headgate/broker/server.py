@@ -6,14 +6,17 @@ import asyncio
 import socket
 from functools import partial
 
+from headgate.broker.authorization import check_command
 from headgate.broker.commands.acknowledging import Acknowledgements
 from headgate.broker.commands.consuming import ConsumerCommands, close_consumer, redeliver
 from headgate.broker.commands.lookups import LookupCommands
 from headgate.broker.commands.producing import ProducerCommands
 from headgate.broker.commands.schemas import SchemaCommands, TopicSchemas
+from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.connection import CommandHandlers, Connection
 from headgate.broker.service import Broker
 from headgate.wire.codes import CommandType
+from headgate.wire.messages import BaseCommand
 
 
 def command_handlers(broker: Broker) -> CommandHandlers:
@@ -26,7 +29,12 @@ def command_handlers(broker: Broker) -> CommandHandlers:
     schema_commands = SchemaCommands(schemas, registry, catalog)
     producers = ProducerCommands(broker, registry, schemas, broker.subscriptions)
     consumers = ConsumerCommands(broker, registry, schemas, broker.subscriptions, broker.entries)
+
+    def check(connection: ClientConnection, command: BaseCommand) -> None:
+        check_command(broker.authorizer, connection, command)
+
     return CommandHandlers(
+        check=check,
         acknowledge=Acknowledgements(broker.logs).acknowledge,
         by_type={
             CommandType.LOOKUP: lookups.lookup,
@@ -48,7 +56,8 @@ def command_handlers(broker: Broker) -> CommandHandlers:
 
 def connection_factory(broker: Broker) -> partial[Connection]:
     """The protocol factory for asyncio: a connection for each client, on a socket or in memory."""
-    return partial(Connection, broker, command_handlers(broker))
+    handlers = command_handlers(broker)
+    return partial(Connection, broker, broker.connections, broker.engine, broker.settings, handlers)
 
 
 class BinaryServer:

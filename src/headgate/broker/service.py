@@ -18,7 +18,7 @@ from headgate.base.errors import HeadgateError, StorageError, broken
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.broker.authorization import AllowAll, Authorizer
-from headgate.broker.connection.connection import Connection
+from headgate.broker.connection.open_connections import OpenConnections
 from headgate.broker.connection_admission import ConnectionAdmission
 from headgate.broker.damage import damage_text
 from headgate.broker.effects import EngineEffects
@@ -137,10 +137,8 @@ class Broker:
         self.sweeps = self._make_sweeps()
         self.closed = asyncio.Event()
         self.is_ready = False
-        self.connections: set[Connection] = set()
-        self.read_paused: set[Connection] = set()
-        """Connections whose sockets the broker does not read until what they sent has room."""
         self.counts = BrokerCounts()
+        self.connections = OpenConnections(self.connection_admission, self.counts)
         self._names_count = 0
         self.on_flush: list[Callable[[], None]] = []
         """Actions for the end of the next flush: connections write what they gathered."""
@@ -402,9 +400,7 @@ class Broker:
         needs its reserve for acknowledgements.
         """
         self.engine.admission.sends_answered()
-        # Sorted, so that a simulation can repeat the order.
-        for connection in sorted(self.read_paused, key=lambda paused: paused.address):
-            connection.resume_reading()
+        self.connections.resume_reading()
         for managed in self.logs:
             managed.maintenance.run_if_due()
 

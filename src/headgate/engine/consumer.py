@@ -14,6 +14,9 @@ class ConsumerPort(Protocol):
     writable: bool
     """False while the socket's buffer is over its high mark: nothing more should be sent."""
 
+    async def is_alive(self) -> bool:
+        """Whether the client shows a sign of life; a dead connection is ended."""
+
     def send_entry(
         self,
         consumer: Consumer,

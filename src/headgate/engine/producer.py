@@ -32,6 +32,9 @@ class ProducerPort(Protocol):
     def brings_acks(self) -> bool:
         """Whether consumers acknowledge over it, so that reading it may make room."""
 
+    async def is_alive(self) -> bool:
+        """Whether the client shows a sign of life; a dead connection is ended."""
+
     def throttled(self, cause: ParkCause, /) -> None:
         """One more producer has parked SENDs, for this cause."""
 
@@ -74,6 +77,10 @@ class UnboundedPort:
     def __init__(self) -> None:
         self.parked_bytes = 0
         self.waiting: deque[Producer] = deque()
+
+    async def is_alive(self) -> bool:
+        """There is no connection that could end."""
+        return True
 
     def throttled(self, _cause: ParkCause, /) -> None:
         """There is no connection."""

@@ -277,6 +277,11 @@ class Subscription:
         self.dispatcher.consumer_ready(consumer)
         self.wake()
 
+    def consumer_ready(self, consumer: Consumer) -> None:
+        """A consumer's connection takes entries again."""
+        self.dispatcher.consumer_ready(consumer)
+        self.wake()
+
     def ack_entry(self, consumer: Consumer, ordinal: int) -> None:
         """A consumer acknowledged one entry. Entries that are not stored are ignored; acknowledging
         twice, or what was never sent, is harmless."""
@@ -495,10 +500,18 @@ class Subscription:
         """Cache the topic's entries from ``ordinal`` on; it ends in :meth:`read_completed`."""
         self.topic.engine.read(self, ordinal)
 
+    def next_ordinal(self) -> int:
+        """The entry to deliver next; -1 if everything deliverable was delivered."""
+        return self.dispatcher.next_run()[0]
+
     def read_completed(self) -> None:
         """The dispatcher's read has ended; its entries are cached unless it failed."""
         self.dispatcher.reading = False
         self.wake()
+
+    def read_abandoned(self) -> None:
+        """The dispatcher's read has ended at once: it would begin at a damaged entry."""
+        self.dispatcher.reading = False
 
     def settle_throttling(self) -> None:
         """Count a wait at a limiter up to now, so that events and amounts are exact."""

@@ -105,14 +105,13 @@ class EntryReader:
         self._fetch()
 
     def _reach_damage(self, subscription: Subscription, ordinal: int, damage: str) -> None:
-        dispatcher = subscription.dispatcher
-        dispatcher.reading = False
+        subscription.read_abandoned()
         log = subscription.topic.log
         if log.is_lost(ordinal) and not log.damage:
             subscription.skip_lost(ordinal)
             subscription.read_completed()
         # A subscription that reads ahead reaches the entry later.
-        elif dispatcher.next_run()[0] == ordinal:
+        elif subscription.next_ordinal() == ordinal:
             self._engine.damaged_topics.add(log.number)
             subscription.damaged_entry = subscription.read_failed = damage
 
@@ -304,7 +303,7 @@ class EntryReader:
             self._note_damage(subscription, stop - read.left, damage)
             read.left = 0
         elif read.left:
-            first, _ = subscription.dispatcher.next_run()
+            first = subscription.next_ordinal()
             is_known = first in subscription.topic.cache
             has_moved = first >= 0 and not is_known and not stop - read.left <= first < stop
         if read.left and not has_moved:

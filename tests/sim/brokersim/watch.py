@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from headgate.base.positions import Position
-from headgate.broker.commands.ports import ClientConnection
+from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.connection import CommandHandlers, Connection
 from headgate.broker.connection.consumers import ConnectionConsumers
 from headgate.broker.connection.producers import ConnectionProducers
@@ -95,7 +95,7 @@ class WatchedConnection(Connection):
 
     def __init__(self, world: WatchedWorld, handlers: CommandHandlers) -> None:
         broker = world.broker
-        super().__init__(broker, handlers)
+        super().__init__(broker, broker.connections, broker.engine, broker.settings, handlers)
         self.consumer_port = WatchedConsumers(self, self._frames)
         self.producer_port = WatchedProducers(
             self,

@@ -89,6 +89,9 @@ class Client:
         subscription.add_consumer(self.consumer, SubscriptionType.SHARED)
         subscription.flow(self.consumer, queue)
 
+    async def is_alive(self) -> bool:
+        return True
+
     def send_entry(
         self, consumer: Consumer, position: Position, partition: int, count: int, body: bytes
     ) -> None:

@@ -1,6 +1,7 @@
 """Handlers of the commands of the binary protocol: one module for each group of commands.
 
-A handler gets the connection as a protocol (:mod:`headgate.broker.commands.ports`). Its
-constructor takes the parts of the broker that it uses. Handlers may import the modules of
-``headgate.broker`` that they use, but not ``service``.
+A handler gets the connection as a protocol (:mod:`headgate.broker.connection.client_connection`).
+The constructor of a handler takes the parts of the broker that it uses. May import that protocol
+and the bounds of ``broker.connection``, and the other parts of the broker, but not ``service``.
+``server`` gives the handlers to each connection.
 """

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 
-from headgate.broker.commands.ports import ClientConnection
 from headgate.broker.connection.bounds import SLICE_IDS
+from headgate.broker.connection.client_connection import ClientConnection
 from headgate.engine.consumer import Consumer
 from headgate.engine.subscription import Subscription
 from headgate.storage.managed_logs import ManagedLogs

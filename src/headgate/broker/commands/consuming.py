@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import HeadgateError
 from headgate.base.names import check_subscription, parse_topic
 from headgate.base.positions import EARLIEST, Position
-from headgate.base.units import INT32_MAX, INT64_MAX, MS_PER_S
+from headgate.base.units import INT64_MAX, MS_PER_S
 from headgate.broker.commands.acknowledging import is_unchanged
-from headgate.broker.commands.ports import ClientConnection, CommandHost
+from headgate.broker.commands.command_host import CommandHost
 from headgate.broker.commands.schemas import TopicSchemas
 from headgate.broker.connection.bounds import SLICE_IDS, check_room
-from headgate.broker.connection.consumers import ConnectionConsumers
+from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.entries import SingleEntryReader
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.subscriptions import Subscriptions
@@ -31,7 +30,6 @@ from headgate.engine.types import SubscriptionType
 from headgate.wire import encode
 from headgate.wire.codes import InitialPosition, ServerError
 from headgate.wire.codes import SubscriptionType as WireType
-from headgate.wire.errors import RemoteProtocolError
 from headgate.wire.ids import position_of, to_signed
 from headgate.wire.messages import (
     BaseCommand,
@@ -125,7 +123,7 @@ class ConsumerCommands:
 
     def _rollback_ordinal(self, topic: Topic, request: CommandSubscribe) -> int:
         rollback_ms = request.start_message_rollback_duration_sec * MS_PER_S
-        return self._host.ordinal_at_time(topic, topic.engine.now_ms - rollback_ms)
+        return self._host.ordinal_at_time(topic, topic.now_ms - rollback_ms)
 
     def _make_consumer(
         self, connection: ClientConnection, topic: Topic, request: CommandSubscribe
@@ -138,7 +136,7 @@ class ConsumerCommands:
             metadata={item.key: item.value for item in request.metadata},
             address=connection.address,
             client_version=connection.peer.client_version if connection.peer else "",
-            connected_ms=topic.engine.now_ms,
+            connected_ms=topic.now_ms,
             epoch=to_signed(request.consumer_epoch) if request.HasField("consumer_epoch") else -1,
         )
 
@@ -218,8 +216,8 @@ async def _check_exclusive(
         return
     if subscription.type is not kind:
         return
-    holder = cast("ConnectionConsumers", subscription.consumers[0].port)
-    if holder is connection.consumer_port or await holder.connection.is_alive():
+    holder = subscription.consumers[0].port
+    if holder is connection.consumer_port or await holder.is_alive():
         raise ConsumerBusyError("Exclusive consumer is already connected")
 
 
@@ -228,26 +226,6 @@ def _consumer_of(connection: ClientConnection, consumer_id: int) -> tuple[Consum
     if connected is None:
         raise NotAllowedError(f"Consumer {consumer_id} does not exist on this connection")
     return connected
-
-
-def flow(connection: ClientConnection, command: BaseCommand) -> None:
-    """Grant a consumer permits for more messages.
-
-    Raises:
-        RemoteProtocolError: the number of permits is invalid.
-    """
-    request = command.flow
-    permits = request.messagePermits
-    if not 1 <= permits <= INT32_MAX:
-        # The field is unsigned: a Java client's negative number arrives as one above this.
-        raise RemoteProtocolError(f"FLOW of {permits} permits: 1 to {INT32_MAX} are allowed")
-    connected = connection.consumers.get(request.consumer_id)
-    if connected is not None:
-        consumer, subscription = connected
-        # The total stays in the range of a Java int, for Java clients and tools.
-        permits = min(permits, INT32_MAX - consumer.permits)
-        if permits > 0:
-            subscription.flow(consumer, permits)
 
 
 def redeliver(connection: ClientConnection, command: BaseCommand) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from headgate.base.errors import HeadgateError
 from headgate.base.names import NamespaceName, TopicName, parse_topic
-from headgate.broker.commands.ports import ClientConnection
 from headgate.broker.connection.bounds import TURN_WORK_MAX
+from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.info import BrokerCounts
 from headgate.broker.registry import TopicRegistry, check_persistent
 from headgate.metadata.catalog import Catalog

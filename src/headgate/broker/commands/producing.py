@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from typing import cast
 
 from headgate.base.errors import HeadgateError, invariant
 from headgate.base.names import TopicName, check_subscription, parse_topic
-from headgate.broker.commands.ports import ClientConnection, CommandHost
+from headgate.broker.commands.command_host import CommandHost
 from headgate.broker.commands.schemas import NO_VERSION, TopicSchemas
 from headgate.broker.connection.bounds import check_room
-from headgate.broker.connection.producers import ConnectionProducers
+from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.subscriptions import Subscriptions
 from headgate.engine.errors import NotAllowedError, ProducerBusyError, TopicFencedError
@@ -65,9 +64,7 @@ class ProducerCommands:
             self._host.begin_turn()
             if not connection.is_open or connection.creating.get(key) is not request:
                 return
-            if topic.quota is not None and not topic.fenced:
-                topic.quota.check_newcomer()
-            topic.engine.disk_hold.check_newcomer(connection.producer_port)
+            topic.publishing.check_newcomer(connection.producer_port)
             topic.add_producer(producer)
             connection.producers[producer_id] = (producer, topic)
             _answer(connection, request.request_id, producer, version)
@@ -101,7 +98,7 @@ class ProducerCommands:
             metadata={item.key: item.value for item in request.metadata},
             address=connection.address,
             client_version=connection.peer.client_version if connection.peer else "",
-            connected_ms=topic.engine.now_ms,
+            connected_ms=topic.now_ms,
         )
 
     async def _create_initial_subscription(self, topic: Topic, name: str) -> None:
@@ -141,11 +138,11 @@ async def _take_over(
     Raises:
         ProducerBusyError: a producer on a live connection holds the name.
     """
-    port = cast("ConnectionProducers", holder.port)
+    port = holder.port
     if port is connection.producer_port and holder.producer_id == newcomer.producer_id:
         topic.remove_producer(holder)
         return
-    if await port.connection.is_alive():
+    if await port.is_alive():
         raise ProducerBusyError(f"Producer with name '{holder.name}' is already connected to topic")
 
 

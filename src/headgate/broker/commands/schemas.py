@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from headgate.base.names import TopicName, parse_topic
 from headgate.base.units import KIB
-from headgate.broker.commands.ports import ClientConnection
 from headgate.broker.commands.schema_definitions import same_definition
+from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.registry import TopicNotFoundError, TopicRegistry
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import IncompatibleSchemaError, RefusalError

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from headgate.base.names import NAME_CHARACTERS_MAX, is_short_line
 from headgate.base.units import KIB, MIB, NS_PER_S
-from headgate.broker.commands.ports import ClientConnection
+from headgate.broker.connection.client_connection import ClientConnection
 from headgate.engine.errors import NotAllowedError
 from headgate.wire.messages import CommandProducer, CommandSubscribe
 
 OUT_BYTES_MAX = MIB
-"""Bytes of entries in one turn after which a connection takes no more."""
+"""Bytes of entries in one turn after which a connection takes no more of them."""
 
 HANDSHAKE_TIMEOUT_S = 10.0
 """The broker disconnects a peer that has sent no CONNECT after this time."""

@@ -1,8 +1,8 @@
 """One client connection: decodes received bytes into commands and carries them out in order.
 
 SEND, FLOW and ACK are carried out at once, without a task or a future for each; other commands have
-handlers in :mod:`headgate.broker.commands`. A client that breaks the protocol loses its own
-connection and nothing else.
+handlers, which the connection receives (:class:`CommandHandlers`). A client that breaks the
+protocol loses its own connection and nothing else.
 """
 
 from __future__ import annotations
@@ -14,10 +14,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from headgate.base.errors import HeadgateError, InvariantError
-from headgate.broker.authorization import Authorizer, check_command
-from headgate.broker.commands.consuming import flow
-from headgate.broker.commands.delayed_sends import DelayedSends
-from headgate.broker.commands.ports import ClientConnection
 from headgate.broker.connection.bounds import (
     ACK_BYTES_PER_WORK,
     CLOSE_TIMEOUT_S,
@@ -26,15 +22,17 @@ from headgate.broker.connection.bounds import (
     TURN_WORK_MAX,
     UNREAD_BYTES_MAX,
 )
+from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.consumers import ConnectionConsumers
+from headgate.broker.connection.delayed_sends import DelayedSends
 from headgate.broker.connection.frame_writer import FrameWriter
 from headgate.broker.connection.keep_alive import KeepAlive
+from headgate.broker.connection.open_connections import OpenConnections
 from headgate.broker.connection.producers import ConnectionProducers
 from headgate.broker.connection.refusals import RefusalLog, protocol_error
 from headgate.broker.connection.throttle_tracker import ThrottleTracker
 from headgate.broker.connection.waiting_commands import WaitingCommands
-from headgate.broker.connection_admission import ConnectionAdmission
-from headgate.broker.info import BrokerCounts, BrokerInfo
+from headgate.broker.info import BrokerInfo
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.errors import NotAllowedError
@@ -66,6 +64,8 @@ that it raises."""
 class CommandHandlers:
     """The handlers of commands that a connection does not carry out itself."""
 
+    check: Callable[[ClientConnection, BaseCommand], None]
+    """Raises :class:`RefusalError` if the client may not have a command carried out."""
     acknowledge: Callable[[ClientConnection, BaseCommand], int]
     """Carries out an ACK; returns the work that it took."""
     by_type: Mapping[int, Handler]
@@ -75,14 +75,7 @@ class ConnectionHost(Protocol):
     """The broker, as its connections use it."""
 
     loop: asyncio.AbstractEventLoop
-    settings: Settings
     info: BrokerInfo
-    counts: BrokerCounts
-    engine: Engine
-    authorizer: Authorizer
-    connection_admission: ConnectionAdmission
-    connections: set[Connection]
-    read_paused: set[Connection]
 
     def begin_turn(self) -> None:
         """Read the clock: everything until the next call happens at this instant."""
@@ -97,8 +90,18 @@ class ConnectionHost(Protocol):
 class Connection(asyncio.BufferedProtocol):
     """The server's side of one connection."""
 
-    def __init__(self, host: ConnectionHost, handlers: CommandHandlers) -> None:
+    def __init__(
+        self,
+        host: ConnectionHost,
+        connections: OpenConnections,
+        engine: Engine,
+        settings: Settings,
+        handlers: CommandHandlers,
+    ) -> None:
         self._host = host
+        self._connections = connections
+        self._settings = settings
+        self._check = handlers.check
         self._handlers = handlers.by_type
         self._acknowledge = handlers.acknowledge
         self.peer: Peer | None = None
@@ -112,21 +115,20 @@ class Connection(asyncio.BufferedProtocol):
         """Whether received commands wait and the socket is not read."""
         self._unfinished: Iterator[int] | None = None
         """The remaining slices of a long command."""
-        self.keep_alive = KeepAlive(self, host.loop, host.settings)
-        self.throttle = ThrottleTracker(
-            self.producers, host.counts, self.keep_alive.send_pongs_while
-        )
+        self.keep_alive = KeepAlive(self, host.loop, settings)
+        counts = connections.counts
+        self.throttle = ThrottleTracker(self.producers, counts, self.keep_alive.send_pongs_while)
         self._refusal_log = RefusalLog()
         self._waiting_commands = WaitingCommands(self, host.loop)
         self._frames = FrameWriter(host.at_end_of_turn, self._flushed, self.pause_reading)
         self.write = self._frames.write
         self.consumer_port = ConnectionConsumers(self, self._frames)
-        delays = DelayedSends(self, self._refusal_log, host.counts)
+        delays = DelayedSends(self, self._refusal_log, counts)
         self.producer_port = ConnectionProducers(
-            self, self._frames, delays, self.throttle, host.engine, host.settings
+            self, self._frames, delays, self.throttle, engine, settings
         )
         self._state_machine = ProtocolStateMachine()
-        self._frame_bytes_max = frame_bytes_max(host.settings.maxMessageSize)
+        self._frame_bytes_max = frame_bytes_max(settings.maxMessageSize)
         self._decoder = FrameDecoder(min(CONNECT_BYTES_MAX, self._frame_bytes_max))
         self._abort_timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport
@@ -135,15 +137,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        if self._host.connection_admission.refuses(transport):
+        if self._connections.refuses(transport):
             self._transport.abort()
             return
         peername = transport.get_extra_info("peername")
         self.address = f"/{peername[0]}:{peername[1]}" if peername else ""
         self.is_open = True
         self._frames.open(self._transport)
-        self._host.connections.add(self)
-        self._host.counts.connections_accepted += 1
+        self._connections.add(self)
         self.keep_alive.await_handshake()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -178,14 +179,10 @@ class Connection(asyncio.BufferedProtocol):
         """Release everything that this connection holds, before its socket is closed."""
         if not self.is_open:
             return
-        host = self._host
-        self.is_open = self._frames.is_open = self.consumer_port.writable = False
-        host.begin_turn()
-        host.connections.discard(self)
-        host.counts.connections_closed += 1
-        if self.peer is None:
-            host.counts.connections_failed += 1
-        host.read_paused.discard(self)
+        self.is_open = self.consumer_port.writable = False
+        self._frames.close()
+        self._host.begin_turn()
+        self._connections.discard(self)
         self.keep_alive.stop()
         self._waiting_commands.cancel()
         self.producer_port.disconnect_all()
@@ -201,7 +198,7 @@ class Connection(asyncio.BufferedProtocol):
         have had their turn.
         """
         next_frame, receive = self._decoder.next_frame, self._state_machine.receive
-        send = self.producer_port.send
+        send, flow = self.producer_port.send, self.consumer_port.flow
         work = TURN_WORK_MAX
         try:
             while not self._is_paused and self.is_open:
@@ -226,7 +223,7 @@ class Connection(asyncio.BufferedProtocol):
                     work -= self._acknowledge(self, command)
                     work -= self._decoder.command_size // ACK_BYTES_PER_WORK
                 elif kind == _FLOW:
-                    flow(self, command)
+                    flow(command)
                     work -= 1
                 else:
                     self._carry_out_other(kind, command)
@@ -283,7 +280,7 @@ class Connection(asyncio.BufferedProtocol):
             self._connect(command)
         elif (handler := self._handlers.get(kind)) is not None:
             try:
-                check_command(self._host.authorizer, self, command)
+                self._check(self, command)
             except RefusalError as error:
                 self.refuse(command, error)
                 return
@@ -305,22 +302,21 @@ class Connection(asyncio.BufferedProtocol):
         return reply is not None
 
     def _connect(self, command: BaseCommand) -> None:
-        host = self._host
         try:
-            check_command(host.authorizer, self, command)
+            self._check(self, command)
         except RefusalError as error:
             self.refuse(command, error)
             self.close()
             return
-        self._decoder.set_limits(self._frame_bytes_max, host.settings.headgateMaxCommandBytes)
+        self._decoder.set_limits(self._frame_bytes_max, self._settings.headgateMaxCommandBytes)
         self.peer = peer_of(command.connect)
-        host.counts.connections_established += 1
+        self._connections.counts.connections_established += 1
         self.consumer_port.strips_checksums = not self.peer.knows_checksums
         self.write(
             encode.connected(
                 protocol_version=self.peer.version,
-                message_bytes_max=host.settings.maxMessageSize,
-                server_version=host.info.version,
+                message_bytes_max=self._settings.maxMessageSize,
+                server_version=self._host.info.version,
             )
         )
         self.keep_alive.begin()
@@ -349,7 +345,7 @@ class Connection(asyncio.BufferedProtocol):
             if not self.read_paused:
                 self.read_paused = True
                 self._transport.pause_reading()
-            self._host.read_paused.add(self)
+            self._connections.read_paused.add(self)
 
     def resume_reading(self) -> None:
         """Resume if every bound that paused this connection has room again: first the commands that
@@ -364,7 +360,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self.is_open or host.publish_buffer_full():
             return
         self._is_paused = False
-        host.read_paused.discard(self)
+        self._connections.read_paused.discard(self)
         host.loop.call_soon(self._process_again)
 
     def resume(self) -> None:

@@ -3,27 +3,51 @@
 from __future__ import annotations
 
 from headgate.base.positions import Position
-from headgate.broker.commands.ports import ClientConnection
-from headgate.broker.connection.bounds import OUT_BYTES_MAX
+from headgate.base.units import INT32_MAX
+from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.frame_writer import FrameWriter
 from headgate.engine.consumer import Consumer
 from headgate.wire import encode
 from headgate.wire.entry import strip_checksum
+from headgate.wire.errors import RemoteProtocolError
+from headgate.wire.messages import BaseCommand
 
 
 class ConnectionConsumers:
     """Delivers messages to the consumers of one connection. Implements
-    :class:`headgate.engine.ports.ConsumerPort`."""
+    :class:`headgate.engine.consumer.ConsumerPort`."""
 
-    __slots__ = ("_frames", "by_id", "connection", "strips_checksums", "writable")
+    __slots__ = ("_connection", "_frames", "by_id", "strips_checksums", "writable")
 
     def __init__(self, connection: ClientConnection, frames: FrameWriter) -> None:
-        self.connection = connection
+        self._connection = connection
         self._frames = frames
         self.by_id = connection.consumers
         self.writable = True
         self.strips_checksums = False
         """Whether the client is too old to know checksums."""
+
+    def flow(self, command: BaseCommand) -> None:
+        """Carry out a FLOW: grant a consumer permits for more messages.
+
+        Raises:
+            RemoteProtocolError: the number of permits is invalid.
+        """
+        request = command.flow
+        permits = request.messagePermits
+        if not 1 <= permits <= INT32_MAX:
+            # The field is unsigned: a Java client's negative number arrives as one above this.
+            raise RemoteProtocolError(f"FLOW of {permits} permits: 1 to {INT32_MAX} are allowed")
+        connected = self.by_id.get(request.consumer_id)
+        if connected is not None:
+            consumer, subscription = connected
+            # The total stays in the range of a Java int, for Java clients and tools.
+            permits = min(permits, INT32_MAX - consumer.permits)
+            if permits > 0:
+                subscription.flow(consumer, permits)
+
+    async def is_alive(self) -> bool:
+        return await self._connection.is_alive()
 
     def send_entry(
         self,
@@ -35,7 +59,6 @@ class ConnectionConsumers:
     ) -> None:
         if self.strips_checksums:
             body = strip_checksum(body)
-        size = len(body)
         ledger_id, entry_id = position
         head = encode.message_frame_head(
             consumer.consumer_id,
@@ -45,24 +68,17 @@ class ConnectionConsumers:
             redelivery_count,
             (),
             consumer.epoch,
-            size,
+            len(body),
         )
-        frames = self._frames
-        if not frames.is_open:
-            return
-        if not frames.gathered:
-            frames.schedule()
-        frames.gathered += (head, body)
-        frames.entry_bytes += size
-        if frames.entry_bytes > OUT_BYTES_MAX:
+        if not self._frames.write_entry(head, body):
             self.writable = False
 
     def close_consumer(self, consumer_id: int) -> None:
         if self.by_id.pop(consumer_id, None) is not None:
-            self.connection.write_or_close(encode.close_consumer(consumer_id))
+            self._connection.write_or_close(encode.close_consumer(consumer_id))
 
     def active_consumer_changed(self, consumer_id: int, is_active: bool) -> None:
-        peer = self.connection.peer
+        peer = self._connection.peer
         if peer is not None and peer.knows_active_consumer_change:
             frame = encode.active_consumer_change(consumer_id, is_active=is_active)
             self._frames.write(frame)
@@ -76,8 +92,7 @@ class ConnectionConsumers:
         """Deliver more, because the connection takes entries again."""
         self.writable = True
         for consumer, subscription in self.by_id.values():
-            subscription.dispatcher.consumer_ready(consumer)
-            subscription.wake()
+            subscription.consumer_ready(consumer)
 
     def disconnect_all(self) -> None:
         """Disconnect all consumers, because the connection has ended."""

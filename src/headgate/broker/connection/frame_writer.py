@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from headgate.broker.connection.bounds import UNREAD_BYTES_MAX
+from headgate.broker.connection.bounds import OUT_BYTES_MAX, UNREAD_BYTES_MAX
 
 
 class FrameWriter:
@@ -13,10 +13,10 @@ class FrameWriter:
 
     __slots__ = (
         "_at_end_of_turn",
+        "_entry_bytes",
         "_on_flushed",
         "_on_unread",
         "_transport",
-        "entry_bytes",
         "gathered",
         "is_open",
         "is_paused",
@@ -36,8 +36,8 @@ class FrameWriter:
         self._on_unread = on_unread
         self._transport: asyncio.Transport
         self.gathered: list[bytes] = []
-        """Frames, or parts of frames, of this turn. Call :meth:`schedule` before the first."""
-        self.entry_bytes = 0
+        """Frames, or parts of frames, of this turn."""
+        self._entry_bytes = 0
         """Bytes of the entries in :attr:`gathered`."""
         self.is_open = False
         """False drops everything that is written."""
@@ -51,6 +51,10 @@ class FrameWriter:
         self._transport = transport
         self.is_open = True
 
+    def close(self) -> None:
+        """Drop everything that is written from now on."""
+        self.is_open = False
+
     def write(self, frame: bytes) -> None:
         """Write ``frame`` at the end of this turn, after everything written before."""
         if not self.is_open:
@@ -63,14 +67,23 @@ class FrameWriter:
             self._at_end_of_turn(self.flush)
         self.gathered.append(frame)
 
-    def schedule(self) -> None:
-        """Have :meth:`flush` called at the end of this turn."""
-        self._at_end_of_turn(self.flush)
+    def write_entry(self, head: bytes, body: bytes) -> bool:
+        """Write the frame of an entry at the end of this turn, in two parts, which are not copied
+        together. False if the connection should take no more entries in this turn."""
+        if not self.is_open:
+            return True
+        gathered = self.gathered
+        if not gathered:
+            self._at_end_of_turn(self.flush)
+        gathered.append(head)
+        gathered.append(body)
+        self._entry_bytes = entry_bytes = self._entry_bytes + len(body)
+        return entry_bytes <= OUT_BYTES_MAX
 
     def flush(self) -> None:
         """Write what was gathered."""
         gathered, self.gathered = self.gathered, []
-        self.entry_bytes = 0
+        self._entry_bytes = 0
         if self.is_open:
             self._transport.writelines(gathered)
             self._on_flushed()

@@ -6,12 +6,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from headgate.broker.commands.ports import ClientConnection
 from headgate.broker.connection.bounds import (
     HANDSHAKE_TIMEOUT_S,
     LIVENESS_TIMEOUT_S,
     PONG_PERIOD_S,
 )
+from headgate.broker.connection.client_connection import ClientConnection
 from headgate.policy.settings import Settings
 from headgate.wire import encode
 

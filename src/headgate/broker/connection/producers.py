@@ -7,9 +7,9 @@ from collections import deque
 from headgate.base.errors import StorageError
 from headgate.base.park_cause import ParkCause
 from headgate.base.positions import Position
-from headgate.broker.commands.delayed_sends import DelayedSends
-from headgate.broker.commands.ports import ClientConnection
 from headgate.broker.connection.bounds import FORGET_CLOSED_NS
+from headgate.broker.connection.client_connection import ClientConnection
+from headgate.broker.connection.delayed_sends import DelayedSends
 from headgate.broker.connection.frame_writer import FrameWriter
 from headgate.broker.connection.throttle_tracker import ThrottleTracker
 from headgate.engine.engine import Engine
@@ -25,17 +25,17 @@ from headgate.wire.messages import BaseCommand
 
 class ConnectionProducers:
     """Takes the SENDs of one connection and writes their receipts. Implements
-    :class:`headgate.engine.ports.ProducerPort`."""
+    :class:`headgate.engine.producer.ProducerPort`."""
 
     __slots__ = (
         "__weakref__",
         "_closed_ns",
+        "_connection",
         "_engine",
         "_frames",
         "_message_bytes_max",
         "_settings",
         "by_id",
-        "connection",
         "delays",
         "parked_bytes",
         "pending_count",
@@ -52,7 +52,7 @@ class ConnectionProducers:
         engine: Engine,
         settings: Settings,
     ) -> None:
-        self.connection = connection
+        self._connection = connection
         self._frames = frames
         self.delays = delays
         self.throttle = throttle
@@ -133,7 +133,10 @@ class ConnectionProducers:
 
     @property
     def brings_acks(self) -> bool:
-        return bool(self.connection.consumers)
+        return bool(self._connection.consumers)
+
+    async def is_alive(self) -> bool:
+        return await self._connection.is_alive()
 
     def throttled(self, cause: ParkCause) -> None:
         self.throttle.mark(cause)
@@ -143,11 +146,11 @@ class ConnectionProducers:
 
     def pause_for_parked(self) -> None:
         self.throttle.set_over_bound(True)
-        self.connection.pause_reading()
+        self._connection.pause_reading()
 
     def resume_for_parked(self) -> None:
         self.throttle.set_over_bound(False)
-        self.connection.resume_soon()
+        self._connection.resume_soon()
 
     def send_refused(self, producer_id: int, sequence_id: int, reason: str) -> None:
         self._refuse(producer_id, sequence_id, reason)
@@ -179,7 +182,7 @@ class ConnectionProducers:
             while closed and now_ns - closed[oldest := next(iter(closed))] > FORGET_CLOSED_NS:
                 del closed[oldest]
             closed[producer_id] = now_ns
-            self.connection.write_or_close(encode.close_producer(producer_id))
+            self._connection.write_or_close(encode.close_producer(producer_id))
 
     def forget(self, producer_id: int) -> bool:
         """Remove a producer, whose receipts no longer count; False if there is none."""
@@ -189,7 +192,7 @@ class ConnectionProducers:
         self.pending_count -= connected[0].pending_count
         self.delays.forget(producer_id)
         self._engine.admission.sends_answered()
-        self.connection.resume()
+        self._connection.resume()
         return True
 
     def disconnect_all(self) -> None:

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from headgate.base.errors import HeadgateError, InvariantError
-from headgate.broker.commands.ports import ClientConnection
 from headgate.broker.connection.bounds import COMMAND_BYTES_MAX, COMMANDS_MAX
+from headgate.broker.connection.client_connection import ClientConnection
 from headgate.wire import commands
 from headgate.wire.codes import ServerError
 from headgate.wire.messages import BaseCommand

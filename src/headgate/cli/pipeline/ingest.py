@@ -51,9 +51,9 @@ def run_command(source: SourceOptions, days: tuple[date, ...]) -> None:
     Example: headgate pipeline run --out tables
     """
     jobs = load("jobs")
-    recompute_days = (min(days), max(days)) if days else None
+    anew = (min(days), max(days)) if days else None
     with interruptible():
-        jobs.run_once(source, sys.stderr, recompute_days=recompute_days)
+        jobs.run_once(source, sys.stderr, anew=anew)
 
 
 def _seconds(_ctx: click.Context, _param: click.Parameter, value: str) -> float:

@@ -7,7 +7,7 @@ instrument has nothing to report for this subject now.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from headgate.base.park_cause import ParkCause
@@ -59,7 +59,10 @@ class Connections(Protocol):
     """The connections of a broker and their counts since its start."""
 
     counts: BrokerCounts
-    connections: set[Connection]
+
+    @property
+    def connections(self) -> Collection[Connection]:
+        """The open ones."""
 
 
 class Storage(NamedTuple):
@@ -259,7 +262,6 @@ def _parked(topic: Topic, read: Callable[[Parking, ParkCause], Number]) -> Value
     parking = topic.publishing.parking
     if parking is None:
         return ()
-    parking.settle(topic.engine.now_ns)
     causes = parking.causes(topic.engine.now_ns)
     return [({"cause": cause.label}, read(parking, cause)) for cause in causes]
 

@@ -207,7 +207,7 @@ async def test_a_connection_that_ends_while_it_is_paused_leaves_nothing(world: W
     await asyncio.sleep(0.5)
     parked = world.broker.engine.parked
     assert (parked.bytes, parked._producers, parked._paused) == (0, {}, {})
-    assert not world.broker.read_paused
+    assert not world.broker.connections.read_paused
 
 
 # -- what is forgotten, and what is not ------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headgate.broker.connection.bounds import UNREAD_BYTES_MAX
+from headgate.broker.connection.bounds import OUT_BYTES_MAX, UNREAD_BYTES_MAX
 from headgate.broker.connection.frame_writer import FrameWriter
 
 
@@ -49,13 +49,27 @@ def test_the_frames_of_a_turn_are_written_once_and_in_order() -> None:
 
 def test_entries_and_frames_keep_their_order_and_the_bytes_count_anew_each_turn() -> None:
     rig = Rig()
-    rig.writer.schedule()
-    rig.writer.gathered += (b"head", b"body")
-    rig.writer.entry_bytes += 4
+    assert rig.writer.write_entry(b"head", b"body")
     rig.writer.write(b"receipt")
     rig.end_turn()
     assert rig.written == [b"head", b"body", b"receipt"]
-    assert rig.writer.entry_bytes == 0
+    assert rig.writer.write_entry(b"head", b"x" * OUT_BYTES_MAX)
+
+
+def test_entries_beyond_the_bound_of_a_turn_end_delivery_in_that_turn() -> None:
+    rig = Rig()
+    assert rig.writer.write_entry(b"head", b"x" * OUT_BYTES_MAX)
+    assert not rig.writer.write_entry(b"head", b"y")
+    rig.end_turn()
+    assert len(rig.written) == 4, "what was written before the answer is sent"
+
+
+def test_a_closed_writer_drops_entries_and_does_not_end_delivery() -> None:
+    rig = Rig()
+    rig.writer.close()
+    assert rig.writer.write_entry(b"head", b"x" * (OUT_BYTES_MAX + 1))
+    assert not rig.writer.gathered
+    assert not rig.at_end
 
 
 def test_nothing_is_written_to_a_connection_that_is_over() -> None:

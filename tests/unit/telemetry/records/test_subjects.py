@@ -39,6 +39,9 @@ class Idle:
 
     writable = True
 
+    async def is_alive(self) -> bool:
+        return True
+
     def send_entry(self, *_: object) -> None: ...
 
     def close_consumer(self, consumer_id: int) -> None: ...

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headgate.base.names import parse_topic
-from headgate.broker.commands.delayed_sends import REASON, WAITING_MAX
+from headgate.broker.connection.delayed_sends import REASON, WAITING_MAX
 from headgate.testing import RefusedError, SimClient, SimProducer, World
 from headgate.wire.codes import ServerError
 from tests.unit.broker.playing import TOPIC, played

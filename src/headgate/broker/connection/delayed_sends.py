@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from headgate.broker.commands.ports import ClientConnection
+from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.refusals import RefusalLog
 from headgate.broker.info import BrokerCounts
 from headgate.engine.producer import Producer

@@ -1,4 +1,4 @@
-"""Protocols through which command handlers use their connection and the broker."""
+"""One client's connection, as its parts and the handlers of commands use it."""
 
 from __future__ import annotations
 
@@ -85,23 +85,3 @@ class ClientConnection(Protocol):
 
     def abort(self) -> None:
         """End the connection at once, without writing what is left."""
-
-
-class CommandHost(Protocol):
-    """The broker, as command handlers use it."""
-
-    def begin_turn(self) -> None:
-        """Read the clock: everything until the next call happens at this instant."""
-
-    def unique_name(self) -> str:
-        """A producer or consumer name that is never used twice."""
-
-    def ordinal_at_time(self, topic: Topic, publish_ms: int, /) -> int:
-        """The first entry published at or after a time of the wall clock, else the end."""
-
-    async def when_durable(self, topic: Topic, /) -> None:
-        """Return when everything staged until now in a topic's log is durable.
-
-        Raises:
-            StorageError: it could not be stored.
-        """

@@ -1,0 +1,56 @@
+"""The open connections of one broker, and those of them that the broker does not read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+from headgate.broker.connection_admission import ConnectionAdmission
+from headgate.broker.info import BrokerCounts
+
+if TYPE_CHECKING:
+    from headgate.broker.connection.connection import Connection
+
+
+class OpenConnections(Collection["Connection"]):
+    """The open connections of one broker. A connection adds and removes itself."""
+
+    def __init__(self, admission: ConnectionAdmission, counts: BrokerCounts) -> None:
+        self._admission = admission
+        self.counts = counts
+        self._all: set[Connection] = set()
+        self.read_paused: set[Connection] = set()
+        """Connections whose sockets the broker does not read until what they sent has room."""
+
+    def __contains__(self, connection: object) -> bool:
+        return connection in self._all
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def refuses(self, transport: asyncio.BaseTransport) -> bool:
+        """Whether a new connection must end at once, because file descriptors run out."""
+        return self._admission.refuses(transport)
+
+    def add(self, connection: Connection) -> None:
+        """A connection was accepted."""
+        self._all.add(connection)
+        self.counts.connections_accepted += 1
+
+    def discard(self, connection: Connection) -> None:
+        """A connection has ended."""
+        self._all.discard(connection)
+        self.read_paused.discard(connection)
+        self.counts.connections_closed += 1
+        if connection.peer is None:
+            self.counts.connections_failed += 1
+
+    def resume_reading(self) -> None:
+        """Resume every paused connection that has room again."""
+        # Sorted, so that a simulation can repeat the order.
+        for connection in sorted(self.read_paused, key=lambda paused: paused.address):
+            connection.resume_reading()
