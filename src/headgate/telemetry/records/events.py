@@ -1,10 +1,4 @@
-"""The events between two batches: a bounded list of rows.
-
-Throttling has events for windows, not for waits: a limiter refuses hundreds of times a second while
-it holds a subscription. ``throttle_began`` has the start of the first window in which a limiter
-held the subscription (or of the subscription itself, if that is later), ``throttle_ended`` the
-start of the first window in which none did.
-"""
+"""The events between two batches: a bounded list of rows."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ from headgate.record.codec import BatchHeader, encode_window, message_properties
 from headgate.record.fields import FULL_PERIOD_NS
 from headgate.telemetry.background_task import BackgroundTask
 from headgate.telemetry.records.names import PLAIN, HashedNames
-from headgate.telemetry.records.sampler import Sampler, Tables
+from headgate.telemetry.records.row_buffer import Tables
+from headgate.telemetry.records.sampler import Sampler
 from headgate.telemetry.records.subjects import Instant
 from headgate.wire.entry import build_entry
 from headgate.wire.messages import MessageMetadata

@@ -73,6 +73,11 @@ class Instant:
     gone: bool = False
     """The subject ends at the window's end."""
 
+    @classmethod
+    def end(cls, at_ns: int) -> Instant:
+        """The end of a subject, between two windows."""
+        return cls(at_ns, at_ns, gone=True)
+
 
 def cells_of(account: Account, now_ns: int) -> tuple[int, ...]:
     """Nanoseconds per cell, never less than at an earlier call.

@@ -13,7 +13,7 @@ from headgate.flow.limits.rate_limit import RateLimit
 from headgate.record.fields import Kind, field_names
 from headgate.telemetry.records.publishing import PUBLISH_COLUMNS
 from headgate.testing import World
-from tests.unit.telemetry.records.test_sampler import Watch, watch
+from tests.unit.telemetry.records.watching import Watch, watch
 from tests.unit.telemetry.support import NAME, publish, publish_limit, topic_of
 
 BROKER_SOURCE = "broker setting brokerPublisherThrottlingMaxMessageRate"

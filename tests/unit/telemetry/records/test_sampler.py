@@ -3,73 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
-import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST, LATEST
 from headgate.base.units import NS_PER_S
-from headgate.broker.service import Broker
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import AtPosition, OlderThan
-from headgate.record.codec import BatchHeader, decode, encode_window
-from headgate.record.fields import EVENT_NAMES, STATE_FIELD_NAMES, Kind, Nature, field_names
-from headgate.telemetry.records import quota_events
+from headgate.record.fields import STATE_FIELD_NAMES, Kind, Nature, field_names
 from headgate.telemetry.records import sampler as samples
-from headgate.telemetry.records.sampler import MESSAGE_ROWS, Sampler, Tables
-from headgate.telemetry.records.subjects import Instant
+from headgate.telemetry.records.sampler import MESSAGE_ROWS
 from headgate.testing import SimConsumer, World
 from headgate.wire.codes import SubscriptionType
-from tests.unit.telemetry.support import NAME, limit, publish, rows, topic_of
-
-Row = dict[str, Any]
-
-
-class Watch:
-    """A sampler whose windows are taken by hand."""
-
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self.sampler = Sampler(broker.engine, broker, broker.clock, broker, broker.info.broker_id)
-        self.ended_ns = broker.clock.wall_ns()
-
-    async def parts(self, *, full: bool = False) -> list[Tables]:
-        end_ns = self.broker.clock.wall_ns()
-        at = Instant(self.ended_ns, end_ns, full=full)
-        self.ended_ns = end_ns
-        return [tables async for tables in self.sampler.tables(at)]
-
-    async def window(self, *, full: bool = False) -> dict[Kind, list[Row]]:
-        """The rows by kind, as a reader decodes them."""
-        start_ns = self.ended_ns
-        found: dict[Kind, list[Row]] = {kind: [] for kind in Kind}
-        for tables in await self.parts(full=full):
-            header = BatchHeader("s", "c", "b", "boot", start_ns, self.ended_ns)
-            batches = [decode(data) for data in encode_window(header, 0, tables)]
-            for kind in Kind:
-                found[kind] += rows(batches, kind)
-        return found
-
-    async def after(self, seconds: float, **options: Any) -> dict[Kind, list[Row]]:
-        await asyncio.sleep(seconds)
-        return await self.window(**options)
-
-
-async def watch(world: World) -> Watch:
-    return Watch(await world.start())
-
-
-def events(window: dict[Kind, list[Row]]) -> list[str]:
-    return [row["event"] for row in window[Kind.EVENT]]
-
-
-def names(window: dict[Kind, list[Row]], kind: Kind, field: str = "subscription") -> list[str]:
-    return [row[field] for row in window[kind]]
+from tests.unit.telemetry.records.watching import Row, Watch, events, names, watch
+from tests.unit.telemetry.support import NAME, limit, publish, topic_of
 
 
 def test_only_what_changed_has_a_row() -> None:
@@ -289,126 +238,6 @@ def test_after_a_restart_old_backlogs_are_not_rewound() -> None:
         world.run(scenario(world))
 
 
-def test_limits_that_change_are_told_with_their_source() -> None:
-    async def scenario(world: World) -> None:
-        own = await watch(world)
-        await publish(world, 1)
-        client = await world.connect()
-        await client.subscribe(NAME, "s")
-        first = await own.after(1)
-        assert events(first) == []
-        assert first[Kind.LIMITER] == []
-        changed_ns = own.broker.clock.wall_ns()
-        await limit(own.broker, 50)
-        window = await own.after(1)
-        (event,) = window[Kind.EVENT]
-        assert (event["event"], event["topic"], event["subscription"]) == (
-            "limit_changed", NAME, "s",
-        )  # fmt: skip
-        assert 0 <= event["time_ns"] - changed_ns < NS_PER_S // 10
-        assert json.loads(event["inputs"])["level"] == "subscription"
-        assert json.loads(event["inputs"])["before"]["messages"] is None
-        assert json.loads(event["outcome"]) == {
-            "messages": 50, "bytes": None, "period_ns": NS_PER_S, "source": "topic policy",
-        }  # fmt: skip
-        (row,) = window[Kind.SUBSCRIPTION]
-        assert (row["limit_subscription_messages"], row["limit_subscription_source"]) == (
-            50, "topic policy",
-        )  # fmt: skip
-        (limiter,) = window[Kind.LIMITER]
-        assert (limiter["level"], limiter["subject"]) == ("subscription", f"{NAME}|s")
-        assert (limiter["limit"], limiter["limit_source"]) == (50, "topic policy")
-        assert 0 <= limiter["counting_since_ns"] - changed_ns < NS_PER_S // 10
-        await limit(own.broker, 50)
-        assert events(await own.after(1)) == []
-        await limit(own.broker, 0)
-        gone = await own.after(1)
-        assert events(gone) == ["limit_changed"]
-        assert [row["gone"] for row in gone[Kind.LIMITER]] == [True]
-        assert gone[Kind.SUBSCRIPTION][0].get("limit_subscription_messages") is None
-
-    with World() as world:
-        world.run(scenario(world))
-
-
-def test_the_brokers_limit_is_everybodys() -> None:
-    async def scenario(world: World) -> None:
-        own = await watch(world)
-        await publish(world, 1)
-        client = await world.connect()
-        await client.subscribe(NAME, "s")
-        window = await own.after(1)
-        (row,) = window[Kind.SUBSCRIPTION]
-        source = "broker setting dispatchThrottlingRateInMsg"
-        assert (row["limit_broker_messages"], row["limit_broker_source"]) == (70, source)
-        (limiter,) = window[Kind.LIMITER]
-        assert (limiter["level"], limiter["incarnation"]) == ("broker", 0)
-        assert limiter["subject"] == own.broker.info.broker_id
-        assert limiter["limit_source"] == source
-        assert events(window) == []
-
-    with World(settings={"dispatchThrottlingRateInMsg": "70"}) as world:
-        world.run(scenario(world))
-
-
-def test_throttling_is_told_by_windows_not_by_waits() -> None:
-    async def scenario(world: World) -> None:
-        own = await watch(world)
-        await publish(world, 1)
-        client = await world.connect()
-        consumer = await client.subscribe(NAME, "s")
-        await limit(own.broker, 10)
-        await own.after(1)
-        began_ns = own.ended_ns
-        await publish(world, 40)
-        windows = [await own.after(1) for _ in range(7)]
-        told = [event for window in windows for event in window[Kind.EVENT]]
-        assert [event["event"] for event in told] == ["throttle_began", "throttle_ended"]
-        began, ended = told
-        assert began["time_ns"] == began_ns
-        assert ended["time_ns"] - began_ns in range(3 * NS_PER_S, 6 * NS_PER_S)
-        inputs = json.loads(began["inputs"])
-        assert (inputs["level"], inputs["dimension"]) == ("subscription", "messages")
-        assert (inputs["messages"], inputs["source"]) == (10, "topic policy")
-        assert json.loads(began["outcome"]) == {"consumer": "hungry"}
-        assert len(consumer.queue) == 41
-        limiters = [row for window in windows for row in window[Kind.LIMITER]]
-        assert limiters[0]["waiter_1"] == "s"
-        assert limiters[-1]["offered"] == limiters[-1]["granted"] == 40
-        granted = [row["granted"] for row in limiters]
-        assert granted == sorted(granted)
-
-    with World() as world:
-        world.run(scenario(world))
-
-
-def test_throttling_does_not_begin_before_its_subscription() -> None:
-    async def scenario(world: World) -> None:
-        own = await watch(world)
-        await publish(world, 40)
-        await limit(own.broker, 10)
-        await asyncio.sleep(1)
-        client = await world.connect()
-        await client.subscribe(NAME, "s")
-        window = await own.after(1)
-        (row,) = window[Kind.SUBSCRIPTION]
-        told = [event for event in window[Kind.EVENT] if event["event"] == "throttle_began"]
-        assert [event["time_ns"] for event in told] == [row["counting_since_ns"]]
-
-    with World() as world:
-        world.run(scenario(world))
-
-
-def test_event_names_are_those_of_the_record() -> None:
-    source = "".join(Path(module.__file__).read_text() for module in (samples, quota_events))
-    told = set(re.findall(r'"(limit_changed|throttle_\w+|quota_\w+|eviction)"', source))
-    assert told == {
-        "limit_changed", "throttle_began", "throttle_ended",
-        "quota_exceeded", "quota_released", "eviction",
-    }  # fmt: skip
-    assert told < set(EVENT_NAMES)
-
-
 def test_many_subjects_come_in_parts_and_let_others_run() -> None:
     async def scenario(world: World) -> None:
         broker = await world.start()
@@ -452,24 +281,6 @@ def test_a_topic_that_goes_during_the_walk_is_told_with_the_next_window() -> Non
         assert len(seen) == 99
         (row,) = (await own.after(1))[Kind.TOPIC]
         assert (row["topic"], row["gone"]) == (last.name.full, True)
-
-    with World() as world:
-        world.run(scenario(world))
-
-
-def test_last_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "LAST_ROWS_MAX", 2)
-
-    async def scenario(world: World) -> None:
-        own = await watch(world)
-        for i in range(4):
-            await own.broker.registry.create(parse_topic(f"persistent://public/default/t{i}"))
-        await own.after(1)
-        await asyncio.sleep(0.5)
-        for topic in list(own.broker.engine.topics.values()):
-            own.broker.engine.unload_topic(topic)
-        assert len((await own.after(1))[Kind.TOPIC]) == 2
-        assert own.sampler.dropped_rows_count == 2
 
     with World() as world:
         world.run(scenario(world))

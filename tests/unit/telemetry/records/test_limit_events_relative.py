@@ -10,7 +10,7 @@ from headgate.base.names import parse_topic
 from headgate.metadata.policies import DispatchRate
 from headgate.record.fields import Kind
 from headgate.testing import World
-from tests.unit.telemetry.records.test_sampler import Watch, events, watch
+from tests.unit.telemetry.records.watching import Watch, events, watch
 from tests.unit.telemetry.support import NAME, publish
 
 SOURCE = "topic policy, above the publish rate"
