@@ -1,13 +1,35 @@
-"""Eviction: how far a backlog quota moves a subscription forward, to the entry (law 4.3)."""
+"""Eviction: a backlog quota moves subscriptions forward, to the entry (law 4.3)."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
 
 from headgate.base.ack_set import AckSet
 from headgate.engine.ports import EntryLog
-from headgate.flow.quota.backlog_quota import Quota
+from headgate.flow.quota.backlog_quota import (
+    Quota,
+    QuotaType,
+    age_evicted_ms,
+    size_after_eviction,
+)
+
+
+class QuotaSubscription(Protocol):
+    """A subscription, as far as backlog quotas need it."""
+
+    name: str
+    cursor_id: int | None
+    acks: AckSet
+    done_bytes: int
+    removed: bool
+
+    def oldest_unacked_ms(self) -> int | None:
+        """When the broker received the oldest unacknowledged message; None without backlog."""
+
+    def evict_to(self, ordinal: int, quota: Quota, /) -> tuple[int, int]:
+        """Drop everything below ``ordinal``; returns the messages and bytes that were lost."""
 
 
 class SubscriptionLoss(NamedTuple):
@@ -39,6 +61,66 @@ class Eviction(NamedTuple):
     def bytes(self) -> int:
         """Bytes that all subscriptions lost together."""
         return sum(loss.bytes for loss in self.losses)
+
+
+class EvictedAmounts(NamedTuple):
+    """What evictions took from all subscriptions of a topic together."""
+
+    evictions: int
+    messages: int
+    bytes: int
+
+
+NOTHING_EVICTED = EvictedAmounts(0, 0, 0)
+
+
+class TopicEvictions:
+    """The evictions of one topic since it was loaded, by :class:`QuotaType`."""
+
+    __slots__ = ("amounts", "last_ns")
+
+    def __init__(self) -> None:
+        self.amounts = [NOTHING_EVICTED, NOTHING_EVICTED]
+        self.last_ns: list[int | None] = [None, None]
+        """When each type last evicted; None if it never did."""
+
+    def add(self, eviction: Eviction, now_ns: int) -> None:
+        """Count an eviction that happened now."""
+        kind = eviction.quota.type
+        count, messages, size = self.amounts[kind]
+        self.amounts[kind] = EvictedAmounts(
+            count + 1, messages + eviction.messages, size + eviction.bytes
+        )
+        self.last_ns[kind] = now_ns
+
+
+def evict(
+    log: EntryLog,
+    subscriptions: Iterable[QuotaSubscription],
+    quota: Quota,
+    *,
+    staged_bytes: int,
+    log_ms: int,
+) -> list[SubscriptionLoss]:
+    """Move subscriptions forward until none exceeds ``quota``; returns the losses, largest first.
+
+    ``staged_bytes`` are the bytes of all entries that the topic ever staged, ``log_ms`` is the time
+    of the log.
+    """
+    losses = []
+    for subscription in subscriptions:
+        if quota.type is QuotaType.TIME:
+            last_ms = log_ms - age_evicted_ms(quota.limit)
+            stop = log.ordinal_received_at_or_after(last_ms + 1)
+        else:
+            backlog_bytes = staged_bytes - subscription.done_bytes
+            excess_bytes = backlog_bytes - size_after_eviction(quota.limit)
+            stop = first_kept(log, subscription.acks, excess_bytes) if excess_bytes > 0 else 0
+        messages, size = subscription.evict_to(stop, quota)
+        if messages:
+            losses.append(SubscriptionLoss(subscription.name, messages, size))
+    losses.sort(key=lambda loss: -loss.bytes)
+    return losses
 
 
 def first_kept(log: EntryLog, acks: AckSet, excess_bytes: int) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from headgate.base.units import MS_PER_S
 from headgate.engine.eviction import Eviction
 from headgate.engine.parked_send import ParkedAt
+from headgate.engine.quota_check import is_consistent
 from headgate.engine.topic import Topic
 from headgate.engine.topic_quota import Bucket, TopicQuota
 from headgate.flow.quota.backlog_quota import due_ns
@@ -209,6 +210,6 @@ class QuotaScheduler:
                 continue
             if quota.is_dirty:
                 continue  # it is evaluated before this turn ends
-            if not quota.is_consistent():
+            if not is_consistent(quota):
                 self.defects_count += 1
                 quota.evaluate()

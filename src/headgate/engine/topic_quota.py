@@ -12,10 +12,16 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from headgate.base.ack_set import AckSet
 from headgate.base.names import TopicName
 from headgate.engine.errors import ProducersHeldError, ProducersRefusedError
-from headgate.engine.eviction import Eviction, SubscriptionLoss, first_kept
+from headgate.engine.eviction import (
+    NOTHING_EVICTED,
+    EvictedAmounts,
+    Eviction,
+    QuotaSubscription,
+    TopicEvictions,
+    evict,
+)
 from headgate.engine.lazy_min_heap import LazyMinHeap
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer_stops import ProducerStops
@@ -28,11 +34,9 @@ from headgate.flow.quota.backlog_quota import (
     QuotaPolicy,
     Quotas,
     QuotaType,
-    age_evicted_ms,
     age_exceeded,
     age_ms,
     age_released,
-    size_after_eviction,
     size_exceeded,
     size_released,
 )
@@ -44,13 +48,8 @@ if TYPE_CHECKING:
 SCANNED_MAX = 16
 """With more subscriptions than this, the slowest and the oldest are found in heaps."""
 
-LATE_MS_MAX = 1_000
-"""A time quota that is enforced later than this was missed."""
-
 SAMPLED_PART = 64
 """The fill rate is sampled from this part of the limit on: 1/64."""
-
-_NOTHING = (0, 0, 0)
 
 
 class Bucket:
@@ -65,22 +64,6 @@ class Bucket:
         """Their numbers, not the objects: a time quota of a month must not keep a deleted topic."""
         self.dead = 0
         """How many of them no longer wait in this bucket."""
-
-
-class QuotaSubscription(Protocol):
-    """A subscription, as far as backlog quotas need it."""
-
-    name: str
-    cursor_id: int | None
-    acks: AckSet
-    done_bytes: int
-    removed: bool
-
-    def oldest_unacked_ms(self) -> int | None:
-        """When the broker received the oldest unacknowledged message; None without backlog."""
-
-    def evict_to(self, ordinal: int, quota: Quota, /) -> tuple[int, int]:
-        """Drop everything below ``ordinal``; returns the messages and bytes that were lost."""
 
 
 class ParkedSendBounds(Protocol):
@@ -165,14 +148,13 @@ class TopicQuota:
 
     __slots__ = (
         "_approaches",
-        "_evicted_ns",
         "_evictions",
-        "_exceeded_by_type",
         "_heaps",
         "awaits_acks",
         "awaits_durable",
         "due",
         "exceeded",
+        "exceeded_by_type",
         "is_active",
         "is_dirty",
         "quotas",
@@ -186,7 +168,7 @@ class TopicQuota:
         self.quotas = quotas
         self.exceeded: Quota | None = None
         """The quota that stops producers now; of two, the size quota."""
-        self._exceeded_by_type = NO_QUOTAS
+        self.exceeded_by_type = NO_QUOTAS
         """The exceeded quotas, each until the backlog is below its release level."""
         self.is_dirty = False
         """Whether the scheduler evaluates it in this turn."""
@@ -203,9 +185,8 @@ class TopicQuota:
         self.stops: ProducerStops | None = None
         """How the quotas stopped producers; None if they never did."""
         self._heaps: tuple[LazyMinHeap[QuotaSubscription], ...] | None = None
-        self._evictions: list[tuple[int, int, int]] | None = None
-        self._evicted_ns: list[int | None] | None = None
-        """When it last evicted, by type; None while it never did."""
+        self._evictions: TopicEvictions | None = None
+        """What it evicted; None while it never did."""
         self._approaches: list[Approach | None] | None = None
 
     # -- how full it is --------------------------------------------------------------------
@@ -224,6 +205,11 @@ class TopicQuota:
             found = min(self._durable(), key=_mark_delete, default=None)
         return None if found is None or found.oldest_unacked_ms() is None else found
 
+    @property
+    def has_heaps(self) -> bool:
+        """Whether heaps find the slowest and the oldest, because there are many subscriptions."""
+        return self._heaps is not None
+
     def _durable(self) -> Iterable[QuotaSubscription]:
         return [s for s in self.topic.subscriptions.values() if s.cursor_id is not None]
 
@@ -238,15 +224,15 @@ class TopicQuota:
         received_ms = None if oldest is None else oldest.oldest_unacked_ms()
         return age_ms(self.topic.engine.log_ms, received_ms)
 
-    def evictions(self, kind: QuotaType) -> tuple[int, int, int]:
-        """Evictions by one type of quota, and the messages and bytes that they took."""
-        return _NOTHING if self._evictions is None else self._evictions[kind]
+    def evictions(self, kind: QuotaType) -> EvictedAmounts:
+        """What one type of quota evicted since the topic was loaded."""
+        return NOTHING_EVICTED if self._evictions is None else self._evictions.amounts[kind]
 
     def acted_ns(self, kind: QuotaType) -> int | None:
         """When a quota of one type last evicted, or released producers that it had stopped; None if
         it never did."""
         ends = (
-            None if self._evicted_ns is None else self._evicted_ns[kind],
+            None if self._evictions is None else self._evictions.last_ns[kind],
             None if self.stops is None else self.stops.ended_ns(kind),
         )
         return max((at for at in ends if at is not None), default=None)
@@ -261,7 +247,7 @@ class TopicQuota:
         if quota is None:
             return None
         level = self.backlog_bytes() if kind is QuotaType.SIZE else self.age_ms()
-        if level >= quota.limit or self._exceeded_by_type[kind] is not None:
+        if level >= quota.limit or self.exceeded_by_type[kind] is not None:
             return 0.0
         approach = None if self._approaches is None else self._approaches[kind]
         return None if approach is None else approach.seconds_to(quota.limit, level)
@@ -271,7 +257,7 @@ class TopicQuota:
         quota = self.quotas[kind]
         if quota is None or not quota.policy.stops_producers:
             return False
-        return self._exceeded_by_type[kind] is not None or self._is_exceeded(quota, None)
+        return self.exceeded_by_type[kind] is not None or self._is_exceeded(quota, None)
 
     def sample(self) -> bool:
         """Sample how fast it fills, about once a second.
@@ -341,7 +327,7 @@ class TopicQuota:
     def evaluate(self) -> None:
         """Enforce the quotas now: evict, stop producers or release them."""
         size, time = self.quotas
-        before = self._exceeded_by_type
+        before = self.exceeded_by_type
         if size is None or size.policy.stops_producers:
             late = self._enforce(time, before.time)
             full = self._enforce(size, before.size)
@@ -351,7 +337,7 @@ class TopicQuota:
         self.exceeded = full or late
         self.awaits_durable = False
         if (full, late) != before:
-            self._exceeded_by_type = Quotas(full, late) if self.exceeded is not None else NO_QUOTAS
+            self.exceeded_by_type = Quotas(full, late) if self.exceeded is not None else NO_QUOTAS
             self._report(before)
         self.settle()
         topic = self.topic
@@ -406,9 +392,27 @@ class TopicQuota:
             backlog_bytes = self.backlog_bytes()
             if size_exceeded(backlog_bytes, quota.limit):
                 return backlog_bytes > 0 or quota.policy.stops_producers
-            return holds_on and not size_released(backlog_bytes, quota.limit, self._next_bytes())
+            return holds_on and not size_released(backlog_bytes, quota.limit, self.next_bytes())
         age = self.age_ms()
         return age_exceeded(age, quota.limit) or (holds_on and not age_released(age, quota.limit))
+
+    def _evict(self, quota: Quota) -> None:
+        topic, engine = self.topic, self.topic.engine
+        backlog_bytes, age = self.backlog_bytes(), self.age_ms()
+        losses = evict(
+            topic.log,
+            self._durable(),
+            quota,
+            staged_bytes=topic.publishing.staged_bytes,
+            log_ms=engine.log_ms,
+        )
+        if not losses:
+            return
+        act = Eviction(quota, backlog_bytes, age, losses, self.backlog_bytes(), self.age_ms())
+        if self._evictions is None:
+            self._evictions = TopicEvictions()
+        self._evictions.add(act, engine.now_ns)
+        topic.evicted(act)
 
     @property
     def queue(self) -> deque[Producer] | None:
@@ -416,7 +420,8 @@ class TopicQuota:
         parking = self.topic.publishing.parking
         return None if parking is None else parking.quota_queue
 
-    def _next_bytes(self) -> int:
+    def next_bytes(self) -> int:
+        """Bytes of the SEND that is staged next when there is room; 0 if none waits."""
         queue = self.queue
         return len(queue[0].parked[0].body) if queue and queue[0].parked else 0
 
@@ -437,7 +442,7 @@ class TopicQuota:
         self.topic.publishing.settle_admission()
 
     def _report(self, before: Quotas) -> None:
-        topic, now = self.topic, self._exceeded_by_type
+        topic, now = self.topic, self.exceeded_by_type
         for quotas, others, exceeded in ((before, now, False), (now, before, True)):
             for quota, other in zip(quotas, others, strict=True):
                 # An evicting quota stops producers only until their SENDs are durable.
@@ -478,106 +483,11 @@ class TopicQuota:
         else:
             holder, figure = self.oldest(), f"{self.age_ms() / 1_000:,.1f} s"
             limit = f"{quota.limit / 1_000:,.0f} s"
-        if self._exceeded_by_type[quota.type] is not None and not self._is_exceeded(quota, None):
+        if self.exceeded_by_type[quota.type] is not None and not self._is_exceeded(quota, None):
             limit += f", and has to come down to {RELEASE_PERCENT} % of it"
         whose = f" of subscription {holder.name}" if holder is not None else ""
         what = "backlog" if quota.type is QuotaType.SIZE else "oldest message"
         return f"the {what}{whose} is at {figure} of {limit} ({quota.source})"
-
-    def is_consistent(self) -> bool:
-        """Whether a count of everything comes to the same state, so that nothing was missed. It may
-        not between an event and the evaluation that the event requested."""
-        topic = self.topic
-        end = mark_delete = topic.log.end
-        done_bytes = ADMIT_ALL
-        for subscription in topic.subscriptions.values():
-            if subscription.cursor_id is not None:
-                if subscription.done_bytes < done_bytes:
-                    done_bytes = subscription.done_bytes
-                if subscription.acks.mark_delete < mark_delete:
-                    mark_delete = subscription.acks.mark_delete
-        oldest_ms = topic.log.received_ms(mark_delete + 1) if mark_delete + 1 < end else None
-        if self._exceeded_by_type is not NO_QUOTAS or self._heaps is not None or self.awaits_acks:
-            done_bytes = min(done_bytes, topic.publishing.staged_bytes)
-            return self._all_is_consistent(done_bytes, oldest_ms)
-        # The usual case: no quota is exceeded.
-        size, time = self.quotas
-        if size is not None and self.safe_below > size.limit + done_bytes:
-            return False
-        if size is not None and topic.publishing.staged_bytes - done_bytes >= size.limit:
-            # Staged entries are evaluated when they are durable.
-            return topic.log.bytes_before(end) - done_bytes < max(size.limit, 1)
-        if time is None or oldest_ms is None:
-            return True
-        return topic.engine.log_ms - oldest_ms < time.limit + LATE_MS_MAX
-
-    def _all_is_consistent(self, done_bytes: int, oldest_ms: int | None) -> bool:
-        """The same for a topic that exceeds a quota or has many subscriptions."""
-        topic = self.topic
-        backlog_bytes = topic.publishing.staged_bytes - done_bytes
-        if self._heaps is not None and backlog_bytes != self.backlog_bytes():
-            return False
-        if self.awaits_acks != (self.exceeded is not None or bool(self.queue)):
-            return False
-        if self._exceeded_by_type.any != (self.exceeded is not None):
-            return False
-        unacked_bytes = topic.log.bytes_before(topic.log.end) - done_bytes
-        is_size_consistent = self._size_is_consistent(backlog_bytes, unacked_bytes)
-        return is_size_consistent and self._time_is_consistent(oldest_ms)
-
-    def _size_is_consistent(self, backlog_bytes: int, unacked_bytes: int) -> bool:
-        """Of the size quota, with and without staged entries."""
-        size, known = self.quotas.size, self._exceeded_by_type.size
-        if size is None:
-            return known is None
-        if known is None:
-            # Staged entries are evaluated when they are durable.
-            bound = self.safe_below - self.topic.publishing.staged_bytes + backlog_bytes
-            is_bounded = bound <= size.limit or self.slowest() is None
-            return is_bounded and unacked_bytes < max(size.limit, 1)
-        if known.policy.stops_producers:
-            return not size_released(backlog_bytes, size.limit, self._next_bytes())
-        return size_exceeded(backlog_bytes, size.limit)
-
-    def _time_is_consistent(self, oldest_ms: int | None) -> bool:
-        time, known = self.quotas.time, self._exceeded_by_type.time
-        if time is None:
-            return known is None
-        age = age_ms(self.topic.engine.log_ms, oldest_ms)
-        if known is None:
-            return age < time.limit + LATE_MS_MAX
-        return not age_released(age, time.limit)
-
-    # -- eviction --------------------------------------------------------------------------
-
-    def _evict(self, quota: Quota) -> None:
-        topic = self.topic
-        backlog_bytes, age = self.backlog_bytes(), self.age_ms()
-        losses = []
-        for subscription in list(self._durable()):
-            stop = self._first_kept(subscription, quota)
-            messages, size = subscription.evict_to(stop, quota)
-            if messages:
-                losses.append(SubscriptionLoss(subscription.name, messages, size))
-        if not losses:
-            return
-        losses.sort(key=lambda loss: -loss.bytes)
-        act = Eviction(quota, backlog_bytes, age, losses, self.backlog_bytes(), self.age_ms())
-        if self._evictions is None or self._evicted_ns is None:
-            self._evictions, self._evicted_ns = [_NOTHING, _NOTHING], [None, None]
-        self._evicted_ns[quota.type] = topic.engine.now_ns
-        acts, messages, size = self._evictions[quota.type]
-        self._evictions[quota.type] = (acts + 1, messages + act.messages, size + act.bytes)
-        topic.evicted(act)
-
-    def _first_kept(self, subscription: QuotaSubscription, quota: Quota) -> int:
-        topic = self.topic
-        if quota.type is QuotaType.TIME:
-            last_ms = topic.engine.log_ms - age_evicted_ms(quota.limit)
-            return topic.log.ordinal_received_at_or_after(last_ms + 1)
-        backlog_bytes = topic.publishing.staged_bytes - subscription.done_bytes
-        excess_bytes = backlog_bytes - size_after_eviction(quota.limit)
-        return first_kept(topic.log, subscription.acks, excess_bytes) if excess_bytes > 0 else 0
 
 
 def _done_bytes(subscription: QuotaSubscription) -> int:

@@ -11,6 +11,7 @@ from headgate.broker.service import Broker
 from headgate.engine.eviction import Eviction
 from headgate.engine.observer import NoObserver
 from headgate.engine.ports import EntryLog
+from headgate.engine.quota_check import is_consistent
 from headgate.engine.topic import Topic
 from headgate.facade.admin_facade import AdminFacade
 from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType, size_after_eviction
@@ -129,7 +130,7 @@ class QuotaWatch(NoObserver):
             quota = topic.quota
             if quota is None or quota.is_dirty or self._broker._flush_scheduled:
                 continue
-            if quota.is_active and not quota.is_consistent():
+            if quota.is_active and not is_consistent(quota):
                 wrong.append(f"{topic.name}: over {quota.exceeded}, {quota.backlog_bytes()} bytes")
             if (
                 topic.publishing.parking

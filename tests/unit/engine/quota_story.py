@@ -15,6 +15,7 @@ from headgate.base.units import NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.errors import ProducersHeldError, ProducersRefusedError
 from headgate.engine.producer import Producer
+from headgate.engine.quota_check import is_consistent
 from headgate.engine.quota_scheduler import BUCKET_MS
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic_quota import TopicQuota
@@ -389,7 +390,7 @@ class Story:
             assert (producer.parked_at is not None) == bool(producer.parked)
         if quota is None:
             return
-        assert quota.is_consistent()
+        assert is_consistent(quota)
         assert quota.backlog_bytes() == self.largest()
         assert quota.age_ms() == self.age_ms()
         size, time = quota.quotas

@@ -7,7 +7,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from headgate.base.ack_set import AckSet
-from headgate.engine.eviction import Eviction, SubscriptionLoss, first_kept
+from headgate.engine.eviction import (
+    NOTHING_EVICTED,
+    Eviction,
+    SubscriptionLoss,
+    TopicEvictions,
+    evict,
+    first_kept,
+)
 from headgate.engine.subscription import Subscription
 from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
 from tests.unit.engine.harness import Rig
@@ -93,3 +100,24 @@ def test_just_enough_goes(
     lost = subscription.evict_to(kept, QUOTA)
     assert lost == (len(gone), sum(sizes[o] for o in gone))
     assert subscription.backlog_bytes == backlog - lost[1] <= target
+
+
+def test_each_subscription_loses_what_it_has_too_much_the_largest_loss_first() -> None:
+    rig, slow = standing([10] * 10)
+    rig.topic.add_subscription("fast", AckSet(4), cursor_id=2)
+    rig.topic.add_subscription("done", AckSet(9), cursor_id=3)
+    quota = Quota(QuotaType.SIZE, 50, QuotaPolicy.EVICTION, "topic policy")
+    subscriptions = list(rig.topic.subscriptions.values())
+    losses = evict(rig.log, subscriptions, quota, staged_bytes=100, log_ms=rig.engine.log_ms)
+    assert losses == [SubscriptionLoss("s", 6, 60), SubscriptionLoss("fast", 1, 10)]
+    assert slow.backlog_bytes == 40
+
+
+def test_evictions_of_a_topic_are_counted_by_type() -> None:
+    evictions = TopicEvictions()
+    assert evictions.amounts == [NOTHING_EVICTED, NOTHING_EVICTED]
+    losses = [SubscriptionLoss("s", 2, 20), SubscriptionLoss("t", 1, 10)]
+    for now_ns in (5, 7):
+        evictions.add(Eviction(QUOTA, 100, -1, losses, 70, -1), now_ns)
+    assert evictions.amounts == [(2, 6, 60), NOTHING_EVICTED]
+    assert evictions.last_ns == [7, None]
