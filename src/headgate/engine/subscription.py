@@ -1,8 +1,7 @@
-"""A subscription: its acknowledgements, its backlog and its account of time.
+"""A subscription: its cursor, its consumers, its account of time.
 
-The subscription does the cursor arithmetic; its dispatcher, chosen by type, delivers. The backlog
-is exact and costs nothing at publish: it is what the topic appended minus what the subscription is
-done with, both cumulative.
+The subscription moves the cursor (:mod:`headgate.engine.cursor`); its dispatcher, chosen by type,
+delivers.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError, invariant
 from headgate.engine.consumer import Consumer
+from headgate.engine.cursor import Cursor
 from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.dispatch_single import SingleActiveDispatcher
 from headgate.engine.dispatcher import Dispatcher
@@ -28,26 +28,20 @@ from headgate.flow.account.account import Account, Cell
 from headgate.flow.limits.gate_node import GateStatistics
 from headgate.flow.limits.rate_limit import Level, RateLimit
 from headgate.flow.limits.waiter_gate import WaiterGate
-from headgate.flow.quota import backlog
 
 if TYPE_CHECKING:
     from headgate.engine.topic import Topic
     from headgate.flow.quota.backlog_quota import Quota
 
 
-class Subscription:
-    """State of one subscription of one topic.
+class Subscription(Cursor):
+    """State of one subscription of one topic."""
 
-    ``done_*`` count entries, messages and bytes below the topic's end that it has acknowledged or
-    skipped, since the topic was created; everything at or below ``acks.mark_delete`` counts. For a
-    partly acknowledged entry the acknowledged messages count; its bytes and the entry itself count
-    when all its messages are acknowledged (headgate.flow.quota.backlog).
-    """
+    topic: Topic
 
     __slots__ = (
         "account",
         "acked_messages",
-        "acks",
         "acks_dirty",
         "bytes_sent",
         "consumers",
@@ -57,9 +51,6 @@ class Subscription:
         "damaged_entry",
         "dirty",
         "dispatcher",
-        "done_bytes",
-        "done_entries",
-        "done_messages",
         "entries_sent",
         "evicted_by",
         "evicted_messages",
@@ -83,7 +74,6 @@ class Subscription:
         "skipped_messages",
         "throttled",
         "throttled_dispatch",
-        "topic",
         "type_known",
     )
 
@@ -100,9 +90,8 @@ class Subscription:
         now_ms: int,
     ) -> None:
         from_end = topic.log.end
-        self.topic = topic
+        super().__init__(topic, acks)
         self.name = name
-        self.acks = acks
         self.gate = gate
         gate.owner = self
         self.cursor_id = cursor_id
@@ -131,8 +120,6 @@ class Subscription:
         self.last_expire_ms = 0
         self.last_mark_delete_ms = 0
         self.rates = RateMeter(5)
-        self.done_entries = self.done_messages = self.done_bytes = 0
-        self._count_done()
         self.read_failed = ""
         """Why its next entry cannot be read; empty if it can."""
         self.damage = ""
@@ -161,64 +148,10 @@ class Subscription:
         """The type of its connected consumers, or of the last ones."""
         return self.dispatcher.type
 
-    @property
-    def backlog_entries(self) -> int:
-        """Entries stored and not yet acknowledged as a whole, delivered ones included."""
-        return self.topic.log.end - self.done_entries
-
-    @property
-    def backlog_messages(self) -> int:
-        """Messages stored and not yet acknowledged, delivered ones included."""
-        log = self.topic.log
-        return log.messages_before(log.end) - self.done_messages
-
-    @property
-    def backlog_bytes(self) -> int:
-        """Bytes of the entries stored and not yet acknowledged as a whole."""
-        log = self.topic.log
-        return log.bytes_before(log.end) - self.done_bytes
-
-    def oldest_unacked_ms(self) -> int | None:
-        """When the broker received the oldest unacknowledged message; None without backlog."""
-        log = self.topic.log
-        ordinal = self.acks.next_unacked(max(self.acks.mark_delete + 1, log.first), log.end)
-        return log.received_ms(ordinal) if ordinal < log.end else None
-
     def oldest_age_ms(self) -> int | None:
         """Age of the oldest unacknowledged message; None without backlog."""
         received_ms = self.oldest_unacked_ms()
         return None if received_ms is None else max(self.topic.engine.log_ms - received_ms, 0)
-
-    def _count_done(self) -> None:
-        """Count ``done_*`` again from the acknowledgements, after recovery and resets."""
-        log = self.topic.log
-        self.done_entries, self.done_messages, self.done_bytes = backlog.done_before(
-            log, self.acks, log.first, log.end
-        )
-
-    def acked_within(self, first: int, stop: int) -> backlog.Amounts:
-        """What is acknowledged individually of the entries from ``first`` to before ``stop``: whole
-        entries, and single messages of others."""
-        return backlog.acked_within(self.topic.log, self.acks, first, stop)
-
-    def _finish_through(self, last: int) -> int:
-        """Mark everything up to and including the stored entry ``last``, which is not done yet, as
-        done; returns how many messages that are. The cost is one step for each run of individually
-        acknowledged entries: passed runs are subtracted or, if fewer, the remaining ones added."""
-        log, acks = self.topic.log, self.acks
-        before = self.done_messages
-        first, stop = acks.mark_delete + 1, last + 1
-        # The index may have nothing below its first entry.
-        if first < log.first or 2 * acks.holes_below(stop) > acks.holes_count:
-            acks.ack_through(last)
-            self._count_done()
-            return self.done_messages - before
-        entries, messages, size_bytes = backlog.newly_done(log, acks, first, stop)
-        self.done_entries += entries
-        self.done_messages += messages
-        self.done_bytes += size_bytes
-        acks.ack_through(last)
-        return self.done_messages - before
 
     # -- consumers -------------------------------------------------------------------------
 
@@ -344,7 +277,7 @@ class Subscription:
         mark_delete = self.acks.mark_delete
         if last <= mark_delete:
             return
-        acked = self._finish_through(last)
+        acked = self.finish_through(last)
         self.acked_messages += acked
         consumer.messages_acked += acked
         self._acks_moved(consumer, mark_delete)
@@ -381,7 +314,7 @@ class Subscription:
         last = min(ordinal, self.topic.log.end) - 1
         if last <= self.acks.mark_delete:
             return 0
-        skipped = self._finish_through(last)
+        skipped = self.finish_through(last)
         if expired:
             self.expired_messages += skipped
             self.last_expire_ms = self.topic.engine.now_ms
@@ -397,7 +330,7 @@ class Subscription:
         if last <= self.acks.mark_delete:
             return 0, 0
         before_bytes = self.done_bytes
-        messages = self._finish_through(last)
+        messages = self.finish_through(last)
         if messages:
             self.evicted_messages += messages
             self.evicted_by = quota
@@ -448,7 +381,7 @@ class Subscription:
         before = self.done_messages
         self.acks.reset(target - 1)
         self.damage = ""  # its old acknowledgements no longer matter
-        self._count_done()
+        self.count_done()
         moved = self.done_messages - before
         if moved >= 0:
             self.skipped_messages += moved

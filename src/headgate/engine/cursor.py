@@ -1,0 +1,93 @@
+"""A cursor: what a subscription has acknowledged of its topic, and the backlog that is left.
+
+The backlog is exact and costs nothing at publish: it is what the topic stored minus what the cursor
+is done with, both cumulative.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from headgate.base.ack_set import AckSet
+from headgate.engine.ports import EntryLog
+from headgate.flow.quota import backlog
+
+
+class CursorTopic(Protocol):
+    """The topic, as far as a cursor needs it."""
+
+    @property
+    def log(self) -> EntryLog:
+        """The stored entries."""
+
+
+class Cursor:
+    """The acknowledgements of one subscription.
+
+    ``done_*`` count entries, messages and bytes below the topic's end that are acknowledged or
+    skipped, since the topic was created; everything at or below ``acks.mark_delete`` counts. For a
+    partly acknowledged entry the acknowledged messages count; its bytes and the entry itself count
+    when all its messages are acknowledged (:mod:`headgate.flow.quota.backlog`).
+    """
+
+    __slots__ = ("acks", "done_bytes", "done_entries", "done_messages", "topic")
+
+    def __init__(self, topic: CursorTopic, acks: AckSet) -> None:
+        self.topic = topic
+        self.acks = acks
+        self.done_entries = self.done_messages = self.done_bytes = 0
+        self.count_done()
+
+    @property
+    def backlog_entries(self) -> int:
+        """Entries stored and not yet acknowledged as a whole, delivered ones included."""
+        return self.topic.log.end - self.done_entries
+
+    @property
+    def backlog_messages(self) -> int:
+        """Messages stored and not yet acknowledged, delivered ones included."""
+        log = self.topic.log
+        return log.messages_before(log.end) - self.done_messages
+
+    @property
+    def backlog_bytes(self) -> int:
+        """Bytes of the entries stored and not yet acknowledged as a whole."""
+        log = self.topic.log
+        return log.bytes_before(log.end) - self.done_bytes
+
+    def oldest_unacked_ms(self) -> int | None:
+        """When the broker received the oldest unacknowledged message; None without backlog."""
+        log = self.topic.log
+        ordinal = self.acks.next_unacked(max(self.acks.mark_delete + 1, log.first), log.end)
+        return log.received_ms(ordinal) if ordinal < log.end else None
+
+    def count_done(self) -> None:
+        """Count ``done_*`` again from the acknowledgements, after recovery and resets."""
+        log = self.topic.log
+        self.done_entries, self.done_messages, self.done_bytes = backlog.done_before(
+            log, self.acks, log.first, log.end
+        )
+
+    def acked_within(self, first: int, stop: int) -> backlog.Amounts:
+        """What is acknowledged individually of the entries from ``first`` to before ``stop``: whole
+        entries, and single messages of others."""
+        return backlog.acked_within(self.topic.log, self.acks, first, stop)
+
+    def finish_through(self, last: int) -> int:
+        """Mark everything up to and including the stored entry ``last``, which is not done yet, as
+        done; returns how many messages that are. The cost is one step for each run of individually
+        acknowledged entries: passed runs are subtracted or, if fewer, the remaining ones added."""
+        log, acks = self.topic.log, self.acks
+        before = self.done_messages
+        first, stop = acks.mark_delete + 1, last + 1
+        # The index may have nothing below its first entry.
+        if first < log.first or 2 * acks.holes_below(stop) > acks.holes_count:
+            acks.ack_through(last)
+            self.count_done()
+            return self.done_messages - before
+        entries, messages, size_bytes = backlog.newly_done(log, acks, first, stop)
+        self.done_entries += entries
+        self.done_messages += messages
+        self.done_bytes += size_bytes
+        acks.ack_through(last)
+        return self.done_messages - before
