@@ -14,11 +14,16 @@ PYSPARK_PULSAR: Final = ROOT / "distributions" / "pyspark-pulsar"
 
 
 def environment_variables() -> dict[str, str]:
-    """The variables for child processes: ours, without what would bend them.
+    """The variables of child processes: those of this process, without the ones that mislead.
 
-    Another checkout on PYTHONPATH or a pip that installs for the user would both be obeyed
-    silently. Output is not held back, so that progress shows.
+    A child would silently obey a PYTHONPATH that names another checkout, or a pip setting that
+    installs for the user. Under PYTHONDONTWRITEBYTECODE, which container images set, each broker
+    that a test starts compiles all of Headgate, and each lane rewrites every assertion again. The
+    output of children is unbuffered, so that progress shows.
     """
-    dropped = ("PYTHONHOME", "PYTHONPATH", "PIP_USER", "PIP_TARGET", "PIP_PREFIX")
+    dropped = (
+        "PYTHONHOME", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE",
+        "PIP_USER", "PIP_TARGET", "PIP_PREFIX",
+    )  # fmt: skip
     variables = {name: text for name, text in os.environ.items() if name not in dropped}
     return {**variables, "PYTHONUNBUFFERED": "1"}

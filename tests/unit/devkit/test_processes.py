@@ -78,3 +78,12 @@ def test_every_program_of_the_kit_has_a_limit() -> None:
         and "timeout" not in {keyword.arg for keyword in call.keywords}
     ]
     assert without == []
+
+
+def test_children_keep_their_bytecode_whatever_the_image_sets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("PYTHONPATH", "/elsewhere")
+    code = "import os, sys; print(sys.dont_write_bytecode, os.environ.get('PYTHONPATH'))"
+    assert captured([sys.executable, "-c", code], 60).stdout == "False None\n"
