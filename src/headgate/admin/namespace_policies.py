@@ -19,6 +19,7 @@ from headgate.admin.backlog_quotas import (
 )
 from headgate.admin.names import existing_namespace
 from headgate.admin.operations import Operation
+from headgate.admin.policy_routes import PolicyHandlers, policy_routes
 from headgate.admin.routing import (
     EMPTY,
     NAMESPACE_PATH,
@@ -94,13 +95,9 @@ _READ, _WRITE = Operation.NAMESPACE_POLICY_READ, Operation.NAMESPACE_POLICY_WRIT
 
 
 def _routes(segment: str, field: str, type_: Any) -> tuple[Route, ...]:
-    path = f"{NAMESPACE_PATH}/{segment}"
-    what = f"{segment} of a namespace"
-    return (
-        Route("GET", path, _READ, getter(field), f"Get {what}", reply=type_),
-        Route("POST", path, _WRITE, setter(field, type_), f"Set {what}", body=type_),
-        Route("DELETE", path, _WRITE, remover(field), f"Remove {what}"),
-    )
+    path, name = f"{NAMESPACE_PATH}/{segment}", f"{segment} of a namespace"
+    handlers = PolicyHandlers(getter(field), setter(field, type_), remover(field))
+    return policy_routes(path, name, type_, handlers, _READ, _WRITE)
 
 
 ROUTES = (

@@ -18,6 +18,7 @@ from headgate.admin.backlog_quotas import (
 )
 from headgate.admin.names import missing_topic, subscription_name, topic_name
 from headgate.admin.operations import Operation
+from headgate.admin.policy_routes import PolicyHandlers, policy_routes
 from headgate.admin.routing import (
     EMPTY,
     NO_CONTENT,
@@ -169,33 +170,24 @@ def _applied(call: Call, topic: TopicName, field: str) -> DispatchRate | Retenti
 _READ, _WRITE = Operation.TOPIC_POLICY_READ, Operation.TOPIC_POLICY_WRITE
 
 
-def _routes(segment: str, field: str, type_: Any) -> tuple[Route, ...]:
-    path = f"{TOPIC_PATH}/{segment}"
-    what = f"{segment} of a topic"
-    return (
-        Route("GET", path, _READ, getter(field), f"Get {what}", reply=type_),
-        Route("POST", path, _WRITE, setter(field, type_), f"Set {what}", body=type_),
-        Route("DELETE", path, _WRITE, remover(field), f"Remove {what}"),
-    )
+def _routes(segment: str, field: str, type_: Any, get: Handler | None = None) -> tuple[Route, ...]:
+    path, name = f"{TOPIC_PATH}/{segment}", f"{segment} of a topic"
+    handlers = PolicyHandlers(get or getter(field), setter(field, type_), remover(field))
+    return policy_routes(path, name, type_, handlers, _READ, _WRITE)
 
 
-_P = f"{TOPIC_PATH}/publishRate"
-_S = f"{TOPIC_PATH}/{{subscription}}/dispatchRate"
+_SUBSCRIPTION_RATE = PolicyHandlers(
+    get_subscription_rate, set_subscription_rate, remove_subscription_rate
+)
 
 ROUTES = (
     *_routes("dispatchRate", "dispatch_rate", DispatchRate),
     *_routes("subscriptionDispatchRate", "subscription_dispatch_rate", DispatchRate),
     *_routes("retention", "retention", Retention),
-    Route("GET", _P, _READ, get_publish_rate, "Get publishRate of a topic", reply=PublishRate),
-    Route("POST", _P, _WRITE, setter("publish_rate", PublishRate),
-          "Set publishRate of a topic", body=PublishRate),
-    Route("DELETE", _P, _WRITE, remover("publish_rate"), "Remove publishRate of a topic"),
-    Route("GET", _S, _READ, get_subscription_rate,
-          "Get the dispatchRate of one subscription", reply=DispatchRate),
-    Route("POST", _S, _WRITE, set_subscription_rate,
-          "Set the dispatchRate of one subscription", body=DispatchRate),
-    Route("DELETE", _S, _WRITE, remove_subscription_rate,
-          "Remove the dispatchRate of one subscription"),
+    *_routes("publishRate", "publish_rate", PublishRate, get_publish_rate),
+    *policy_routes(f"{TOPIC_PATH}/{{subscription}}/dispatchRate",
+                   "the dispatchRate of one subscription", DispatchRate, _SUBSCRIPTION_RATE,
+                   _READ, _WRITE),
     Route("GET", f"{TOPIC_PATH}/backlogQuotaMap", _READ, get_quotas,
           "Get backlog quotas of a topic", reply=BacklogQuotaMap),
     Route("POST", f"{TOPIC_PATH}/backlogQuota", _WRITE, set_quota,

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from headgate.base.ack_set import AckSet
 from headgate.base.clock import Clock
 from headgate.base.errors import HeadgateError, StorageError, broken
 from headgate.base.names import parse_topic
@@ -58,6 +59,9 @@ from headgate.storage.metadata_writer import MetadataWriter
 from headgate.storage.store_binding import MAIN_LOG
 
 logger = logging.getLogger("headgate.broker")
+
+HEALTH_TOPIC_NUMBER = 0
+"""No topic has this number, so the next start drops what a health check wrote to the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +309,31 @@ class Broker:
         if self._wake is not None:
             self._wake.cancel()
         self.closed.set()
+
+    async def commit(self, change: Change) -> None:
+        """Commit a change of the metadata. Return when it is in effect and the partitions that it
+        created have their subscriptions.
+
+        Raises:
+            StorageError: it could not be stored, or these subscriptions could not.
+        """
+        await self.writer.commit(change)
+        await self.registry.partition_subscriptions.when_created(change)
+
+    async def check_commits(self) -> None:
+        """Commit the creation and deletion of a cursor of no topic to the main log.
+
+        Raises:
+            StorageError: it could not be stored.
+        """
+        self.begin_turn()
+        cursor_id = self.log.create_cursor(HEALTH_TOPIC_NUMBER, "health", AckSet(), {})
+        self.log.delete_cursor(cursor_id)
+        await self.committer.when_durable()
+
+    def bugs(self) -> list[str]:
+        """The periodic jobs that fail with an internal error at present, each with the error."""
+        return [*self.sweeps.bugs(), *self.logs.bugs()]
 
     def stop_sweeps(self) -> None:
         """End all periodic work; a running maintenance job of a log is the last one."""

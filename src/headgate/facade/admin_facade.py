@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from headgate.base.ack_set import AckSet
 from headgate.base.errors import CorruptionError, InputError, StorageError
 from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
@@ -37,9 +36,6 @@ from headgate.policy.settings import SETTINGS
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
 
-HEALTH_TOPIC_NUMBER = 0
-"""No topic has this number, so the next start drops what a health check wrote to the log."""
-
 
 class AdminFacade:
     """The :class:`~headgate.facade.protocol.Facade` of one broker."""
@@ -47,6 +43,10 @@ class AdminFacade:
     def __init__(self, broker: Broker, observer: Observer) -> None:
         self._broker = broker
         self._observer = observer
+        self._registry = broker.registry
+        self._subscriptions = broker.subscriptions
+        self._entries = broker.entries
+        self._policies = broker.policies
 
     @property
     def catalog(self) -> Catalog:
@@ -61,8 +61,7 @@ class AdminFacade:
         check_allowed(self._broker.authorizer, operation, resource)
 
     async def commit(self, change: Change) -> None:
-        await self._broker.writer.commit(change)
-        await self._broker.registry.partition_subscriptions.when_created(change)
+        await self._broker.commit(change)
 
     # -- settings and policies -------------------------------------------------------------
 
@@ -86,20 +85,20 @@ class AdminFacade:
         subscription: str = "",
     ) -> DispatchRate:
         if scope == "topic":
-            return self._broker.policies.applied_dispatch_rate(topic)
-        return self._broker.policies.applied_subscription_rate(topic, subscription)
+            return self._policies.applied_dispatch_rate(topic)
+        return self._policies.applied_subscription_rate(topic, subscription)
 
     def effective_publish_rate(self, topic: TopicName) -> PublishRate | None:
-        return self._broker.policies.applied_publish_rate(topic)
+        return self._policies.applied_publish_rate(topic)
 
     def effective_retention(self, topic: TopicName) -> Retention:
-        return self._broker.policies.retention(topic)
+        return self._policies.retention(topic)
 
     def broker_retention(self) -> Retention:
         return default_retention(self._broker.settings)
 
     def effective_backlog_quotas(self, topic: TopicName) -> Mapping[QuotaKind, BacklogQuota]:
-        return self._broker.policies.applied_quotas(topic)
+        return self._policies.applied_quotas(topic)
 
     async def check_backlog_quotas(self) -> None:
         await self._broker.quota_sweep.check()
@@ -108,7 +107,7 @@ class AdminFacade:
         settings = self._broker.settings
         if not settings.allowAutoTopicCreation or not topic.is_persistent:
             return None
-        if self._broker.registry.is_system(topic):
+        if self._registry.is_system(topic):
             return None
         if settings.allowAutoTopicCreationType == "partitioned" and topic.partition < 0:
             return settings.defaultNumPartitions
@@ -120,19 +119,15 @@ class AdminFacade:
         return self._broker.is_ready
 
     async def check_health(self) -> str:
-        """Commits the creation and deletion of a cursor of no topic."""
         broker = self._broker
         if not broker.is_ready:
             raise RefusalError(503, "Broker is not ready")
         if broker.writer.failed is not None:
             raise RefusalError(500, str(broker.writer.failed))
-        if bugs := [*broker.sweeps.bugs(), *broker.logs.bugs()]:
+        if bugs := broker.bugs():
             raise RefusalError(500, "; ".join(bugs))
-        broker.begin_turn()
         try:
-            cursor_id = broker.log.create_cursor(HEALTH_TOPIC_NUMBER, "health", AckSet(), {})
-            broker.log.delete_cursor(cursor_id)
-            await broker.when_durable()
+            await broker.check_commits()
         except StorageError as error:
             raise RefusalError(503 if error.retryable else 500, str(error)) from error
         if broker.log.full:
@@ -153,14 +148,14 @@ class AdminFacade:
 
     async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
         self._broker.begin_turn()
-        await self._broker.registry.delete(topic, force=force)
+        await self._registry.delete(topic, force=force)
 
     async def unload_topic(self, topic: TopicName) -> None:
         """Loads the topic again at once, so that statistics keep showing its backlog."""
         self._broker.begin_turn()
-        await self._broker.registry.unload(topic)
+        await self._registry.unload(topic)
         self._broker.begin_turn()
-        self._broker.registry.get(topic)
+        self._registry.get(topic)
 
     async def accept_damage(self, topic: TopicName) -> None:
         await accept_damage(self._broker.logs, self._topic(topic))
@@ -175,7 +170,7 @@ class AdminFacade:
 
     async def last_message(self, topic: TopicName) -> FoundMessage:
         with _refusals():
-            return await self._broker.entries.last_message(self._topic(topic))
+            return await self._entries.last_message(self._topic(topic))
 
     async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
         """Publish times are on the clock of the producers, bounded by the receive time."""
@@ -193,7 +188,7 @@ class AdminFacade:
             raise not_found("Message id not found")
         with _refusals():
             try:
-                return await self._broker.entries.stored_entry(found, ordinal)
+                return await self._entries.stored_entry(found, ordinal)
             except CorruptionError:
                 if ordinal < found.log.first:  # trimmed while it was read
                     raise not_found("Message id not found") from None
@@ -213,15 +208,13 @@ class AdminFacade:
             raise conflict("Subscription already exists for topic")
         ordinal = self._ordinal(found, at)
         with _refusals():
-            await self._broker.subscriptions.create(
-                found, name, at_ordinal=ordinal, properties=properties
-            )
+            await self._subscriptions.create(found, name, at_ordinal=ordinal, properties=properties)
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         with _refusals():
-            await self._broker.subscriptions.delete(subscription, force=force)
+            await self._subscriptions.delete(subscription, force=force)
 
     async def skip_messages(self, topic: TopicName, name: str, count: int) -> None:
         await self._when_idle(topic, name)
@@ -240,7 +233,7 @@ class AdminFacade:
         subscription = self._subscription(topic, name)
         ordinal = self._ordinal(subscription.topic, to)
         with _refusals():
-            await self._broker.subscriptions.seek(subscription, ordinal)
+            await self._subscriptions.seek(subscription, ordinal)
 
     async def expire_messages(
         self, topic: TopicName, name: str, what: OlderThan | AtPosition
@@ -248,7 +241,7 @@ class AdminFacade:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         if isinstance(what, OlderThan):
-            before_ms = self._broker.engine.log_ms - what.age_s * MS_PER_S
+            before_ms = subscription.topic.log_ms - what.age_s * MS_PER_S
             ordinal = subscription.topic.log.ordinal_received_at_or_after(before_ms)
         else:
             # A position that the topic no longer holds expires nothing after it.
@@ -262,7 +255,7 @@ class AdminFacade:
 
     def _topic(self, name: TopicName) -> Topic:
         self._broker.begin_turn()
-        topic = self._broker.registry.get(name)
+        topic = self._registry.get(name)
         if topic is None:
             raise not_found(f"Topic {name} not found")
         return topic
@@ -287,7 +280,7 @@ class AdminFacade:
 
     async def _when_idle(self, name: TopicName, subscription: str) -> None:
         """Return when no work on that subscription is under way."""
-        await self._broker.subscriptions.idle(self._topic(name), subscription)
+        await self._subscriptions.idle(self._topic(name), subscription)
 
 
 @contextmanager
