@@ -174,7 +174,7 @@ def test_what_real_clients_do_is_exported(
     assert exporting.requests[0]["authorization"] == "Bearer secret"
     assert _stopped_in_s(broker) < STOP_S_MAX
     log = broker.log()
-    assert f"metrics go to {exporting.address}/v1/metrics every 500 ms" in log
+    assert f"metrics are exported to {exporting.address}/v1/metrics every 500 ms" in log
     assert " WARNING " not in log
     assert "secret" not in log
 

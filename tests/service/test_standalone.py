@@ -216,7 +216,7 @@ def test_warnings_of_a_start(make_broker: Make, tmp_path: Path) -> None:
     broker = make_broker(words=["--config", str(path)]).start()
     warnings = [line for line in broker.log().splitlines() if " WARNING " in line]
     assert len(warnings) == 2
-    assert warnings[0].endswith("one key is not supported and changes nothing: numIOThreads")
+    assert warnings[0].endswith("one key is not supported and has no effect: numIOThreads")
     assert "bindAddress=0.0.0.0: there is no authentication yet" in warnings[1]
     assert broker.service_url.startswith("pulsar://127.0.0.1:")
 

@@ -1,7 +1,7 @@
 """The ASGI application of the admin API: one reply to each request, one shape for each failure.
 
-It runs in the broker's event loop, so no handler may block or walk all topics at once. A request
-that fails unexpectedly answers 500 with the error's kind; its trace goes to the log.
+It runs in the broker's event loop, so no handler may block or walk all topics at once. An
+unexpected failure answers 500 with the type of the error, and the log has its traceback.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Decoding of request bodies, with Jackson's words for a body that cannot be read.
 
 The texts follow Jackson's, which Pulsar answers with and scripts know; the Java class names in
-them are left out. A bad body costs a second look by the standard library's parser, because its
-errors have a position; a good one is read once, by msgspec.
+them are left out. A bad body is parsed a second time, by the standard library, whose errors have
+a position; a good one is parsed once, by msgspec.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _not_one_of(allowed: tuple[str, ...], shown: str, where: str) -> str:
 
 
 def _choices(type_: Any, path: str, *, of_key: bool = False) -> tuple[str, ...]:
-    """The words that may stand at ``path``, or as a key there; none where others may, too."""
+    """The texts allowed at ``path``, or as a key there; empty if other values are allowed."""
     node = _without_null(msgspec.inspect.type_info(type_))
     for step in _STEP.findall(path):
         node = _without_null(_inner(node, step))

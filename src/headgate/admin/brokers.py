@@ -41,7 +41,7 @@ async def create_cluster(call: Call) -> Reply:
     if name in clusters:
         raise conflict("Cluster already exists")
     raise RefusalError(
-        405, f"Cluster {name[:80]!r} cannot be made: this broker is the whole of {clusters[0]}"
+        405, f"Cluster {name[:80]!r} cannot be created: this broker is all of cluster {clusters[0]}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Routes of explain: what holds topics back."""
+"""Routes of explain: the causes of backlogs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fields mean, for the API's description: the texts under them in the source.
+"""The meanings of fields for the API's description: the texts under them in the source.
 
 Python keeps no docstrings of attributes, so they are read from the source when a client first asks
 for the description. A field without a text has a name that says it all.
@@ -22,7 +22,7 @@ def add_meanings(type_: type[msgspec.Struct], components: Mapping[str, dict[str,
     of ``components`` from.
     """
     modules = [inspect.getmodule(type_)]
-    for module in modules:  # grows meanwhile
+    for module in modules:  # the loop appends to it
         for name, schema in components.items():
             found = getattr(module, name, None)
             if inspect.isclass(found) and issubclass(found, msgspec.Struct):

@@ -1,7 +1,7 @@
 """Subscriptions: list, create, delete, skip, clear, reset, expire.
 
-On a partitioned topic what makes sense is done on every partition. A partition where the request
-changes nothing is no failure unless that is so on all of them.
+A request for a partitioned topic is carried out on every partition, where that makes sense. It
+fails only if it changes nothing on all of them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ async def list_subscriptions(call: Call) -> Reply:
 
 
 async def create_subscription(call: Call) -> Reply:
-    """Create a subscription, at the end unless the body says where."""
+    """Create a subscription, at the end of the topic unless the body gives a position."""
     topic, name = topic_name(call), subscription_name(call)
     data = _place_body(call)
     at = AtPosition(LATEST) if data is None else _at_position(data)
@@ -61,7 +61,7 @@ async def create_subscription(call: Call) -> Reply:
     while added := [part for part in existing_parts(call) if part not in parts]:
         # The topic got more partitions meanwhile: they may have joined too early for this one.
         for part in added:
-            await _unless_there(call.facade.create_subscription(part, name, at, properties))
+            await _create_if_missing(call.facade.create_subscription(part, name, at, properties))
         parts += added
     return NO_CONTENT
 
@@ -148,7 +148,7 @@ async def expire_to_position(call: Call) -> Reply:
 
 
 async def expire_all(call: Call) -> Reply:
-    """Expire old messages of every subscription; having none is no failure."""
+    """Expire old messages of every subscription; succeeds also if there are none."""
     what = _older_than(call)
     await asyncio.gather(
         *(
@@ -161,7 +161,8 @@ async def expire_all(call: Call) -> Reply:
 
 
 async def _on_all(calls: Iterable[Awaitable[None]], *, harmless: int) -> None:
-    """Await all; raise the worst failure. ``harmless`` ones count only if all failed so."""
+    """Await all and raise a failure. One with the status ``harmless`` counts only if all failed
+    with it."""
     answers = await asyncio.gather(*calls, return_exceptions=True)
     failures = [answer for answer in answers if isinstance(answer, BaseException)]
     for failure in failures:
@@ -171,7 +172,7 @@ async def _on_all(calls: Iterable[Awaitable[None]], *, harmless: int) -> None:
         raise failures[0]
 
 
-async def _unless_there(creation: Awaitable[None]) -> None:
+async def _create_if_missing(creation: Awaitable[None]) -> None:
     """Await a creation; an existing subscription is no failure."""
     try:
         await creation

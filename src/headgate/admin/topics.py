@@ -75,7 +75,7 @@ async def delete_topic(call: Call) -> Reply:
 
 
 async def unload_topic(call: Call) -> Reply:
-    """Close a topic's connections and forget what is in memory."""
+    """Disconnect a topic's clients, which reconnect, and drop it from memory."""
     parts = existing_parts(call)
     await asyncio.gather(*(call.facade.unload_topic(part) for part in parts))
     return NO_CONTENT

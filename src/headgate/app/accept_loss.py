@@ -1,4 +1,4 @@
-"""``headgate accept-loss``: notes for the next start which loss the operator accepts.
+"""``headgate accept-loss``: records which loss the operator accepts at the next start.
 
 It opens the stores as a start does, and accepts only the loss that this start refuses. So a second
 call changes nothing, and a call left in a script hides no later mistake.

@@ -2,12 +2,12 @@
 
     DIR/lock                held with flock while a broker runs
     DIR/format              one line, ``headgate-data <version>``
-    DIR/metadata.sqlite3    what exists (headgate.metadata)
-    DIR/log/                what it holds (headgate.ledger), with its own lock and format,
+    DIR/metadata.sqlite3    tenants, namespaces, topics and policies (headgate.metadata)
+    DIR/log/                messages and cursors (headgate.ledger), with a lock and a format,
                             and the identity that binds it to the metadata
     DIR/reserve             disk space reserved for the metadata (disk_reserve)
     DIR/telemetry-log/      the same for the telemetry's topic (telemetry_log)
-    DIR/telemetry-names.key made when names in the telemetry are hashed (names_key)
+    DIR/telemetry-names.key the key if names in the telemetry are hashed (names_key)
 
 A start takes the lock before it reads anything in the directory.
 """

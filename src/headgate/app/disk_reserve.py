@@ -21,7 +21,7 @@ RESERVE_BYTES: Final = 8 * MIB
 """Hundreds of changes: one takes a few pages of 4 KiB."""
 
 PIECE_BYTES: Final = MIB
-"""Released at a time: the next change would use up less, and the log would take more."""
+"""Released at a time. One change needs less; the log would take the rest of a larger piece."""
 
 
 class DiskReserve:
@@ -59,7 +59,7 @@ class DiskReserve:
         try:
             file.allocate(RESERVE_BYTES)
         except OSError:
-            file.truncate(0)  # a part of it is of no use here
+            file.truncate(0)  # the reserve is whole or empty
             self._kept_bytes = 0
             raise
         self._kept_bytes, self._is_sure = RESERVE_BYTES, True
@@ -80,8 +80,8 @@ class DiskReserve:
             return False
         self._kept_bytes = left_bytes
         logger.warning(
-            "the disk is full: a change of the metadata used the space reserved for them; "
-            "%s bytes are left",
+            "the disk is full: a change of the metadata used reserved space; %s bytes of it "
+            "are left",
             f"{left_bytes:,}",
         )
         return True

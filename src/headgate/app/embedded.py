@@ -64,7 +64,7 @@ class EmbeddedBroker:
         return self._node.result(timeout=0).urls
 
     def stop(self) -> None:
-        """Close it cleanly and return when it is gone; a second call does nothing.
+        """Close it cleanly and return when it has ended; a second call does nothing.
 
         Raises:
             InvariantError: a bug ended it before.

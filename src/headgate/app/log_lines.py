@@ -41,7 +41,7 @@ def start_logging(level: str, file_path: str | None = None) -> None:
 class _LogFile(WatchedFileHandler):
     """A log file that may be moved away or removed; the next line begins a new one.
 
-    If writing fails, as on a full disk, the broker goes on. The standard error has all lines, and
+    If writing fails, as on a full disk, the broker continues. The standard error has all lines, and
     one about the failure.
     """
 

@@ -30,7 +30,7 @@ def start_export(broker: Broker, settings: ExportSettings) -> MetricExport:
     export.start()
     shown = urlsplit(settings.endpoint)
     logger.info(
-        "metrics go to %s://%s%s every %d ms",
+        "metrics are exported to %s://%s%s every %d ms",
         shown.scheme,
         shown.netloc.rpartition("@")[2],  # without a password
         shown.path,

@@ -58,10 +58,10 @@ def settings_of(options: StandaloneOptions) -> Settings:
     loaded = load_settings(file, parse_overrides(options.assignments))
     if loaded.unsupported:
         logger.warning(
-            "%s: %s not supported and %s nothing: %s",
+            "%s: %s not supported and %s no effect: %s",
             options.config_path,
             "one key is" if len(loaded.unsupported) == 1 else f"{len(loaded.unsupported)} keys are",
-            "changes" if len(loaded.unsupported) == 1 else "change",
+            "has" if len(loaded.unsupported) == 1 else "have",
             ", ".join(map(with_suggestion, loaded.unsupported)),
         )
     return loaded.settings

@@ -68,8 +68,7 @@ def process_memory(
     """
     if not system.is_readable:
         logger.warning(
-            "%s cannot be read: adaptive publish throttling looks at backlogs alone and takes "
-            "memory as unused",
+            "%s cannot be read: adaptive publish throttling considers backlogs only, not memory",
             STATM_PATH,
         )
     return ProcessMemory(

@@ -38,7 +38,7 @@ _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _GETS_THAT_ACT: Final = frozenset({"/admin/v2/brokers/backlog-quota-check"})
 _JSON_TYPE: Final = re.compile(rb"application/([-.+\w]+\+)?json *(;.*)?", re.IGNORECASE)
 _FOREIGN_SITES: Final = frozenset({b"cross-site", b"same-site"})
-_NOTICES_MAX: Final = 8
+_LOGGED_MAX: Final = 8
 """Different refusals that are logged, so that a page cannot fill the log."""
 _SHOWN_CHARACTERS: Final = 80
 
@@ -91,7 +91,7 @@ class WebGuard:
     def __init__(self, app: ASGIApp, names: HostNames) -> None:
         self._app = app
         self._names = names
-        self._noticed: set[str] = set()
+        self._logged: set[str] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve or refuse one request."""
@@ -101,13 +101,13 @@ class WebGuard:
                 message = {**message, "headers": [*message.get("headers", ()), *OWN_HEADERS]}
             await send(message)
 
-        refusal = why_not(scope, self._names)
+        refusal = refusal_of(scope, self._names)
         if refusal is None:
             await self._app(scope, receive, send_own)
             return
         status, reason = refusal
-        if reason not in self._noticed and len(self._noticed) < _NOTICES_MAX:
-            self._noticed.add(reason)
+        if reason not in self._logged and len(self._logged) < _LOGGED_MAX:
+            self._logged.add(reason)
             logger.warning("%s from %s: %s", status, (scope.get("client") or "?")[0], reason)
         body = msgspec.json.encode({"reason": reason})
         headers = [
@@ -120,7 +120,7 @@ class WebGuard:
         )
 
 
-def why_not(scope: Scope, names: HostNames) -> Refusal | None:
+def refusal_of(scope: Scope, names: HostNames) -> Refusal | None:
     """The status and reason for which a request is refused; None if it is not."""
     headers: dict[bytes, bytes] = {}
     hosts: list[bytes] = []

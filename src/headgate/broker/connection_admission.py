@@ -51,8 +51,7 @@ class ConnectionAdmission:
             return ""
         return (
             f"connections are refused: all but {(self._limit or 0) - self._clients_end:,} of "
-            f"{self._limit:,} file descriptors (ulimit -n) are in use, and these are the broker's "
-            "own"
+            f"{self._limit:,} file descriptors (ulimit -n) are in use, and the broker needs those"
         )
 
     def refuses(self, transport: asyncio.BaseTransport, *, web: bool = False) -> bool:
@@ -75,7 +74,7 @@ class ConnectionAdmission:
         if self._refused_ns is not None and self._engine.now_ns - self._refused_ns >= QUIET_NS:
             self._refused_ns = None
             logger.warning(
-                "connections are accepted again, after %d that were refused; none was for %d s",
+                "connections are accepted again: %d were refused, none of them in the last %d s",
                 self.refused_count - self._refused_before,
                 QUIET_NS // NS_PER_S,
             )

@@ -42,7 +42,7 @@ def topic_damage_sentence(damage: str) -> str:
     """What ``explain`` says of a damaged topic."""
     return (
         f"this topic is damaged on the disk and refuses producers, consumers and reads: {damage}. "
-        "Accept what is lost with 'headgate admin topics accept-damage', or delete the topic."
+        "Accept the loss with 'headgate admin topics accept-damage', or delete the topic."
     )
 
 
@@ -55,13 +55,12 @@ def subscription_damage_sentence(parts: Sequence[Subscription]) -> str:
     if part.damage:
         return (
             f"this subscription is damaged on the disk and refuses consumers: {part.damage}. "
-            "Reset its cursor to where messages may come again from, accept what is lost with "
-            "'headgate admin topics accept-damage', or delete it."
+            "Reset its cursor to a position from which messages may be repeated, accept the loss "
+            "with 'headgate admin topics accept-damage', or delete it."
         )
     return (
-        f"it stands in front of a message that is damaged on the disk: {part.damaged_entry}. Skip "
-        "it, or have all damaged messages of the topic skipped with 'headgate admin topics "
-        "accept-damage'."
+        f"its next message is damaged on the disk: {part.damaged_entry}. Skip that message, or all "
+        "damaged messages of the topic with 'headgate admin topics accept-damage'."
     )
 
 

@@ -82,7 +82,7 @@ class PolicyUpdates:
         """Apply the dynamic settings of a durable change; returns whether it has any."""
         keys = [row.key for row in change.rows if row.kind is Kind.SETTING]
         for key in keys:
-            text = self._catalog.settings().get(key, "back to its start-up value")
+            text = self._catalog.settings().get(key, "reset to its start-up value")
             logger.info("dynamic setting %s: %s", key, text)
         if keys:
             self.use_stored_settings()

@@ -1,6 +1,6 @@
 """Finds, creates, loads, unloads and deletes the topics of one broker.
 
-The metadata alone decide which topics exist. The log knows topics by number, and the engine holds
+The metadata alone decides which topics exist. The log knows topics by number, and the engine holds
 those that are loaded. The registry keeps the three consistent.
 """
 

@@ -60,7 +60,7 @@ class Facade(Protocol):
 
     @property
     def info(self) -> BrokerInfo:
-        """Who this broker is."""
+        """The identity of this broker."""
 
     def check_allowed(self, operation: str, resource: str) -> None:
         """Return if the client may perform ``operation`` on ``resource``: a topic's full name,
@@ -140,10 +140,10 @@ class Facade(Protocol):
         """
 
     async def explain_top(self, count: int) -> Any:
-        """The ``count`` largest backlogs and what holds each, as plain values for JSON."""
+        """The ``count`` largest backlogs with the cause of each, as plain values for JSON."""
 
     async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
-        """What holds ``topic`` back, partitioned or not, as plain values for JSON."""
+        """The causes of the backlog of ``topic``, partitioned or not, as plain values for JSON."""
 
     # Topics.
 
@@ -155,7 +155,7 @@ class Facade(Protocol):
         """
 
     async def unload_topic(self, topic: TopicName) -> None:
-        """Close its producers and consumers and forget what is in memory; clients reconnect."""
+        """Disconnect its producers and consumers, which reconnect, and drop it from memory."""
 
     async def accept_damage(self, topic: TopicName) -> None:
         """Serve a damaged topic without what it lost: its subscriptions skip lost entries and
@@ -214,7 +214,7 @@ class Facade(Protocol):
         """Acknowledge everything."""
 
     async def reset_cursor(self, topic: TopicName, name: str, to: AtPosition | AtTime) -> None:
-        """Move a subscription; its consumers are disconnected and come back."""
+        """Move a subscription; its consumers are disconnected and reconnect."""
 
     async def expire_messages(
         self, topic: TopicName, name: str, what: OlderThan | AtPosition

@@ -31,7 +31,7 @@ RETRY_DELAY_S = 0.1
 """The pause after a failed commit that may succeed later."""
 
 NO_ROOM_REASON = (
-    "the disk has no room: not stored yet, but will be when it has some, unless power fails"
+    "the disk is full: not stored yet; it is stored once there is space, unless power fails"
 )
 """The error of an operation whose records stay in memory until there is space."""
 

@@ -124,7 +124,7 @@ class DiskMonitor:
         of = f" of {duration(since_s)}" if since_s - held_s >= 1 else ""
         room = room_text(self.facts())
         logger.warning(
-            "the disk has room again: what producers sent waited for %s%s%s",
+            "the disk has room again: producers waited for %s%s%s",
             duration(held_s),
             of,
             f"; {room}" if room else "",

@@ -140,8 +140,8 @@ class LogClock:
         what = f"the wall clock was set {_direction(step_ns)}"
         if is_absorbed:
             logger.warning(
-                "%s: this machine learned the time only after the start, so messages of before the "
-                "start are that much older",
+                "%s: this machine set its clock only after the broker started, so messages from "
+                "before the start are that much older",
                 what,
             )
             return
@@ -157,34 +157,33 @@ class LogClock:
         if continued is Continued.SET_BACK:
             behind_ns = mark.log_ns + down_ns - (now.wall_ns - mark.skew_ms * NS_PER_MS)
             logger.warning(
-                "the wall clock is %s before the time that the log knows: messages keep the ages "
-                "that they had, and how long the broker was down is not known",
+                "the wall clock is %s behind the time of the log: messages keep their ages, and "
+                "the broker cannot know how long it was down",
                 _length(behind_ns),
             )
         elif abs(off_ns) > STEP_NS:
             logger.warning(
-                "while the broker was down, the wall clock was set %s: the %s that passed count "
-                "as age of messages, the step does not",
+                "while the broker was down, the wall clock was set %s: messages aged by the %s "
+                "that passed, not by the step",
                 _direction(off_ns),
                 _length(down_ns),
             )
         elif continued is Continued.WALL:
             logger.info(
-                "the machine was started anew; by the wall clock %s passed since %s, and count as "
-                "age of messages",
+                "the machine was rebooted; messages aged by %s since %s, by the wall clock",
                 _length(down_ns),
                 iso_time(mark.wall_ns // NS_PER_MS),
             )
 
     def _log_adoption(self, topics_bounded: int, wall_ms: int) -> None:
         logger.info(
-            "ages of messages go by a time of the log's own from now on, which no step of the wall "
-            "clock moves; it begins at %s",
+            "from now on ages of messages follow the clock of the log, which steps of the wall "
+            "clock do not move; it begins at %s",
             iso_time(wall_ms),
         )
         if topics_bounded:
             logger.warning(
-                "%d topics have messages that were received later than now, by a clock that was "
+                "%d topics have messages with receive times in the future, from a clock that was "
                 "ahead: they count as received at %s",
                 topics_bounded,
                 iso_time(wall_ms),

@@ -17,7 +17,7 @@ class OutcomeUnknownError(StorageError):
     def __init__(self, reason: str) -> None:
         super().__init__(
             f"{reason}. Changes of tenants, topics and policies are refused until a restart: "
-            "what the disk holds of them is not known after such a failure",
+            "after such a failure it is not known which of them the disk holds",
             retryable=False,
         )
 

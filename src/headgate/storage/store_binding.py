@@ -32,7 +32,7 @@ from headgate.metadata.store import MetadataStore
 logger = logging.getLogger("headgate.broker")
 
 Loss = Literal["metadata", "log"]
-"""What an operator may accept as lost: whatever the metadata lacks, or whatever the log lacks."""
+"""The store whose missing data an operator may accept as lost."""
 
 DATA_ID_BYTES: Final = 16
 MAIN_LOG: Final = "log"
@@ -99,7 +99,7 @@ def open_bound_log(
     # One log may be missing alone; missing metadata concern both logs.
     if loss == "metadata" or is_mismatch:
         logger.warning(
-            "what the %s of %s lacks is given up, as noted by accept-loss", loss, place.path
+            "starting without what the %s of %s lacks: accept-loss accepted that", loss, place.path
         )
     identity = place.found.identity
     data_id = row.data_id or entropy(DATA_ID_BYTES).hex()
@@ -115,14 +115,15 @@ def open_bound_log(
         log = open_log(terms)
     except UnknownTopicsError as error:
         raise BindingError(
-            f"{place.metadata_path} is older than {place.path}, or another's: {error}. "
+            f"{place.metadata_path} is older than {place.path}, or belongs to another log: "
+            f"{error}. "
             f"{_way_out(place, 'metadata')}",
             "metadata",
         ) from error
     if place.found.holds_records and identity is None and catalog.clusters() and not loss:
         logger.info(
-            "%s and %s are of a release that did not bind them: they are bound now, by the id %s; "
-            "earlier releases cannot open them any more",
+            "%s and %s come from a release that did not bind them: they are bound now, by the id "
+            "%s; earlier releases cannot open them any more",
             place.metadata_path,
             place.path,
             data_id,
@@ -131,7 +132,7 @@ def open_bound_log(
         _note_start(catalog, store, place, log, is_last=is_last)
     except BaseException as error:
         if not loss and isinstance(error, StorageError) and error.retryable:
-            logger.warning("this start of %s is not noted: %s", place.path, error)
+            logger.warning("this start of %s could not be recorded: %s", place.path, error)
             return log
         log.close()
         raise
@@ -268,7 +269,7 @@ def _check_ages(catalog: Catalog, place: LogPlace, identity: Identity, starts: i
 
 
 def _log_missing(place: LogPlace) -> BindingError:
-    what = "is not bound, as it was once" if place.found.holds_records else "is missing or empty"
+    what = "is no longer bound" if place.found.holds_records else "is missing or empty"
     return BindingError(
         f"{place.path} {what}, but {place.metadata_path} says that it had topics' messages. "
         f"{_way_out(place, 'log')}",

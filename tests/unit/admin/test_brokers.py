@@ -83,7 +83,7 @@ def test_the_one_cluster_is_there(api: Ask) -> None:
     assert (answer.status, answer.reason) == (409, "Cluster already exists")
     answer = api("PUT", "/admin/v2/clusters/other", {})
     assert answer.status == 405
-    assert "'other' cannot be made" in answer.reason
+    assert "'other' cannot be created" in answer.reason
 
 
 def test_quotas_are_verified_before_the_answer(api: Ask, broker: FakeFacade) -> None:

@@ -83,7 +83,7 @@ def test_a_start_that_lacks_the_second_log_changes_nothing(tmp_path: Path) -> No
     before = {path: path.read_bytes() for path in (tmp_path / "log").iterdir()}
     with owned(tmp_path) as directory, closing(open_metadata(directory)) as store:
         catalog = Catalog("c", store.load())
-        with pytest.raises(BindingError, match="telemetry-log is not bound"):
+        with pytest.raises(BindingError, match="telemetry-log is no longer bound"):
             open_log(directory, catalog, store, SystemClock(), SMALL)
         assert catalog.identity.starts_by_log == {"log": 1, "telemetry-log": 1}
     assert {path: path.read_bytes() for path in (tmp_path / "log").iterdir()} == before

@@ -27,7 +27,7 @@ def test_unsupported_keys_are_named_in_one_warning(
     assert (settings.webServicePort, settings.brokerServicePort) == (0, 0)
     (record,) = caplog.records
     assert record.getMessage().endswith(
-        "broker.conf: 2 keys are not supported and change nothing: "
+        "broker.conf: 2 keys are not supported and have no effect: "
         "numIOThreads, functionsWorkerEnabled"
     )
 

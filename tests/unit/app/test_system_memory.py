@@ -82,8 +82,8 @@ def test_without_a_readable_system_the_signal_is_absent(
     assert memory.limit_bytes == 100 * MIB
     assert memory.used_bytes() == 0
     assert [record.message for record in caplog.records] == [
-        "/proc/self/statm cannot be read: adaptive publish throttling looks at backlogs alone "
-        "and takes memory as unused"
+        "/proc/self/statm cannot be read: adaptive publish throttling considers backlogs only, not "
+        "memory"
     ]
 
 

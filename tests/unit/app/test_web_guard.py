@@ -9,7 +9,7 @@ import logging
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from headgate.app.web_guard import SETTING, HostNames, WebGuard, why_not
+from headgate.app.web_guard import SETTING, HostNames, WebGuard, refusal_of
 from headgate.policy.settings import Settings
 
 NAMES = HostNames(["broker.internal", "0.0.0.0", "[fd00::1]"], "pulsar.example, *.svc.local")
@@ -32,7 +32,7 @@ def scope_of(
 
 def status(method: str = "GET", path: str = "/admin/v2/clusters", **headers: str) -> int:
     """Of the refusal; 0 if the request is taken."""
-    refusal = why_not(scope_of(method, path, **headers), NAMES)
+    refusal = refusal_of(scope_of(method, path, **headers), NAMES)
     return refusal[0] if refusal else 0
 
 
@@ -63,11 +63,11 @@ def test_other_names(host: str) -> None:
 
 
 def test_what_to_set_is_said() -> None:
-    refusal = why_not(scope_of(host="metrics.example:8080"), NAMES)
+    refusal = refusal_of(scope_of(host="metrics.example:8080"), NAMES)
     assert refusal is not None
     assert "'metrics.example:8080'" in refusal[1]
     assert SETTING in refusal[1]
-    long = why_not(scope_of(host="x" * 5_000), NAMES)
+    long = refusal_of(scope_of(host="x" * 5_000), NAMES)
     assert long is not None
     assert len(long[1]) < 400
 
@@ -89,10 +89,10 @@ def test_names_of_a_broker() -> None:
 
 def test_hosts_that_are_missing_or_two() -> None:
     assert status(host="absent") == 400
-    assert why_not(scope_of(version="1.0", host="absent"), NAMES) is None
+    assert refusal_of(scope_of(version="1.0", host="absent"), NAMES) is None
     scope = scope_of()
     scope["headers"].append((b"host", b"evil.example"))
-    refusal = why_not(scope, NAMES)
+    refusal = refusal_of(scope, NAMES)
     assert refusal is not None
     assert refusal[0] == 400
 
@@ -149,7 +149,7 @@ def test_bodies_are_json_by_their_type(headers: dict[str, str], expected: int) -
 
 def test_what_a_form_is_told() -> None:
     headers = {"content_length": "2", "content_type": "application/x-www-form-urlencoded"}
-    refusal = why_not(scope_of("POST", **headers), NAMES)
+    refusal = refusal_of(scope_of("POST", **headers), NAMES)
     assert refusal is not None
     assert "'Content-Type: application/json'" in refusal[1]
 

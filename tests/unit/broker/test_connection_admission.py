@@ -53,7 +53,7 @@ def test_refusals_are_logged_once_and_so_is_their_end(caplog: pytest.LogCaptureF
         tight.watch()
     assert tight.sentence == (
         "connections are refused: all but 256 of 1,024 file descriptors (ulimit -n) are in use, "
-        "and these are the broker's own"
+        "and the broker needs those"
     )
     engine.now_ns += 9 * NS_PER_S
     tight.watch()
@@ -62,7 +62,7 @@ def test_refusals_are_logged_once_and_so_is_their_end(caplog: pytest.LogCaptureF
     tight.watch()
     assert tight.sentence == ""
     assert caplog.messages[1:] == [
-        "connections are accepted again, after 60 that were refused; none was for 10 s"
+        "connections are accepted again: 60 were refused, none of them in the last 10 s"
     ]
 
 

@@ -227,7 +227,7 @@ async def test_a_subscription_that_meets_damage_shows_it_and_skips_it_once_it_is
     assert damage_counts(world.broker.engine) == (0, 1)
     assert f"{TOPIC}, subscription s (entry 1 of topic" in await health(world)
     (own,) = (await world.observer.explain_topic(parse_topic(TOPIC)))["subscriptions"]
-    assert own["sentence"].startswith("it stands in front of a message that is damaged")
+    assert own["sentence"].startswith("its next message is damaged on the disk")
     await AdminFacade(world.broker, world.observer).accept_damage(parse_topic(TOPIC))
     assert (await consumer.receive()).payload == b"third"
     assert await health(world) == "ok"

@@ -181,7 +181,7 @@ async def test_what_fails_again_and_again_is_not_tried_without_a_pause(world: Wo
     made = [log.create_cursor(number, f"c{i}", AckSet(), {"x": "y" * 60_000}) for i in range(4)]
     before = world.lanes[0].jobs_count
     durable = world.broker.committer.when_durable()
-    with pytest.raises(StorageError, match="no room"):
+    with pytest.raises(StorageError, match="the disk is full: not stored yet"):
         await durable
     await asyncio.sleep(10)
     assert world.lanes[0].jobs_count - before < 2 * 10 / RETRY_DELAY_S
@@ -212,7 +212,7 @@ async def test_a_disk_that_stays_full_is_two_lines_in_the_log(world: World) -> N
         assert await (await client.producer(TOPIC)).send(b"room again")
         await asyncio.gather(*waiting[-20:])
         assert len(lines) == 2
-        assert lines[1].startswith("the disk has room again: what producers sent waited for ")
+        assert lines[1].startswith("the disk has room again: producers waited for ")
 
 
 @played(ledger=LedgerSettings(segment_bytes=8 * 1024))
@@ -230,7 +230,7 @@ async def test_an_acknowledgement_that_waits_for_room_is_not_called_stored(world
             answered += 1
     assert answered > 20
     for _ in range(2):
-        with pytest.raises(RefusedError, match="no room"):
+        with pytest.raises(RefusedError, match="the disk is full: not stored yet"):
             await consumer.ack(positions[2 * answered])
     world.disk.plan = lambda _: None
     await asyncio.sleep(3)

@@ -83,7 +83,7 @@ def test_a_beginning_and_an_end_are_a_line_each(caplog: pytest.LogCaptureFixture
     begun, ended = caplog.messages
     assert begun.startswith("the disk is full: producers wait for room, consumers continue")
     assert begun.endswith("failed: [Errno 28] no space left)")
-    assert ended.startswith("the disk has room again: what producers sent waited for ")
+    assert ended.startswith("the disk has room again: producers waited for ")
     assert " of 2" in ended
 
 

@@ -223,7 +223,7 @@ def test_a_log_of_an_earlier_release_is_taken_over_once(caplog: Any) -> None:
         lines = told(caplog)
         assert len(lines) == 2
         assert "begins at 2025-" in lines[0]
-        assert lines[1].startswith("1 topics have messages that were received later than now")
+        assert lines[1].startswith("1 topics have messages with receive times in the future")
         assert await age_s(world) == 0
         producer = await (await world.connect()).producer(TOPIC)
         for passed_s in (100, 200, 300):
@@ -277,16 +277,12 @@ def test_each_step_is_one_line_up_to_a_bound(caplog: Any) -> None:
 @pytest.mark.parametrize(
     ("step_s", "cut", "words"),
     [
-        (HOUR_S, False, "while the broker was down, the wall clock was set forward by 60 min: the"),
-        (-HOUR_S, False, "while the broker was down, the wall clock was set back by 60 min: the"),
-        (HOUR_S, True, "the machine was started anew; by the wall clock 61 min passed since 2025-"),
-        (
-            -HOUR_S,
-            True,
-            "the wall clock is 59 min before the time that the log knows: ",
-        ),
+        (HOUR_S, False, "while the broker was down, the wall clock was set forward by 60 min: mes"),
+        (-HOUR_S, False, "while the broker was down, the wall clock was set back by 60 min: mes"),
+        (HOUR_S, True, "the machine was rebooted; messages aged by 61 min since 2025-"),
+        (-HOUR_S, True, "the wall clock is 59 min behind the time of the log: "),
         (0, False, ""),
-        (0, True, "the machine was started anew; by the wall clock 61 s passed since 2025-"),
+        (0, True, "the machine was rebooted; messages aged by 61 s since 2025-"),
     ],
 )
 def test_what_a_start_says(step_s: int, cut: bool, words: str, caplog: Any) -> None:

@@ -248,7 +248,7 @@ def test_a_log_that_is_gone_or_older_is_refused(kind: str) -> None:
         "emptied": "/data/log is missing or empty, but",
         "older": "/data/log is older than /data/metadata.sqlite3: it knows of 1 starts, the "
         "metadata of 2",
-        "unbound": "/data/log is not bound, as it was once, but",
+        "unbound": "/data/log is no longer bound, but",
     }[kind]
     assert str(error).startswith(said)
     assert error.loss == "log"
@@ -273,7 +273,7 @@ def test_a_directory_without_an_id_is_adopted_once(caplog: pytest.LogCaptureFixt
     directory = Directory().run("a", bound=False)
     assert directory.messages() == {"a": 1}
     assert [record.getMessage() for record in caplog.records] == [
-        "/data/metadata.sqlite3 and /data/log are of a release that did not bind them: they are "
+        "/data/metadata.sqlite3 and /data/log come from a release that did not bind them: they are "
         f"bound now, by the id {'00' * 16}; earlier releases cannot open them any more"
     ]
     directory.run()
@@ -324,7 +324,7 @@ def test_metadata_that_are_older_can_be_accepted(caplog: pytest.LogCaptureFixtur
     directory.store = old
     directory.accept("metadata")
     assert directory.messages() == {"a": 1}
-    assert "what the metadata of /data/log lacks is given up" in caplog.text
+    assert "starting without what the metadata of /data/log lacks" in caplog.text
     # Numbers are not given again, and the ones that were given up are another state now.
     directory.run("d")
     assert directory.catalog().topic_number_last == 4
@@ -363,7 +363,7 @@ def test_a_log_that_lacks_nothing_is_not_said_to_give_something_up(
     assert not caplog.messages
     directory.open(catalog, name="telemetry").close()
     (line,) = caplog.messages
-    assert line.startswith("what the log of /data/telemetry lacks is given up")
+    assert line.startswith("starting without what the log of /data/telemetry lacks")
     assert directory.catalog().identity.accepted_loss == ""
 
 
@@ -383,7 +383,7 @@ def test_a_start_on_a_full_disk_is_not_noted_and_the_next_one_is_fine(
     directory = Directory().run("a")
     directory.store.fail_next(StorageError("the disk is full", retryable=True))
     assert directory.messages() == {"a": 1}
-    assert "this start of /data/log is not noted: the disk is full" in caplog.text
+    assert "this start of /data/log could not be recorded: the disk is full" in caplog.text
     assert directory.catalog().identity.starts_by_log == {"log": 1}
     assert directory.messages() == {"a": 1}
 

@@ -51,8 +51,8 @@ class ClientConnection(Protocol):
         """Write ``frame`` at the end of this turn, after everything written before."""
 
     def write_or_close(self, frame: bytes, /) -> None:
-        """Tell the client that a producer or consumer is closed. Old clients do not know such
-        frames: their connection is closed instead."""
+        """Write a frame that closes a producer or consumer. Old clients do not know such frames:
+        their connection is closed instead."""
 
     def forget_producer(self, producer_id: int, /) -> bool:
         """Remove a producer, whose receipts no longer count; False if there is none."""
@@ -78,7 +78,7 @@ class ClientConnection(Protocol):
         """Bytes that the peer has not taken yet."""
 
     async def is_alive(self) -> bool:
-        """Send a PING; False (and the peer is disconnected) if no sign of life comes in time."""
+        """Send a PING; disconnect the peer and return False if it shows no sign of life in time."""
 
     def close(self) -> None:
         """End the connection after writing the frames of this turn."""

@@ -95,7 +95,7 @@ class KeepAlive:
         self.begin()
 
     async def is_alive(self) -> bool:
-        """Send a PING; False (and the peer is disconnected) if no sign of life comes in time."""
+        """Send a PING; disconnect the peer and return False if it shows no sign of life in time."""
         connection = self._connection
         if not connection.is_open or connection.peer is None or not connection.peer.knows_ping:
             return connection.is_open

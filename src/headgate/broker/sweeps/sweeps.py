@@ -86,7 +86,7 @@ class Sweeps:
         if not task.cancelled():
             error = task.exception()
         elif not self._is_stopped:
-            error = InvariantError("a sweep was cancelled by what it waited for")
+            error = InvariantError("a sweep was cancelled while the broker runs")
         if error is not None:
             self._loop.call_exception_handler(
                 {"message": "a sweep ended", "exception": error, "task": task}
