@@ -7,6 +7,10 @@ exception is enough to act on.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
+
+DATA_LOSS_ADVICE: Final = "Set failOnDataLoss=false to go on without them"
+"""The advice if messages were removed before the query read them."""
 
 
 class PulsarSourceError(Exception):

@@ -37,7 +37,7 @@ from pyspark_pulsar.chunks import (
 )
 from pyspark_pulsar.client import ReadSettings, entry_bytes, native_reader, open_reader
 from pyspark_pulsar.columns import TIME_MS_MAX, Message, MessageId, Rows
-from pyspark_pulsar.errors import AdminError, DataLossError, ReadTimeoutError
+from pyspark_pulsar.errors import DATA_LOSS_ADVICE, AdminError, DataLossError, ReadTimeoutError
 from pyspark_pulsar.keys import KeyDecoder, KeyKind, MessageRef
 from pyspark_pulsar.offsets import WHOLE_ENTRY, OrderKey, Position, batch_size_of
 from pyspark_pulsar.ranges import DueEntries, LedgerSpan, ReadRange
@@ -454,7 +454,7 @@ def _entry_text(place: EntryId) -> str:
 def report_loss(sentence: str, *, fail: bool) -> None:
     """Raise :class:`DataLossError` if ``fail`` (``failOnDataLoss``), else log a warning."""
     if fail:
-        raise DataLossError(f"{sentence}. Set failOnDataLoss=false to go on without them")
+        raise DataLossError(f"{sentence}. {DATA_LOSS_ADVICE}")
     log.warning("%s; the query continues, because failOnDataLoss is false", sentence)
 
 

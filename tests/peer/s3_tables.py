@@ -20,7 +20,6 @@ from headgate.base.errors import InputError
 from headgate.pipeline import jobs
 from headgate.pipeline.backtest.grid import parse_grid
 from headgate.pipeline.backtest.job import run_backtest
-from headgate.pipeline.failures import reason_of
 from headgate.pipeline.options import (
     AttributeOptions,
     CompactOptions,
@@ -33,6 +32,7 @@ from headgate.pipeline.progress import Progress
 from headgate.pipeline.queries.forecast_rows import forecast_rows
 from headgate.pipeline.report.job import run_report
 from headgate.pipeline.session import prepare_session
+from headgate.pipeline.spark_failures import reason_of
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
     commit_append,

@@ -11,9 +11,9 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from headgate.base.errors import InputError
+from headgate.pipeline.scrape_ingest import ingest_scrapes
 from headgate.pipeline.scrapes.decoding import TASK_COLUMN
 from headgate.pipeline.scrapes.folder import broker_folders, file_name, scrape_tasks
-from headgate.pipeline.scrapes.ingest import ingest_scrapes
 from headgate.pipeline.store.delta_log import ensure_table
 from headgate.pipeline.store.delta_writer import SCRAPES, FilesWritten, TablesWriter
 from headgate.pipeline.tables.catalogue import TABLES

@@ -1,4 +1,4 @@
-"""The tables' folder under the jobs: days computed anew, retention, compaction, older folders."""
+"""The tables' folder under the jobs: recomputed days, retention, compaction, older folders."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def midnights(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     return root
 
 
-def test_a_day_computed_anew_replaces_exactly_that_day(
+def test_a_recomputed_day_replaces_exactly_that_day(
     session: SparkSession, midnights: Path, tmp_path: Path
 ) -> None:
     copytree(midnights, tmp_path, dirs_exist_ok=True)
@@ -144,9 +144,7 @@ def test_a_day_computed_anew_replaces_exactly_that_day(
     assert versions == {name: DeltaTable(tmp_path / name).version() for name in names}
 
 
-def test_a_run_computes_all_days_anew_that_it_is_told(
-    tmp_path: Path, session: SparkSession
-) -> None:
+def test_a_run_recomputes_all_days_of_its_option(tmp_path: Path, session: SparkSession) -> None:
     topic, out = Topic(tmp_path / "topic"), tmp_path / "tables"
     topic.publish([m for messages in messages_around_midnights() for m in messages])
     source = SourceOptions(str(out))
@@ -156,18 +154,16 @@ def test_a_run_computes_all_days_anew_that_it_is_told(
     midnight = MIDNIGHT // HOUR_NS
     for derived in DERIVED:
         commit_replace(str(out), derived.table, [], range(midnight - 24, midnight + 72), None)
-    jobs.run_once(source, io.StringIO(), messages=topic.stream, anew=(DAY, NEXT_DAY))
+    jobs.run_once(source, io.StringIO(), messages=topic.stream, recompute_days=(DAY, NEXT_DAY))
     for name, rows in right.items():
         wanted = pc.is_in(rows["date"], pa.array([DAY, NEXT_DAY]))
-        # What tables follow from is gone where it was not computed anew.
+        # What tables follow from is gone where it was not recomputed.
         assert rows_of(out, name)["date"].unique().to_pylist() == [DAY, NEXT_DAY], name
         if name in ("intervals", "evictions", "throttle_timeline"):
             assert rows_of(out, name) == rows.filter(wanted), name
 
 
-def test_days_that_cannot_be_computed_anew_are_refused(
-    session: SparkSession, tmp_path: Path
-) -> None:
+def test_days_that_cannot_be_recomputed_are_refused(session: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="2025-11-22, lies before the first, 2025-11-23"):
         recompute(session, str(tmp_path), NEXT_DAY, DAY)
     for rows in rows_around_midnights():
@@ -177,7 +173,7 @@ def test_days_that_cannot_be_computed_anew_are_refused(
         recompute(session, str(tmp_path), DAY, DAY)
 
 
-def test_what_cannot_be_computed_anew_is_told(session: SparkSession, tmp_path: Path) -> None:
+def test_run_says_which_hours_it_cannot_recompute(session: SparkSession, tmp_path: Path) -> None:
     for rows in rows_around_midnights():
         append(tmp_path, rows)
     refresh_all(session, str(tmp_path))
@@ -276,7 +272,7 @@ def test_compaction_gives_derived_tables_nothing_to_do(
 def test_a_folder_of_an_earlier_version_gets_its_new_columns(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    """Old rows have nulls there; what is computed anew has values."""
+    """Old rows have nulls there; recomputed rows have values."""
     rows = rows_around_midnights()[0]
     append(tmp_path / "new", rows)
     refresh_all(session, str(tmp_path / "new"))

@@ -112,8 +112,7 @@ BANNED_OF_KERNELS = ("pyspark", "pandas", "deltalake", "headgate.pipeline.store"
 STEPS = "headgate.pipeline.steps"
 """The modules here are ``DataFrame -> DataFrame`` and nothing else."""
 BANNED_OF_STEPS = {
-    "SparkSession", "SparkContext", "deltalake", "io", "os", "pathlib", "derived", "jobs",
-    "output", "queries", "refresh", "session", "store", "streaming",
+    "SparkSession", "SparkContext", "deltalake", "io", "os", "pathlib",
 }  # fmt: skip
 """Parts of names that a step may not import: what makes a session, and what knows of files."""
 NEVER_IN_STEPS = {
@@ -124,15 +123,52 @@ NEVER_IN_STEPS = {
 """What of a DataFrame runs it, keeps it or leads to its session."""
 
 OUTPUT = "headgate.pipeline.output"
-BANNED_OF_OUTPUT = ("pyspark", "pandas")
+BANNED_OF_OUTPUT = ("pyspark", "pandas", "pyspark_pulsar")
 """``headgate pipeline show`` and the report print rows on a machine that has no Spark."""
 
-DERIVED = "headgate.pipeline.derived"
-BANNED_OF_DERIVED = tuple(
-    f"headgate.pipeline.{name}"
-    for name in ("jobs", "job_session", "output", "queries", "refresh", "session", "streaming")
-)
-"""A derived table says what its rows follow from; ``refresh`` and the jobs walk over them."""
+# What a folder or module of the pipeline may import of it, from the bottom up.
+PIPELINE: dict[str, set[str]] = {
+    "time_span": set(),
+    "failures": set(),
+    "progress": set(),
+    "location": set(),
+    "options": {"location"},
+    "spark_failures": {"failures"},
+    "tables": set(),
+    "kernels": {"tables", "time_span"},
+    "scrapes": {"tables"},
+    "store": {
+        "scrapes", "kernels", "tables", "options", "location", "progress", "failures", "time_span",
+    },
+    "steps": {"kernels", "tables"},
+    "derived": {"steps", "store", "kernels", "tables", "time_span"},
+    "output": {"store", "kernels", "tables", "options", "time_span"},
+    "backtest": {"output", "store", "kernels", "tables", "progress"},
+    "report": {
+        "backtest", "output", "store", "kernels", "tables", "options", "progress", "time_span",
+    },
+    "session": {"store", "spark_failures", "failures"},
+    "scrape_ingest": {"session", "scrapes", "store", "tables"},
+    "single_source": {"scrapes", "store", "tables"},
+    "refresh": {"session", "derived", "store", "tables", "progress", "time_span"},
+    "streaming": {
+        "refresh", "session", "derived", "output", "store", "kernels", "tables", "options",
+        "progress",
+    },
+    "preflight": {"options"},
+    "job_session": {
+        "single_source", "preflight", "session", "store", "spark_failures", "failures", "options",
+        "location", "progress",
+    },
+    "queries": {
+        "job_session", "session", "backtest", "output", "steps", "store", "kernels", "tables",
+        "options", "location", "progress", "time_span",
+    },
+    "jobs": {
+        "queries", "job_session", "streaming", "refresh", "scrape_ingest", "derived", "output",
+        "store", "scrapes", "tables", "options", "location", "progress", "time_span",
+    },
+}  # fmt: skip
 
 BANNED_INSIDE_BROKER = {
     "headgate.broker.commands": (
@@ -194,8 +230,24 @@ def test_output_reaches_no_spark() -> None:
     _check_reached(OUTPUT, BANNED_OF_OUTPUT, modules_min=5)
 
 
-def test_derived_tables_know_nothing_of_those_who_walk_over_them() -> None:
-    _check_reached(DERIVED, BANNED_OF_DERIVED, modules_min=1)
+def test_imports_within_the_pipeline_point_down() -> None:
+    rooms = list(PIPELINE)
+    for room, allowed in PIPELINE.items():
+        assert allowed <= set(rooms[: rooms.index(room)]), f"{room} may not import what follows it"
+    problems = []
+    for module in modules():
+        room = _pipeline_room(module.name)
+        for line, target in _targets(module):
+            to = _pipeline_room(target)
+            if room and to and to not in PIPELINE.get(room, set()) | {room}:
+                problems.append(f"{module.where}:{line}: pipeline.{room} may not import {target}")
+    assert not problems, report(problems)
+
+
+def _pipeline_room(name: str) -> str:
+    """The folder or module directly under the pipeline, or nothing."""
+    parts = name.split(".")
+    return parts[2] if parts[:2] == ["headgate", "pipeline"] and len(parts) > 2 else ""
 
 
 def test_parts_of_the_broker_point_one_way() -> None:

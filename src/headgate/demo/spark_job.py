@@ -22,13 +22,13 @@ from typing import Any, Final
 from headgate.base.errors import HeadgateError
 from headgate.demo.spark import SparkSpec, persistently
 from headgate.pipeline.derived.intervals import Intervals
-from headgate.pipeline.failures import reason_of
 from headgate.pipeline.jobs import bronze_counts, create_tables
 from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.output.attribution import judgement_document
 from headgate.pipeline.queries.attribution import judge_range
 from headgate.pipeline.refresh import refresh, refresh_all
 from headgate.pipeline.session import create_session
+from headgate.pipeline.spark_failures import reason_of
 from headgate.pipeline.store.folder import checkpoint_path, folder_lock
 from headgate.pipeline.streaming.query import run_until, start_query, telemetry_messages
 

@@ -84,11 +84,18 @@ class Parking:
         return ParkedCounts(*(sum(self._by_place[p][i] for p in places) for i in range(3)))
 
     def parked_ns(self, cause: ParkCause, now_ns: int) -> int:
-        """Time in which at least one SEND waited for one cause, until now. It never falls:
-        :meth:`correct_gate_cause` corrects only the time after this call."""
-        self._gate_since_ns = now_ns
+        """Time in which at least one SEND waited for one cause, until now.
+
+        A later :meth:`correct_gate_cause` may move time to another cause. Whoever publishes this
+        figure calls :meth:`settle` first, so that it never falls.
+        """
         running_ns = now_ns - self._since_ns[cause] if cause in self._causes else 0
         return self._spent_ns[cause] + running_ns
+
+    def settle(self, now_ns: int) -> None:
+        """Keep the causes of all time until now: :meth:`correct_gate_cause` corrects only later
+        time."""
+        self._gate_since_ns = now_ns
 
     def causes(self, now_ns: int) -> list[ParkCause]:
         """The causes that anything waits for or ever waited for."""

@@ -10,14 +10,15 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from headgate.pipeline.failures import PipelineError, reason_of
+from headgate.pipeline.failures import PipelineError
+from headgate.pipeline.location import resolved_root
 from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.preflight import check_brokers
 from headgate.pipeline.progress import Progress
-from headgate.pipeline.scrapes.single_source import check_single_source
 from headgate.pipeline.session import create_session
+from headgate.pipeline.single_source import check_single_source
+from headgate.pipeline.spark_failures import reason_of
 from headgate.pipeline.store.folder import folder_lock, log_folder, spark_log_path, work_folder
-from headgate.pipeline.store.location import resolved_root
 from headgate.pipeline.store.scan import existing_tables
 
 
@@ -40,20 +41,20 @@ def plain_errors(log_path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def locked_folder(root: str, name: str, progress: Progress) -> Iterator[SparkSession]:
+def locked_session(root: str, name: str, progress: Progress) -> Iterator[SparkSession]:
     """A session over a folder, under its lock, for a job that writes one of its tables.
 
     Raises:
-        InputError: as :func:`opened_folder`, or another job holds the folder.
+        InputError: as :func:`query_session`, or another job holds the folder.
         PipelineError: the job failed in Spark.
     """
     existing_tables(root)
-    with folder_lock(root, progress.say), opened_folder(root, name, progress) as spark:
+    with folder_lock(root, progress.say), query_session(root, name, progress) as spark:
         yield spark
 
 
 @contextmanager
-def opened_folder(root: str, name: str, progress: Progress) -> Iterator[SparkSession]:
+def query_session(root: str, name: str, progress: Progress) -> Iterator[SparkSession]:
     """A session over a folder that the job only reads, without its lock.
 
     Raises:
@@ -70,7 +71,7 @@ def opened_folder(root: str, name: str, progress: Progress) -> Iterator[SparkSes
 
 
 @contextmanager
-def opened_source(
+def ingest_session(
     source: SourceOptions,
     brokers: SourceOptions | None,
     name: str,

@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.base.clock import SystemClock
 from headgate.pipeline.derived.catalogue import DERIVED
-from headgate.pipeline.job_session import opened_folder, opened_source
+from headgate.pipeline.job_session import ingest_session, query_session
+from headgate.pipeline.location import resolved_root
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.output.attribution import (
     messages_text,
@@ -27,8 +28,8 @@ from headgate.pipeline.output.producers import write_producers
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.queries.attribution import judge_producers, judge_range
 from headgate.pipeline.refresh import recompute, refresh
+from headgate.pipeline.scrape_ingest import ingest_scrapes
 from headgate.pipeline.scrapes.folder import broker_folders
-from headgate.pipeline.scrapes.ingest import ingest_scrapes
 from headgate.pipeline.store.delta_log import (
     ensure_table,
     missing_columns,
@@ -36,7 +37,6 @@ from headgate.pipeline.store.delta_log import (
     table_files,
 )
 from headgate.pipeline.store.folder import checkpoint_path
-from headgate.pipeline.store.location import resolved_root
 from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.store.table_store import table_names
 from headgate.pipeline.streaming.gaps import TelemetryGaps
@@ -61,12 +61,13 @@ def run_once(
     source: SourceOptions,
     err: TextIO,
     *,
-    anew: tuple[date, date] | None = None,
+    recompute_days: tuple[date, date] | None = None,
     messages: Callable[[SparkSession], DataFrame] | None = None,
 ) -> None:
     """Read what the topics or a folder of scrapes hold now and bring all tables up to date.
 
-    Days from the first to the last of ``anew`` (UTC) are recomputed in every derived table.
+    ``recompute_days``: the first and the last day (UTC) whose rows are recomputed in every derived
+    table.
     Progress goes to ``err``. ``messages`` replaces the topics, for tests.
 
     Raises:
@@ -75,11 +76,12 @@ def run_once(
     """
     root, progress = resolved_root(source.out), Progress(err)
     brokers = _brokers_of(source, messages)
-    with opened_source(source, brokers, "headgate pipeline run", progress) as spark:
+    with ingest_session(source, brokers, "headgate pipeline run", progress) as spark:
         _bring_up_to_date(spark, source, messages, root, progress)
-        if anew is not None:
-            with progress.stage(f"Computing {anew[0]} to {anew[1]} anew") as stage:
-                remarks = recompute(spark, root, *anew, stage.at)
+        if recompute_days is not None:
+            first, last = recompute_days
+            with progress.stage(f"Recomputing {first} to {last}") as stage:
+                remarks = recompute(spark, root, first, last, stage.on_progress)
             for remark in remarks:
                 progress.say(remark)
 
@@ -106,13 +108,13 @@ def run_attribute(
     source, root = options.source, resolved_root(options.source.out)
     progress, name = Progress(err), "headgate pipeline attribute"
     if options.reads:
-        with opened_source(source, _brokers_of(source, messages), name, progress) as spark:
+        with ingest_session(source, _brokers_of(source, messages), name, progress) as spark:
             _bring_up_to_date(spark, source, messages, root, progress)
             rows = _judged(spark, root, span, options, progress)
     else:
         existing_tables(root)
         TableScan(root, INTERVALS.name)  # raises where there is nothing to judge
-        with opened_folder(root, name, progress) as spark:
+        with query_session(root, name, progress) as spark:
             rows = _judged(spark, root, span, options, progress)
     remark = _range_remark(root, span, min((row["from_ns"] for row in rows), default=None))
     if remark:
@@ -161,7 +163,7 @@ def _bring_up_to_date(
         progress.say(remark)
     for derived in DERIVED:
         with progress.stage(f"Computing {derived.name}") as stage:
-            refresh(spark, root, derived, stage.at)
+            refresh(spark, root, derived, stage.on_progress)
     quarantined = TableScan(root, BRONZE_QUARANTINE.name).row_count
     if quarantined:
         progress.say(
@@ -207,7 +209,9 @@ def run_stream(
     tables = StreamTables(root, metrics)
     with (
         served_metrics(metrics, options, progress),
-        opened_source(source, _brokers_of(source, messages), name, progress, is_long=True) as spark,
+        ingest_session(
+            source, _brokers_of(source, messages), name, progress, is_long=True
+        ) as spark,
     ):
         frame = _stream(spark, source, messages, STREAM_PATIENCE_MS)
         create_tables(root, progress.say)

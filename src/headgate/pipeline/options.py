@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 from headgate.base.errors import InputError
 from headgate.base.input_errors import InputErrors
 from headgate.base.names import InvalidNameError, parse_topic
-from headgate.pipeline.store.location import checked_root, is_object_store
+from headgate.pipeline.location import checked_root, is_object_store
 
 TELEMETRY_TOPIC: Final = "persistent://headgate/telemetry/samples"
 """Where brokers publish their records by default."""

@@ -16,9 +16,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
+OnProgress = Callable[[int, int], None]
+"""Called with the amount done and the total."""
 
-def no_bar(_done: int, _total: int) -> None:
-    """Do nothing: there is no bar."""
+
+def no_progress(_done: int, _total: int) -> None:
+    """Ignore the progress: there is no bar."""
 
 
 @dataclass(slots=True)
@@ -26,9 +29,9 @@ class Stage:
     """A running stage."""
 
     result: str = ""
-    """Its result, shown at its end."""
-    at: Callable[[int, int], None] = no_bar
-    """Moves the bar; called with the amount done and the total."""
+    """Text after its name when it ends."""
+    on_progress: OnProgress = no_progress
+    """Moves the bar."""
 
 
 class Progress:
@@ -75,7 +78,11 @@ class Progress:
         )
         with bars:
             task = bars.add_task(text, total=None)
-            yield Stage(at=lambda done, total: bars.update(task, completed=done, total=total))
+
+            def move(done: int, total: int) -> None:
+                bars.update(task, completed=done, total=total)
+
+            yield Stage(on_progress=move)
 
     def _write(self, text: str) -> None:
         self._err.write(text)

@@ -9,7 +9,7 @@ added since, recomputes them and those within look-back, and replaces them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.base.errors import InputError
 from headgate.pipeline.derived.catalogue import DERIVED
 from headgate.pipeline.derived.derived_table import DerivedTable, passes
-from headgate.pipeline.progress import no_bar
+from headgate.pipeline.progress import OnProgress, no_progress
 from headgate.pipeline.session import batches_by_count
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
@@ -63,12 +63,16 @@ def refresh_all(spark: SparkSession, root: str) -> None:
 
 
 def refresh(
-    spark: SparkSession, root: str, derived: DerivedTable, at: Callable[[int, int], None] = no_bar
+    spark: SparkSession,
+    root: str,
+    derived: DerivedTable,
+    on_progress: OnProgress = no_progress,
 ) -> set[int]:
     """Recompute the hours of a table that new rows of its source touch; returns these hours,
     counted since the epoch.
 
-    ``at`` is called with the hours done and the hours in all, if they take more than one pass.
+    ``on_progress`` is called with the hours done and the hours in all, if they take more than
+    one pass.
     """
     source = ensure_table(root, derived.source)
     change = _unseen(root, derived.source, source, ensure_table(root, derived.table))
@@ -76,7 +80,7 @@ def refresh(
         return set()
     live = table_files(source)
     hours = derived.computable(derived.touched(root, change.files, live), source)
-    _compute(spark, root, derived, live, hours, change.transaction, at)
+    _compute(spark, root, derived, live, hours, change.transaction, on_progress)
     return hours
 
 
@@ -85,15 +89,15 @@ def recompute(
     root: str,
     first_day: date,
     last_day: date,
-    at: Callable[[int, int], None] = no_bar,
+    on_progress: OnProgress = no_progress,
 ) -> list[str]:
     """Recompute the rows of some days (UTC, both included) of every derived table.
 
     First all tables are brought up to date. Then exactly these days are replaced; files of other
     days stay, even those that follow from these days. Hours that follow from what retention dropped
     keep their rows, because a part of their input would give other rows; returns a sentence for
-    each table with such hours. ``at`` is called with the hours done and the hours in all, summed
-    over tables.
+    each table with such hours. ``on_progress`` is called with the hours done and the hours in all,
+    summed over tables.
 
     Raises:
         InputError: the last day lies before the first, or retention dropped the telemetry of all.
@@ -104,7 +108,7 @@ def recompute(
     kept = kept_from_hour(ensure_table(root, BRONZE_SAMPLES))
     if kept is not None and hours[-1] <= kept:
         raise InputError(
-            f"{first_day} to {last_day} cannot be computed anew: telemetry is kept from "
+            f"{first_day} to {last_day} cannot be recomputed: telemetry is kept from "
             f"{instant(kept * HOUR_NS)} on"
         )
     refresh_all(spark, root)
@@ -112,7 +116,7 @@ def recompute(
     total = len(DERIVED) * len(hours)
     for number, derived in enumerate(DERIVED):
         before = number * len(hours)
-        at(before, total)
+        on_progress(before, total)
         source, table = ensure_table(root, derived.source), ensure_table(root, derived.table)
         computable = derived.computable(hours, source)
         there = {file.hour for file in table_files(table)}
@@ -127,14 +131,14 @@ def recompute(
             table_files(source),
             computable,
             None if change is None else change.transaction,
-            partial(_at_hours, at, before, total),
+            partial(_report_hours, on_progress, before, total),
         )
     return remarks
 
 
-def _at_hours(at: Callable[[int, int], None], before: int, total: int, done: int, _: int) -> None:
+def _report_hours(on_progress: OnProgress, before: int, total: int, done: int, _: int) -> None:
     """Report the hours of one table as a part of the hours of all tables."""
-    at(before + done, total)
+    on_progress(before + done, total)
 
 
 def _first_hour(day: date) -> int:
@@ -148,7 +152,7 @@ def _compute(
     live: Collection[TableFile],
     hours: Collection[int],
     transaction: AppTransaction | None,
-    at: Callable[[int, int], None],
+    on_progress: OnProgress,
 ) -> None:
     """Replace some hours of a derived table by what follows from its source's live files.
 
@@ -159,7 +163,7 @@ def _compute(
     done = 0
     for part in parts:
         if len(parts) > 1:
-            at(done, len(hours))
+            on_progress(done, len(hours))
         noted = transaction if part is parts[-1] else None
         _compute_pass(spark, root, derived, live, part, noted)
         done += len(part)

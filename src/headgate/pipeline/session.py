@@ -19,7 +19,8 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from headgate.base.errors import InputError
-from headgate.pipeline.failures import PipelineError, start_failure
+from headgate.pipeline.failures import PipelineError
+from headgate.pipeline.spark_failures import start_failure
 from headgate.pipeline.store.delta_writer import HeadgateTables
 
 _LONG_JVM_FLAGS: Final = "-Xshare:auto -XX:+UseSerialGC"

@@ -442,6 +442,8 @@ def test_the_cause_of_a_wait_is_the_limit_that_released_last() -> None:
         parkings = [
             topic.publishing.parking for topic in topics if topic.publishing.parking is not None
         ]
+        for parking in parkings:
+            parking.settle(rig.engine.now_ns)
         told.append(
             [
                 sum(parking.parked_ns(cause, rig.engine.now_ns) for parking in parkings)

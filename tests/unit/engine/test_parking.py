@@ -214,6 +214,7 @@ def test_what_a_wait_was_for_may_show_at_its_end_and_what_was_told_stays() -> No
     assert parking.parked_ns(ParkCause.BROKER_RATE, 300) == 200
     parking.set_gate_cause(ParkCause.TOPIC_RATE, 300)
     assert parking.parked_ns(ParkCause.TOPIC_RATE, 400) == 200
+    parking.settle(400)
     parking.correct_gate_cause(ParkCause.BROKER_RATE, 450)
     assert parking.parked_ns(ParkCause.TOPIC_RATE, 500) == 200
     assert parking.parked_ns(ParkCause.BROKER_RATE, 500) == 300
@@ -223,3 +224,14 @@ def test_what_a_wait_was_for_may_show_at_its_end_and_what_was_told_stays() -> No
     assert parking.cause_of(one) is ParkCause.BACKLOG_QUOTA
     parking.leave(one, 600)
     assert parking.cause_of(one) is None
+
+
+def test_reading_seconds_changes_nothing() -> None:
+    parking, one = Parking(), producer(1)
+    parking.enter(one, ParkedAt.GATE, 0)
+    parking.set_gate_cause(ParkCause.TOPIC_RATE, 100)
+    assert parking.parked_ns(ParkCause.TOPIC_RATE, 200) == 200
+    assert parking.causes(200) == [ParkCause.TOPIC_RATE]
+    parking.correct_gate_cause(ParkCause.BROKER_RATE, 300)
+    assert parking.parked_ns(ParkCause.TOPIC_RATE, 300) == 100
+    assert parking.parked_ns(ParkCause.BROKER_RATE, 300) == 200

@@ -32,7 +32,7 @@ def test_judging_what_is_there_makes_nothing(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
 
 
-def test_what_was_not_computed_anew_is_said(
+def test_run_prints_which_days_it_did_not_recompute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     day = date(2025, 11, 23)
@@ -41,12 +41,12 @@ def test_what_was_not_computed_anew_is_said(
     def opened(*_: object) -> Iterator[object]:
         yield None
 
-    monkeypatch.setattr(jobs, "opened_source", opened)
+    monkeypatch.setattr(jobs, "ingest_session", opened)
     monkeypatch.setattr(jobs, "_brokers_of", lambda *_: None)
     monkeypatch.setattr(jobs, "_bring_up_to_date", lambda *_: None)
     monkeypatch.setattr(jobs, "recompute", lambda *asked: [f"attribution from {asked[2]} stays."])
     err = io.StringIO()
-    jobs.run_once(SourceOptions(str(tmp_path)), err, anew=(day, day))
+    jobs.run_once(SourceOptions(str(tmp_path)), err, recompute_days=(day, day))
     assert err.getvalue().endswith("attribution from 2025-11-23 stays.\n")
 
 

@@ -51,7 +51,7 @@ def test_on_a_terminal_a_bar_moves_and_the_line_stays(monkeypatch: pytest.Monkey
     err = Terminal()
     progress = Progress(err, monotonic=Clock())
     with progress.stage("Reading") as stage:
-        stage.at(1, 4)
+        stage.on_progress(1, 4)
         stage.result = "7 messages"
     assert "1/4" in err.getvalue()
     assert err.getvalue().endswith("Reading ... 7 messages (0.5 s)\n")
@@ -61,7 +61,7 @@ def test_where_nothing_moves_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("TERM", "dumb")
     for err in (io.StringIO(), Terminal()):
         with Progress(err, monotonic=Clock()).stage("Reading") as stage:
-            stage.at(1, 4)
+            stage.on_progress(1, 4)
         assert err.getvalue() == "Reading ... (0.5 s)\n"
 
 

@@ -51,9 +51,9 @@ def run_command(source: SourceOptions, days: tuple[date, ...]) -> None:
     Example: headgate pipeline run --out tables
     """
     jobs = load("jobs")
-    anew = (min(days), max(days)) if days else None
+    recompute_days = (min(days), max(days)) if days else None
     with interruptible():
-        jobs.run_once(source, sys.stderr, anew=anew)
+        jobs.run_once(source, sys.stderr, recompute_days=recompute_days)
 
 
 def _seconds(_ctx: click.Context, _param: click.Parameter, value: str) -> float:

@@ -45,6 +45,8 @@ class ParkedStates:
             hours.append(history.last(topic, NS_PER_HOUR))
             yield
         now_ns = topics[0].engine.now_ns
+        for _, parking in known:
+            parking.settle(now_ns)
         ever = {cause for _, parking in known for cause in parking.causes(now_ns)}
         states = []
         for cause in sorted(ever):

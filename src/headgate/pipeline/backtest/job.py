@@ -208,7 +208,7 @@ def run_backtest(
     rows = replays(paths.repartition(tasks), root, grid, first, last, buckets).persist()
     try:
         with progress.stage(f"Replaying {len(grid.points):,} points") as stage:
-            with reporting_tasks(spark, stage.at):
+            with reporting_tasks(spark, stage.on_progress):
                 summed = point_totals(rows).collect()
             totals = [PointTotals(**row.asDict()) for row in summed]
             stage.result = f"{max((t.topics for t in totals), default=0):,} topics"

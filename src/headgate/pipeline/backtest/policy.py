@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any, Final
@@ -20,9 +20,6 @@ class Recorded(Enum):
 
 
 RECORDED: Final = Recorded.RECORDED
-
-AS_RECORDED: Final = "as recorded"
-"""The text for a policy that keeps all settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +98,3 @@ def adaptive_settings(settings: AdaptiveSettings, written: Collection[str]) -> d
 def settings_text(point: Point) -> str:
     """The point as one line of JSON, for the column ``settings``."""
     return json.dumps(settings_of(point), separators=(",", ":"))
-
-
-def settings_words(text: str | None) -> str:
-    """The settings of :func:`settings_text` as readable text, without the name:
-    ``publish: none; adaptive: law drain, drain_horizon_ms 5,000``."""
-    found = json.loads(text or "{}")
-    settings = found if isinstance(found, dict) else {"settings": found}
-    return "; ".join(_words(*item) for item in settings.items() if item[0] != "name") or AS_RECORDED
-
-
-def _words(name: str, value: Any) -> str:
-    if isinstance(value, Mapping):
-        return f"{name}: " + ", ".join(f"{key} {_value(inner)}" for key, inner in value.items())
-    return f"{name}: {_value(value)}"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
+
+from headgate.pipeline.progress import OnProgress
 
 _LOOK_PERIOD_S: Final = 0.5
 
@@ -17,8 +19,8 @@ _GROUP: Final = "spark.jobGroup.id"
 
 
 @contextmanager
-def reporting_tasks(spark: SparkSession, at: Callable[[int, int], None]) -> Iterator[None]:
-    """Call ``at`` periodically with the finished and all tasks of this thread's jobs.
+def reporting_tasks(spark: SparkSession, on_progress: OnProgress) -> Iterator[None]:
+    """Call ``on_progress`` periodically with the finished and all tasks of this thread's jobs.
 
     Spark plans a stage when the previous one has ended, so the number of all tasks may grow.
     """
@@ -29,7 +31,7 @@ def reporting_tasks(spark: SparkSession, at: Callable[[int, int], None]) -> Iter
         while not ended.wait(_LOOK_PERIOD_S):
             done, total = tasks_of(tracker, group)
             if total:
-                at(done, total)
+                on_progress(done, total)
 
     watcher = threading.Thread(target=report, name="tasks", daemon=True)
     context.setLocalProperty(_GROUP, group)

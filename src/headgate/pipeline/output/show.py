@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from headgate.base.errors import InputError
 from headgate.base.input_errors import closest_match, did_you_mean
-from headgate.pipeline.backtest.policy import settings_words
 from headgate.pipeline.options import Format
+from headgate.pipeline.output.policy_settings import readable_settings
 from headgate.pipeline.output.rows import write_rows
 from headgate.pipeline.output.views import EpisodesScan, NamespacesScan
 from headgate.pipeline.store.scan import EVERYTHING, Filter, TableScan, existing_tables
@@ -119,7 +119,7 @@ def show(options: ShowOptions, out: TextIO, err: TextIO) -> int:
         )
     rows, more = latest_rows(scan, columns, options.span, filters, limit)
     if options.format == "table" and scan.name == POLICY_BACKTEST.name and "settings" in columns:
-        rows = [row | {"settings": settings_words(row["settings"])} for row in rows]
+        rows = [row | {"settings": readable_settings(row["settings"])} for row in rows]
     count = write_rows(options.format, columns, rows, out, width=options.width, color=options.color)
     if more:
         err.write(f"The latest {count:,} of {count + more:,} rows; --limit shows more.\n")

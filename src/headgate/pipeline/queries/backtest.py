@@ -16,7 +16,6 @@ from headgate.base.units import NS_PER_S
 from headgate.pipeline.backtest.grid import Grid, load_grid
 from headgate.pipeline.backtest.job import check_run_id
 from headgate.pipeline.backtest.job import run_backtest as replay_range
-from headgate.pipeline.backtest.policy import settings_words
 from headgate.pipeline.backtest.ranking_text import (
     FRONT_TEXT,
     IS_CENSORED_TEXT,
@@ -25,13 +24,14 @@ from headgate.pipeline.backtest.ranking_text import (
     settings_count,
     share_text,
 )
-from headgate.pipeline.job_session import locked_folder
+from headgate.pipeline.job_session import locked_session
+from headgate.pipeline.location import resolved_root
 from headgate.pipeline.options import BacktestOptions
 from headgate.pipeline.output.attribution import WIDTH_MAX
+from headgate.pipeline.output.policy_settings import readable_settings
 from headgate.pipeline.output.rows import WIDTH_MIN
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.queries.writing import Rows, write_found
-from headgate.pipeline.store.location import resolved_root
 from headgate.pipeline.store.scan import existing_tables
 from headgate.pipeline.time_span import (
     Span,
@@ -77,7 +77,7 @@ def run_backtest(options: BacktestOptions, out: TextIO, err: TextIO) -> str:
         existing_tables(folder.out)
     faults.raise_any()
     root, progress = resolved_root(folder.out), Progress(err)
-    session: AbstractContextManager[SparkSession] = locked_folder(
+    session: AbstractContextManager[SparkSession] = locked_session(
         root, "headgate pipeline backtest", progress
     )
     with session as spark:
@@ -101,7 +101,7 @@ def _as_text(rows: Rows) -> Rows:
         {
             **row,
             "rank": rank_text(row["rank"], ranks[row["rank"]] > 1),
-            "settings": settings_words(row["settings"]),
+            "settings": readable_settings(row["settings"]),
             **{name: share_text(row[name]) for name in _SHARES},
         }
         for row in rows

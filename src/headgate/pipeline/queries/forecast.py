@@ -8,8 +8,9 @@ from typing import Any, Final, TextIO
 from headgate.base.clock import SystemClock
 from headgate.base.input_errors import InputErrors
 from headgate.base.units import NS_PER_S, NS_PER_US
-from headgate.pipeline.job_session import opened_folder
+from headgate.pipeline.job_session import query_session
 from headgate.pipeline.kernels.breach import SAMPLES_MIN
+from headgate.pipeline.location import resolved_root
 from headgate.pipeline.options import FolderOptions, ForecastOptions
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.queries.forecast_rows import (
@@ -19,7 +20,6 @@ from headgate.pipeline.queries.forecast_rows import (
     forecast_score,
 )
 from headgate.pipeline.queries.writing import write_found
-from headgate.pipeline.store.location import resolved_root
 from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.quotas import QUOTA_USAGE
@@ -70,7 +70,7 @@ def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
         TableScan(folder.out, INTERVALS.name if options.is_score else QUOTA_USAGE.name)
     faults.raise_any()
     root, progress = resolved_root(folder.out), Progress(err)
-    with opened_folder(root, "headgate pipeline forecast", progress) as spark:
+    with query_session(root, "headgate pipeline forecast", progress) as spark:
         if options.is_score:
             with progress.stage("Scoring forecasts"):
                 scores = forecast_score(spark, root, span.since_ns, span.until_ns)

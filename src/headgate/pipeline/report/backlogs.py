@@ -25,10 +25,11 @@ from headgate.pipeline.kernels.blame import (
 from headgate.pipeline.kernels.subscription_range import judge_subscription_range
 from headgate.pipeline.kernels.topic_waiters import INPUT_COLUMNS as SHARING_COLUMNS
 from headgate.pipeline.kernels.topic_waiters import TOPIC_KEY, WAITERS, waiters
+from headgate.pipeline.kernels.totals import totals
 from headgate.pipeline.output.attribution import topic_text
 from headgate.pipeline.output.unused_subscriptions import unused
 from headgate.pipeline.report.grid import Grid, Values, account_span, instants, numbers
-from headgate.pipeline.report.totals import largest, matching, totals
+from headgate.pipeline.report.row_selection import largest, matching
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY, BLAMES, DEMONSTRATED_LOOK_BACK_NS
 from headgate.pipeline.time_span import Span

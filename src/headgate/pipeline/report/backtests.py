@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from headgate.pipeline.backtest.policy import settings_words
-from headgate.pipeline.report.totals import totals
+from headgate.pipeline.kernels.totals import totals
+from headgate.pipeline.output.policy_settings import readable_settings
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.intervals import TOPIC_KEY
 from headgate.pipeline.time_span import Span
@@ -107,7 +107,7 @@ def _point(row: dict[str, Any]) -> GridPoint:
     return GridPoint(
         row["grid_point"],
         row["name_max"] or f"point {row['grid_point']}",
-        settings_words(row["settings_max"]),
+        readable_settings(row["settings_max"]),
         row["grid_point_count"],
         row["seconds_over_quota_sum"] or 0.0,
         row["parked_seconds_sum"] or 0.0,

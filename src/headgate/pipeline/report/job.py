@@ -11,7 +11,7 @@ from typing import Any, Final, TextIO
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
 from headgate.pipeline.options import ReportOptions
-from headgate.pipeline.progress import Progress
+from headgate.pipeline.progress import OnProgress, Progress
 from headgate.pipeline.report import sections as page_sections
 from headgate.pipeline.report.backlogs import Backlogs, backlogs
 from headgate.pipeline.report.backtest_section import backtest_section
@@ -57,7 +57,7 @@ def run_report(options: ReportOptions, err: TextIO) -> Path:
         TableScan(options.out, needed)  # raises if its layout is another one
     with progress.stage(f"Reading the tables of {options.out}") as stage:
         report = _Report(options.out, tables, requested, options.top)
-        html = report.html(f"on {instant(now_ns)}", stage.at)
+        html = report.html(f"on {instant(now_ns)}", stage.on_progress)
         stage.result = page_sections.range_text(report.grid)
     _write(path, html)
     progress.say(f"Wrote {path} ({len(html.encode()) / _MB:.1f} MB).")
@@ -87,20 +87,20 @@ class _Report:
         self.grid = _known_grid(self._intervals, self.span)
         self._charts = Charts()
 
-    def html(self, written: str, at: Callable[[int, int], None]) -> str:
-        """The page; ``at`` is called with the number of finished queries, and of all."""
+    def html(self, written: str, on_progress: OnProgress) -> str:
+        """The page; ``on_progress`` is called with the finished and all queries."""
         known = quality(self._intervals, self._scan(BRONZE_QUARANTINE.name), self.span, self.grid)
-        at(1, 8)
+        on_progress(1, 8)
         found = backlogs(self._attribution, self._intervals, self.span, self.grid, self._top)
-        at(2, 8)
+        on_progress(2, 8)
         quotas = self._query("quota_usage", quota_topics)
-        at(3, 8)
+        on_progress(3, 8)
         held = self._query("publish_attribution", parked_topics)
-        at(4, 8)
+        on_progress(4, 8)
         limits = self._query("throttle_timeline", limiters)
-        at(5, 8)
+        on_progress(5, 8)
         lost = self._query("evictions", evictions)
-        at(6, 8)
+        on_progress(6, 8)
         sections = [page_sections.backlog_section(found, self.grid, self._charts)]
         for anchor, title, table, rows, section in (
             (
@@ -125,7 +125,7 @@ class _Report:
         backtest = self._scan("policy_backtest")
         run = None if backtest is None else newest_run(backtest)
         sections.append(backtest_section(run, self._charts))
-        at(7, 8)
+        on_progress(7, 8)
         sections.append(page_sections.quality_section(known, self.grid, self._charts))
         said = summary_sentences(found, quotas or Quotas(), held or (), lost or Evictions(), known)
         return page_html(self._head(found, known, written), said, sections, self._charts.by_id)

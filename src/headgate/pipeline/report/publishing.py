@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
+from headgate.pipeline.kernels.totals import totals
 from headgate.pipeline.output.attribution import topic_text
 from headgate.pipeline.report.grid import (
     ACCOUNT_COLUMNS,
@@ -20,7 +21,7 @@ from headgate.pipeline.report.grid import (
     instants,
     numbers,
 )
-from headgate.pipeline.report.totals import largest, matching, totals
+from headgate.pipeline.report.row_selection import largest, matching
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.intervals import TOPIC_KEY
 from headgate.pipeline.tables.publishing import LIMITER_KEY

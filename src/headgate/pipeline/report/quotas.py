@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S, NS_PER_US
+from headgate.pipeline.kernels.totals import totals
 from headgate.pipeline.output.attribution import topic_text
 from headgate.pipeline.output.breach_times import counted_from_ns
 from headgate.pipeline.report.grid import Grid, Values, instants, numbers
@@ -28,7 +29,7 @@ from headgate.pipeline.report.quota_states import (
     states_at_end,
     with_reached,
 )
-from headgate.pipeline.report.totals import largest, matching, totals
+from headgate.pipeline.report.row_selection import largest, matching
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.intervals import TOPIC_KEY

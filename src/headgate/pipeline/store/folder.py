@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headgate.base.errors import InputError
+from headgate.pipeline.location import checked_root, is_object_store, resolved_root
 from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.store.lease import LOCK
-from headgate.pipeline.store.location import checked_root, is_object_store, resolved_root
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 
 

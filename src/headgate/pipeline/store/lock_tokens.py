@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from headgate.pipeline.failures import PipelineError
+from headgate.pipeline.location import is_object_store
 from headgate.pipeline.store.lease import LockObject
-from headgate.pipeline.store.location import is_object_store
 from headgate.pipeline.store.table_store import s3_objects
 
 LOCK_OPTION: Final = "lock"

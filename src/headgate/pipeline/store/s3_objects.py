@@ -15,8 +15,8 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import S3Store
 
 from headgate.pipeline.failures import joined_causes
+from headgate.pipeline.location import bucket_and_prefix
 from headgate.pipeline.store.lease import LOCK, Lease, LockState
-from headgate.pipeline.store.location import bucket_and_prefix
 from headgate.pipeline.store.table_store import CONNECT_TIMEOUT_S, s3_access
 
 _TIMEOUT_S: Final = 10

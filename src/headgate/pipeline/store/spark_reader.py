@@ -13,8 +13,8 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.pipeline.location import is_object_store
 from headgate.pipeline.store.delta_log import TableFile
-from headgate.pipeline.store.location import is_object_store
 from headgate.pipeline.store.table_store import store_of
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.columns import Table

@@ -26,7 +26,7 @@ from deltalake import DeltaTable
 
 from headgate.base.errors import InputError
 from headgate.pipeline.failures import joined_causes
-from headgate.pipeline.store.location import bucket_and_prefix, checked_root, is_object_store
+from headgate.pipeline.location import bucket_and_prefix, checked_root, is_object_store
 
 CONNECT_TIMEOUT_S: Final = 5
 REQUEST_TIMEOUT_S: Final = 30

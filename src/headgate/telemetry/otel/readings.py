@@ -262,6 +262,7 @@ def _parked(topic: Topic, read: Callable[[Parking, ParkCause], Number]) -> Value
     parking = topic.publishing.parking
     if parking is None:
         return ()
+    parking.settle(topic.engine.now_ns)
     causes = parking.causes(topic.engine.now_ns)
     return [({"cause": cause.label}, read(parking, cause)) for cause in causes]
 

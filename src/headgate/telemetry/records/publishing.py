@@ -115,6 +115,7 @@ class PublishTrack:
         parking, now_ns = self._topic.publishing.parking, self._topic.engine.now_ns
         if parking is None:
             return None
+        parking.settle(now_ns)
         before, self._held_ns = (
             self._held_ns,
             tuple(parking.parked_ns(cause, now_ns) for cause in LIMIT_CAUSES),
@@ -135,9 +136,11 @@ def parked_values(topic: Topic) -> tuple[int, ...]:
     parking = topic.publishing.parking
     if parking is None:
         return _NOTHING
+    now_ns = topic.engine.now_ns
+    parking.settle(now_ns)
     values: list[int] = []
     for cause in ParkCause:
-        values.append(parking.parked_ns(cause, topic.engine.now_ns))
+        values.append(parking.parked_ns(cause, now_ns))
         if cause is not ParkCause.MEMORY:
             waiting = parking.waiting(cause)
             values += (waiting.messages, waiting.bytes)

@@ -72,9 +72,13 @@ def test_lost_data_ends_a_job_only_where_it_shall(
     assert found == [False, True]
 
 
-def test_days_that_are_computed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_days_to_recompute(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[Any] = []
-    loads(monkeypatch, "ingest", run_once=lambda _source, _err, anew: found.append(anew))
+
+    def run_once(_source: SourceOptions, _err: object, recompute_days: object) -> None:
+        found.append(recompute_days)
+
+    loads(monkeypatch, "ingest", run_once=run_once)
     words = ["pipeline", "run", "--out", "t"]
     for days in ([], ["2026-11-20"], ["2026-11-21", "2026-11-19"]):
         more = [word for day in days for word in ("--recompute", day)]

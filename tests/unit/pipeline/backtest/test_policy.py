@@ -9,7 +9,8 @@ import pytest
 from headgate.flow.adaptive.cycle import AdaptiveSettings, Law
 from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
 from headgate.pipeline.backtest.grid import parse_grid
-from headgate.pipeline.backtest.policy import Point, Policy, Rates, settings_text, settings_words
+from headgate.pipeline.backtest.policy import Point, Policy, Rates, settings_text
+from headgate.pipeline.output.policy_settings import readable_settings
 
 SIZE = Quota(QuotaType.SIZE, 5_000, QuotaPolicy.HOLD, "grid")
 TIME = Quota(QuotaType.TIME, 60_000, QuotaPolicy.EVICTION, "grid")
@@ -57,23 +58,11 @@ def test_a_setting_that_the_file_has_is_said_also_where_it_is_the_default() -> N
     )
     default = AdaptiveSettings().drain_set_point
     assert default in (0.5, 0.7)
-    assert [settings_words(settings_text(point)) for point in grid.points] == [
+    assert [readable_settings(settings_text(point)) for point in grid.points] == [
         "adaptive: law drain, drain_set_point 0.5",
         "adaptive: law drain, drain_set_point 0.7",
         "as recorded",
     ]
-
-
-def test_settings_in_words() -> None:
-    settings = {
-        "name": "mine",
-        "publish": "none",
-        "adaptive": {"observe_only": True, "interval_ms": 5_000},
-    }
-    words = "publish: none; adaptive: observe_only true, interval_ms 5,000"
-    assert settings_words(json.dumps(settings)) == words
-    assert settings_words('{"name":"mine"}') == settings_words(None) == "as recorded"
-    assert settings_words("[1]") == "settings: [1]"
 
 
 def test_a_grid_file_says_the_same_words() -> None:

@@ -25,7 +25,7 @@ from headgate.pipeline.kernels.rollup import (
     subscription_parts,
     topic_parts,
 )
-from headgate.pipeline.report.totals import totals
+from headgate.pipeline.kernels.totals import totals
 from headgate.pipeline.tables.arrow_types import arrow_schema, table_arrow_schema
 from headgate.pipeline.tables.attribution import ATTRIBUTION, SHARE_COLUMNS
 from headgate.pipeline.tables.columns import Table

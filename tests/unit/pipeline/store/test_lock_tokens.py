@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headgate.pipeline.failures import PipelineError, reason_of
+from headgate.pipeline.failures import PipelineError
+from headgate.pipeline.spark_failures import reason_of
 from headgate.pipeline.store.lease import FREE, Lease
 from headgate.pipeline.store.lock_tokens import (
     LockLostError,

@@ -9,6 +9,7 @@ from typing import TextIO
 from deltalake.exceptions import DeltaError
 
 from headgate.pipeline.failures import PipelineError
+from headgate.pipeline.location import resolved_root
 from headgate.pipeline.options import CompactOptions
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.store.delta_log import check_layout
@@ -16,7 +17,6 @@ from headgate.pipeline.store.folder import folder_lock
 from headgate.pipeline.store.housekeeping.compact import compact
 from headgate.pipeline.store.housekeeping.retention import drop_before
 from headgate.pipeline.store.housekeeping.vacuum import vacuum
-from headgate.pipeline.store.location import resolved_root
 from headgate.pipeline.store.scan import existing_tables
 from headgate.pipeline.store.table_store import store_of, table_names
 from headgate.pipeline.tables.catalogue import TABLES

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
-from headgate.pipeline.report import totals as module
-from headgate.pipeline.report.totals import largest, matching, totals
+from headgate.pipeline.kernels import totals as module
+from headgate.pipeline.kernels.totals import totals
 
 ROWS = pa.table(
     {
@@ -36,15 +35,3 @@ def test_batches_add_up(monkeypatch: pytest.MonkeyPatch, merge_rows: int, batch_
 
 def test_no_rows_have_no_totals() -> None:
     assert totals([], ["key"], AGGREGATES) is None
-
-
-def test_the_largest_above_zero_in_order() -> None:
-    rows = pa.table({"name": ["a", "b", "c", "d"]})
-    found = largest(rows, np.array([1.0, 3.0, 0.0, 2.0]), 3)
-    assert [row["name"] for row in found] == ["b", "d", "a"]
-    assert largest(rows, np.zeros(4), 3) == []
-
-
-def test_null_matches_null() -> None:
-    assert matching(ROWS, ("key", "part"), {"key": None, "part": 1}).num_rows == 2
-    assert matching(ROWS, ("key", "part"), {"key": "b", "part": None}).num_rows == 1

@@ -10,7 +10,7 @@ import pytest
 
 from headgate.base.errors import InputError
 from headgate.pipeline.kernels.decode import bronze_tables
-from headgate.pipeline.scrapes.single_source import check_single_source
+from headgate.pipeline.single_source import check_single_source
 from headgate.pipeline.store.delta_log import commit_append, ensure_table
 from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES

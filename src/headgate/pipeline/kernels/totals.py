@@ -7,13 +7,9 @@ when it is read, and only its totals are kept.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-
-from headgate.pipeline.report.grid import Values
 
 Aggregate = tuple[str, str]
 """A column and its aggregate: ``sum``, ``min``, ``max`` or ``count`` (of values not null)."""
@@ -60,18 +56,3 @@ def _merged(
         for name, (_, function) in zip(names, aggregates, strict=True)
     ]
     return _summed(pa.concat_tables(tables), keys, again).rename_columns([*keys, *names])
-
-
-def largest(rows: pa.Table, amounts: Values, top: int) -> list[dict[str, Any]]:
-    """The ``top`` rows with the largest amounts above 0."""
-    order = np.argsort(-amounts, kind="stable")[:top]
-    found: list[dict[str, Any]] = rows.take(pa.array(order)).to_pylist()
-    return [row for row, index in zip(found, order, strict=True) if amounts[index] > 0]
-
-
-def matching(rows: pa.Table, names: tuple[str, ...], key: dict[str, Any]) -> pa.Table:
-    """The rows whose columns equal those of ``key``; null equals null."""
-    for name in names:
-        column, value = rows[name], key[name]
-        rows = rows.filter(pc.is_null(column) if value is None else pc.equal(column, value))
-    return rows

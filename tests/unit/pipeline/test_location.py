@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headgate.base.errors import InputError
-from headgate.pipeline.store.location import (
+from headgate.pipeline.location import (
     bucket_and_prefix,
     checked_root,
     is_object_store,
