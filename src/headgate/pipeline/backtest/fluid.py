@@ -107,48 +107,48 @@ class FluidModel:
         """Bytes that were ever acknowledged or evicted."""
         return self._start_backlog + self.published - self.backlog
 
-    def run(self, seconds: float, pressures: FlowConditions) -> None:
+    def run(self, seconds: float, conditions: FlowConditions) -> None:
         """Advance the model by ``seconds``."""
         left = seconds
-        if pressures.time is None or not pressures.time.policy.stops_producers:
+        if conditions.time is None or not conditions.time.policy.stops_producers:
             # The quota that held producers no longer exists.
             self._is_held = False
         while left > 0.0:
             span = left
-            if pressures.time is not None and self.tracks_age:
+            if conditions.time is not None and self.tracks_age:
                 # The age grows by at most a second per second.
-                room_s = pressures.time.limit / MS_PER_S - max(self.age_s, 0.0)
+                room_s = conditions.time.limit / MS_PER_S - max(self.age_s, 0.0)
                 span = min(span, CHECK_S if self._is_held else max(CHECK_S, room_s))
-            self._stretch(span, pressures)
+            self._run_span(span, conditions)
             self._now_s += span
             left -= span
             if self.tracks_age:
                 self._at_s.append(self._now_s)
                 self._stored.append(self._start_backlog + self.published)
                 self._update_age()
-                self._apply_time_quota(pressures.time)
+                self._apply_time_quota(conditions.time)
 
-    def _stretch(self, span: float, pressures: FlowConditions) -> None:
-        totals, size = self.totals, pressures.size
-        if size is not None or pressures.time is not None:
+    def _run_span(self, span: float, conditions: FlowConditions) -> None:
+        totals, size = self.totals, conditions.size
+        if size is not None or conditions.time is not None:
             totals.quota_s += span
         while span > 0.0:
-            span -= self._to_next_event(span, pressures)
+            span -= self._to_next_event(span, conditions)
             if size is not None and not size.policy.stops_producers:
                 self._evict_size(size.limit)
             totals.parked_max = max(totals.parked_max, self.parked)
             totals.backlog_max = max(totals.backlog_max, self.backlog)
 
-    def _to_next_event(self, span: float, pressures: FlowConditions) -> float:
+    def _to_next_event(self, span: float, conditions: FlowConditions) -> float:
         """Advance to the next event, at most ``span`` seconds; returns the seconds."""
-        arrivals, capacity = pressures.arrivals, pressures.capacity
+        arrivals, capacity = conditions.arrivals, conditions.capacity
         limit = inf
-        if pressures.size is not None and pressures.size.policy.stops_producers:
-            limit = float(pressures.size.limit)
-        ceiling = min(pressures.set_limit, pressures.adaptive_limit)
+        if conditions.size is not None and conditions.size.policy.stops_producers:
+            limit = float(conditions.size.limit)
+        ceiling = min(conditions.set_limit, conditions.adaptive_limit)
         is_full = self.backlog >= limit
         is_stopped = self._is_held or self.backlog > limit or limit <= 0.0
-        refuses = _refuses(pressures, self._is_held, is_full)
+        refuses = _refuses(conditions, self._is_held, is_full)
         if refuses:
             self.parked = 0.0
         if is_stopped:
@@ -179,7 +179,7 @@ class FluidModel:
             until, to_backlog, to_parked = self.backlog / -growth, 0.0, -1.0
         waits = self.parked > 0.0 or gain > 0.0
         if waits:
-            self._note_wait(until, served, pressures, is_stopped, is_full)
+            self._note_wait(until, served, conditions, is_stopped, is_full)
         if is_stopped or (is_full and growth >= 0.0):
             self.totals.over_s += until
         self.published += inflow * until
@@ -192,18 +192,18 @@ class FluidModel:
         self,
         seconds: float,
         served: float,
-        pressures: FlowConditions,
+        conditions: FlowConditions,
         is_stopped: bool,
         is_full: bool,
     ) -> None:
         totals = self.totals
         totals.parked_s += seconds
-        totals.offered_bytes += pressures.capacity * seconds
-        totals.wasted_bytes += (pressures.capacity - served) * seconds
+        totals.offered_bytes += conditions.capacity * seconds
+        totals.wasted_bytes += (conditions.capacity - served) * seconds
         self.was_parked = True
-        by_quota = is_stopped or (is_full and pressures.capacity < pressures.adaptive_limit)
-        is_adaptive = pressures.adaptive_limit < inf and not by_quota
-        if is_adaptive and pressures.adaptive_limit <= pressures.set_limit:
+        by_quota = is_stopped or (is_full and conditions.capacity < conditions.adaptive_limit)
+        is_adaptive = conditions.adaptive_limit < inf and not by_quota
+        if is_adaptive and conditions.adaptive_limit <= conditions.set_limit:
             self.was_slowed = True
 
     def _evict_size(self, limit: int) -> None:
@@ -258,8 +258,10 @@ class FluidModel:
         self._update_age()
 
 
-def _refuses(pressures: FlowConditions, is_held: bool, is_full: bool) -> bool:
+def _refuses(conditions: FlowConditions, is_held: bool, is_full: bool) -> bool:
     """Whether a quota refuses producers: what they want meanwhile is not parked."""
-    if is_full and pressures.size is not None:
-        return pressures.size.policy is QuotaPolicy.EXCEPTION
-    return is_held and pressures.time is not None and pressures.time.policy is QuotaPolicy.EXCEPTION
+    if is_full and conditions.size is not None:
+        return conditions.size.policy is QuotaPolicy.EXCEPTION
+    return (
+        is_held and conditions.time is not None and conditions.time.policy is QuotaPolicy.EXCEPTION
+    )

@@ -21,22 +21,28 @@ import numpy as np
 from headgate.pipeline.backtest.kernel_block import LANES, WIDTH
 from headgate.pipeline.backtest.kernel_lanes import (
     AGE,
-    BLOCK,
+    BLOCK_LENGTH,
     POINT,
-    begin,
+    advance_lanes,
     begin_ages,
     begin_part,
+    begin_replay,
     begin_span,
     begin_step,
+    compiled_pass,
     end_part,
     end_step,
-    go_on,
-    look,
-    note_ages,
-    turn,
+    record_ages,
+    run_cycle,
     write_outcome,
 )
-from headgate.pipeline.backtest.kernel_state import AS_RECORDED, NS, POINT_COLUMNS, Age, Point
+from headgate.pipeline.backtest.kernel_state import (
+    AS_RECORDED,
+    NS,
+    POINT_COLUMNS,
+    AgeState,
+    PointRow,
+)
 from headgate.pipeline.backtest.load import OUTCOME_COLUMNS, Doubles, Load
 
 _SOURCES: Final = (
@@ -61,12 +67,13 @@ def _fingerprint() -> int:
 
 _FINGERPRINT: Final = _fingerprint()
 
-_TIME_POLICY: Final = Point._fields.index("time_policy")
-_PARTS, _EVERY, _PART_S, _ADAPTIVE, _CHECK_S = _ALIKE = tuple(
-    Point._fields.index(name) for name in ("parts", "every", "part_s", "adaptive", "check_s")
+_TIME_POLICY: Final = PointRow._fields.index("time_policy")
+_PARTS_PER_STEP, _STEPS_PER_CYCLE, _PART_S, _ADAPTIVE, _CHECK_S = _SHARED = tuple(
+    PointRow._fields.index(name)
+    for name in ("parts_per_step", "steps_per_cycle", "part_s", "is_adaptive", "check_s")
 )
 """Columns that are equal in all points of a block: the times of evaluations."""
-_OLDEST, _LAST = Age._fields.index("oldest"), Age._fields.index("last")
+_OLDEST, _LAST = AgeState._fields.index("oldest_index"), AgeState._fields.index("last_index")
 
 
 def _cached(function: Any) -> Any:
@@ -98,12 +105,12 @@ def _replay_all(
 ) -> int:
     """Replay all points; returns the fingerprint of the compiled sources."""
     count = points.shape[0]
-    taken, members = np.zeros(count, np.bool_), np.empty(LANES, np.intp)
-    block, time_quotas = np.empty(BLOCK), (steps[:, 6] > 0.0).any()
+    assigned, members = np.zeros(count, np.bool_), np.empty(LANES, np.intp)
+    block, time_quotas = np.empty(BLOCK_LENGTH), (steps[:, 6] > 0.0).any()
     for first in range(count):
-        if taken[first]:
+        if assigned[first]:
             continue
-        own = _gather(points, first, time_quotas, taken, members)
+        own = _gather(points, first, time_quotas, assigned, members)
         for lane in range(LANES):
             for column in range(POINT_COLUMNS):
                 block[POINT + column * LANES + lane] = points[members[lane], column]
@@ -114,25 +121,25 @@ def _replay_all(
     return _FINGERPRINT
 
 
-@turn
+@compiled_pass
 def _tracks_age(point: Any, time_quotas: bool) -> bool:
     policy = point[_TIME_POLICY]
     return bool(time_quotas if policy == AS_RECORDED else policy > 0.0)
 
 
-@turn
-def _gather(points: Any, first: int, time_quotas: bool, taken: Any, members: Any) -> int:
+@compiled_pass
+def _gather(points: Any, first: int, time_quotas: bool, assigned: Any, members: Any) -> int:
     """Fill a block with points that have the timing of the first one, and the remaining lanes with
     copies of it; returns the number of points."""
     count, tracks = 0, _tracks_age(points[first], time_quotas)
     for number in range(first, points.shape[0]):
-        if taken[number] or _tracks_age(points[number], time_quotas) != tracks:
+        if assigned[number] or _tracks_age(points[number], time_quotas) != tracks:
             continue
-        is_alike = True
-        for column in _ALIKE:
-            is_alike = is_alike and points[number, column] == points[first, column]
-        if is_alike:
-            taken[number], members[count] = True, number
+        is_shared = True
+        for column in _SHARED:
+            is_shared = is_shared and points[number, column] == points[first, column]
+        if is_shared:
+            assigned[number], members[count] = True, number
             count += 1
             if count == LANES:
                 break
@@ -142,21 +149,24 @@ def _gather(points: Any, first: int, time_quotas: bool, taken: Any, members: Any
     return count
 
 
-@turn
+@compiled_pass
 def _replay_block(
     own: int, steps: Any, backlog: float, age_s: float, step_s: float, block: Any, tracks: bool
 ) -> float:
     """Replay one topic under the points of a block; returns the bytes that producers wanted."""
     groups = (own + WIDTH - 1) // WIDTH
-    parts, every = int(block[_PARTS * LANES]), int(block[_EVERY * LANES])
+    parts_per_step = int(block[_PARTS_PER_STEP * LANES])
+    steps_per_cycle = int(block[_STEPS_PER_CYCLE * LANES])
     is_adaptive, wanted = block[_ADAPTIVE * LANES] > 0.0, 0.0
     # Ages are evaluated at most once per second, and at the end of a part.
-    looks = parts * int(np.ceil(block[_PART_S * LANES] / block[_CHECK_S * LANES]) + 1)
-    room = 2 + 4 * looks
+    evaluations = parts_per_step * int(
+        np.ceil(block[_PART_S * LANES] / block[_CHECK_S * LANES]) + 1
+    )
+    room = 2 + 4 * evaluations
     at_s, stored = np.empty((WIDTH * groups, room)), np.empty((WIDTH * groups, room))
     for lane in range(WIDTH * groups):
         at_s[lane, 0], at_s[lane, 1], stored[lane, 0], stored[lane, 1] = -age_s, 0.0, 0.0, backlog
-    begin(groups, block, backlog)
+    begin_replay(groups, block, backlog)
     if tracks:
         begin_ages(groups, block, backlog, at_s, stored)
     for number in range(steps.shape[0]):
@@ -166,40 +176,41 @@ def _replay_block(
             steps[number, 8],
         )  # fmt: skip
         if tracks:
-            at_s, stored = _with_room(looks, WIDTH * groups, block, at_s, stored)
-        for _ in range(parts):
+            at_s, stored = _with_room(evaluations, WIDTH * groups, block, at_s, stored)
+        for _ in range(parts_per_step):
             begin_part(groups, block)
             while begin_span(groups, block):
-                while go_on(groups, block):
+                while advance_lanes(groups, block):
                     pass
                 if not tracks:
                     break
-                note_ages(groups, block, backlog, at_s, stored)
+                record_ages(groups, block, backlog, at_s, stored)
             end_part(groups, block)
-            if is_adaptive and (number + 1) % every == 0:
-                look(groups, block, backlog)
+            if is_adaptive and (number + 1) % steps_per_cycle == 0:
+                run_cycle(groups, block, backlog)
         end_step(groups, block, number == 0)
         wanted += steps[number, 0] * step_s
     return wanted
 
 
-@turn
-def _with_room(looks: int, lanes: int, block: Any, at_s: Any, stored: Any) -> Any:
-    """The notes of ages, from the oldest byte on, with room for ``looks`` more."""
+@compiled_pass
+def _with_room(evaluations: int, lanes: int, block: Any, at_s: Any, stored: Any) -> Any:
+    """The recorded ages, from the oldest byte on, with room for ``evaluations`` more."""
     room, oldest, last = at_s.shape[1], AGE + _OLDEST * LANES, AGE + _LAST * LANES
-    needed, noted = 0, 0
+    needed, used = 0, 0
     for lane in range(lanes):
-        noted = max(noted, int(block[last + lane]) + 1)
-        needed = max(needed, int(block[last + lane] - block[oldest + lane]) + 1 + looks)
-    if noted + looks <= room:
+        used = max(used, int(block[last + lane]) + 1)
+        needed = max(needed, int(block[last + lane] - block[oldest + lane]) + 1 + evaluations)
+    if used + evaluations <= room:
         return at_s, stored
     to_at_s, to_stored = at_s, stored
     if 2 * needed > room:
         to_at_s, to_stored = np.empty((lanes, 2 * needed)), np.empty((lanes, 2 * needed))
     for lane in range(lanes):
-        before, kept = int(block[oldest + lane]), int(block[last + lane] - block[oldest + lane]) + 1
-        for place in range(kept):
+        before = int(block[oldest + lane])
+        count_kept = int(block[last + lane] - block[oldest + lane]) + 1
+        for place in range(count_kept):
             to_at_s[lane, place] = at_s[lane, before + place]
             to_stored[lane, place] = stored[lane, before + place]
-        block[oldest + lane], block[last + lane] = 0.0, kept - 1.0
+        block[oldest + lane], block[last + lane] = 0.0, count_kept - 1.0
     return to_at_s, to_stored

@@ -28,7 +28,7 @@ def field_types(tuple_class: Any) -> list[Any]:
     return [_TYPES[hints[name]] for name in tuple_class._fields]
 
 
-def rows(tuple_classes: tuple[Any, ...]) -> tuple[int, ...]:
+def offsets(tuple_classes: tuple[Any, ...]) -> tuple[int, ...]:
     """The begin of each of these tuples in a block, and the length of the block."""
     found = [0]
     for each in tuple_classes:
@@ -46,7 +46,7 @@ def _pointer(context: Any, builder: Any, array: Any, first: Any, lane: Any, numb
 
 
 @intrinsic
-def loaded(_: Any, tuple_class: Any, block: Any, first: Any, lane: Any) -> Any:
+def load_lane(_: Any, tuple_class: Any, block: Any, first: Any, lane: Any) -> Any:
     """A tuple of this class from one lane; ``first`` is its begin in the block."""
     fields = field_types(tuple_class.instance_class)
     result = types.BaseTuple.from_types(fields, tuple_class.instance_class)
@@ -68,8 +68,8 @@ def loaded(_: Any, tuple_class: Any, block: Any, first: Any, lane: Any) -> Any:
 
 
 @intrinsic
-def store(_: Any, block: Any, first: Any, lane: Any, values: Any) -> Any:
-    """Put a tuple into one lane."""
+def store_lane(_: Any, block: Any, first: Any, lane: Any, values: Any) -> Any:
+    """Store a tuple into one lane."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         array = signature.args[0], given[0]
@@ -90,8 +90,10 @@ def store(_: Any, block: Any, first: Any, lane: Any, values: Any) -> Any:
 
 @intrinsic
 def where(typing: Any, condition: Any, value: Any, other: Any) -> Any:
-    """``value if condition else other`` without a branch: both are there, one is taken. Of numbers,
-    conditions, or tuples of them."""
+    """``value if condition else other`` without a branch: both are computed, one is selected.
+
+    For numbers, conditions, and tuples of them.
+    """
     is_tuple = isinstance(value, types.BaseTuple)
     result = value if is_tuple else typing.unify_types(value, other)
 

@@ -1,7 +1,7 @@
 """The compiled form of :mod:`headgate.pipeline.backtest.fluid`.
 
-It has the same operations in the same order. The step to the next event has no branch; the search
-for ages has.
+It has the same operations in the same order. Advancing to the next event has no branch; the search
+for ages has branches.
 """
 
 from __future__ import annotations
@@ -12,30 +12,37 @@ from typing import Any
 import numpy as np
 
 from headgate.pipeline.backtest.kernel_block import where
-from headgate.pipeline.backtest.kernel_state import EVICTION, EXCEPTION, MS, Age, Flow, inlined
+from headgate.pipeline.backtest.kernel_state import (
+    EVICTION,
+    EXCEPTION,
+    MS,
+    AgeState,
+    FlowState,
+    inlined,
+)
 
 
 @inlined
-def to_event(left_s: float, step: Any, flow: Any, is_held: bool) -> Any:
+def advance(left_s: float, step: Any, flow: Any, is_held: bool) -> Any:
     """Advance to the next event under constant rates, at most ``left_s``; returns the time left and
     the flow. With no time left the flow is unchanged."""
     until, found = _to_next_event(left_s, step, flow, is_held)
-    found = _evicted(step, found)
-    goes_on = left_s > 0.0
-    return where(goes_on, left_s - until, left_s), where(goes_on, found, flow)
+    found = _after_eviction(step, found)
+    has_time = left_s > 0.0
+    return where(has_time, left_s - until, left_s), where(has_time, found, flow)
 
 
 @inlined
-def _evicted(step: Any, flow: Any) -> Any:
+def _after_eviction(step: Any, flow: Any) -> Any:
     """The flow after the eviction of a size quota, with its maxima."""
     evicts = (step.size_policy == EVICTION) & (flow.backlog >= step.size_limit)
     acts = np.floor((flow.backlog - step.size_limit) / step.evicted_unit) + 1.0
-    gone = where(evicts, min(flow.backlog, acts * step.evicted_unit), 0.0)
-    backlog = flow.backlog - gone
-    return Flow(
+    evicted_bytes = where(evicts, min(flow.backlog, acts * step.evicted_unit), 0.0)
+    backlog = flow.backlog - evicted_bytes
+    return FlowState(
         backlog, flow.parked, flow.published, flow.was_parked, flow.was_slowed, flow.over_s,
         flow.offered, flow.wasted, flow.parked_s, max(flow.parked_max, flow.parked),
-        max(flow.backlog_max, backlog), flow.evicted + gone,
+        max(flow.backlog_max, backlog), flow.evicted + evicted_bytes,
     )  # fmt: skip
 
 
@@ -67,7 +74,7 @@ def _to_next_event(span: float, step: Any, flow: Any, is_held: bool) -> Any:
     distance, rate = abs(backlog - target), abs(growth)
     hits = (falls | rises) & (distance < rate * until)
     until, clears = where(hits, distance / rate, until), clears & (not hits)
-    noted = (until > 0.0) & (waits | (gain > 0.0))
+    is_wait = (until > 0.0) & (waits | (gain > 0.0))
     by_quota = is_stopped | (is_full & (capacity < step.adaptive_limit))
     slows = (not by_quota) & (step.adaptive_limit < inf)
     slows = slows & (step.adaptive_limit <= step.set_limit)
@@ -75,45 +82,47 @@ def _to_next_event(span: float, step: Any, flow: Any, is_held: bool) -> Any:
     next_backlog = where(hits, target, max(0.0, backlog + growth * until))
     next_parked = where(clears, 0.0, max(0.0, parked + gain * until))
     next_parked = where(refuses, parked, next_parked)
-    return until, Flow(
+    return until, FlowState(
         where(jumps, where(jump == room, limit, backlog + jump), next_backlog),
         where(jumps, parked - jump, next_parked),
         flow.published + where(jumps, jump, inflow * until),
-        flow.was_parked | noted,
-        flow.was_slowed | (noted & slows),
+        flow.was_parked | is_wait,
+        flow.was_slowed | (is_wait & slows),
         flow.over_s + where(is_reached, until, 0.0),
-        flow.offered + where(noted, capacity * until, 0.0),
-        flow.wasted + where(noted, (capacity - served) * until, 0.0),
-        flow.parked_s + where(noted, until, 0.0),
+        flow.offered + where(is_wait, capacity * until, 0.0),
+        flow.wasted + where(is_wait, (capacity - served) * until, 0.0),
+        flow.parked_s + where(is_wait, until, 0.0),
         flow.parked_max, flow.backlog_max, flow.evicted,
     )  # fmt: skip
 
 
 @inlined
-def looked_at(flow: Any) -> Any:
-    """The flow with the flags of waiting reset, after an evaluation."""
-    return Flow(
+def with_flags_reset(flow: Any) -> Any:
+    """The flow with its flags reset, after an evaluation of the controller."""
+    return FlowState(
         flow.backlog, flow.parked, flow.published, False, False, flow.over_s, flow.offered,
         flow.wasted, flow.parked_s, flow.parked_max, flow.backlog_max, flow.evicted,
     )  # fmt: skip
 
 
 @inlined
-def released(age: Any, step: Any) -> Any:
-    """The age, no longer held if no time quota stops producers."""
+def with_hold_released(age: Any, step: Any) -> Any:
+    """The age; if no time quota stops producers, it holds none."""
     is_held = age.is_held & (step.time_policy > 0.0) & (step.time_policy < EVICTION)
-    return Age(age.age_s, is_held, age.now_s, age.oldest, age.last)
+    return AgeState(age.age_s, is_held, age.now_s, age.oldest_index, age.last_index)
 
 
 @inlined
-def note_age(
+def record_age(
     span: float, point: Any, flow: Any, age: Any, step: Any, start: float, at_s: Any, stored: Any
 ) -> Any:
-    """Note the bytes stored by the end of ``span``, and apply the time quota. ``start`` is the
+    """Record the bytes stored by the end of ``span``, and apply the time quota. ``start`` is the
     first backlog."""
-    last, now_s = age.last + 1, age.now_s + span
+    last, now_s = age.last_index + 1, age.now_s + span
     at_s[last], stored[last] = now_s, start + flow.published
-    age = aged(Age(age.age_s, age.is_held, now_s, age.oldest, last), flow, start, at_s, stored)
+    age = with_age(
+        AgeState(age.age_s, age.is_held, now_s, age.oldest_index, last), flow, start, at_s, stored
+    )
     age_ms = -1.0 if age.age_s < 0.0 else np.floor(age.age_s * MS)
     limit = step.time_limit
     exceeded = step.time_policy > 0.0 and age_ms >= limit
@@ -122,35 +131,35 @@ def note_age(
         is_held = exceeded
         if age.is_held:
             is_held = not (age_ms < limit and age_ms * 100.0 <= limit * point.release_percent)
-    age = Age(age.age_s, is_held, now_s, age.oldest, last)
+    age = AgeState(age.age_s, is_held, now_s, age.oldest_index, last)
     if step.time_policy != EVICTION or not exceeded:
         return flow, age
     than_s = now_s - np.ceil(limit * point.eviction_percent / 100.0) / MS
-    place = age.oldest
+    place = age.oldest_index
     while place < last - 1 and at_s[place + 1] <= than_s:
         place += 1
     span_s = at_s[place + 1] - at_s[place]
     share = (than_s - at_s[place]) / span_s if span_s > 0.0 else 1.0
     before = stored[place] + share * (stored[place + 1] - stored[place])
-    gone = min(flow.backlog, max(0.0, before - (start + flow.published - flow.backlog)))
-    flow = Flow(
-        flow.backlog - gone, flow.parked, flow.published, flow.was_parked, flow.was_slowed,
+    evicted_bytes = min(flow.backlog, max(0.0, before - (start + flow.published - flow.backlog)))
+    flow = FlowState(
+        flow.backlog - evicted_bytes, flow.parked, flow.published, flow.was_parked, flow.was_slowed,
         flow.over_s, flow.offered, flow.wasted, flow.parked_s, flow.parked_max, flow.backlog_max,
-        flow.evicted + gone,
+        flow.evicted + evicted_bytes,
     )  # fmt: skip
-    return flow, aged(age, flow, start, at_s, stored)
+    return flow, with_age(age, flow, start, at_s, stored)
 
 
 @inlined
-def aged(age: Any, flow: Any, start: float, at_s: Any, stored: Any) -> Any:
-    """The current age of the oldest byte."""
+def with_age(age: Any, flow: Any, start: float, at_s: Any, stored: Any) -> Any:
+    """``age`` with the present age of the oldest byte."""
     if flow.backlog <= 0.0:
-        return Age(-1.0, age.is_held, age.now_s, age.oldest, age.last)
+        return AgeState(-1.0, age.is_held, age.now_s, age.oldest_index, age.last_index)
     done = start + flow.published - flow.backlog
-    place = age.oldest
-    while place < age.last - 1 and stored[place + 1] <= done:
+    place = age.oldest_index
+    while place < age.last_index - 1 and stored[place + 1] <= done:
         place += 1
     gain = stored[place + 1] - stored[place]
     share = (done - stored[place]) / gain if gain > 0.0 else 1.0
     age_s = max(0.0, age.now_s - (at_s[place] + share * (at_s[place + 1] - at_s[place])))
-    return Age(age_s, age.is_held, age.now_s, place, age.last)
+    return AgeState(age_s, age.is_held, age.now_s, place, age.last_index)

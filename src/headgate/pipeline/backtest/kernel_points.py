@@ -12,7 +12,7 @@ from headgate.flow.adaptive.cycle import AdaptiveSettings, Law
 from headgate.flow.adaptive.drain import HORIZON_INTERVALS_MIN
 from headgate.flow.adaptive.natural_rate import PEAK_HALVING_NS
 from headgate.flow.quota.backlog_quota import Quota
-from headgate.pipeline.backtest.kernel_state import AS_RECORDED, POINT_COLUMNS, Point
+from headgate.pipeline.backtest.kernel_state import AS_RECORDED, POINT_COLUMNS, PointRow
 from headgate.pipeline.backtest.load import POLICY_CODES, Doubles
 from headgate.pipeline.backtest.policy import Policy, Rates, Recorded
 from headgate.pipeline.backtest.replay import Resolution, timing
@@ -36,30 +36,34 @@ def point_row(policy: Policy, step_ns: int, resolution: Resolution) -> list[floa
         elif isinstance(quota, Quota):
             row[f"{name}_policy"], row[f"{name}_limit"] = POLICY_CODES[quota.policy], quota.limit
     when = timing(settings, step_ns, resolution)
-    row |= {"parts": when.cycles_per_step, "every": when.steps_per_cycle, "part_s": when.part_s}
+    row |= {
+        "parts_per_step": when.cycles_per_step,
+        "steps_per_cycle": when.steps_per_cycle,
+        "part_s": when.part_s,
+    }
     if settings is not None:
         row |= _adaptive_row(settings, when.cycle_ns)
-    return [float(value) for value in Point(**row)]
+    return [float(value) for value in PointRow(**row)]
 
 
 def _adaptive_row(settings: AdaptiveSettings, cycle_ns: int) -> dict[str, float]:
     shared = gcd(NS_PER_S, cycle_ns)
     shortest_ns = HORIZON_INTERVALS_MIN * settings.interval_ns
     return {
-        "adaptive": 1.0,
-        "observes": settings.observe_only,
-        "drains": settings.law is Law.DRAIN,
-        "low": settings.backlog_low,
-        "high": settings.backlog_high,
-        "floor": settings.min_rate_factor,
-        "step": settings.max_rate_change_factor,
-        "set_point": settings.drain_set_point,
+        "is_adaptive": 1.0,
+        "observe_only": settings.observe_only,
+        "is_drain_law": settings.law is Law.DRAIN,
+        "backlog_low": settings.backlog_low,
+        "backlog_high": settings.backlog_high,
+        "min_rate_factor": settings.min_rate_factor,
+        "max_change_factor": settings.max_rate_change_factor,
+        "drain_set_point": settings.drain_set_point,
         "horizon_ns": max(settings.drain_horizon_ns, shortest_ns),
         "cycle_ns": cycle_ns,
-        "up": NS_PER_S // shared,
-        "down": cycle_ns // shared,
-        "kept": 0.5 ** (cycle_ns / PEAK_HALVING_NS),
-        "kept_long": 0.5 ** (max(cycle_ns, NS_PER_S) / PEAK_HALVING_NS),
+        "rate_numerator": NS_PER_S // shared,
+        "rate_denominator": cycle_ns // shared,
+        "peak_decay": 0.5 ** (cycle_ns / PEAK_HALVING_NS),
+        "peak_decay_long": 0.5 ** (max(cycle_ns, NS_PER_S) / PEAK_HALVING_NS),
     }
 
 

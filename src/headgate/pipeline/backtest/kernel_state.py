@@ -43,8 +43,8 @@ NS: Final = 1e9
 MS: Final = 1e3
 
 
-class Point(NamedTuple):
-    """A policy as numbers; by default recorded or off."""
+class PointRow(NamedTuple):
+    """The policy of a grid point as numbers; by default recorded or off."""
 
     sets_limit: float = 0.0
     messages_per_s: float = inf
@@ -53,28 +53,28 @@ class Point(NamedTuple):
     size_limit: float = 0.0
     time_policy: float = 0.0
     time_limit: float = 0.0
-    parts: float = 1.0
-    """Controller evaluations in a step; a step without one is one part."""
-    every: float = 1.0
-    """Steps per evaluation."""
+    parts_per_step: float = 1.0
+    """Parts of a step, one for each evaluation of the controller; at least one."""
+    steps_per_cycle: float = 1.0
+    """Steps between two evaluations of the controller."""
     part_s: float = 0.0
-    adaptive: float = 0.0
-    observes: float = 0.0
-    drains: float = 0.0
+    is_adaptive: float = 0.0
+    observe_only: float = 0.0
+    is_drain_law: float = 0.0
     """1 for the law ``drain``."""
-    low: float = 0.0
-    high: float = 0.0
-    floor: float = 0.0
-    step: float = 0.0
-    set_point: float = 0.0
+    backlog_low: float = 0.0
+    backlog_high: float = 0.0
+    min_rate_factor: float = 0.0
+    max_change_factor: float = 0.0
+    drain_set_point: float = 0.0
     horizon_ns: float = 0.0
     cycle_ns: float = 0.0
-    up: float = 0.0
-    """``up / down`` is one over the seconds of a cycle, both whole."""
-    down: float = 0.0
-    kept: float = 0.0
+    rate_numerator: float = 0.0
+    """``rate_numerator / rate_denominator`` is one over the seconds of a cycle, both whole."""
+    rate_denominator: float = 0.0
+    peak_decay: float = 0.0
     """Factor of the peak after a sample of one cycle."""
-    kept_long: float = 0.0
+    peak_decay_long: float = 0.0
     """The same after a longer sample."""
     # Constants of the laws, as arguments: numba's cache would not notice a change of a constant.
     rise: float = RISE
@@ -98,15 +98,15 @@ class Point(NamedTuple):
     check_s: float = CHECK_S
 
 
-POINT_COLUMNS: Final = len(Point._fields)
+POINT_COLUMNS: Final = len(PointRow._fields)
 
 
-class Acting(NamedTuple):
-    """A step of the load, with the point's policy applied."""
+class EffectiveStep(NamedTuple):
+    """A step of the load with the policy of a point applied."""
 
     arrivals: float
     capacity: float
-    message: float
+    message_bytes: float
     set_limit: float
     adaptive_limit: float
     size_policy: float
@@ -119,7 +119,7 @@ class Acting(NamedTuple):
     """Bytes that a size quota evicts at once."""
 
 
-class Flow(NamedTuple):
+class FlowState(NamedTuple):
     """The state of :class:`headgate.pipeline.backtest.fluid.FluidModel`."""
 
     backlog: float
@@ -136,17 +136,18 @@ class Flow(NamedTuple):
     evicted: float
 
 
-class Age(NamedTuple):
-    """The age of the oldest byte (-1 without one), with the index of its interval."""
+class AgeState(NamedTuple):
+    """The age of the oldest byte, -1 without one. ``oldest_index`` is the interval in which it was
+    stored, ``last_index`` the newest interval."""
 
     age_s: float
     is_held: bool
     now_s: float
-    oldest: int
-    last: int
+    oldest_index: int
+    last_index: int
 
 
-class Natural(NamedTuple):
+class NaturalRateState(NamedTuple):
     """The state of :class:`headgate.flow.adaptive.natural_rate.NaturalRate`; marks count cycles."""
 
     mark: float
@@ -162,7 +163,7 @@ class Natural(NamedTuple):
     published: float
 
 
-class Drain(NamedTuple):
+class DrainRateState(NamedTuple):
     """The state of :class:`headgate.flow.adaptive.drain.DrainRate`."""
 
     mark: float
@@ -174,7 +175,7 @@ class Drain(NamedTuple):
     seen: float
 
 
-class Limits(NamedTuple):
+class LimitState(NamedTuple):
     """The limits of both laws, as in :mod:`headgate.flow.adaptive.topic_limits`."""
 
     presses: bool
@@ -187,11 +188,11 @@ class Limits(NamedTuple):
     calm: float
 
 
-class Control(NamedTuple):
+class ControlState(NamedTuple):
     """The state of :class:`headgate.flow.adaptive.topic.TopicControl`."""
 
     cycles: float
-    seen: float
+    messages_seen: float
     is_present: bool
     messages: float
     bytes: float
@@ -200,8 +201,8 @@ class Control(NamedTuple):
     activations: float
 
 
-class Course(NamedTuple):
-    """The progress of a replay, with its sums."""
+class ReplayProgress(NamedTuple):
+    """How far a replay is, with its sums."""
 
     part_left_s: float
     span_s: float
@@ -219,9 +220,11 @@ class Course(NamedTuple):
 
 
 UNMARKED: Final = -1.0
-NO_NATURAL: Final = Natural(UNMARKED, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, False, False, True, 0.0)
-NO_DRAIN: Final = Drain(UNMARKED, 0.0, False, 0.0, 0.0, 0.0, 0.0)
-NO_LIMITS: Final = Limits(False, 0.0, 0.0, 0.0, 0.0, False, 0.0, 0.0)
-NO_CONTROL: Final = Control(0.0, 0.0, False, 0.0, 0.0, 0.0, False, 0.0)
-NO_AGE: Final = Age(-1.0, False, 0.0, 0, 1)
-START: Final = Course(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+NO_NATURAL_RATE: Final = NaturalRateState(
+    UNMARKED, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, False, False, True, 0.0
+)
+NO_DRAIN_RATE: Final = DrainRateState(UNMARKED, 0.0, False, 0.0, 0.0, 0.0, 0.0)
+NO_LIMITS: Final = LimitState(False, 0.0, 0.0, 0.0, 0.0, False, 0.0, 0.0)
+NO_CONTROL: Final = ControlState(0.0, 0.0, False, 0.0, 0.0, 0.0, False, 0.0)
+NO_AGE: Final = AgeState(-1.0, False, 0.0, 0, 1)
+NO_PROGRESS: Final = ReplayProgress(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)

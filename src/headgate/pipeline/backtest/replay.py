@@ -147,7 +147,7 @@ class _Replay:
         size, time = size_rule(self.policy, step), time_rule(self.policy, step)
         settings, parts = self.policy.adaptive, self.timing.cycles_per_step
         for _ in range(parts):
-            pressures = FlowConditions(
+            conditions = FlowConditions(
                 arrivals=step.arrivals_bytes_per_s,
                 capacity=step.capacity_bytes_per_s,
                 set_limit=self._set_limit(step),
@@ -156,7 +156,7 @@ class _Replay:
                 time=time,
             )
             start = fluid.published
-            fluid.run(self.timing.part_s, pressures)
+            fluid.run(self.timing.part_s, conditions)
             self.messages += (fluid.published - start) / step.message_bytes
             if settings is not None and (number + 1) % self.timing.steps_per_cycle == 0:
                 self._cycle(settings, fluid, size, time)

@@ -7,7 +7,14 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from headgate.pipeline.backtest.kernel_block import LANES, WIDTH, loaded, rows, store, where
+from headgate.pipeline.backtest.kernel_block import (
+    LANES,
+    WIDTH,
+    load_lane,
+    offsets,
+    store_lane,
+    where,
+)
 
 
 class Small(NamedTuple):
@@ -24,18 +31,18 @@ class Other(NamedTuple):
     number: float
 
 
-SMALL, OTHER, BLOCK = rows((Small, Other))
+SMALL, OTHER, BLOCK = offsets((Small, Other))
 
 
 @numba.njit  # type: ignore[untyped-decorator]
 def _put(block: Any, lane: int, number: float, count: int, is_so: bool) -> None:
-    store(block, SMALL, lane, Small(number, count, is_so))
-    store(block, OTHER, lane, Other(-number))
+    store_lane(block, SMALL, lane, Small(number, count, is_so))
+    store_lane(block, OTHER, lane, Other(-number))
 
 
 @numba.njit  # type: ignore[untyped-decorator]
 def _get(block: Any, lane: int) -> Any:
-    return loaded(Small, block, SMALL, lane), loaded(Other, block, OTHER, lane)
+    return load_lane(Small, block, SMALL, lane), load_lane(Other, block, OTHER, lane)
 
 
 @numba.njit  # type: ignore[untyped-decorator]
