@@ -25,9 +25,10 @@ from headgate.pipeline.backtest.grid import Grid
 from headgate.pipeline.backtest.job import run_backtest
 from headgate.pipeline.backtest.kernel import replay_points
 from headgate.pipeline.backtest.kernel_points import point_rows
-from headgate.pipeline.backtest.load import Doubles, Load
+from headgate.pipeline.backtest.load import Load
 from headgate.pipeline.backtest.policy import Point, Policy, Rates
 from headgate.pipeline.backtest.replay import Resolution
+from headgate.pipeline.kernels.array_types import Doubles
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.session import create_session
 from headgate.pipeline.store.delta_log import commit_append

@@ -43,7 +43,8 @@ from headgate.pipeline.backtest.kernel_state import (
     AgeState,
     PointRow,
 )
-from headgate.pipeline.backtest.load import OUTCOME_COLUMNS, Doubles, Load
+from headgate.pipeline.backtest.load import OUTCOME_COLUMNS, Load
+from headgate.pipeline.kernels.array_types import Doubles
 
 _SOURCES: Final = (
     "kernel.py",

@@ -13,9 +13,10 @@ from headgate.flow.adaptive.drain import HORIZON_INTERVALS_MIN
 from headgate.flow.adaptive.natural_rate import PEAK_HALVING_NS
 from headgate.flow.quota.backlog_quota import Quota
 from headgate.pipeline.backtest.kernel_state import AS_RECORDED, POINT_COLUMNS, PointRow
-from headgate.pipeline.backtest.load import POLICY_CODES, Doubles
+from headgate.pipeline.backtest.load import POLICY_CODES
 from headgate.pipeline.backtest.policy import Policy, Rates, Recorded
 from headgate.pipeline.backtest.replay import Resolution, timing
+from headgate.pipeline.kernels.array_types import Doubles
 
 
 def point_row(policy: Policy, step_ns: int, resolution: Resolution) -> list[float]:

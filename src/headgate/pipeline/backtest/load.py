@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from math import inf
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from headgate.flow.quota.backlog_quota import QuotaPolicy
-
-Doubles: TypeAlias = npt.NDArray[np.float64]
+from headgate.pipeline.kernels.array_types import Doubles
 
 NO_LIMIT: Final = -1.0
 """The limit of a quota that does not exist."""

@@ -10,8 +10,9 @@ import pyarrow as pa
 from headgate.pipeline.backtest.grid import Grid
 from headgate.pipeline.backtest.kernel import replay_points
 from headgate.pipeline.backtest.kernel_points import point_rows
-from headgate.pipeline.backtest.load import OUTCOME_COLUMNS, Doubles
+from headgate.pipeline.backtest.load import OUTCOME_COLUMNS
 from headgate.pipeline.backtest.series import topic_loads
+from headgate.pipeline.kernels.array_types import Doubles
 from headgate.pipeline.tables.arrow_types import arrow_schema, conform
 from headgate.pipeline.tables.intervals import TOPIC_KEY
 from headgate.pipeline.tables.policy_backtest import REPLAY_COLUMNS

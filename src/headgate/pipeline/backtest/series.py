@@ -17,10 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -29,15 +28,13 @@ from headgate.flow.account.demonstrated import DEMONSTRATED_PERCENTILE, HELD_SHA
 from headgate.flow.account.verdict import YOUNG_NS
 from headgate.flow.limits.precedence import ADAPTIVE_SOURCE
 from headgate.flow.quota.backlog_quota import QuotaPolicy
-from headgate.pipeline.backtest.load import NO_LIMIT, POLICY_CODES, STEP_COLUMNS, Doubles, Load
+from headgate.pipeline.backtest.load import NO_LIMIT, POLICY_CODES, STEP_COLUMNS, Load
+from headgate.pipeline.kernels.array_types import Doubles, Flags, Longs
 from headgate.pipeline.kernels.publish_limits import split_source
 from headgate.pipeline.tables.arrow_types import changes
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.intervals import TOPIC_KEY
 from headgate.record.fields import PARK_CAUSES, QUOTA_TYPES
-
-Longs: TypeAlias = npt.NDArray[np.int64]
-Flags: TypeAlias = npt.NDArray[np.bool_]
 
 SORT_COLUMNS: Final = (*TOPIC_KEY, "source", "counting_since_ns", "boot_id", "seq", "row")
 """Order of the input: by topic, and within a topic by stream."""

@@ -17,15 +17,12 @@ import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
 from headgate.flow.limits.rate_limit import Level
+from headgate.pipeline.kernels.array_types import Codes, Doubles, Flags, Longs
 from headgate.pipeline.kernels.verdict_arrays import (
     NO_CODE,
     VERDICTS,
-    Codes,
-    Doubles,
     EvidenceArrays,
-    Flags,
     JudgementArrays,
-    Longs,
 )
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.tables.bronze import INFERRED, MEASURED

@@ -23,6 +23,7 @@ from headgate.pipeline.kernels.account_windows import (
     judgement_columns,
     minute_windows,
 )
+from headgate.pipeline.kernels.array_types import Flags
 from headgate.pipeline.kernels.ranges import (
     SOLE_SHARE_MIN,
     permits_of,
@@ -34,7 +35,6 @@ from headgate.pipeline.kernels.sentences import CircumstanceArrays, sentence_col
 from headgate.pipeline.kernels.verdict_arrays import (
     LEVEL_CODES,
     NO_CODE,
-    Flags,
     JudgementArrays,
     judge_arrays,
 )

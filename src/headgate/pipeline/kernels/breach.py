@@ -21,11 +21,11 @@ from math import inf
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from headgate.base.units import S_PER_MINUTE
 from headgate.flow.quota.backlog_quota import BREACH_S_MAX
-from headgate.pipeline.kernels.theil_sen import Doubles, quantiles, slope_quantiles
+from headgate.pipeline.kernels.array_types import Doubles, Flags
+from headgate.pipeline.kernels.theil_sen import quantiles, slope_quantiles
 
 WINDOW_MINUTES: Final = 60
 """Columns of a window, one a minute: how far back the forecast looks."""
@@ -185,7 +185,7 @@ def _first_reached(curve: Doubles, limits: Doubles) -> Doubles:
     return np.where(there, seconds, inf)
 
 
-def approaches(found: Breach, use: Doubles) -> npt.NDArray[np.bool_]:
+def approaches(found: Breach, use: Doubles) -> Flags:
     """Which breaches are worth reporting; ``use`` is the present level as a part of each limit.
 
     A likely breach counts up to a day ahead. A merely possible one counts for the length of the

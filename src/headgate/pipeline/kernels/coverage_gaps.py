@@ -11,19 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.pipeline.kernels.array_types import Flags, Longs
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import GAP_NS_MAX, INTERVALS_LOOK_BACK_NS
 from headgate.record.fields import FULL_PERIOD_NS
-
-Longs: TypeAlias = npt.NDArray[np.int64]
-Flags: TypeAlias = npt.NDArray[np.bool_]
 
 WINDOW_COLUMNS: Final = (
     "cluster", "source", "boot_id", "seq", "window_start_ns", "window_end_ns"

@@ -17,8 +17,8 @@ from headgate.pipeline.tables.arrow_types import arrow_schema, changes
 from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY
 from headgate.pipeline.tables.columns import DOUBLE, LONG, TableColumn
 
-HOUR: Final = TableColumn("proving_hour", LONG, "Hour of the minute, counted since the epoch.")
-RATE: Final = TableColumn("proving_rate_per_s", DOUBLE, "Messages acknowledged a second in it.")
+HOUR: Final = TableColumn("minute_hour", LONG, "Hour of the minute, counted since the epoch.")
+RATE: Final = TableColumn("minute_rate_per_s", DOUBLE, "Messages acknowledged per second in it.")
 KEYS: Final = tuple(column for column in ATTRIBUTION.columns if column.name in ATTRIBUTION_KEY)
 RATES: Final = "demonstrated_rates_per_s"
 """Column of the output: a list with one rate for each window, null where none is demonstrated."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ import pyarrow as pa
 from headgate.base.names import InvalidNameError, parse_topic
 from headgate.base.units import INT64_MAX
 from headgate.pipeline.tables.arrow_types import changes, table_arrow_schema
-from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.columns import HOUR_NS, hour_partition
 from headgate.pipeline.tables.quotas import EVENT_IDENTITY, EVICTIONS
 
 _SAME: Final = ("time", "time_ns", "cluster", "incarnation", "broker", *EVENT_IDENTITY)
@@ -40,8 +39,7 @@ def evictions_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
     for event in table.filter(pa.array(changes(table, EVENT_IDENTITY))).to_pylist():
         hour = (event["window_end_ns"] - 1) // HOUR_NS
         if hour in hours:
-            start = datetime.fromtimestamp(hour * 3_600, UTC)
-            found.append({"date": start.date(), "hour": start.hour, **eviction(event)})
+            found.append({**hour_partition(hour), **eviction(event)})
     return pa.Table.from_pylist(found, schema=table_arrow_schema(EVICTIONS))
 
 

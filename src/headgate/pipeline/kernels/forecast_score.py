@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from headgate.base.units import NS_PER_S
 from headgate.flow.quota.backlog_quota import BREACH_S_MAX
+from headgate.pipeline.kernels.array_types import Doubles, Flags, Longs
 from headgate.pipeline.kernels.breach import (
     EDGE_SHARES,
     SAMPLES_MIN,
@@ -30,14 +31,13 @@ from headgate.pipeline.kernels.breach import (
     approaches,
     breach,
 )
-from headgate.pipeline.kernels.level_windows import Flags, Longs, TopicMinutes
+from headgate.pipeline.kernels.level_windows import TopicMinutes
 from headgate.pipeline.kernels.quota_forecast import (
     QuotaLevels,
     quota_levels,
     source_rows,
     topic_minutes,
 )
-from headgate.pipeline.kernels.theil_sen import Doubles
 from headgate.pipeline.tables.arrow_types import arrow_schema
 from headgate.pipeline.tables.columns import DOUBLE, LONG, STRING, TableColumn
 from headgate.pipeline.tables.intervals import TOPIC_COLUMNS, TOPIC_KEY
@@ -167,9 +167,9 @@ def score_table(table: pa.Table, since_ns: int, until_ns: int) -> pa.Table:
     """
     minutes = topic_minutes(table)
     from_ns = np.asarray(table.column("from_ns").to_numpy(), dtype=np.int64)
-    asked = (from_ns >= since_ns) & (from_ns < until_ns)
+    in_range = (from_ns >= since_ns) & (from_ns < until_ns)
     levels = quota_levels(table, minutes)
-    made = (source_rows(minutes, levels) == np.arange(len(minutes))) & asked
+    made = (source_rows(minutes, levels) == np.arange(len(minutes))) & in_range
     keys = table.select(list(TOPIC_KEY))
     found: list[dict[str, Any]] = []
     for quota in QUOTA_TYPES:
@@ -180,9 +180,9 @@ def score_table(table: pa.Table, since_ns: int, until_ns: int) -> pa.Table:
         acts = np.nan_to_num(table.column(f"eviction_{quota}_acts").cast(pa.float64()).to_numpy())
         parts = _scores(minutes, level, rows, level.reached | (acts > 0))
         for topic in np.unique(minutes.topic[rows]):
-            mine = minutes.topic[rows] == topic
-            key = keys.slice(int(rows[mine.argmax()]), 1).to_pylist()[0]
-            sums = {name: values[mine].sum().item() for name, values in parts.items()}
+            own = minutes.topic[rows] == topic
+            key = keys.slice(int(rows[own.argmax()]), 1).to_pylist()[0]
+            sums = {name: values[own].sum().item() for name, values in parts.items()}
             found.append({**key, "quota": quota, **sums})
     return pa.Table.from_pylist(found, schema=arrow_schema(SCORE_COLUMNS))
 
@@ -191,25 +191,25 @@ def _scores(
     minutes: TopicMinutes, level: QuotaLevels, rows: Longs, breaches: Flags
 ) -> dict[str, Any]:
     """The fields of :class:`Score` for each single forecast: (rows,) each."""
-    way = level.bands(minutes, rows)
+    bands = level.bands(minutes, rows)
     limits = level.limits[rows]
-    forecast = breach(way, limits)
-    told = approaches(forecast, level.values[rows] / limits)
-    came = _outcomes(minutes, level, rows, breaches)
-    soon = came.breached & (came.before_s < SOON_S)
-    alarms = told & (forecast.likely_s <= SOON_S) & ~came.overtaken
-    late = ~(came.breached & (came.at_s <= 2 * SOON_S))
-    alarms &= ~late | (came.seen_s >= 2 * SOON_S)
+    forecast = breach(bands, limits)
+    predicted = approaches(forecast, level.values[rows] / limits)
+    outcomes = _outcomes(minutes, level, rows, breaches)
+    soon = outcomes.breached & (outcomes.before_s < SOON_S)
+    alarms = predicted & (forecast.likely_s <= SOON_S) & ~outcomes.overtaken
+    no_breach = ~(outcomes.breached & (outcomes.at_s <= 2 * SOON_S))
+    alarms &= ~no_breach | (outcomes.seen_s >= 2 * SOON_S)
     return {
         "forecasts": np.ones(len(rows), dtype=np.int64),
-        "told": told,
-        "overtaken": told & came.overtaken,
-        **_time_scores(forecast, came, told),
-        **_level_scores(minutes, level, rows, breaches, way),
+        "told": predicted,
+        "overtaken": predicted & outcomes.overtaken,
+        **_time_scores(forecast, outcomes, predicted),
+        **_level_scores(minutes, level, rows, breaches, bands),
         "soon": soon,
-        "missed": soon & ~told,
+        "missed": soon & ~predicted,
         "alarms": alarms,
-        "false_alarms": alarms & late,
+        "false_alarms": alarms & no_breach,
     }
 
 
@@ -246,17 +246,17 @@ def _next(flags: Flags) -> Longs:
     return np.minimum.accumulate(rows[::-1])[::-1]
 
 
-def _time_scores(forecast: Breach, came: _Outcomes, told: Flags) -> dict[str, Any]:
-    breached = told & came.breached
-    resolved = breached | (told & ~came.overtaken & (forecast.latest_s < came.seen_s))
-    covered = breached & (forecast.earliest_s <= came.after_s)
-    covered &= forecast.latest_s >= came.before_s
+def _time_scores(forecast: Breach, outcomes: _Outcomes, predicted: Flags) -> dict[str, Any]:
+    breached = predicted & outcomes.breached
+    resolved = breached | (predicted & ~outcomes.overtaken & (forecast.latest_s < outcomes.seen_s))
+    covered = breached & (forecast.earliest_s <= outcomes.after_s)
+    covered &= forecast.latest_s >= outcomes.before_s
     # A forecast beyond a day predicted a day at least.
     times = [
         np.minimum(seconds, BREACH_S_MAX)
         for seconds in (forecast.earliest_s, forecast.likely_s, forecast.latest_s)
     ]
-    at_s = np.where(breached, came.at_s, 0.0)
+    at_s = np.where(breached, outcomes.at_s, 0.0)
     losses = [
         np.where(breached, pinball(at_s, time, share), 0.0)
         for time, share in zip(times, _SHARES, strict=True)
@@ -271,7 +271,7 @@ def _time_scores(forecast: Breach, came: _Outcomes, told: Flags) -> dict[str, An
 
 
 def _level_scores(
-    minutes: TopicMinutes, level: QuotaLevels, rows: Longs, breaches: Flags, way: Band
+    minutes: TopicMinutes, level: QuotaLevels, rows: Longs, breaches: Flags, bands: Band
 ) -> dict[str, Any]:
     names = ("level_pinball_10", "level_pinball_50", "level_pinball_90")
     sums: dict[str, Any] = dict.fromkeys(("levels", "levels_covered", *names), 0.0)
@@ -284,24 +284,24 @@ def _level_scores(
         row = np.minimum(np.searchsorted(line, line[rows] + ahead), len(line) - 1)
         known = (line[row] == line[rows] + ahead) & ~np.isnan(level.values[row])
         known &= changed[row] == changed[rows]
-        came = np.where(broken[row] > broken[rows], limit, np.minimum(level.values[row], limit))
-        edges = [np.clip(edge, 0.0, limit) for edge in way.at(ahead)]
+        outcomes = np.where(broken[row] > broken[rows], limit, np.minimum(level.values[row], limit))
+        edges = [np.clip(edge, 0.0, limit) for edge in bands.at(ahead)]
         known &= ~np.isnan(edges[0] + edges[2])
         # Rounding may move an edge by its last digit.
         margin = limit * 1e-9
-        inside = known & (edges[0] - margin <= came) & (came <= edges[2] + margin)
+        inside = known & (edges[0] - margin <= outcomes) & (outcomes <= edges[2] + margin)
         sums["levels"] = sums["levels"] + known.astype(np.int64)
         sums["levels_covered"] = sums["levels_covered"] + inside.astype(np.int64)
         for name, edge, share in zip(names, edges, _SHARES, strict=True):
-            loss = np.where(known, pinball(came, edge, share) / limit, 0.0)
+            loss = np.where(known, pinball(outcomes, edge, share) / limit, 0.0)
             sums[name] = sums[name] + loss
     return sums
 
 
-def pinball(came: Doubles, predicted: Doubles, share: float) -> Doubles:
+def pinball(outcomes: Doubles, predicted: Doubles, share: float) -> Doubles:
     """The pinball loss of a predicted quantile.
 
     It is ``share`` times the error if the prediction is too low, 1 - ``share`` times if it is too
     high. Its mean is least if ``share`` of all outcomes lie below the prediction.
     """
-    return np.maximum(share * (came - predicted), (share - 1.0) * (came - predicted))
+    return np.maximum(share * (outcomes - predicted), (share - 1.0) * (outcomes - predicted))

@@ -25,7 +25,8 @@ from headgate.pipeline.tables.intervals import (
 from headgate.record.fields import CELL_NAMES, STATE_FIELD_NAMES
 
 if TYPE_CHECKING:
-    from headgate.pipeline.kernels.intervals import Chunk, Flags, Longs, Pieces, Rows
+    from headgate.pipeline.kernels.array_types import Flags, Longs
+    from headgate.pipeline.kernels.intervals import Chunk, Pieces, Rows
 
 _NET_GAINS = ("appended", "rewound")
 _NET_LOSSES = ("acked", "skipped", "expired", "evicted")

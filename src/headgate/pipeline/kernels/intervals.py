@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.pipeline.kernels.array_types import Flags, Longs
 from headgate.pipeline.kernels.coverage_gaps import (
     Coverage,
     CoverageGap,
@@ -35,9 +35,6 @@ from headgate.pipeline.tables.arrow_types import changes, table_arrow_schema
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import INTERVALS, KEY_COLUMNS
 from headgate.record.fields import FULL_PERIOD_NS, Kind, Nature, field_names
-
-Longs: TypeAlias = npt.NDArray[np.int64]
-Flags: TypeAlias = npt.NDArray[np.bool_]
 
 SUBJECT_COLUMNS: Final = ("kind", *KEY_COLUMNS)
 SORT_COLUMNS: Final = (

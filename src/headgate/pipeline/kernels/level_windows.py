@@ -7,17 +7,13 @@ new window begins where the earlier values do not predict the later pace, as aft
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from headgate.base.units import NS_PER_S
+from headgate.pipeline.kernels.array_types import Doubles, Flags, Longs
 from headgate.pipeline.kernels.breach import WINDOW_MINUTES
-from headgate.pipeline.kernels.theil_sen import Doubles
-
-Longs: TypeAlias = npt.NDArray[np.int64]
-Flags: TypeAlias = npt.NDArray[np.bool_]
 
 FALL_SHARE: Final = 0.5
 """A level that falls below this part of the previous one was cleared, not drained. A window across
@@ -34,8 +30,8 @@ class TopicMinutes:
     """Minutes since the epoch."""
     to_ns: Longs
     """Time at which the minute's levels were measured."""
-    anew: Flags
-    """Earlier levels do not predict those from here on, because of an eviction or a restart."""
+    breaks: Flags
+    """Rows from which on earlier levels predict nothing, because of an eviction or a restart."""
 
     def __len__(self) -> int:
         return len(self.topic)
@@ -51,11 +47,11 @@ def window_starts(minutes: TopicMinutes, levels: Doubles) -> Longs:
     """The first row of the window that ends with each row.
 
     The window has at most :data:`WINDOW_MINUTES` minutes, this one included. It begins no earlier
-    than the topic's last row that is ``anew``, or whose level fell below half of the previous one.
+    than the topic's last row with a break, or whose level fell below half of the previous one.
     """
     if len(minutes) == 0:
         return np.zeros(0, dtype=np.int64)
-    begins = ~minutes.follows() | minutes.anew
+    begins = ~minutes.follows() | minutes.breaks
     begins[1:] |= levels[1:] < FALL_SHARE * levels[:-1]
     rows = np.arange(len(minutes))
     last_begin = np.maximum.accumulate(np.where(begins, rows, 0))

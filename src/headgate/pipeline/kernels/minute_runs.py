@@ -29,7 +29,8 @@ from headgate.pipeline.kernels.account_windows import (
     limits_of,
     longs,
 )
-from headgate.pipeline.kernels.verdict_arrays import VERDICTS, Flags, Longs, blame_shares, winners
+from headgate.pipeline.kernels.array_types import Flags, Longs
+from headgate.pipeline.kernels.verdict_arrays import VERDICTS, blame_shares, winners
 from headgate.pipeline.tables.arrow_types import arrow_schema, changes, conform
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY
 from headgate.pipeline.tables.columns import DOUBLE, LONG, MINUTE_NS, ColumnType, TableColumn

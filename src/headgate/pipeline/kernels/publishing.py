@@ -12,7 +12,6 @@ from itertools import groupby
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,6 +20,7 @@ from headgate.base.units import NS_PER_S
 from headgate.flow.limits.rate_limit import Dimension, is_lower
 from headgate.flow.sentences.backlog import limit_text
 from headgate.flow.sentences.past_publish import PastPublishHold, past_publish_sentence
+from headgate.pipeline.kernels.array_types import Flags
 from headgate.pipeline.kernels.counted_time import counted_ns
 from headgate.pipeline.kernels.publish_limits import (
     BROKER_LIMIT_COLUMNS,
@@ -110,7 +110,7 @@ def publish_range_table(table: pa.Table, since_ns: int, until_ns: int) -> pa.Tab
     return pa.Table.from_pylist(found, schema=arrow_schema(RANGE_COLUMNS))
 
 
-def _concerned(table: pa.Table) -> npt.NDArray[np.bool_]:
+def _concerned(table: pa.Table) -> Flags:
     """Which minutes have a row; vectorised, because most topics are idle."""
     mask = np.zeros(table.num_rows, dtype=np.bool_)
     for name in ("msgs_in", *PARKED_FIELD_NAMES):

@@ -19,16 +19,14 @@ import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.flow.quota.backlog_quota import EVICTION_PERCENT
+from headgate.pipeline.kernels.array_types import Doubles, Flags, Longs
 from headgate.pipeline.kernels.breach import SAMPLES_MIN, Band, Breach, approaches, band, breach
 from headgate.pipeline.kernels.level_windows import (
-    Flags,
-    Longs,
     TopicMinutes,
     sample_counts,
     trailing_windows,
     window_starts,
 )
-from headgate.pipeline.kernels.theil_sen import Doubles
 from headgate.pipeline.tables.arrow_types import changes
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.intervals import TOPIC_KEY
@@ -45,13 +43,13 @@ HELD_NS_MIN: Final = 50 * NS_PER_MS
 AT_LIMIT_SHARE: Final = EVICTION_PERCENT / 100
 """A quota that parked in a minute, and is this full at its end, still does."""
 
-_ANEW: Final = ("restarts", "eviction_size_acts", "eviction_time_acts")
+_BREAK_COLUMNS: Final = ("restarts", "eviction_size_acts", "eviction_time_acts")
 
 FORECAST_COLUMNS: Final = (
     *TOPIC_KEY,
     "from_ns",
     "to_ns",
-    *_ANEW,
+    *_BREAK_COLUMNS,
     "backlog_bytes",
     "oldest_age_ns",
     "parked_backlog_quota_ns",
@@ -120,12 +118,12 @@ class QuotaLevels:
 
 def topic_minutes(table: pa.Table) -> TopicMinutes:
     """The minutes of a table with :data:`FORECAST_COLUMNS`, sorted by :data:`TOPIC_ORDER`."""
-    anew = [np.nan_to_num(_doubles(table, name)) > 0 for name in _ANEW]
+    breaks = [np.nan_to_num(_doubles(table, name)) > 0 for name in _BREAK_COLUMNS]
     return TopicMinutes(
         np.cumsum(changes(table, TOPIC_KEY)),
         _longs(table, "from_ns") // MINUTE_NS,
         _longs(table, "to_ns"),
-        np.logical_or.reduce(anew),
+        np.logical_or.reduce(breaks),
     )
 
 
@@ -191,7 +189,7 @@ def source_rows(minutes: TopicMinutes, levels: dict[str, QuotaLevels]) -> Longs:
     A row without a quota in force is its own source.
     """
     rows = np.arange(len(minutes))
-    made = ~minutes.follows() | minutes.anew
+    made = ~minutes.follows() | minutes.breaks
     slot = minutes.minute // FORECAST_MINUTES
     made[1:] |= slot[1:] != slot[:-1]
     none_in_force = np.ones(len(minutes), dtype=np.bool_)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from math import inf
 from typing import Any, Final, Literal
 
@@ -26,7 +25,7 @@ from headgate.pipeline.kernels.quota_forecast import (
     row_forecasts,
 )
 from headgate.pipeline.tables.arrow_types import TIMESTAMP, table_arrow_schema
-from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.columns import HOUR_NS, hour_partition
 from headgate.pipeline.tables.intervals import TOPIC_KEY
 from headgate.pipeline.tables.quotas import (
     EVICTION_FIELDS,
@@ -124,9 +123,8 @@ def quota_usage_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
     found: list[dict[str, Any]] = []
     forecasts = row_forecasts(table, rows)
     for minute, forecast in zip(table.take(pa.array(rows)).to_pylist(), forecasts, strict=True):
-        start = datetime.fromtimestamp(minute["from_ns"] // HOUR_NS * 3_600, UTC)
-        place = {"date": start.date(), "hour": start.hour}
-        found.append({**place, **quota_usage(minute, forecast)})
+        hour = minute["from_ns"] // HOUR_NS
+        found.append({**hour_partition(hour), **quota_usage(minute, forecast)})
     return pa.Table.from_pylist(found, schema=table_arrow_schema(QUOTA_USAGE))
 
 
@@ -230,13 +228,13 @@ def _state(minute: Minute, quotas: Sequence[_Quota]) -> list[str]:
 
 def _acts(minute: Minute) -> list[str]:
     """What quotas did in the minute, in words."""
-    said = []
+    parts = []
     held_ns = minute["parked_backlog_quota_ns"] or 0
     if held_ns >= HELD_NS_MIN:
-        said.append(f"sent messages were held for {number(held_ns / NS_PER_S)} s of this minute")
+        parts.append(f"sent messages were held for {number(held_ns / NS_PER_S)} s of this minute")
     lost = sum(minute[f"eviction_{quota}_messages"] or 0 for quota in QUOTA_TYPES)
     if any(minute[f"eviction_{quota}_acts"] for quota in QUOTA_TYPES):
         lost_bytes = sum(minute[f"eviction_{quota}_bytes"] or 0 for quota in QUOTA_TYPES)
         messages = "1 message" if lost == 1 else f"{lost:,} messages"
-        said.append(f"evictions took {messages} ({size_text(lost_bytes)}) in this minute")
-    return said
+        parts.append(f"evictions took {messages} ({size_text(lost_bytes)}) in this minute")
+    return parts

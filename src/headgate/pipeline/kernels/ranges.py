@@ -28,6 +28,7 @@ from headgate.pipeline.kernels.account_windows import (
     limits_of,
     longs,
 )
+from headgate.pipeline.kernels.array_types import Doubles, Flags, Longs
 from headgate.pipeline.kernels.minute_runs import (
     HELD_FIRST_COLUMNS,
     VOTE_COLUMNS,
@@ -36,14 +37,7 @@ from headgate.pipeline.kernels.minute_runs import (
 )
 from headgate.pipeline.kernels.sentences import CircumstanceArrays
 from headgate.pipeline.kernels.topic_waiters import WAITERS
-from headgate.pipeline.kernels.verdict_arrays import (
-    LEVEL_CODES,
-    NO_CODE,
-    Doubles,
-    Flags,
-    JudgementArrays,
-    Longs,
-)
+from headgate.pipeline.kernels.verdict_arrays import LEVEL_CODES, NO_CODE, JudgementArrays
 from headgate.pipeline.tables.arrow_types import changes
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY
 
@@ -255,7 +249,7 @@ def _throttling_limit(limits: _Limits, begin: int, end: int) -> _ThrottlingLimit
 
 
 def _is_tighter(old: Amounts, new: Amounts) -> bool:
-    """Whether the limit before was lower; it was not if that cannot be facts."""
+    """Whether the earlier limit was lower; False if the two cannot be compared."""
     if not any(old[:2]) or not any(new[:2]):
         return any(old[:2])
     for before, after in zip(old[:2], new[:2], strict=True):

@@ -22,15 +22,8 @@ from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
 from headgate.flow.sentences.backlog import Circumstances, sentence
 from headgate.flow.sentences.quota import quota_text
 from headgate.pipeline.kernels.account_windows import AccountWindows, LimitArrays
-from headgate.pipeline.kernels.verdict_arrays import (
-    LEVEL_CODES,
-    NO_CODE,
-    VERDICTS,
-    Doubles,
-    Flags,
-    JudgementArrays,
-    Longs,
-)
+from headgate.pipeline.kernels.array_types import Doubles, Flags, Longs
+from headgate.pipeline.kernels.verdict_arrays import LEVEL_CODES, NO_CODE, VERDICTS, JudgementArrays
 
 _NONE: Final = VERDICTS.index(Verdict.NONE)
 _RATES_KEPT: Final = 1 << 16

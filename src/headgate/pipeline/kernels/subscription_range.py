@@ -30,8 +30,8 @@ def judge_subscription_range(
     """The verdict of the minutes that touch ``[since_ns, until_ns)``; None if there are none.
 
     ``minutes`` are one subscription's, in order, with ``kernels.attribution.INPUT_COLUMNS``. Those
-    before the range only prove the consumer's rate. ``topic_waiters``: ``topic_waiters.WAITERS`` of
-    its topic. The row has ``RANGE_COLUMNS``.
+    before the range only demonstrate the consumer's rate. ``topic_waiters``:
+    ``topic_waiters.WAITERS`` of its topic. The row has ``RANGE_COLUMNS``.
     """
     before_end = minutes.filter(pc.less(minutes["from_ns"], until_ns))
     inside = before_end.filter(pc.greater(before_end["to_ns"], since_ns))

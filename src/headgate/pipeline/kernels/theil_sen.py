@@ -8,12 +8,10 @@ line. Series may have missing points and unequal spacing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Doubles: TypeAlias = npt.NDArray[np.float64]
+from headgate.pipeline.kernels.array_types import Doubles
 
 _ROWS_AT_ONCE = 256
 """Windows whose pairs are in memory at once: 60 points have 1,770 pairs, so 4 MB."""

@@ -8,10 +8,9 @@ the index in :data:`VERDICTS`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from headgate.base.units import NS_PER_S
 from headgate.flow.account.account import CELL_COUNT, LABELS
@@ -27,11 +26,7 @@ from headgate.flow.account.verdict import (
     Verdict,
 )
 from headgate.flow.limits.rate_limit import Dimension, Level
-
-Longs: TypeAlias = npt.NDArray[np.int64]
-Doubles: TypeAlias = npt.NDArray[np.float64]
-Codes: TypeAlias = npt.NDArray[np.int8]
-Flags: TypeAlias = npt.NDArray[np.bool_]
+from headgate.pipeline.kernels.array_types import Codes, Doubles, Flags, Longs
 
 VERDICTS: Final = tuple(Verdict)
 """By code."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
 from headgate.flow.account.verdict import Verdict
+from headgate.pipeline.kernels.array_types import Doubles, Flags
 from headgate.pipeline.kernels.attribution import INPUT_COLUMNS
 from headgate.pipeline.kernels.blame import (
     BLAME_INPUT,
@@ -28,7 +28,7 @@ from headgate.pipeline.kernels.topic_waiters import TOPIC_KEY, WAITERS, waiters
 from headgate.pipeline.kernels.totals import totals
 from headgate.pipeline.output.attribution import topic_text
 from headgate.pipeline.output.unused_subscriptions import unused
-from headgate.pipeline.report.grid import Grid, Values, account_span, instants, numbers
+from headgate.pipeline.report.grid import Grid, account_span, instants, numbers
 from headgate.pipeline.report.row_selection import largest, matching
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY, BLAMES, DEMONSTRATED_LOOK_BACK_NS
@@ -42,9 +42,6 @@ _UNUSED_SHARE_MAX: Final = 0.25
 """Largest share of the list of the worst that unused subscriptions take from others."""
 _BLAMED_SHARE_MIN: Final = 0.01
 """A subscription counts only if its backlog had a cause for at least this share of the time."""
-
-
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,9 +64,9 @@ class WorstBacklog:
     sentence: str
     span: Span
     """From the begin of its first account to the end of its last; both may lie within a minute."""
-    levels: Values
+    levels: Doubles
     """Largest backlog in each step of the grid; NaN in a step without an account."""
-    shares: dict[str, Values]
+    shares: dict[str, Doubles]
     """By cause: its share of the time of each step."""
     is_unused: bool
     """No consumer was connected throughout: :mod:`headgate.pipeline.output.unused_subscriptions`.

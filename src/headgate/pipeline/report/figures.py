@@ -18,9 +18,10 @@ from plotly.subplots import make_subplots
 
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.flow.sentences.quota import time_text as length_text
+from headgate.pipeline.kernels.array_types import Doubles
 from headgate.pipeline.report.backlogs import WorstBacklog
 from headgate.pipeline.report.backtests import BacktestRun, GridPoint
-from headgate.pipeline.report.grid import Grid, Values, time_text
+from headgate.pipeline.report.grid import Grid, time_text
 from headgate.pipeline.report.legend import (
     BLAME_COLORS,
     BLAME_NAMES,
@@ -79,7 +80,7 @@ def label(name: str, length: int = _NAME_MAX) -> str:
     return html.escape(short)
 
 
-def _is_visible(values: Values, axis_length: float) -> bool:
+def _is_visible(values: Doubles, axis_length: float) -> bool:
     """Whether any value is at least a pixel high on an axis of that length.
 
     A chart omits smaller series: plotly draws each bar at least a pixel high, and the legend would
@@ -88,12 +89,12 @@ def _is_visible(values: Values, axis_length: float) -> bool:
     return float(np.nanmax(values, initial=0.0)) * _PIXELS > axis_length
 
 
-def _highest_stack(stacked: Iterable[Values]) -> float:
+def _highest_stack(stacked: Iterable[Doubles]) -> float:
     """Length of the axis of a stacked chart."""
     return float(np.sum([np.nan_to_num(values) for values in stacked], axis=0).max(initial=0.0))
 
 
-def _values(values: Values) -> list[float | None]:
+def _values(values: Doubles) -> list[float | None]:
     """Values rounded to visible digits, which keeps the page small; null where unknown."""
     digits = [float(f"{v:.{_DECIMALS}g}") if not np.isnan(v) else None for v in values]
     return [int(v) if v is not None and v.is_integer() else v for v in digits]
@@ -108,7 +109,7 @@ def _steps(grid: Grid) -> dict[str, Any]:
     return {"x0": time_text(grid.start_ns), "dx": grid.step_ns / NS_PER_MS}
 
 
-def _line(grid: Grid, values: Values, name: str, color: str, **more: Any) -> go.Scatter:
+def _line(grid: Grid, values: Doubles, name: str, color: str, **more: Any) -> go.Scatter:
     """A line of levels, each drawn at the end of its step."""
     if grid.count <= _MARKED_MAX:
         axis: dict[str, Any] = {"x": [time_text(end) for end in grid.edges_ns[1:]]}
@@ -131,7 +132,7 @@ def _with_first_level(line: go.Scatter, grid: Grid, level: float) -> go.Scatter:
     return line
 
 
-def _rate(grid: Grid, values: Values, name: str, color: str, **more: Any) -> go.Scatter:
+def _rate(grid: Grid, values: Doubles, name: str, color: str, **more: Any) -> go.Scatter:
     """A line of rates: each over the length of its step if there are few, else in its middle."""
     y = _values(values)
     if grid.count <= _MARKED_MAX:
@@ -146,7 +147,7 @@ def _rate(grid: Grid, values: Values, name: str, color: str, **more: Any) -> go.
     )  # fmt: skip
 
 
-def _bars(grid: Grid, values: Values, name: str, color: str, hover: str) -> go.Bar:
+def _bars(grid: Grid, values: Doubles, name: str, color: str, hover: str) -> go.Bar:
     """Bars as wide as their steps; of few steps, as wide as the known part of each."""
     if grid.count <= _MARKED_MAX:
         edges = grid.edges_ns
@@ -226,7 +227,7 @@ def backlog_figure(backlog: WorstBacklog, grid: Grid) -> go.Figure:
     return figure
 
 
-def _share(grid: Grid, values: Values, blame: str) -> go.Bar | go.Scatter:
+def _share(grid: Grid, values: Doubles, blame: str) -> go.Bar | go.Scatter:
     """Bars if there are few steps, else an area, which the browser draws faster."""
     name, color, hover = BLAME_NAMES[blame], BLAME_COLORS[blame], "%{y:.0f} %"
     if grid.count <= _MARKED_MAX:

@@ -11,19 +11,16 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.pipeline.kernels.array_types import Doubles, Longs
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.time_span import Span
 
 POINTS_MAX: Final = 1_440
 """Most points of a line: more than a screen has pixels for."""
-
-Values = npt.NDArray[np.float64]
-Indexes = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,27 +81,27 @@ class Grid:
         return replace(self, known=Span(begin_ns, end_ns))
 
     @property
-    def edges_ns(self) -> Indexes:
+    def edges_ns(self) -> Longs:
         """The begin of each step and the end of the last, cut to the known part."""
         edges = self.start_ns + self.step_ns * np.arange(self.count + 1, dtype=np.int64)
         return np.clip(edges, self.known_from_ns, self.known_to_ns)
 
-    def step_indexes(self, times_ns: Indexes) -> Indexes:
+    def step_indexes(self, times_ns: Longs) -> Longs:
         """The index of the step of each instant; the closest step for an instant outside."""
         return np.clip((times_ns - self.start_ns) // self.step_ns, 0, self.count - 1)
 
-    def total(self, steps: Indexes, values: Values) -> Values:
+    def total(self, steps: Longs, values: Doubles) -> Doubles:
         """Sums by step; 0 for a step without values."""
         return np.asarray(np.bincount(steps, np.nan_to_num(values), self.count), np.float64)
 
-    def mean(self, steps: Indexes, values: Values, weights: Values) -> Values:
+    def mean(self, steps: Longs, values: Doubles, weights: Doubles) -> Doubles:
         """Weighted means by step; NaN for a step without values."""
         known = ~np.isnan(values)
         weight = self.total(steps, np.where(known, weights, 0.0))
         total = self.total(steps, np.where(known, values, 0.0) * weights)
         return np.divide(total, weight, out=np.full(self.count, np.nan), where=weight > 0)
 
-    def largest(self, steps: Indexes, values: Values) -> Values:
+    def largest(self, steps: Longs, values: Doubles) -> Doubles:
         """Largest values by step; NaN for a step without values."""
         found = np.full(self.count, -np.inf)
         np.maximum.at(found, steps, np.where(np.isnan(values), -np.inf, values))
@@ -119,7 +116,7 @@ def time_text(time_ns: float) -> str:
     return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d %H:%M:%S}{millisecond}"
 
 
-def numbers(column: Any) -> Values:
+def numbers(column: Any) -> Doubles:
     """An Arrow column of numbers as floats; null becomes NaN.
 
     Instants are exact to the microsecond only.
@@ -128,7 +125,7 @@ def numbers(column: Any) -> Values:
     return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def instants(column: Any) -> Indexes:
+def instants(column: Any) -> Longs:
     """Nanoseconds of an Arrow column of timestamps (in microseconds) or nanoseconds."""
     kind = str(column.type)
     values = column.cast("int64").to_numpy()

@@ -11,16 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
+from headgate.pipeline.kernels.array_types import Doubles
 from headgate.pipeline.kernels.totals import totals
 from headgate.pipeline.output.attribution import topic_text
-from headgate.pipeline.report.grid import (
-    ACCOUNT_COLUMNS,
-    Grid,
-    Values,
-    account_span,
-    instants,
-    numbers,
-)
+from headgate.pipeline.report.grid import ACCOUNT_COLUMNS, Grid, account_span, instants, numbers
 from headgate.pipeline.report.row_selection import largest, matching
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.intervals import TOPIC_KEY
@@ -47,7 +41,7 @@ class ParkedTopic:
     """Share of the range for the longest cause, 0 to 1."""
     span: Span
     """From the begin of its first account to the end of its last; both may lie within a minute."""
-    parked_s: dict[str, Values]
+    parked_s: dict[str, Doubles]
     """By park cause: seconds in each step of the grid."""
 
     @property
@@ -75,9 +69,9 @@ class Limiter:
     """Start of that minute."""
     span: Span
     """From the begin of its first account to the end of its last; both may lie within a minute."""
-    limit_per_s: Values
-    offered_per_s: Values
-    granted_per_s: Values
+    limit_per_s: Doubles
+    offered_per_s: Doubles
+    granted_per_s: Doubles
 
 
 def parked_topics(scan: TableScan, span: Span, grid: Grid, top: int) -> tuple[ParkedTopic, ...]:
@@ -166,7 +160,7 @@ def _limiter(key: dict[str, Any], rows: pa.Table, grid: Grid) -> Limiter:
     # If the limit held nothing back, the minute with the longest wait.
     worst = int(np.lexsort((np.nan_to_num(numbers(rows["waiting_ns"])), held))[-1])
 
-    def per_s(name: str) -> Values:
+    def per_s(name: str) -> Doubles:
         amount = grid.total(steps, numbers(rows[name]))
         return np.divide(amount, seconds, out=np.full(grid.count, np.nan), where=seconds > 0)
 

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.pipeline.report.grid import Grid, Indexes, Values, instants, numbers
+from headgate.pipeline.kernels.array_types import Doubles, Longs
+from headgate.pipeline.report.grid import Grid, instants, numbers
 from headgate.pipeline.store.scan import TableScan
 from headgate.pipeline.tables.bronze import MEASURED
 from headgate.pipeline.time_span import Span
@@ -30,9 +31,9 @@ class Quality:
     """Accounts, one for each subject and minute."""
     completeness: float | None
     """Covered share of the accounts' time, 0 to 1; None without accounts."""
-    completeness_steps: Values
+    completeness_steps: Doubles
     """In each step of the grid; NaN without accounts."""
-    gaps_steps: Values
+    gaps_steps: Doubles
     """Gaps in each step."""
     counts: dict[str, int]
     """Totals of gaps, restarts, resets and clock_steps."""
@@ -52,7 +53,7 @@ class _Sums:
         self.rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        steps: Indexes = self.grid.step_indexes(instants(batch.column("minute")))
+        steps: Longs = self.grid.step_indexes(instants(batch.column("minute")))
         length = numbers(batch.column("to_ns")) - numbers(batch.column("from_ns"))
         self.length += self.grid.total(steps, length)
         self.covered += self.grid.total(steps, numbers(batch.column("covered_ns")))

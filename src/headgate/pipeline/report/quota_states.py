@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from headgate.base.units import NS_PER_S
+from headgate.pipeline.kernels.array_types import Flags
 from headgate.pipeline.kernels.quota_forecast import HELD_NS_MIN
 from headgate.pipeline.output.breach_times import BREACH_COLUMNS, likely_ns
 from headgate.pipeline.report.grid import numbers
@@ -48,7 +48,7 @@ class QuotaStates:
     """Other topics whose newest minute expects a breach, the soonest first."""
 
 
-def reached_minutes(rows: pa.Table | pa.RecordBatch) -> npt.NDArray[np.bool_]:
+def reached_minutes(rows: pa.Table | pa.RecordBatch) -> Flags:
     """Whether a quota was reached in each minute: it held, refused or evicted, or was full.
 
     ``rows`` has :data:`REACHED_COLUMNS`.

@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S, NS_PER_US
+from headgate.pipeline.kernels.array_types import Doubles
 from headgate.pipeline.kernels.totals import totals
 from headgate.pipeline.output.attribution import topic_text
 from headgate.pipeline.output.breach_times import counted_from_ns
-from headgate.pipeline.report.grid import Grid, Values, instants, numbers
+from headgate.pipeline.report.grid import Grid, instants, numbers
 from headgate.pipeline.report.quota_states import (
     APPROACHED,
     IS_REACHED,
@@ -70,9 +71,9 @@ class QuotaTopic:
     name: str
     """The name in the telemetry, without the suffix of a partition."""
     topic: str
-    size_use: Values
+    size_use: Doubles
     """Largest use of the size quota in each step of the grid; 1 is full."""
-    time_use: Values
+    time_use: Doubles
     peak_use: float | None
     """Largest use of either quota in the range, also within minutes; None if unknown, as with a
     limit of 0."""
@@ -129,7 +130,7 @@ class Eviction:
     """The subscriptions that lost most, each with its messages."""
     first_ns: int
     last_ns: int
-    messages_lost: Values
+    messages_lost: Doubles
     """In each step of the grid."""
 
 

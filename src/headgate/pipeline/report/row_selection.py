@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.pipeline.report.grid import Values
+from headgate.pipeline.kernels.array_types import Doubles
 
 
-def largest(rows: pa.Table, amounts: Values, top: int) -> list[dict[str, Any]]:
+def largest(rows: pa.Table, amounts: Doubles, top: int) -> list[dict[str, Any]]:
     """The ``top`` rows with the largest amounts above 0."""
     order = np.argsort(-amounts, kind="stable")[:top]
     found: list[dict[str, Any]] = rows.take(pa.array(order)).to_pylist()

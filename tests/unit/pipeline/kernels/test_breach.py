@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.level_series import FAMILIES, family
+from headgate.pipeline.kernels.array_types import Doubles
 from headgate.pipeline.kernels.breach import (
     HORIZONS_MINUTES,
     LAGS_MINUTES,
@@ -19,7 +20,6 @@ from headgate.pipeline.kernels.breach import (
     band,
     breach,
 )
-from headgate.pipeline.kernels.theil_sen import Doubles
 
 DAY_S = 86_400.0
 

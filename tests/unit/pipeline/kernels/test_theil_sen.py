@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from headgate.pipeline.kernels.theil_sen import Doubles, quantiles, slope_quantiles
+from headgate.pipeline.kernels.array_types import Doubles
+from headgate.pipeline.kernels.theil_sen import quantiles, slope_quantiles
 
 SHARES = (0.1, 0.5, 0.9)
 
