@@ -23,7 +23,7 @@ from headgate.ledger.format.records import (
     segment_of_checkpoint,
     segment_of_name,
 )
-from headgate.ledger.recovery.replay import batch_head
+from headgate.ledger.recovery.batch_head import batch_head
 from tests.sim.test_ledger_power_cuts import (
     DIRECTORY,
     SETTINGS,

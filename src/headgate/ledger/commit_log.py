@@ -29,7 +29,8 @@ from headgate.ledger.index.receive_time_bound import ReceiveTimeBound
 from headgate.ledger.index.state import LogState
 from headgate.ledger.index.topic_log import NumberedTopic, TopicLog
 from headgate.ledger.reader import LogReader, ReadPlan, entries_of
-from headgate.ledger.recovery.recover import prepare_first, recover
+from headgate.ledger.recovery.recover import recover
+from headgate.ledger.recovery.sealing import prepare_first
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.space.capacity import check_capacity, no_space_to_begin
 from headgate.ledger.space.maintenance import Job, Maintenance

@@ -167,7 +167,7 @@ def test_a_lost_record_of_the_end_is_made_anew(caplog: pytest.LogCaptureFixture)
         again = open_log(after)
         assert bodies_of(again, 1) == [b"one"]
         (line,) = caplog.messages
-        assert line.startswith("/data/durable_end is missing or damaged and made anew")
+        assert line.startswith("/data/durable_end was missing or damaged and is made anew")
         caplog.clear()
         append(again, 1, b"two")
         assert bodies_of(open_log(after.crash_clone()), 1) == [b"one", b"two"]

@@ -1,5 +1,5 @@
 """The start of a log: load the checkpoint, replay the rest, assess damage, seal the tail.
 
-``recover`` is the entry point. Runs once, blocks, and returns a ``LogState``. Imports
+``recover`` is the entry point; it runs once, blocks and returns a ``LogState``. Imports
 ``ledger.write.writer``, ``ledger.index`` and ``ledger.format``.
 """

@@ -1,9 +1,9 @@
-"""Corrects a single flipped bit by the checksum that shows it.
+"""Corrects a single flipped bit in a record by means of its checksum.
 
-A CRC32C of a few hundred bytes tells any record with one wrong bit from every other sound record,
-so a record that is sound but for one bit can be read as it was written. This is done for what the
-log itself says: segment headers, heads of batches, small records, and the heads of entries. A
-message's body is never corrected, only told to be damaged.
+The CRC32C of a few hundred bytes distinguishes a record with one flipped bit from every other sound
+record, so such a record can be read as it was written. Recovery corrects segment headers, heads of
+batches, small records and the heads of entries. It never corrects the body of a message: that
+entry counts as damaged.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from headgate.ledger.format.records import (
 )
 
 _RECORD_BYTES_MAX = 4096
-"""Longer records than this are corrected in their heads only."""
+"""In longer records only the head is corrected."""
 
 
 def corrected_header(data: bytes, segment: int) -> bytes | None:
-    """A segment's header with its one wrong bit set right; None when more is wrong."""
+    """A segment's header with its one flipped bit corrected; None if more is wrong."""
     head = data[:SEGMENT_HEADER_BYTES]
     if not head.strip(b"\0"):
         return None
@@ -44,7 +44,7 @@ def corrected_header(data: bytes, segment: int) -> bytes | None:
 
 
 def corrected_batch_record(data: bytes, at: int) -> bytes | None:
-    """The BATCH record at an offset with its one wrong bit set right; None when more is wrong."""
+    """The BATCH record at an offset with its one flipped bit corrected; None if more is wrong."""
     head = data[at : at + BATCH_RECORD_BYTES]
     magic = head[PREFIX_BYTES : PREFIX_BYTES + len(BATCH_MAGIC)]
     alike = sum(found == meant for found, meant in zip(magic, BATCH_MAGIC, strict=False))
@@ -58,8 +58,8 @@ def corrected_batch_record(data: bytes, at: int) -> bytes | None:
 
 
 def corrected_record(data: bytes, at: int, stop: int, owner: int) -> bytes | None:
-    """The record at an offset, of the batch whose number ends in ``owner``, with its one wrong bit
-    set right; None when more is wrong, or the wrong bit is in the body of an entry."""
+    """The record at an offset with its one flipped bit corrected; None if more is wrong, or if the
+    bit is in the body of an entry. ``owner`` is the low half of the number of its batch."""
     head = data[at : min(at + ENTRY_HEAD_BYTES, stop)]
     if len(head) < PREFIX_BYTES:
         return None
@@ -89,7 +89,7 @@ def _is_sound(record: bytes, crc: int) -> bool:
 
 
 def _flipped(data: bytes, start: int = 0) -> Iterator[bytes]:
-    """The same bytes with each bit from byte ``start`` on wrong in turn."""
+    """Copies of the bytes, each with one bit flipped: every bit from byte ``start`` on in turn."""
     copy = bytearray(data)
     for at in range(start, len(copy)):
         for bit in range(8):

@@ -17,52 +17,55 @@ logger = logging.getLogger("headgate.ledger")
 
 
 @dataclass(slots=True)
-class Chosen:
-    """What is known from before the log that is replayed."""
+class LoadedCheckpoint:
+    """The checkpoint that replay starts from, if there is one, and the files beside it."""
 
     topics: dict[int, TopicState] = field(default_factory=dict)
-    """What the checkpoint says of the known topics."""
-    bad: list[str] = field(default_factory=list)
-    """What is wrong with files that could not be used."""
+    """The checkpoint's state of the topics that exist."""
+    unreadable: list[str] = field(default_factory=list)
+    """A text for each checkpoint file that is missing or damaged."""
     is_found: bool = False
     is_older: bool = False
-    """A newer one cannot be read: segments that only the one found needs may be deleted."""
+    """A newer checkpoint is unreadable, so segments that this one needs may be deleted."""
     next_segment: int = 1
-    """No checkpoint, not even a bad one, is of this segment or a later one."""
+    """One past the newest segment in the name of any checkpoint file."""
 
 
 def load_checkpoint(
     fs: Fs, directory: str, names: Sequence[str], known: Collection[int], state: LogState
-) -> Chosen:
-    """Take over the newest checkpoint of which the file or its copy can be read."""
-    chosen = Chosen()
+) -> LoadedCheckpoint:
+    """Load the newest checkpoint whose file or copy is readable into ``state``.
+
+    ``names`` are the files of the directory, ``known`` the numbers of the topics that exist.
+    """
+    loaded = LoadedCheckpoint()
     segments = sorted({s for s in map(segment_of_checkpoint, names) if s is not None})
     if segments:
-        chosen.next_segment = segments[-1] + 1
+        loaded.next_segment = segments[-1] + 1
     for segment in reversed(segments):
         for name in checkpoint_names(segment):
             if name not in names:
                 if name == checkpoint_names(segment)[0]:
-                    chosen.bad.append(f"{name} is missing")
+                    loaded.unreadable.append(f"{name} is missing")
                 continue
             try:
                 checkpoint = read_checkpoint(fs, directory, name)
             except (CorruptionError, struct.error, UnicodeDecodeError, KeyError) as error:
-                chosen.bad.append(str(error))
+                loaded.unreadable.append(str(error))
                 continue
-            _take_over(checkpoint, known, state)
-            chosen.is_found = True
-            chosen.is_older = segment < segments[-1]
-            chosen.topics = {n: s for n, s in checkpoint.topics.items() if n in known}
-            if chosen.bad:
+            _load_state(checkpoint, known, state)
+            loaded.is_found = True
+            loaded.is_older = segment < segments[-1]
+            loaded.topics = {n: s for n, s in checkpoint.topics.items() if n in known}
+            if loaded.unreadable:
                 logger.warning(
-                    "%s in %s: made anew from %s", "; ".join(chosen.bad), directory, name
+                    "%s in %s: restored from %s", "; ".join(loaded.unreadable), directory, name
                 )
-            return chosen
-    return chosen
+            return loaded
+    return loaded
 
 
-def _take_over(checkpoint: Checkpoint, known: Collection[int], state: LogState) -> None:
+def _load_state(checkpoint: Checkpoint, known: Collection[int], state: LogState) -> None:
     state.checkpoint_segment = checkpoint.segment
     state.last_batch = state.checkpoint_last_batch = checkpoint.last_batch
     state.next_ledger_id = checkpoint.counters.next_ledger_id

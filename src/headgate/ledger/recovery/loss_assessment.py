@@ -1,10 +1,10 @@
-"""Assesses which topics and cursors may have lost something in a damaged place.
+"""Assesses which topics and cursors may have lost something in unreadable ranges of the log.
 
-A hole is *hidden* when what lay in it cannot be told. From then on each topic and each cursor is a
-suspect: its records may have been there. What follows proves a topic complete when its next entry
-or run is the very ordinal that belongs there, and a cursor when all of its state is said again.
-A cursor that was made in the hole shows itself by the ids that the next batch's head says are used.
-Who is still a suspect at the end of the log counts as damaged.
+Records of any topic and cursor may have been in an unreadable range, so from there on each of them
+is suspected. Later records clear a topic if its next entry or run has the very ordinal that
+continues it, and a cursor if they restate its whole state. The ids in the next batch's head tell
+whether a cursor was created in the range. A topic or cursor that is still suspected at the end of
+the log is damaged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headgate.ledger.index.state import LogState
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Entries of a topic that are not there, or not as they were stored."""
+    """Entries of a topic that are missing or damaged."""
 
     topic: int
     first: int
@@ -26,49 +26,51 @@ class Loss:
 
 
 class LossAssessment:
-    """What is not proven complete, and what is known to be lost, while a log is replayed."""
+    """What is lost for certain, and what may be, while a log is replayed."""
 
     def __init__(self, state: LogState, known: Collection[int]) -> None:
         """``known`` are the numbers of the topics that exist."""
         self._state = state
         self._known = known
         self.topics: dict[int, str] = {}
-        """Where a topic may have lost entries, by number."""
+        """Suspected topics by number: the place where each may have lost entries."""
         self.cursors: dict[int, str] = {}
-        """Where a cursor may have lost acknowledgements, by id."""
+        """Suspected cursors by id: the place where each may have lost acknowledgements."""
         self.losses: list[Loss] = []
         self.doubts: dict[int, str] = {}
-        """Topics about which something is known to be lost that is no entry, and what."""
-        self._hole = ""
-        self._made_at = ""
+        """Topics that lost records other than entries, by number: what they lost."""
+        self._unreadable = ""
+        self._created_at = ""
         self._next_cursor_id = max(state.cursors, default=0) + 1
 
-    def hidden(self, place: str, *, entries: bool = True) -> None:
-        """Nobody knows whose records lay here. Without ``entries``: an index says that of them."""
+    def note_unreadable(self, place: str, *, entries: bool = True) -> None:
+        """Suspect every cursor and, unless ``entries`` is False because a footer lists the entries
+        there, every topic."""
         if entries:
             for number in self._known:
                 self.topics.setdefault(number, place)
         for cursor_id in self._state.cursors:
             self.cursors.setdefault(cursor_id, place)
-        self._hole = self._hole or place
+        self._unreadable = self._unreadable or place
 
     def batch_ended(self, next_cursor_id: int, made: int) -> None:
-        """A batch that says which cursor id is next was read, and ``made`` cursors seen in it."""
-        if self._hole and next_cursor_id > self._next_cursor_id + made:
-            self._made_at = self._made_at or self._hole
-        self._hole = ""
+        """Note the next cursor id in a batch's head, and that ``made`` cursors were created in the
+        batch: more ids used than that were used in the unreadable range before it."""
+        if self._unreadable and next_cursor_id > self._next_cursor_id + made:
+            self._created_at = self._created_at or self._unreadable
+        self._unreadable = ""
         self._next_cursor_id = max(self._next_cursor_id, next_cursor_id)
 
-    def is_complete(self, number: int) -> None:
-        """The topic's next entry is the one that belongs there."""
+    def topic_is_complete(self, number: int) -> None:
+        """Clear a topic: its next entry has the ordinal that continues it."""
         self.topics.pop(number, None)
 
-    def is_whole(self, cursor_id: int) -> None:
-        """All of the cursor's state was said anew, or it is gone."""
+    def cursor_is_complete(self, cursor_id: int) -> None:
+        """Clear a cursor: a record restated its whole state, or deleted it."""
         self.cursors.pop(cursor_id, None)
 
-    def accepted(self, number: int) -> None:
-        """Whatever the topic and its cursors had lost until now was accepted."""
+    def loss_accepted(self, number: int) -> None:
+        """Clear a topic and its cursors: an operator accepted their losses up to here."""
         self.topics.pop(number, None)
         self.doubts.pop(number, None)
         self.losses = [loss for loss in self.losses if loss.topic != number]
@@ -76,8 +78,8 @@ class LossAssessment:
             self.cursors.pop(cursor_id, None)
 
     def settle(self) -> bool:
-        """The log is read and its topics are trimmed: whoever is still a suspect is damaged.
-        Returns whether anybody is that was not before."""
+        """Mark topics and cursors with losses, or still suspected, as damaged. Call it when the log
+        is read and its topics are trimmed. Returns whether that changed anything."""
         state = self._state
         before = _damaged(state)
         for loss in self.losses:
@@ -100,11 +102,11 @@ class LossAssessment:
                 f"{place}: messages of this topic may have been there, and nothing that was stored "
                 "later proves that none were"
             )
-        made_at = self._made_at or self._hole
-        for number in self._known if made_at else ():
+        created_at = self._created_at or self._unreadable
+        for number in self._known if created_at else ():
             topic = state.topic(number)
             topic.damage = topic.damage or (
-                f"{made_at}: a subscription of this topic may have been made there"
+                f"{created_at}: a subscription of this topic may have been made there"
             )
         for cursor_id, place in self.cursors.items():
             cursor = state.cursors.get(cursor_id)

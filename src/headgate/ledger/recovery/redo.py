@@ -1,8 +1,8 @@
 """Applies single records to the state during replay.
 
-A record that does not fit what came before shows that something between is lost; it is noted with
-:class:`headgate.ledger.recovery.loss_assessment.LossAssessment`, and the state goes on from what
-the record says.
+If a record does not continue its topic, records between are lost. The loss goes to
+:class:`headgate.ledger.recovery.loss_assessment.LossAssessment`, and the topic continues with the
+ordinal and totals in the record.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ class Redo:
     """Applies records to a :class:`LogState`, in the order of the log."""
 
     def __init__(self, state: LogState, known: Collection[int], assessment: LossAssessment) -> None:
-        """``known`` are the numbers of the topics that exist: all others are garbage."""
+        """``known`` are the numbers of the topics that exist; records of others are ignored."""
         self._state = state
         self._known = known
         self._assessment = assessment
         self.segment = 0
         """The segment that the records are in."""
         self.without_checkpoint = False
-        """All that is known comes from the records."""
+        """The state is rebuilt from records alone."""
         self.cursors_made = 0
         """CREATE records seen, of any topic."""
         self.trims: dict[int, int] = {}
         """The highest TRIM seen of each known topic."""
 
     def run(self, payload: bytes, at: int) -> None:
-        """A RUN record: what the topic had come to, and its ledger."""
+        """Apply a RUN record: the topic's totals before its next entry, and its ledger."""
         number, lag, ordinal, messages, size, received, *ledger = RUN.unpack(payload)
         ledger_id, ledger_first, created = ledger
         state = self._state
@@ -60,7 +60,7 @@ class Redo:
         totals = TopicTotals(messages, size, received, lag)
         if ordinal > topic.staged_end:
             if self.without_checkpoint and topic.staged_end == 0:
-                # What came before lay in segments that were deleted, so nobody needed it.
+                # Earlier entries lay in segments that were deleted: no subscription needed them.
                 topic.first = ordinal
                 topic.restart_at(ordinal, totals)
             else:
@@ -68,20 +68,20 @@ class Redo:
         elif topic.base == topic.staged_end:
             topic.restart_at(ordinal, totals)
         if ordinal == topic.staged_end:
-            self._assessment.is_complete(number)
+            self._assessment.topic_is_complete(number)
         topic.open_run(self.segment)
         rows = topic.ledger_rows()
         if not rows or ledger_id > rows[-1][0]:
             topic.open_ledger(ledger_id, ledger_first, created)
 
-    def misfit(self, number: int, ordinal: int, at: int) -> TopicLog | None:
-        """An ENTRY that does not follow what its topic has. Returns the topic, ready for it; None
-        when the topic does not exist."""
+    def entry_out_of_sequence(self, number: int, ordinal: int, at: int) -> TopicLog | None:
+        """Prepare a topic for an ENTRY that does not continue it. Returns the topic; None if it
+        does not exist."""
         if number not in self._known:
             return None
         topic = self._state.topic(number)
         if topic.segment != self.segment or ordinal > topic.staged_end:
-            # A RUN record, which says the ledger, may have been with what is lost.
+            # The lost records may include a RUN, which names the ledger.
             what = f"what belongs before entry {ordinal} is lost"
             self._assessment.doubts.setdefault(number, f"before {self.place(at)}: {what}")
         if topic.segment != self.segment:
@@ -97,7 +97,7 @@ class Redo:
         return topic
 
     def control(self, kind: int, payload: bytes, at: int) -> None:
-        """A record of any kind but BATCH, RUN and ENTRY."""
+        """Apply a record of any kind but BATCH, RUN and ENTRY."""
         state = self._state
         if kind == KIND_ACKS:
             (cursor_id,) = CURSOR_ID.unpack_from(payload)
@@ -107,7 +107,7 @@ class Redo:
                 cursor.ack_set.apply(changes)
                 if changes.reset:
                     cursor.damage = ""
-                    self._assessment.is_whole(cursor_id)
+                    self._assessment.cursor_is_complete(cursor_id)
         elif kind == KIND_CREATE:
             made = decode_cursor(payload)
             self.cursors_made += 1
@@ -115,11 +115,11 @@ class Redo:
             state.orphans.see(made.topic_number)
             if made.topic_number in self._known:
                 state.put_cursor(made)
-                self._assessment.is_whole(made.cursor_id)
+                self._assessment.cursor_is_complete(made.cursor_id)
         elif kind == KIND_DELETE:
             (cursor_id,) = CURSOR_ID.unpack(payload)
             state.drop_cursor(cursor_id)
-            self._assessment.is_whole(cursor_id)
+            self._assessment.cursor_is_complete(cursor_id)
         elif kind == KIND_TRIM:
             number, _, first = TRIM.unpack(payload)
             state.orphans.see(number)
@@ -131,12 +131,12 @@ class Redo:
             raise CorruptionError(f"{self.place(at)}: a record of unknown kind {kind}")
 
     def place(self, at: int, stop: int = 0) -> str:
-        """Where something is, for people."""
+        """A segment and an offset, or a range of offsets, for messages."""
         upto = f" to {stop}" if stop > at else ""
         return f"{segment_name(self.segment)} offset {at}{upto}"
 
-    def lost_entry(self, number: int, ordinal: int, at: int) -> None:
-        """An entry is indexed and damaged."""
+    def note_damaged_entry(self, number: int, ordinal: int, at: int) -> None:
+        """Note an indexed entry whose stored bytes are damaged."""
         place = f"{self.place(at)} is damaged"
         self._assessment.losses.append(Loss(number, ordinal, ordinal + 1, place))
 
@@ -155,4 +155,4 @@ class Redo:
             topic.note_lost(first, stop)
         for cursor in self._state.topic_cursors.get(number, {}).values():
             cursor.damage = ""
-        self._assessment.accepted(number)
+        self._assessment.loss_accepted(number)

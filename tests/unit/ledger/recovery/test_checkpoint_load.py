@@ -10,7 +10,7 @@ from headgate.ledger.format.records import checkpoint_names
 from headgate.ledger.index.checkpoint import CheckpointBuilder, Counters
 from headgate.ledger.index.state import LogState
 from headgate.ledger.index.topic_log import TopicTotals
-from headgate.ledger.recovery.checkpoint_load import Chosen, load_checkpoint
+from headgate.ledger.recovery.checkpoint_load import LoadedCheckpoint, load_checkpoint
 
 
 def written(fs: MemFs, segment: int) -> None:
@@ -35,7 +35,7 @@ def both(first: int, second: int) -> MemFs:
     return fs
 
 
-def choose(fs: MemFs) -> tuple[Chosen, LogState]:
+def load(fs: MemFs) -> tuple[LoadedCheckpoint, LogState]:
     state = LogState()
     return load_checkpoint(fs, "/d", fs.list_directory("/d"), [1], state), state
 
@@ -45,27 +45,27 @@ def spoil(fs: MemFs, name: str) -> None:
 
 
 def test_the_newest_is_taken_with_what_it_says_of_known_topics() -> None:
-    chosen, state = choose(both(5, 7))
-    assert (chosen.is_found, chosen.is_older, chosen.bad, chosen.next_segment) == (
+    loaded, state = load(both(5, 7))
+    assert (loaded.is_found, loaded.is_older, loaded.unreadable, loaded.next_segment) == (
         True,
         False,
         [],
         8,
     )
-    assert list(chosen.topics) == list(state.topics) == [1]
+    assert list(loaded.topics) == list(state.topics) == [1]
     assert (state.checkpoint_segment, state.last_batch, state.next_segment) == (7, 7, 8)
 
 
 def test_a_copy_stands_in_and_a_line_says_so(caplog: pytest.LogCaptureFixture) -> None:
     fs = both(5, 7)
     spoil(fs, checkpoint_names(7)[0])
-    chosen, state = choose(fs)
-    assert (state.checkpoint_segment, chosen.is_older) == (7, False)
+    loaded, state = load(fs)
+    assert (state.checkpoint_segment, loaded.is_older) == (7, False)
     (line,) = caplog.messages
-    assert line.endswith(f"in /d: made anew from {checkpoint_names(7)[1]}")
+    assert line.endswith(f"in /d: restored from {checkpoint_names(7)[1]}")
     caplog.clear()
     fs.remove(f"/d/{checkpoint_names(7)[0]}")
-    choose(fs)
+    load(fs)
     assert caplog.messages[0].startswith(f"{checkpoint_names(7)[0]} is missing in /d")
 
 
@@ -73,9 +73,9 @@ def test_an_older_one_stands_in_for_both() -> None:
     fs = both(5, 7)
     for name in checkpoint_names(7):
         spoil(fs, name)
-    chosen, state = choose(fs)
-    assert (state.checkpoint_segment, chosen.is_older, len(chosen.bad)) == (5, True, 2)
-    assert chosen.next_segment == 8
+    loaded, state = load(fs)
+    assert (state.checkpoint_segment, loaded.is_older, len(loaded.unreadable)) == (5, True, 2)
+    assert loaded.next_segment == 8
 
 
 def test_when_none_can_be_read_nothing_is_taken() -> None:
@@ -83,12 +83,12 @@ def test_when_none_can_be_read_nothing_is_taken() -> None:
     for segment in (5, 7):
         for name in checkpoint_names(segment):
             spoil(fs, name)
-    chosen, state = choose(fs)
-    assert (chosen.is_found, len(chosen.bad), chosen.next_segment) == (False, 4, 8)
+    loaded, state = load(fs)
+    assert (loaded.is_found, len(loaded.unreadable), loaded.next_segment) == (False, 4, 8)
     assert (state.topics, state.checkpoint_segment) == ({}, 1)
 
 
 def test_a_new_directory_has_none() -> None:
     fs = MemFs()
     fs.make_directory("/d")
-    assert choose(fs)[0] == Chosen()
+    assert load(fs)[0] == LoadedCheckpoint()

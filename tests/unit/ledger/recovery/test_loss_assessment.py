@@ -31,9 +31,9 @@ def test_who_is_proven_complete_is_not_damaged() -> None:
     state = state_of(3, 4)
     assessment = LossAssessment(state, [1, 2])
     assessment.batch_ended(5, 0)
-    assessment.hidden("here")
-    assessment.is_complete(2)
-    assessment.is_whole(4)
+    assessment.note_unreadable("here")
+    assessment.topic_is_complete(2)
+    assessment.cursor_is_complete(4)
     assessment.batch_ended(5, 0)
     assert assessment.settle()
     assert damaged(state) == {1}
@@ -45,7 +45,7 @@ def test_an_index_clears_the_topics_but_not_the_cursors() -> None:
     state = state_of(3)
     assessment = LossAssessment(state, [1, 2])
     assessment.batch_ended(4, 0)
-    assessment.hidden("here", entries=False)
+    assessment.note_unreadable("here", entries=False)
     assessment.batch_ended(4, 0)
     assert assessment.settle()
     assert not damaged(state)
@@ -59,7 +59,7 @@ def test_a_subscription_that_was_made_in_the_hole_shows_by_its_id() -> None:
         state = state_of()
         assessment = LossAssessment(state, [1, 2])
         assessment.batch_ended(5, 0)
-        assessment.hidden("here", entries=False)
+        assessment.note_unreadable("here", entries=False)
         assessment.batch_ended(7, made)
         assessment.settle()
         assert damaged(state) == expected
@@ -68,7 +68,7 @@ def test_a_subscription_that_was_made_in_the_hole_shows_by_its_id() -> None:
 def test_a_hole_at_the_end_may_have_had_anything() -> None:
     state = state_of()
     assessment = LossAssessment(state, [1])
-    assessment.hidden("here", entries=False)
+    assessment.note_unreadable("here", entries=False)
     assert assessment.settle()
     assert damaged(state) == {1}
 
@@ -88,11 +88,11 @@ def test_what_was_accepted_is_over() -> None:
     state = state_of(3)
     assessment = LossAssessment(state, [1, 2])
     assessment.batch_ended(4, 0)
-    assessment.hidden("here")
+    assessment.note_unreadable("here")
     assessment.doubts[1] = "something"
     assessment.losses = [Loss(1, 0, 9, "here")]
     assessment.batch_ended(4, 0)
-    assessment.accepted(1)
+    assessment.loss_accepted(1)
     assessment.settle()
     assert damaged(state) == {2}
     assert not state.cursors[3].damage

@@ -58,7 +58,7 @@ def test_without_a_checkpoint_what_came_before_the_first_run_was_nobodys() -> No
 def test_records_of_topics_that_do_not_exist_are_garbage() -> None:
     state, assessment, found = records()
     found.run(run(9, 0), 100)
-    assert found.misfit(9, 7, 100) is None
+    assert found.entry_out_of_sequence(9, 7, 100) is None
     found.control(KIND_TRIM, TRIM.pack(9, 0, 5), 100)
     found.control(KIND_ACCEPT, ACCEPT.pack(9, 0), 100)
     assert (state.topics, assessment.doubts, found.trims) == ({}, {}, {})
@@ -67,7 +67,7 @@ def test_records_of_topics_that_do_not_exist_are_garbage() -> None:
 
 def test_an_entry_without_its_run_is_a_doubt() -> None:
     state, assessment, found = records()
-    topic = found.misfit(1, 7, 200)
+    topic = found.entry_out_of_sequence(1, 7, 200)
     assert topic is state.topics[1]
     assert (topic.staged_end, topic.segment) == (7, 4)
     assert assessment.doubts == {
@@ -82,7 +82,7 @@ def test_an_entry_that_was_taken_for_another_goes_again() -> None:
     for offset in (180, 300):
         topic.append(1, 5, 900, 0, offset)
         topic.end = topic.staged_end
-    assert found.misfit(1, 1, 400) is topic
+    assert found.entry_out_of_sequence(1, 1, 400) is topic
     assert topic.staged_end == 1
 
 
@@ -90,7 +90,7 @@ def test_whole_acknowledgements_heal_a_cursor_and_changes_do_not() -> None:
     state, assessment, found = records()
     live = AckSet()
     state.put_cursor(CursorState(6, 1, "s", AckSet(), {}, "somewhere"))
-    assessment.hidden("here")
+    assessment.note_unreadable("here")
     live.ack(3)
     changes = live.take_changes()
     assert changes is not None

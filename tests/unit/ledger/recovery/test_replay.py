@@ -22,7 +22,7 @@ from headgate.ledger.format.records import (
 from headgate.ledger.index.state import LogState
 from headgate.ledger.index.topic_log import TopicLog
 from headgate.ledger.recovery import replay as replay_module
-from headgate.ledger.recovery.replay import Replay, batch_head
+from headgate.ledger.recovery.replay import Replay
 
 
 def segment(*records: bytes, number: int = 1, previous: int = 0) -> bytes:
@@ -77,19 +77,10 @@ def test_a_first_batch_that_follows_another_is_damage() -> None:
     assert found.assessment.topics == {1: "before 0000000000000001.log offset 64"}
 
 
-def test_a_batch_head_is_checked() -> None:
-    data = segment()
-    assert batch_head(data, 64) is not None
-    assert batch_head(data, -1) is None
-    assert batch_head(data[:-1], 64) is None
-    for at in range(64, len(data)):
-        damaged = bytearray(data)
-        damaged[at] ^= 1
-        assert batch_head(bytes(damaged), 64) is None
-
-
-def test_records_that_are_tried_to_be_mended_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a whole stretch is rubbish, a start must not take minutes over it."""
+def test_tries_to_correct_records_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where a long range is garbage, a start must not spend minutes on it."""
     tried: list[int] = []
     monkeypatch.setattr(replay_module, "CORRECTION_TRIES_MAX", 3)
     monkeypatch.setattr(replay_module, "corrected_record", lambda _data, at, *_: tried.append(at))

@@ -1,0 +1,61 @@
+"""The BATCH record at the head of a batch, as recovery reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headgate.ledger.format.records import (
+    BATCH,
+    BATCH_MAGIC,
+    BATCH_RECORD_BYTES,
+    CRC_END,
+    KIND_BATCH,
+    PREFIX,
+    PREFIX_BYTES,
+    SEGMENT_HEADER_BYTES,
+    crc32c,
+)
+from headgate.ledger.recovery.bit_correction import corrected_batch_record
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHead:
+    """The fields of a BATCH record."""
+
+    number: int
+    previous: int
+    """Number of the batch before it in the log."""
+    next_ledger_id: int
+    next_cursor_id: int
+    segment: int
+    stamp: int
+    records: int
+    size_bytes: int
+    """Bytes of the whole batch, this record included."""
+
+
+def batch_head(data: bytes, at: int) -> BatchHead | None:
+    """The BATCH record at an offset; None unless its checksum is right."""
+    end = at + BATCH_RECORD_BYTES
+    if at < 0 or end > len(data) or data[at + PREFIX_BYTES : at + PREFIX_BYTES + 8] != BATCH_MAGIC:
+        return None
+    crc, size, kind, _, _, _ = PREFIX.unpack_from(data, at)
+    if kind != KIND_BATCH or size != BATCH.size or crc32c(data[at + CRC_END : end]) != crc:
+        return None
+    return BatchHead(*BATCH.unpack_from(data, at + PREFIX_BYTES)[1:])
+
+
+def corrected_head(data: bytes, at: int) -> BatchHead | None:
+    """The BATCH record at an offset with its one flipped bit corrected; None if more is wrong."""
+    corrected = corrected_batch_record(data, at)
+    return None if corrected is None else batch_head(corrected, 0)
+
+
+def first_head(data: bytes, segment: int) -> BatchHead | None:
+    """The head of the first batch of a segment, from the beginning of its file.
+
+    None if the segment has no batch, or if more than one bit of the head is wrong.
+    """
+    at = SEGMENT_HEADER_BYTES
+    head = batch_head(data, at) or corrected_head(data, at)
+    return head if head is not None and head.segment == segment else None

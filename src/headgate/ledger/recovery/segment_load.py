@@ -1,0 +1,168 @@
+"""Reads the segments of a log into its state: footers before the checkpoint, records after it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from headgate.base.errors import CorruptionError
+from headgate.fs.api import Fs
+from headgate.ledger.format.flush_position import FLUSH_POSITION_NAME, FlushPosition
+from headgate.ledger.format.records import (
+    BATCH_RECORD_BYTES,
+    SEGMENT_HEADER_BYTES,
+    segment_name,
+)
+from headgate.ledger.index.footer import FooterRun, read_footer
+from headgate.ledger.index.state import LogState, SegmentInfo
+from headgate.ledger.recovery.batch_head import BatchHead, first_head
+from headgate.ledger.recovery.loss_assessment import Loss
+from headgate.ledger.recovery.replay import Replay
+
+
+class TornTail(NamedTuple):
+    """Bytes behind the last sound record of a segment without a footer."""
+
+    segment: int
+    offset: int
+    size_bytes: int
+    batch: BatchHead | None
+    """The batch that was being written; None if its head is damaged."""
+
+
+def read_first_head(fs: Fs, directory: str, segment: int) -> BatchHead | None:
+    """The head of the first batch of a segment file; None if it has none that is readable."""
+    file = fs.open(f"{directory}/{segment_name(segment)}")
+    try:
+        beginning = file.read_at(0, SEGMENT_HEADER_BYTES + BATCH_RECORD_BYTES)
+    finally:
+        file.close()
+    return first_head(beginning, segment)
+
+
+class SegmentLoader:
+    """Reads the segment files of one log directory."""
+
+    def __init__(self, fs: Fs, directory: str, state: LogState, replay: Replay) -> None:
+        self._fs = fs
+        self._directory = directory
+        self._state = state
+        self._replay = replay
+
+    def load_sealed(self, segment: int, recorded: FlushPosition | None) -> None:
+        """Index a segment before the checkpoint from its footer; from its records if the footer
+        is missing or damaged."""
+        file = self._fs.open(f"{self._directory}/{segment_name(segment)}")
+        size = file.size()
+        info = self._state.segments[segment] = SegmentInfo(segment, sealed=True)
+        try:
+            footer = read_footer(file, segment, size)
+        except CorruptionError:
+            footer = None
+        if footer is None:
+            # A segment whose torn tail was cut may have had no time to be sealed.
+            limit = size
+            if recorded is not None and recorded.segment == segment:
+                limit = recorded.offset
+            info.data_end = self._replay.index_only(file.read_at(0, limit), segment)
+        else:
+            info.data_end = footer.data_end
+            for run in footer.runs:
+                self._load_run(segment, run)
+        file.close()
+
+    def _load_run(self, segment: int, run: FooterRun) -> None:
+        state = self._state
+        state.orphans.see(run.topic_number)
+        topic = state.topics.get(run.topic_number)
+        columns = run.columns
+        if topic is None:
+            size_bytes = columns.sizes[-1] - columns.sizes[0]
+            state.orphans.add(segment, run.topic_number, len(columns.offsets), size_bytes)
+            return
+        if run.first_ordinal + len(columns.offsets) <= topic.first:
+            return
+        totals = columns.totals_before()
+        if topic.base < topic.staged_end < run.first_ordinal:
+            place = f"before {segment_name(segment)}"
+            self._replay.assessment.losses.append(
+                Loss(topic.number, topic.staged_end, run.first_ordinal, place)
+            )
+            topic.lose(run.first_ordinal, totals)
+        elif topic.base == topic.staged_end or run.first_ordinal != topic.staged_end:
+            topic.restart_at(run.first_ordinal, totals)
+        topic.extend(segment, columns)
+
+    def check_last_file(self, segments: list[int], recorded: FlushPosition | None) -> None:
+        """Raise :class:`CorruptionError` if the file in which the log ended is missing or empty:
+        the operator may be able to put it back."""
+        if recorded is None or recorded.segment < self._state.checkpoint_segment:
+            return
+        if recorded.offset <= SEGMENT_HEADER_BYTES:
+            return
+        name = segment_name(recorded.segment)
+        what = "is missing"
+        if recorded.segment in segments:
+            file = self._fs.open(f"{self._directory}/{name}")
+            data = file.read_at(SEGMENT_HEADER_BYTES, recorded.offset)
+            file.close()
+            if data.strip(b"\0"):
+                return
+            what = "is empty"
+        raise CorruptionError(
+            f"{self._directory}/{name} {what}, and batch {recorded.batch}, which ends at its "
+            f"offset {recorded.offset}, was durable: put the file back, or give up what is lost by "
+            f"removing {FLUSH_POSITION_NAME} beside it"
+        )
+
+    def replay_all(self, segments: list[int], *, refuse_gaps: bool) -> list[TornTail]:
+        """Replay these segments in order; returns the torn tails.
+
+        Raises :class:`CorruptionError` if ``refuse_gaps`` and a segment between them is missing.
+        """
+        heads = [read_first_head(self._fs, self._directory, segment) for segment in segments]
+        tails: list[TornTail] = []
+        before = self._state.checkpoint_segment - 1
+        for at, segment in enumerate(segments):
+            head = heads[at]
+            if refuse_gaps and head is not None and segment > before + 1:
+                self._check_gap(before + 1, segment, head)
+            follows = None
+            if any(other is not None for other in heads[at + 1 :]):
+                following = heads[at + 1]
+                is_next = following is not None and segments[at + 1] == segment + 1
+                follows = following.previous if following is not None and is_next else 0
+            tail = self._replay_segment(segment, follows)
+            if tail is not None:
+                tails.append(tail)
+            before = segment
+        return tails
+
+    def _check_gap(self, missing: int, segment: int, head: BatchHead) -> None:
+        last_batch = self._state.last_batch
+        if head.previous > last_batch:
+            raise CorruptionError(
+                f"{self._directory}/{segment_name(missing)} is missing: batch {last_batch} is "
+                f"followed by batch {head.number} of {segment_name(segment)}. Put the file back "
+                "from where it went, or give up what is lost by making an empty file of that name"
+            )
+
+    def _replay_segment(self, segment: int, follows: int | None) -> TornTail | None:
+        state = self._state
+        file = self._fs.open(f"{self._directory}/{segment_name(segment)}")
+        size = file.size()
+        try:
+            footer = read_footer(file, segment, size)
+        except CorruptionError:
+            footer = None
+        info = state.enter_segment(segment)
+        info.sealed = footer is not None
+        limit = size if footer is None else footer.data_end
+        data = file.read_at(0, limit)
+        file.close()
+        info.data_end = self._replay.segment(data, segment, limit, footer, follows=follows)
+        info.last_batch = state.last_batch
+        state.replayed_bytes += info.data_end - SEGMENT_HEADER_BYTES
+        rest_bytes = len(data[info.data_end :].rstrip(b"\0"))
+        if footer is not None or not rest_bytes:
+            return None
+        return TornTail(segment, info.data_end, rest_bytes, self._replay.torn)
