@@ -1,9 +1,9 @@
 """The commit log: entries, acknowledgements and cursors of all topics, durable in one stream.
 
-Other packages import from here. ``commit_log`` is what the event loop calls. Below it, each may
-import those after it: ``recovery`` and ``space`` (a start, maintenance), ``write`` (staging,
-batches, the writer), ``index`` (what the log knows of its content), ``format`` (bytes on disk).
-Imports ``fs`` and ``base``.
+Other packages import from here. ``commit_log`` is the interface to the event loop. Below it are,
+each importing only those after it: ``recovery`` and ``space`` (starts, maintenance), ``write``
+(staging, batches, the writer), ``index`` (topics, cursors, footers, checkpoints) and ``format``
+(bytes on disk). Imports ``fs`` and ``base``.
 """
 
 from headgate.fs.api import Space

@@ -1,9 +1,9 @@
 """Copies a topic unchanged from one log to another: ordinals, ids, times, cursors.
 
-For a start: it blocks, and nobody else uses the two logs meanwhile. The copy counts when whoever
-keeps account of topics says so; the one that does not count is given up with
-:meth:`headgate.ledger.CommitLog.drop_topic`. After a crash before that the copy is garbage in its
-log, and is made again from the beginning.
+For a start: it blocks, and nothing else uses the two logs meanwhile. The copy counts when the
+metadata names the other log; before that, the caller gives it up with
+:meth:`headgate.ledger.CommitLog.drop_topic`. After a crash in between, the copy is garbage in its
+log, and the next start copies again.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from headgate.ledger.write.rollover import LEDGERS_GIVEN
 
 COPY_BYTES: Final = 4 * MIB
 COPY_ENTRIES: Final = 4_096
-"""What is in memory at once."""
+"""Most entries and bytes in memory at once."""
 
 
 def copy_topic(source: CommitLog, target: CommitLog, number: int) -> int:
     """Copy a topic and its cursors, durable and behind a checkpoint; returns its entries.
 
     Raises:
-        StorageError: a disk refused; nothing is left of the copy then.
-        CorruptionError: something of it is lost or damaged; as before.
+        StorageError: a disk refused; the copy is removed.
+        CorruptionError: the topic or a cursor lost something; the copy is removed.
     """
     try:
         _copy(source, target, number)
@@ -43,7 +43,7 @@ def _copy(source: CommitLog, target: CommitLog, number: int) -> None:
     cursors = source.cursors_of(number)
     damage = next((d for d in (old.damage, *(c.damage for c in cursors)) if d), "")
     if damage or any(stop > old.first for _, stop in old.lost):
-        raise CorruptionError(damage or "it has entries that are lost")
+        raise CorruptionError(damage or "it has lost entries")
     new = target.adopt_topic(number, old)
     rows = old.ledger_rows()
     new.ledger_limit = LEDGERS_GIVEN
@@ -69,13 +69,13 @@ def _copy(source: CommitLog, target: CommitLog, number: int) -> None:
 
 
 def _open_ledgers(topic: TopicLog, rows: list[tuple[int, int, int]], ordinal: int) -> None:
-    """Open those of the ledgers that begin up to an ordinal and are not open yet."""
+    """Open the ledgers that begin at or before an ordinal and are not open yet."""
     known = topic.ledger_rows()
     last_id = known[-1][0] if known else -1
     for ledger_id, first, created_ms in rows:
         if ledger_id > last_id and first <= ordinal:
             topic.open_ledger(ledger_id, first, created_ms)
-            topic.mark = -1  # so that it is written down
+            topic.mark = -1  # the next entry writes a RUN record with the ledger
 
 
 def _commit(log: CommitLog) -> None:

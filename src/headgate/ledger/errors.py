@@ -1,4 +1,4 @@
-"""The errors of the log."""
+"""The errors of the commit log."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from headgate.base.errors import HeadgateError, NoRoomError, StorageError
 
 
 class LogFailedError(StorageError):
-    """The disk failed to make bytes durable. Final: nothing is stored until a restart."""
+    """The disk failed to make bytes durable. Final: the log stores nothing until a restart."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, retryable=False)
 
 
 class LogFullError(NoRoomError):
-    """The disk is full. Publishing can go on when room is made; consuming goes on now."""
+    """The disk is full. Publishing waits for room; consuming goes on."""
 
 
 class UnknownTopicsError(HeadgateError):
-    """The log has records of a topic number that the metadata never gave: they are not its own, or
-    older than it.
+    """The log has records of a topic number that the metadata never assigned: the metadata belongs
+    to another log, or is older than this one.
 
     Attributes:
-        number_seen: the highest number in the log.
+        number_seen: the highest topic number in the log.
     """
 
     def __init__(self, number_seen: int, number_last: int) -> None:
         super().__init__(
             f"the log has records of topic number {number_seen}, and the highest number that the "
-            f"metadata ever gave is {number_last}"
+            f"metadata ever assigned is {number_last}"
         )
         self.number_seen = number_seen
 

@@ -1,8 +1,8 @@
-"""Backlog reads: one extent of a segment with every wanted entry in it.
+"""Backlog reads: fetches one extent of a segment and decodes the wanted entries in it.
 
-The plan is made on the loop from the index. Fetching its bytes blocks and belongs to a reader
-thread, which needs the interpreter for nothing else; what lies in them is taken out on the loop, a
-slice at a time. Each body is checked against its CRC32C before it is given out.
+The event loop plans a read from the index. A reader thread fetches the bytes; it blocks, and barely
+needs the interpreter. The event loop then decodes them a slice at a time, and checks each body
+against its CRC32C.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ _OPEN_FILES_MAX = 64
 
 @dataclass(slots=True)
 class ReadPlan:
-    """One read to do; made by :meth:`headgate.ledger.CommitLog.locate`."""
+    """One planned read; :meth:`headgate.ledger.CommitLog.locate` creates it."""
 
     topic_number: int
     segment: int
     offset: int
-    """Where the extent starts in the segment."""
+    """Offset of the extent in its segment."""
     size_bytes: int
-    """How long the extent is when other topics are wanted too."""
+    """Length of the extent if entries of other topics are wanted too."""
     needed_bytes: int
-    """How much of it the planned entries need."""
+    """Length that the planned entries alone need."""
     first_ordinal: int
     count: int
-    """Entries of ``topic_number`` that will be given out, from ``first_ordinal`` on."""
+    """Planned entries of ``topic_number``, from ``first_ordinal`` on."""
     offsets: array[int]
     sizes: list[int]
     wanted_topics: set[int] = field(default_factory=set)
-    """Other topics whose entries in the extent are to be given out as well."""
+    """Other topics whose entries in the extent are decoded as well."""
 
     @property
     def others(self) -> set[int]:
-        """The wanted topics beside its own."""
+        """The wanted topics without its own."""
         return self.wanted_topics - {self.topic_number}
 
 
 class LogReader:
-    """Reads planned extents; may be used by several threads at once."""
+    """Reads planned extents. Thread-safe."""
 
     def __init__(self, fs: Fs, directory: str) -> None:
         self._fs = fs
@@ -67,9 +67,9 @@ class LogReader:
         self._lock = threading.Lock()
 
     def fetch(self, plan: ReadPlan) -> bytes:
-        """The bytes of the planned extent, as far as they are needed. Blocks.
+        """The needed bytes of the planned extent. Blocks.
 
-        Raises :class:`StorageError` when the disk cannot be read.
+        Raises :class:`StorageError` if the disk cannot be read.
         """
         size = plan.size_bytes if plan.others else plan.needed_bytes
         try:
@@ -81,23 +81,23 @@ class LogReader:
             ) from error
 
     def forget(self, segment: int) -> None:
-        """A segment is deleted: let its file go."""
+        """Close the file of a deleted segment."""
         with self._lock:
             self._files.pop(segment, None)
 
     def close(self) -> None:
-        """Let all files go."""
+        """Close all files."""
         with self._lock:
             self._files.clear()
 
     def _file(self, segment: int) -> File:
-        """An open file. The oldest ones are let go; whoever still reads one keeps it alive."""
+        """An open file, from a cache. A file that leaves the cache closes after its last read."""
         with self._lock:
             file = self._files.pop(segment, None)
             if file is None:
                 file = self._open(f"{self._directory}/{segment_name(segment)}")
-                # Commits share the disk. What a kernel reads ahead, in pieces of its own size and
-                # at its own time, made one commit in a hundred twice as long.
+                # Commits share the disk: the kernel's read-ahead doubled the time of one commit in
+                # a hundred.
                 file.expect_random_reads()
                 if len(self._files) >= _OPEN_FILES_MAX:
                     del self._files[next(iter(self._files))]
@@ -105,7 +105,7 @@ class LogReader:
             return file
 
     def _open(self, path: str) -> File:
-        """Where there are no more descriptors, at the cost of those that are kept for later."""
+        """Open a file. If the process has no free descriptor, close the cached files first."""
         try:
             return self._fs.open(path)
         except OSError as error:
@@ -116,11 +116,11 @@ class LogReader:
 
 
 def entries_of(plan: ReadPlan, data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """``(topic number, ordinal, body)`` of the planned entries in order, then of other wanted ones
-    in the order of the log; ``data`` is what was fetched.
+    """``(topic number, ordinal, body)`` of the planned entries in order, then of the other wanted
+    topics' entries in the order of the log. ``data`` are the fetched bytes.
 
-    Raises :class:`CorruptionError` naming topic, ordinal and place when it comes to a planned entry
-    that is damaged. Damage of entries that were only wanted is left to the read that plans them.
+    Raises :class:`CorruptionError` with topic, ordinal and place at a planned entry that is
+    damaged. Damaged entries of other topics are skipped: a read that plans them reports them.
     """
     number, ordinal, start, end = plan.topic_number, plan.first_ordinal, plan.offset, len(data)
     unpack = ENTRY.unpack_from

@@ -12,28 +12,28 @@ _SEGMENT_BYTES_MIN = 4 * KIB
 
 @dataclass(frozen=True, slots=True)
 class LedgerSettings:
-    """How the log is cut into segments, ledgers and checkpoints."""
+    """The sizes and ages of segments, ledgers and checkpoints."""
 
     segment_bytes: int = 64 * MIB
     """Size of a preallocated segment file. A larger batch gets a larger segment."""
     extent_bytes: int = 256 * KIB
-    """How much one backlog read takes from the disk at least."""
+    """Least bytes that one backlog read takes from the disk."""
     checkpoint_records: int = 500_000
-    """A checkpoint is complete at least every so many records, so that replay stays short."""
+    """Most records between checkpoints, so that replay stays short."""
     checkpoint_bytes: int = 256 * MIB
-    """The same bound in bytes of log."""
+    """Most bytes of log between checkpoints."""
     ledger_entries_max: int = 50_000
-    """A topic's ledger with so many entries is full (managedLedgerMaxEntriesPerLedger)."""
+    """Entries that fill a ledger (managedLedgerMaxEntriesPerLedger)."""
     ledger_bytes_max: int = 2 * GIB
-    """A ledger of so many bytes is full (managedLedgerMaxSizePerLedgerMbytes)."""
+    """Bytes that fill a ledger (managedLedgerMaxSizePerLedgerMbytes)."""
     ledger_age_ms_min: int = 10 * MS_PER_MINUTE
-    """A full ledger younger than this is kept (managedLedgerMinLedgerRolloverTimeMinutes)."""
+    """A full ledger stays open until this age (managedLedgerMinLedgerRolloverTimeMinutes)."""
     ledger_age_ms_max: int = 240 * MS_PER_MINUTE
-    """A ledger older than this is full (managedLedgerMaxLedgerRolloverTimeMinutes)."""
+    """A ledger is closed at this age (managedLedgerMaxLedgerRolloverTimeMinutes)."""
     hole_bytes_min: int = 64 * KIB
-    """Smaller parts of a segment that nobody holds stay: they would cut files into many pieces."""
+    """Smallest hole to punch into a segment: smaller ones would fragment the file."""
     slice_items: int = 256
-    """How many topics or cursors one step of maintenance handles on the loop."""
+    """Topics or cursors that one maintenance step handles on the loop."""
 
     def __post_init__(self) -> None:
         """Check each bound and their relations. Raises :class:`InputError`."""

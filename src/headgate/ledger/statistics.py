@@ -1,4 +1,4 @@
-"""The statistics of a log."""
+"""The statistics of a commit log."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LogStatistics:
-    """A snapshot of :class:`headgate.ledger.CommitLog`; counts are since it was opened."""
+    """A snapshot of :class:`headgate.ledger.CommitLog`; counts begin when it was opened."""
 
     topics: int
     cursors: int
     segments: int
-    """Segment files, the one being written included."""
+    """Segment files, with the open one."""
     segments_sealed: int
     log_bytes: int
     """Bytes of durable records in all segments."""
@@ -27,10 +27,10 @@ class LogStatistics:
     checkpoints: int
     segments_deleted: int
     replayed_records: int
-    """Records that the start read after the last checkpoint."""
+    """Records that the start replayed."""
     records_since_checkpoint: int
     bytes_since_checkpoint: int
     full: bool
-    """Publishes are refused until there is room on the disk."""
+    """Whether publishing waits for room on the disk."""
     failed: str | None
-    """Why nothing is stored until a restart; None while all is well."""
+    """Why the log stores nothing until a restart; None while it works."""

@@ -216,7 +216,7 @@ def test_a_number_in_the_log_that_was_never_given_is_refused() -> None:
     log.commit(batch)
     crashed = Directory(directory.fs.crash_clone(None), old)
     error = crashed.refusal()
-    assert "topic number 2, and the highest number that the metadata ever gave is 1" in str(error)
+    assert "topic number 2, and the highest number that the metadata ever assigned is 1" in str(error)
     assert error.loss == "metadata"
 
 

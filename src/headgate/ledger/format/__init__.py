@@ -1,4 +1,4 @@
-"""The bytes on disk and the rules of the log's directory.
+"""The files of the log on disk, and the rules of its directory.
 
 ``records`` is the layout of segments and of each record kind, ``directory`` the lock, the format
 version and atomic file writes, ``identity`` the link to the metadata, ``flush_position`` the

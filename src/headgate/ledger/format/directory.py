@@ -1,8 +1,8 @@
 """The log's directory: its lock, its format version, atomic file writes.
 
-``lock`` is held with ``flock`` while a log is open. ``format`` holds one line,
-``headgate-log <version>``; the version changes when an older release could not read the data. The
-version before is opened, too, and given this one when it was found sound.
+An open log holds a ``flock`` on the file ``lock``. The file ``format`` holds one line,
+``headgate-log <version>``. The version changes when an older release could not read the data. This
+release also opens the version before, and rewrites the line once it has found the log sound.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ logger = logging.getLogger("headgate.ledger")
 
 FORMAT_VERSION: Final = 3
 _ADOPTED_VERSION = 2
-"""The format before: every file of it is read as it is."""
+"""The format before this one: all its files are readable as they are."""
 _PROGRAM = "headgate-log"
 _FORMAT_NAME = "format"
 _LOCK_NAME = "lock"
@@ -32,7 +32,7 @@ _TO_RESTORE: Final = (
 
 
 def lock_directory(fs: Fs, directory: str) -> Lock:
-    """Make the directory when missing, own it and check its format.
+    """Create the directory if it is missing, lock it and check its format.
 
     Raises :class:`DirectoryInUseError` or :class:`UnknownFormatError`.
     """
@@ -53,7 +53,7 @@ def lock_directory(fs: Fs, directory: str) -> Lock:
 
 
 def write_file(fs: Fs, directory: str, name: str, parts: list[bytes]) -> None:
-    """Put a whole file in place, durable and atomically: it is there entirely or not at all."""
+    """Write a file durably and atomically: after a crash it is whole or absent."""
     temporary = f"{directory}/{name}{TEMPORARY_SUFFIX}"
     file = fs.create(temporary)
     try:
@@ -66,7 +66,7 @@ def write_file(fs: Fs, directory: str, name: str, parts: list[bytes]) -> None:
 
 
 def read_file(fs: Fs, path: str) -> bytes:
-    """A whole file."""
+    """The content of a file."""
     file = fs.open(path)
     try:
         return file.read_at(0, file.size())
@@ -105,20 +105,23 @@ def _check_format(fs: Fs, directory: str) -> None:
 
 
 def is_adopted(fs: Fs, directory: str) -> bool:
-    """Whether the directory has this release's format, and not yet the one before."""
+    """Whether the directory has this release's format rather than the one before."""
     return _format_text(fs, directory) != _ADOPTED_TEXT
 
 
 def adopt(fs: Fs, directory: str) -> None:
-    """Give a sound directory of the format before this one, with a line. The files in it stay as
-    they are; new ones are of this format, so an older release has to refuse it from here on."""
+    """Change a directory of the format before to this release's, and log that.
+
+    Its files stay as they are. New files have the new format, so older releases refuse it from
+    here on.
+    """
     if is_adopted(fs, directory):
         return
     line = f"{_PROGRAM} {FORMAT_VERSION}\n".encode()
     write_file(fs, directory, _FORMAT_NAME, [line])
     logger.warning(
-        "%s has format %d of an older release: it is read as it is and from now on format %d, "
-        "which that release refuses",
+        "%s had format %d of an older release and has format %d from now on, which that release "
+        "refuses",
         directory,
         _ADOPTED_VERSION,
         FORMAT_VERSION,

@@ -1,19 +1,19 @@
 """The flush position: how far the log is durable, recorded apart from the segments.
 
-A torn tail and a lost one look alike in a segment: both end in the middle of something. So after
-each commit its end is written into this file, and a start compares. The write is not made durable
-by itself, which would double the price of a commit: whatever is found in the file later was durable
-when it was written, so it is a lower bound, and the kernel brings it to the disk within seconds. It
-is synced at the first commit in a segment, after every :data:`SYNC_COMMITS` commits, when a segment
-is sealed and at a close. When the file is lost, stale or damaged, a start has the proof that later
-batches give (see replay.py).
+A torn tail and a lost one look alike in a segment: both end in the middle of a record. So each
+commit writes its end into this file, and a start compares. The write itself is not synced, which
+would double the price of a commit. The position in the file is therefore a lower bound: it was
+durable when it was written, and the kernel writes it back within seconds. The file is synced at the
+first commit in a segment, after every :data:`SYNC_COMMITS` commits, when a segment is sealed and at
+a close. If the file is lost, stale or damaged, later batches still prove that earlier ones were
+durable (headgate.ledger.recovery.replay).
 
 File ``durable_end``, two slots written in turn, at offsets 0 and 4096 (little endian)::
 
     slot    8s magic "HGDUREN\\0" | u32 version | u32 zero | u64 segment | u64 offset where its
             durable records end | u64 number of the last durable batch | u32 CRC32C of all before
 
-The better one of the two counts; a torn write can only damage the older.
+The later sound slot counts; a torn write can only damage the older one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ logger = logging.getLogger("headgate.ledger")
 
 FLUSH_POSITION_NAME: Final = "durable_end"
 SYNC_COMMITS: Final = 256
-"""The file is synced at least after so many commits."""
+"""Most commits between two syncs of the file."""
 _VERSION = 1
 _MAGIC = b"HGDUREN\0"
 _SLOT = struct.Struct("<8sIIQQQ")
@@ -40,17 +40,17 @@ _SLOTS = 2
 
 
 class FlushPosition(NamedTuple):
-    """A place up to which everything was durable."""
+    """A position up to which the log was durable."""
 
     batch: int
-    """Number of the last durable batch; 0 when there never was one."""
+    """Number of the last durable batch; 0 if there never was one."""
     segment: int
     offset: int
-    """Where the durable records of the segment end."""
+    """The offset where the segment's durable records end."""
 
 
 def read_flush_position(fs: Fs, directory: str) -> FlushPosition | None:
-    """What the file says; None when it is missing or nothing in it can be read.
+    """The recorded position; None if the file is missing or unreadable.
 
     Raises :class:`OSError`.
     """
@@ -63,10 +63,10 @@ def read_flush_position(fs: Fs, directory: str) -> FlushPosition | None:
 
 
 class FlushPositionFile:
-    """Writes the file, for the commit thread.
+    """Writes the flush position; for the commit thread.
 
-    Nothing depends on it being written, so an error ends the writing, with a line, and no more:
-    what it says by then stays true.
+    No commit depends on the file. So an error is logged and ends the writing; the recorded position
+    stays a valid lower bound.
     """
 
     def __init__(self, fs: Fs, directory: str) -> None:
@@ -78,7 +78,7 @@ class FlushPositionFile:
         self._unsynced = 0
 
     def begin(self, end: FlushPosition) -> None:
-        """Put a new file in place that says this, durable; :meth:`note` goes on from there."""
+        """Create the file with this position, durably. Call it before :meth:`note`."""
         parts = [_pack(end).ljust(_SLOT_STEP, b"\0"), bytes(_SLOT_STEP)]
         try:
             write_file(self._fs, self._directory, FLUSH_POSITION_NAME, parts)
@@ -88,7 +88,7 @@ class FlushPositionFile:
         self._segment, self._writes = end.segment, 1
 
     def note(self, end: FlushPosition) -> None:
-        """Everything up to here is durable now."""
+        """Record that the log is durable up to ``end``."""
         if self._file is None:
             return
         try:
@@ -103,7 +103,7 @@ class FlushPositionFile:
             self.sync()
 
     def sync(self) -> None:
-        """Make what was noted durable."""
+        """Make the recorded position durable."""
         if self._file is None or not self._unsynced:
             return
         try:
@@ -121,8 +121,8 @@ class FlushPositionFile:
 
     def _give_up(self, error: OSError) -> None:
         logger.warning(
-            "%s/%s is not kept until the next start, which then knows a lost end of the log by "
-            "later batches only: %s",
+            "%s/%s is not written until the next start, which can then detect a lost end of the "
+            "log by later batches only: %s",
             self._directory,
             FLUSH_POSITION_NAME,
             error,

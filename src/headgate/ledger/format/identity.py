@@ -1,14 +1,14 @@
-"""The identity of a log: which metadata it belongs to.
+"""The identity of a log: the metadata that it belongs to.
 
-File ``identity``: one line of text, written twice, so that a flipped bit in one of them does no
-harm. It is replaced as a whole::
+The file ``identity`` holds one line of text twice, so that one flipped bit does no harm. It is
+replaced as a whole::
 
     headgate-identity 1 data_id=<32 hex digits> starts=<n> topic_number=<n> revision=<n> crc32c=<8>
 
-``data_id`` is the data directory's: its metadata and all its logs hold the same. ``starts`` counts
-how often a broker opened this log. ``topic_number`` and ``revision`` are the highest number of a
-topic and the last change of the metadata that were durable when the line was written. Metadata may
-be ahead of them; metadata that is behind is older than the log.
+``data_id`` is the id of the data directory, the same in its metadata and all its logs. ``starts``
+counts how often a broker opened this log. ``topic_number`` and ``revision`` are the highest number
+of a topic and the last change of the metadata that were durable when the line was written. Metadata
+may be ahead of them; metadata that is behind is older than the log.
 
 Nothing here decides whether log and metadata belong together: see headgate.storage.store_binding.
 """
@@ -37,19 +37,19 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a log's directory says about the metadata that it belongs to."""
+    """The metadata that a log belongs to, as recorded in its directory."""
 
     data_id: str
-    """32 hexadecimal digits, the same in the metadata."""
+    """The id of the data directory: 32 hexadecimal digits."""
     starts: int
-    """How often the log was opened for a broker, this time included."""
+    """How often a broker opened the log, this time included."""
     topic_number: int
-    """The highest number that was ever given to a topic, as far as it was recorded."""
+    """The highest topic number ever assigned, as recorded last."""
     revision: int
-    """The metadata's last change that was recorded."""
+    """The metadata's revision, as recorded last."""
 
     def text(self) -> bytes:
-        """What the file holds."""
+        """The content of the file."""
         line = (
             f"{_PROGRAM} {IDENTITY_VERSION} data_id={self.data_id} starts={self.starts} "
             f"topic_number={self.topic_number} revision={self.revision}"
@@ -59,20 +59,20 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class LogFound:
-    """What a start finds where a log is to be, before it changes anything."""
+    """The content of a log's directory before a start changes anything."""
 
     identity: Identity | None
     holds_records: bool
-    """There is a segment or a checkpoint."""
+    """Whether the directory has a segment or a checkpoint."""
     damage: str = ""
-    """Why its identity cannot be read; empty when it can, or when there is none."""
+    """Why the identity is unreadable; empty if it is readable or absent."""
 
 
 def look_at_log(fs: Fs, directory: str) -> LogFound:
-    """What lies in a log's directory, which need not exist. Blocks; changes nothing.
+    """Look into a log's directory, which need not exist. Blocks; changes nothing.
 
     Raises :class:`UnknownFormatError` for an identity of a later release and
-    :class:`StorageError` when the directory cannot be read.
+    :class:`StorageError` if the directory cannot be read.
     """
     try:
         names = fs.list_directory(directory)
@@ -92,7 +92,7 @@ def look_at_log(fs: Fs, directory: str) -> LogFound:
 
 
 def write_identity(fs: Fs, directory: str, identity: Identity) -> None:
-    """Put the file in place, durable. Raises :class:`StorageError`; a later try may succeed."""
+    """Write the file durably. Raises :class:`StorageError`; a later try may succeed."""
     try:
         write_file(fs, directory, IDENTITY_NAME, [identity.text()])
     except OSError as error:

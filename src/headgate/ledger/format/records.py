@@ -4,7 +4,7 @@ All integers are little endian, all times those of the log (see headgate.base.lo
 milliseconds. A *segment* is a file ``%016x.log``::
 
     offset 0   8s magic "HGSEGMT\\0" | u32 version | u32 zero | u64 segment id
-           24  u64 stamp: random bits of the start that made the file, which nobody is told
+           24  u64 stamp: random bits of the start that made the file, kept secret
            32  u32 CRC32C of bytes 0..31 | zeros to offset 64
            64  batches, back to back, each starting with a BATCH record
            ..  zeros (preallocated room), or the footer once it is sealed (see footer.py)
@@ -16,12 +16,15 @@ Every record starts with the same 16 bytes::
     8   u8 kind | u8 version | u16 zero
     12  u32 number of the batch that it belongs to, low half
 
-A record belongs to the batch of the last BATCH record before it, or it is garbage: what an
-earlier, failed write left at the same place has another batch number and is never taken for
-content; nor is what another file left on the same blocks, by segment id and stamp; nor are the
-bytes of a BATCH record in a message: its producer does not know the stamp. Where somebody publishes
-what a segment file held, those records have its stamp, and numbers lower than the batch that the
-message is in. Batch numbers only grow and are never used twice. Payloads::
+A record belongs to the batch of the last BATCH record before it; any other record is garbage. So
+recovery cannot take these bytes for content:
+
+* The rest of an earlier, failed write: it has another batch number.
+* The blocks of another file: they have another segment id and stamp.
+* A BATCH record inside a message: its producer does not know the stamp. If a client publishes the
+  bytes of a segment file, these have its stamp, but lower numbers than the batch of the message.
+
+Batch numbers only grow, and no number is used twice. Payloads::
 
     BATCH    8s magic "HGBATCH\\0" | u64 number | u64 number of the batch before it in the log
              | u64 next ledger id | u64 next cursor id | u64 segment id | u64 stamp | u32 records
@@ -30,11 +33,11 @@ message is in. Batch numbers only grow and are never used twice. Payloads::
              entry | u64 messages before it | u64 bytes before it | i64 receive time (ms) of
              the entry before it | u64 ledger id | u64 first ordinal of that ledger
              | i64 ledger opened at (ms)
-             Written before the first entry of a topic in each segment and of each ledger, so a
-             segment can be understood without any other. Both times are 0 where there never was
-             an entry.
-    ENTRY    u32 topic | u32 messages | u64 ordinal | i64 received at (ms) | u32 publish lag:
-             so many ms before that it counts as published (see topic_log.py) | body
+             Written before the first entry of a topic in each segment and of each ledger, so
+             that a segment is readable without any other. Both times are 0 if the topic never
+             had an entry.
+    ENTRY    u32 topic | u32 messages | u64 ordinal | i64 received at (ms) | u32 publish lag
+             (ms), from publish to receive time (see topic_log.py) | body
     TRIM     u32 topic | u32 zero | u64 first ordinal that is kept
     CREATE   a cursor: see cursors.py
     DELETE   u64 cursor id
@@ -42,15 +45,15 @@ message is in. Batch numbers only grow and are never used twice. Payloads::
     ACCEPT   u32 topic | u32 n | n * (u64 first ordinal, u64 one past the last): an operator accepts
              that these entries are lost, and whatever else the topic and its cursors may have lost
 
-Batch n + 1 is written only after batch n is durable. So a damaged batch with a valid one after it
-was durable once, and so was all before the end that is recorded apart (see flush_position.py): that
-is damage, and the start fails naming it. A damaged batch behind that end with nothing after it is
-the tail that a crash tore: the log is cut at its last good record. For this to hold, the BATCH
-records of a batch that was refused half-way (a full disk) are wiped, the last first, before
-anything else is written.
+The log writes batch n + 1 only when batch n is durable. So a damaged batch was durable once if a
+sound one follows, or if it lies before the flush position (see flush_position.py). That is damage,
+which affects its topics. A damaged batch behind the flush position with nothing after it is the
+tail that a crash tore: recovery cuts the log at its last sound record. For this to hold, the writer
+wipes the BATCH records of a batch that a full disk refused half-way, the last one first, before it
+writes anything else.
 
-A segment of version 2, from before there was a recorded end, has the wall clock (ms) of its start
-as its stamp; everything else is the same.
+A segment of version 2 is older than the flush position. Its stamp is the wall clock (ms) of its
+start; everything else is the same.
 """
 
 from __future__ import annotations
@@ -73,13 +76,13 @@ KIND_DELETE: Final = 6
 KIND_ACKS: Final = 7
 KIND_ACCEPT: Final = 8
 KINDS: Final = range(KIND_RUN, KIND_ACCEPT + 1)
-"""What a batch's records may be of, after its first."""
+"""The kinds of records in a batch after its BATCH record."""
 
 SEGMENT_MAGIC: Final = b"HGSEGMT\0"
 BATCH_MAGIC: Final = b"HGBATCH\0"
 
 _CHECKPOINT_SUFFIXES = (".checkpoint", ".checkpoint_copy")
-"""Of the file and its copy."""
+"""The suffixes of a checkpoint file and of its copy."""
 
 SEGMENT_HEADER_BYTES: Final = 64
 STAMP_BYTES: Final = 8
@@ -90,7 +93,7 @@ CRC_BYTES: Final = 4
 PREFIX = struct.Struct("<IIBBHI")
 PREFIX_BYTES: Final = PREFIX.size
 CRC_END: Final = 4
-"""Where the bytes begin that a record's checksum covers: behind the checksum."""
+"""Where the bytes begin that a record's checksum covers."""
 _PREFIX_REST = struct.Struct("<IBBHI")
 
 ENTRY = struct.Struct("<IIBBHIIIQqI")
@@ -121,7 +124,7 @@ def segment_name(segment: int) -> str:
 
 
 def segment_of_name(name: str) -> int | None:
-    """The segment whose file name this is; None when it is something else."""
+    """The segment of a file name; None if it is no segment's."""
     stem, dot, suffix = name.partition(".")
     if dot != "." or suffix != "log" or len(stem) != 16:
         return None
@@ -142,7 +145,7 @@ def _header(version: int, segment: int, stamp: int) -> bytes:
 
 
 def segment_stamp(data: bytes, segment: int) -> int | None:
-    """The stamp in a sound header of this segment; None when there is no such header."""
+    """The stamp in the header of a segment; None if the header is damaged or of another segment."""
     if len(data) < SEGMENT_HEADER_BYTES:
         return None
     _, version, _, _, stamp = _SEGMENT_HEAD.unpack_from(data)
@@ -152,18 +155,18 @@ def segment_stamp(data: bytes, segment: int) -> int | None:
 
 
 def record(kind: int, payload: bytes, batch: int) -> bytes:
-    """A whole record of any kind but ENTRY, whose head is packed where entries are staged."""
+    """A record of any kind but ENTRY: staging packs those itself."""
     rest = _PREFIX_REST.pack(len(payload), kind, RECORD_VERSION, 0, batch & U32_MASK) + payload
     return CRC.pack(crc32c(rest)) + rest
 
 
 def checkpoint_names(segment: int) -> tuple[str, ...]:
-    """The file names of the checkpoint whose replay starts at a segment, and of its copy."""
+    """The file names of a checkpoint and its copy; replay starts at ``segment``."""
     return tuple(f"{segment:016x}{suffix}" for suffix in _CHECKPOINT_SUFFIXES)
 
 
 def segment_of_checkpoint(name: str) -> int | None:
-    """The segment in the file name of a checkpoint or its copy; None when it is another file."""
+    """The segment in the file name of a checkpoint or its copy; None if it is another file."""
     stem, _, suffix = name.partition(".")
     if f".{suffix}" not in _CHECKPOINT_SUFFIXES or len(stem) != 16:
         return None

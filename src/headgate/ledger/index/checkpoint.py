@@ -1,15 +1,14 @@
-"""A checkpoint: everything that replay would otherwise have to start from the beginning for.
+"""A checkpoint: the state of topics and cursors at one segment, from which replay starts.
 
-It is *fuzzy*: collected in slices while the log goes on, and valid for replay from the start of
-its segment although it may already hold some of what the records from there on say. That works
-because each record, replayed, ends in the same state whether or not it had been applied: see
-headgate.base.ack_set for acknowledgements; RUN, TRIM, CREATE and DELETE say absolute things. The
-file is written only when all that went into it is durable in the log, so replay always catches up
-with it: a seek that was collected here, and lost there, cannot mix with older acknowledgements.
-The index of entries is not in it: that is in the footers of the segments before.
+It is *fuzzy*: maintenance collects it in slices while the log goes on, so it may already hold the
+effect of records behind its segment. Replaying a record twice is harmless: acknowledgements are
+idempotent (see headgate.base.ack_set), and RUN, TRIM, CREATE and DELETE state absolute values. The
+file is written only when everything collected is durable in the log. So replay always catches up
+with the checkpoint, and never mixes a seek that was collected but lost with older acknowledgements.
+The index of entries is not in it, but in the footers of the segments before it.
 
-It is written twice, the second time as ``%016x.checkpoint_copy``: segments that only it still needs
-are deleted, so there is nothing else that all of it could be made of again.
+It is written twice, the second time as ``%016x.checkpoint_copy``. Segments that only the checkpoint
+made unnecessary are deleted, so it could not be rebuilt in full.
 
 File ``%016x.checkpoint`` (named after the segment where replay starts), little endian::
 
@@ -22,7 +21,7 @@ File ``%016x.checkpoint`` (named after the segment where replay starts), little 
                            | ledgers * (u64 id, u64 first, i64 created ms)
              kind 2 cursor: see cursors.py
              kind 4 damage of a topic: u32 number | u32 n | n * (u64 first lost ordinal, u64 one
-                           past the last) | where and what (UTF-8), empty once that is accepted
+                           past the last) | where and what (UTF-8), empty once it is accepted
              kind 5 damage of a cursor: u64 cursor id | where and what (UTF-8)
              kind 3 counters, the last item: u64 next ledger id | u64 next cursor id
                            | u64 next batch | u64 next segment
@@ -49,8 +48,9 @@ from headgate.ledger.format.records import (
     crc32c_extend,
     segment_of_checkpoint,
 )
+from headgate.ledger.index.columns import TopicTotals
 from headgate.ledger.index.cursors import CursorState, decode_cursor, encode_cursor
-from headgate.ledger.index.topic_log import TopicLog, TopicTotals
+from headgate.ledger.index.topic_log import TopicLog
 
 CHECKPOINT_VERSION: Final = 3
 _VERSIONS_READ = (2, CHECKPOINT_VERSION)
@@ -69,13 +69,13 @@ _KIND_CURSOR_DAMAGE = 5
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """What a checkpoint says of a topic."""
+    """A topic's state in a checkpoint."""
 
     number: int
     first: int
     end: int
     totals: TopicTotals
-    """What it had come to before ``end``, also when nothing of it is retained."""
+    """The totals before ``end``, also if no entry is retained."""
     ledgers: tuple[tuple[int, int, int], ...]
     damage: str = ""
     lost: tuple[tuple[int, int], ...] = ()
@@ -83,7 +83,7 @@ class TopicState:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Numbers from which on nothing was used yet when the checkpoint was taken."""
+    """The next unused numbers when the checkpoint was collected."""
 
     next_ledger_id: int
     next_cursor_id: int
@@ -111,7 +111,7 @@ class CheckpointBuilder:
         self._parts = [_HEAD.pack(_MAGIC, CHECKPOINT_VERSION, 0, segment, last_batch)]
 
     def add_topic(self, topic: TopicLog) -> None:
-        """Add what is durable of a topic."""
+        """Add the durable state of a topic."""
         ledgers = topic.ledger_rows()
         totals = topic.totals(topic.end)
         head = _TOPIC.pack(topic.number, len(ledgers), topic.first, topic.end, *totals)
@@ -122,14 +122,14 @@ class CheckpointBuilder:
             self._add(_KIND_TOPIC_DAMAGE, b"".join([count, *lost, topic.damage.encode()]))
 
     def add_cursor(self, cursor: CursorState) -> None:
-        """Add a cursor with its acknowledgements as they are now."""
+        """Add a cursor with its present acknowledgements."""
         self._add(_KIND_CURSOR, encode_cursor(cursor))
         if cursor.damage:
             payload = CURSOR_ID.pack(cursor.cursor_id) + cursor.damage.encode()
             self._add(_KIND_CURSOR_DAMAGE, payload)
 
     def add_counters(self, counters: Counters) -> None:
-        """Add the last item."""
+        """Add the counters, the last item."""
         self._add(
             _KIND_COUNTERS,
             _COUNTERS.pack(
@@ -141,7 +141,7 @@ class CheckpointBuilder:
         )
 
     def write(self, fs: Fs, directory: str) -> None:
-        """Put the file and its copy in place, durable, and remove older ones.
+        """Write the file and its copy durably, and remove older ones.
 
         Raises :class:`OSError`.
         """
@@ -161,7 +161,7 @@ class CheckpointBuilder:
 
 
 def read_checkpoint(fs: Fs, directory: str, name: str) -> Checkpoint:
-    """Read a checkpoint file. Raises :class:`CorruptionError` when it is damaged."""
+    """Read a checkpoint file. Raises :class:`CorruptionError` if it is damaged."""
     segment = segment_of_checkpoint(name)
     data = read_file(fs, f"{directory}/{name}")
     end = len(data) - CRC_BYTES

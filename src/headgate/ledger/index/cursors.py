@@ -1,4 +1,4 @@
-"""Cursors: what the log stores about a durable subscription.
+"""Cursors: the stored state of a durable subscription.
 
 Stored form, the payload of a CREATE record and an item of a checkpoint (little endian)::
 
@@ -24,20 +24,20 @@ _U16_MAX = 0xFFFF
 
 @dataclass(slots=True)
 class CursorState:
-    """A durable subscription; ``ack_set`` is the live object that the engine works on."""
+    """A durable subscription. ``ack_set`` is the live object that the engine changes."""
 
     cursor_id: int
-    """Unique for ever in this data directory."""
+    """Never reused in this data directory."""
     topic_number: int
     name: str
     ack_set: AckSet
     properties: Mapping[str, str]
     damage: str = ""
-    """Where acknowledgements of it may be lost; empty while it is complete."""
+    """The place where acknowledgements may be lost; empty if the cursor is complete."""
 
 
 def encode_cursor(cursor: CursorState) -> bytes:
-    """The stored form. Raises :class:`InputError` when a text is longer than it can hold."""
+    """Encode to the stored form. Raises :class:`InputError` if a text is too long for it."""
     name = cursor.name.encode()
     acks = cursor.ack_set.to_bytes()
     if len(name) > _U16_MAX:
@@ -64,7 +64,7 @@ def encode_cursor(cursor: CursorState) -> bytes:
 
 
 def decode_cursor(data: bytes) -> CursorState:
-    """Read the stored form. Raises :class:`CorruptionError` when ``data`` is not one."""
+    """Decode the stored form. Raises :class:`CorruptionError` if ``data`` is not one."""
     try:
         cursor_id, topic_number, name_size, count, ack_size = _HEAD.unpack_from(data)
         at = _HEAD.size

@@ -10,9 +10,9 @@ It starts where the records end and ends where the file ends::
     trailer      8s magic "HGFOOTR\\0" | u32 version | u32 runs | u64 segment | u64 end of records
                  | u32 CRC32C of the directory | u32 CRC32C of the 36 trailer bytes before
 
-What stands "before" an entry are the times of the entry before it and the topic's totals since its
-creation, so no other segment is needed to read it. Today a start loads all footers; a later release
-can keep only the directory in memory.
+The columns marked "before" begin with the times of the entry before the run, and with the topic's
+totals up to it, so a footer can be read without other segments. A start loads all footers; a later
+release can keep only the directory in memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from typing import Final
 from headgate.base.errors import CorruptionError, invariant
 from headgate.fs.api import File
 from headgate.ledger.format.records import CRC, CRC_BYTES, SEGMENT_HEADER_BYTES, crc32c
-from headgate.ledger.index.topic_log import Columns, TopicLog
+from headgate.ledger.index.columns import Columns
+from headgate.ledger.index.topic_log import TopicLog
 
 FOOTER_VERSION: Final = 2
 _MAGIC = b"HGFOOTR\0"
@@ -49,7 +50,7 @@ class FooterRun:
 
 @dataclass(frozen=True, slots=True)
 class FooterEntry:
-    """What an index says of one entry."""
+    """The index of one entry."""
 
     topic: int
     ordinal: int
@@ -62,14 +63,14 @@ class FooterEntry:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """All that a sealed segment says about itself."""
+    """The index of a sealed segment."""
 
     data_end: int
     runs: tuple[FooterRun, ...]
 
     def entries(self) -> dict[int, FooterEntry]:
-        """Every entry by its offset. Lost ones, which share that of the entry before them, are not
-        there."""
+        """Every entry by its offset. Lost entries are absent: they share the offset of the entry
+        before them."""
         found: dict[int, FooterEntry] = {}
         for run in self.runs:
             columns = run.columns
@@ -88,7 +89,7 @@ class Footer:
 
 
 class FooterBuilder:
-    """Collects a segment's index topic by topic, so that the loop can do it in slices."""
+    """Collects a segment's index topic by topic, so that the loop can build it in slices."""
 
     def __init__(self, segment: int, data_end: int) -> None:
         self._segment = segment
@@ -109,7 +110,7 @@ class FooterBuilder:
         self._offset += len(block)
 
     def finish(self) -> list[bytes]:
-        """The parts of the footer. Costs a checksum of everything: for the commit thread."""
+        """The footer in parts. For the commit thread: it checksums all columns."""
         rows = [
             _ROW.pack(number, count, first, offset, crc32c(block), 0)
             for (number, count, first, offset), block in zip(self._rows, self._blocks, strict=True)
@@ -122,9 +123,9 @@ class FooterBuilder:
 
 
 def read_footer(file: File, segment: int, size: int) -> Footer | None:
-    """The footer of a segment file of ``size`` bytes; None when it has none.
+    """The footer of a segment file of ``size`` bytes; None if it has none.
 
-    Raises :class:`CorruptionError` when it has one that is damaged.
+    Raises :class:`CorruptionError` if the footer is damaged.
     """
     if size < SEGMENT_HEADER_BYTES + TRAILER_BYTES:
         return None

@@ -1,8 +1,8 @@
 """Orphaned records: entries of topic numbers that no topic has.
 
-A topic is deleted in the metadata first; its records go with their segments, later. A crash in
-between leaves records that a start cannot ascribe to a topic. They go as well, but never before a
-line has said what they were: after a mistake of ours or of an operator it is the last trace.
+The metadata deletes a topic first; its records are deleted later, with their segments. If the
+broker crashes in between, a start finds records without a topic. Maintenance deletes them as well,
+but it first logs what they were: after a bug or an operator's mistake that line is the last trace.
 """
 
 from __future__ import annotations
@@ -12,38 +12,38 @@ from dataclasses import dataclass, field
 
 logger = logging.getLogger("headgate.ledger")
 
-NUMBERS_SAID_MAX = 20
+NUMBERS_NAMED_MAX = 20
 """Topic numbers that one line names."""
 
 
 @dataclass(slots=True)
 class OrphanedRecords:
-    """What recovery found of topic numbers that it was not told of."""
+    """Counts of the records of unknown topic numbers that recovery found."""
 
     number_seen: int = 0
-    """The highest topic number in any record, known or not; 0 without one."""
+    """The highest topic number in any record, known or not; 0 without a record."""
     counts: dict[int, dict[int, tuple[int, int]]] = field(default_factory=dict)
     """By segment and topic number: entries and bytes of their bodies."""
 
     def see(self, number: int) -> None:
-        """A record names this topic number."""
+        """Note that a record names this topic number."""
         if number > self.number_seen:
             self.number_seen = number
 
     def add(self, segment: int, number: int, entries: int, size_bytes: int) -> None:
-        """Entries of a number that no topic has lie in a segment."""
+        """Count entries of an unknown topic number in a segment."""
         found = self.counts.setdefault(segment, {})
         entries_before, bytes_before = found.get(number, (0, 0))
         found[number] = (entries_before + entries, bytes_before + size_bytes)
 
     def log(self, segment: int, name: str, happens: str) -> None:
-        """Tell what a segment holds of such numbers, if it does, before ``happens``."""
+        """Log what a segment holds of unknown topics, if anything, and what happens to it now."""
         found = self.counts.get(segment)
         if not found:
             return
         numbers = sorted(found)
-        text = ", ".join(map(str, numbers[:NUMBERS_SAID_MAX]))
-        more = len(numbers) - NUMBERS_SAID_MAX
+        text = ", ".join(map(str, numbers[:NUMBERS_NAMED_MAX]))
+        more = len(numbers) - NUMBERS_NAMED_MAX
         logger.info(
             "%s %s: it holds %d entries with %d bytes of topic number%s %s%s, which no topic of "
             "this log has: deleted or moved before the broker last started",
@@ -57,5 +57,5 @@ class OrphanedRecords:
         )
 
     def forget(self, segment: int) -> None:
-        """A segment is gone."""
+        """Forget a segment that is deleted."""
         self.counts.pop(segment, None)

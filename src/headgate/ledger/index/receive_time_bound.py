@@ -1,9 +1,9 @@
 """Bounds receive times of a log that an earlier release kept by the wall clock.
 
-A log of an earlier release has the receive times that the wall clock said. One message that was
-stored while that was ten years ahead would hold its topic there: receive times never run backwards.
-So the start that takes such a log over bounds all times in it by the time that it is then, for
-good: segments that were there keep what they say, and whatever reads them is told the bound.
+The receive times of such a log are those of the wall clock. If one message was stored while that
+clock was ten years ahead, all later messages of its topic would stay there, because receive times
+never run backwards. So the start that takes over such a log bounds its times by the present time,
+once and for all. The files keep their times; every reader of old segments applies the bound.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from headgate.ledger.index.topic_log import TopicLog
 
 
 class ReceiveTimeBound(NamedTuple):
-    """What was stored in segments before ``before_segment`` was received by ``received_ms`` at the
-    latest."""
+    """A bound of ``received_ms`` on the receive times in segments before ``before_segment``."""
 
     before_segment: int | None
-    """None: everything that the log holds."""
+    """None: all segments."""
     received_ms: int
 
 
 def bound_times(topics: Iterable[TopicLog], bound: ReceiveTimeBound) -> int:
-    """Bound the times in the indexes; return how many topics said a later one."""
+    """Bound the times in the indexes; return how many topics had a later one."""
     return sum(topic.bound_times(bound.before_segment, bound.received_ms) for topic in topics)

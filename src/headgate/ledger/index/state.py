@@ -20,32 +20,32 @@ class SegmentInfo:
     live_runs: int = 0
     """Runs of retained entries in it; a sealed segment without any can be deleted."""
     topics: dict[int, None] = field(default_factory=dict)
-    """Numbers of the topics that ever got a run in it, in order."""
+    """Numbers of the topics that ever had a run in it, in order."""
     sealed: bool = False
     """It has a durable footer and gets no more records."""
     last_batch: int = 0
-    """Number of its last durable batch; 0 when there is none or it is not known."""
+    """Number of its last durable batch; 0 if there is none, or if it is unknown."""
     dead_bytes: int = 0
-    """How much of it nobody held when holes were last made."""
+    """Dead bytes when holes were last punched into it."""
 
 
 @dataclass(slots=True)
 class LogState:
-    """Everything that a checkpoint, the footers and the replayed records say."""
+    """The state that checkpoint, footers and replayed records add up to."""
 
     topics: dict[int, TopicLog] = field(default_factory=dict)
     cursors: dict[int, CursorState] = field(default_factory=dict)
     """By cursor id, oldest first; changed by :meth:`put_cursor` and :meth:`drop_cursor` only."""
     topic_cursors: dict[int, dict[int, CursorState]] = field(default_factory=dict)
-    """The same by topic number; a topic without cursors is not in it."""
+    """Cursors by topic number, then cursor id; without topics that have none."""
     segments: dict[int, SegmentInfo] = field(default_factory=dict)
     """By segment id, ascending."""
     next_ledger_id: int = 1
     next_cursor_id: int = 1
     next_batch: int = 1
-    """Batch numbers from here on were never used."""
+    """The first batch number that was never used."""
     last_batch: int = 0
-    """Number of the batch that lies last in the log."""
+    """Number of the last batch in the log."""
     next_segment: int = 1
     checkpoint_segment: int = 1
     """Replay starts at this segment."""
@@ -54,32 +54,32 @@ class LogState:
     unsealed: dict[int, None] = field(default_factory=dict)
     """Segments without a footer, ascending."""
     worn: dict[int, None] = field(default_factory=dict)
-    """Segments that lost entries since it was last looked whether holes are worth it."""
+    """Segments that lost entries since maintenance last considered holes in them."""
     check_dead: bool = True
-    """Some segment may have lost its last live run since this was last looked at."""
+    """Whether a segment may have lost its last live run since maintenance last looked."""
     leftovers: list[str] = field(default_factory=list)
-    """Names of files that hold nothing and are to be removed."""
+    """Names of empty or temporary files to remove."""
     topics_bounded: int = 0
-    """Topics that had a receive time beyond the bound that the start was told."""
+    """Topics with a receive time that the start lowered to its bound."""
     orphans: OrphanedRecords = field(default_factory=OrphanedRecords)
-    """Records of topic numbers that no topic has."""
+    """Records of unknown topic numbers."""
     replayed_records: int = 0
     replayed_bytes: int = 0
 
     def topic(self, number: int) -> TopicLog:
-        """The log of a topic; made when it is new."""
+        """The log of a topic, created if it is new."""
         found = self.topics.get(number)
         if found is None:
             found = self.topics[number] = TopicLog(number)
         return found
 
     def put_cursor(self, cursor: CursorState) -> None:
-        """Enter a cursor, or what is now said of it."""
+        """Add a cursor, or replace it."""
         self.cursors[cursor.cursor_id] = cursor
         self.topic_cursors.setdefault(cursor.topic_number, {})[cursor.cursor_id] = cursor
 
     def drop_cursor(self, cursor_id: int) -> CursorState | None:
-        """Forget a cursor; returns it if there was one."""
+        """Remove a cursor; returns it, or None if it is unknown."""
         cursor = self.cursors.pop(cursor_id, None)
         if cursor is not None:
             siblings = self.topic_cursors[cursor.topic_number]
@@ -100,7 +100,7 @@ class LogState:
         return self.checkpoint_last_batch
 
     def enter_segment(self, segment: int) -> SegmentInfo:
-        """The segment's info, made when it is new."""
+        """The info of a segment, created if it is new."""
         info = self.segments.get(segment)
         if info is None:
             info = self.segments[segment] = SegmentInfo(segment)
@@ -108,7 +108,7 @@ class LogState:
         return info
 
     def release_runs(self, segments: list[int]) -> None:
-        """Runs of these segments are no longer live."""
+        """Count one live run less in each of these segments."""
         for segment in segments:
             info = self.segments.get(segment)
             if info is not None:

@@ -1,28 +1,26 @@
 """The index of one topic's entries: position, size and times.
 
-Compact arrays, no object per entry: 4 bytes of offset, 8 of receive time, 4 of publish lag, and two
-running totals of 8 bytes each (messages and bytes since the topic's creation), 32 bytes an entry
-before the arrays' spare room. Size and message count are differences of the totals, so the weight
-of any range, and so any backlog, is one subtraction.
+Compact arrays hold it, with no object per entry: 4 bytes of offset, 8 of receive time, 4 of publish
+lag and two running totals of 8 bytes each (messages and bytes since the topic's creation). That is
+32 bytes an entry, before the arrays' spare room. Size and message count are differences of the
+totals, so the messages and bytes of any range, and thus of any backlog, cost one subtraction.
 
-An entry has two times, and neither ever runs backwards in its topic, so that each can be searched
-by bisection:
+An entry has two times. Neither runs backwards in its topic, so bisection finds both:
 
-* the *receive time*, for ages: the time of the log (see headgate.base.log_time) when the entry was
-  staged, or the receive time of the entry before it where that is later;
-* the *publish time*, for seeks: what the producer says, but not after the receive time and not
-  before the publish time of the entry before. It is kept as the *publish lag*, how many
-  milliseconds it is before the receive time: at most :data:`PUBLISH_LAG_MS_MAX`, 49.7 days, also
-  for a producer that says more. A producer that says nothing published when the entry was received.
+* The *receive time*, for ages: the time of the log (see headgate.base.log_time) when the entry was
+  staged, but not before the receive time of the entry before it.
+* The *publish time*, for seeks: the producer's clock, but not after the receive time and not before
+  the publish time of the entry before. The index stores the *publish lag*, the milliseconds from
+  publish to receive time. It is at most :data:`PUBLISH_LAG_MS_MAX`, 49.7 days. If the producer
+  sends no time, the publish time is the receive time.
 
-The times of the last entry outlive it: all arrays but the offsets hold one more element in front,
-for the entry before the first that is indexed, and runs, footers and checkpoints store that
-element. So the last times are known after any start, also of a topic whose entries are all trimmed.
-Those of an entry that was staged and never became durable are forgotten with it: nobody saw them.
+The times of the last entry outlive it: all arrays but the offsets begin with an element for the
+entry before the first indexed one, and RUN records, footers and checkpoints store that element. So
+the last times are known after any start, also if all entries are trimmed. If an entry was staged
+and did not become durable, its times are forgotten too, because no client saw them.
 
-Which segment an entry is in is kept per *run*: the entries of one topic in one segment. Everything
-outside this package goes through methods, so that a later release can keep the index of sealed
-segments on disk (it is there already: footer.py) without its callers noticing.
+A *run* is the range of a topic's entries in one segment. Other packages use methods only, so a
+later release can leave the index of sealed segments on disk, in their footers.
 """
 
 from __future__ import annotations
@@ -31,58 +29,28 @@ from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from headgate.base.errors import invariant
 from headgate.base.positions import EARLIEST, Position
 from headgate.ledger.format.records import SEGMENT_HEADER_BYTES
+from headgate.ledger.index.columns import Columns, TopicTotals
 
 _make_tuple = tuple.__new__
 
 _COMPACT_ENTRIES_MIN = 1024
-"""Array heads are cut off when at least so many entries, and half of the array, are dead."""
+"""The arrays are compacted when at least this many entries, and half of all, are trimmed."""
 
 PUBLISH_LAG_MS_MAX: Final = 0xFFFFFFFF
-"""The most that a publish time is before the receive time: what 4 bytes hold, 49.7 days."""
+"""The largest publish lag: what 4 bytes hold, 49.7 days."""
 
 
 class NumberedTopic(Protocol):
-    """Anything that names a topic of the log by its number; a :class:`TopicLog` does."""
+    """Names a topic of the log by its number, as :class:`TopicLog` does."""
 
     @property
     def number(self) -> int:
         """The topic's number: never reused."""
-
-
-class TopicTotals(NamedTuple):
-    """What a topic has come to before an ordinal: all that its index needs to go on from there."""
-
-    messages: int
-    """Messages since the topic's creation."""
-    size_bytes: int
-    """Bytes of bodies since the topic's creation."""
-    received_ms: int
-    """The receive time of the entry before; 0 when there never was one."""
-    publish_lag_ms: int
-    """How long before that it was published."""
-
-
-class Columns(NamedTuple):
-    """The index of a range of entries; all columns but the offsets have one element more."""
-
-    offsets: array[int]
-    received: array[int]
-    """Receive times, from that of the entry before the range on."""
-    publish_lags: array[int]
-    """The publish lags of the same entries."""
-    messages: array[int]
-    """Messages before each entry and before the end."""
-    sizes: array[int]
-    """Bytes before each entry and before the end."""
-
-    def totals_before(self) -> TopicTotals:
-        """What the topic had come to before the range."""
-        return TopicTotals(self.messages[0], self.sizes[0], self.received[0], self.publish_lags[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +61,18 @@ class LedgerInfo:
     first_ordinal: int
     """The ordinal of entry 0 of the ledger."""
     entries: int
-    """Entries that it ever got, trimmed ones included."""
+    """Entries appended to it, trimmed ones included."""
     size_bytes: int
-    """Bytes of its entries that are still retained."""
+    """Bytes of its retained entries."""
     created_ms: int
-    """When it was opened, by the time of the log."""
+    """When it was opened, in the time of the log."""
 
 
 class TopicLog:
-    """One topic's entries in the log. Made by :meth:`headgate.ledger.CommitLog.topic`.
+    """The entries of one topic in the log; :meth:`headgate.ledger.CommitLog.topic` creates it.
 
-    The three ordinals are plain attributes because they are read for every message; only the log
-    changes them. ``first <= end <= staged_end``.
+    ``first <= end <= staged_end``. These three are plain attributes because every message reads
+    them; only the log changes them.
     """
 
     __slots__ = (
@@ -117,19 +85,19 @@ class TopicLog:
         self.number = number
         """The topic's number: never reused."""
         self.first = 0
-        """The first ordinal that is still retained."""
+        """The first retained ordinal."""
         self.end = 0
-        """One past the last entry that is durable, and so visible."""
+        """One past the last durable entry. Only durable entries are visible."""
         self.staged_end = 0
-        """One past the last entry that was staged: the next entry's ordinal."""
+        """One past the last staged entry: the next entry's ordinal."""
         self.mark = -1
-        """The batch that last touched the topic; for the log only."""
+        """The batch that last appended to the topic; for the log only."""
         self.ledger_limit = -1
-        """The ordinal at which another ledger is opened; for the log only."""
+        """The ordinal at which the log checks whether to open another ledger; for the log only."""
         self.damage = ""
-        """Where and what of the topic is lost; empty while nothing is, or that was accepted."""
+        """What the topic lost, and where; empty if nothing, or if an operator accepted the loss."""
         self.lost: list[tuple[int, int]] = []
-        """Entries that are not there, ``(first, one past the last)``, ascending and disjoint."""
+        """Ranges of lost entries, ``(first, one past the last)``, ascending and disjoint."""
         self._base = 0
         self._offsets = array("I")
         self._received = array("q", (0,))
@@ -142,66 +110,66 @@ class TopicLog:
         self._ledger_first: list[int] = []
         self._ledger_created: list[int] = []
 
-    # What the engine asks -------------------------------------------------------------------
+    # Reads ----------------------------------------------------------------------------------
 
     def message_count(self, ordinal: int) -> int:
-        """Messages in this entry: what its producer said, 1 when unbatched."""
+        """Messages in an entry: the producer's count; 1 if it is not a batch."""
         totals = self._cum_messages
         at = ordinal - self._base
         return totals[at + 1] - totals[at]
 
     def size_bytes(self, ordinal: int) -> int:
-        """Bytes of this entry's body."""
+        """Bytes of an entry's body."""
         totals = self._cum_bytes
         at = ordinal - self._base
         return totals[at + 1] - totals[at]
 
     def received_ms(self, ordinal: int) -> int:
-        """When the broker got this entry; never before the entry before it."""
+        """The receive time of an entry."""
         return self._received[ordinal - self._base + 1]
 
     def published_ms(self, ordinal: int) -> int:
-        """When this entry counts as published: see the module's docstring."""
+        """The publish time of an entry."""
         at = ordinal - self._base + 1
         return self._received[at] - self._publish_lags[at]
 
     def messages_before(self, ordinal: int) -> int:
-        """Messages since the topic's creation before this ordinal (``first`` to ``staged_end``).
+        """Messages since the topic's creation before an ordinal, ``first`` to ``staged_end``.
 
-        An ordinal below what is indexed counts as the first that is.
+        An ordinal below the index counts as the first indexed one.
         """
         at = ordinal - self._base
         return self._cum_messages[at if at > 0 else 0]
 
     def bytes_before(self, ordinal: int) -> int:
-        """As :meth:`messages_before`, in bytes of bodies."""
+        """Bytes of bodies since the topic's creation; as :meth:`messages_before`."""
         at = ordinal - self._base
         return self._cum_bytes[at if at > 0 else 0]
 
     def ordinal_received_at_or_after(self, log_ms: int) -> int:
-        """The first retained entry received at or after a time; ``end`` when there is none.
+        """The first retained entry received at or after a time; ``end`` if there is none.
 
-        Exact, and of ``log n`` steps: receive times never run backwards.
+        A bisection of ``log n`` steps.
         """
         before = self._base - 1
         return bisect_left(self._received, log_ms, self.first - before, self.end - before) + before
 
     def ordinal_published_at_or_after(self, publish_ms: int) -> int:
-        """As :meth:`ordinal_received_at_or_after`, by :meth:`published_ms`."""
+        """The first retained entry published at or after a time; ``end`` if there is none."""
         entries = range(self.first, self.end)
         return self.first + bisect_left(entries, publish_ms, key=self.published_ms)
 
     def position(self, ordinal: int) -> Position:
-        """Pulsar's id of an entry, or of the place just before or after the entries.
+        """The message id of an entry, or of the position just before or after the entries.
 
-        A topic without any ledger has only the place :data:`EARLIEST`.
+        A topic without a ledger has only the position :data:`EARLIEST`.
         """
         firsts = self._ledger_first
         if not firsts:
             return EARLIEST
         first = firsts[-1]
         if ordinal >= first:
-            # For every message: twice as quick as calling Position.
+            # Runs for every message: twice as fast as a call of Position.
             return _make_tuple(Position, (self._ledger_ids[-1], ordinal - first))
         at = max(bisect_right(firsts, ordinal) - 1, 0)
         return Position(self._ledger_ids[at], max(ordinal - firsts[at], -1))
@@ -209,8 +177,8 @@ class TopicLog:
     def ordinal_at_or_after(self, ledger_id: int, entry_id: int) -> int:
         """The first ordinal, from ``first`` to ``end``, that is not before a position.
 
-        So :data:`EARLIEST` gives ``first``, :data:`LATEST` gives ``end``, and a position in a
-        ledger that is gone gives the entry that follows it.
+        :data:`EARLIEST` gives ``first``, :data:`LATEST` gives ``end``, and a position in a trimmed
+        ledger gives the first entry after it.
         """
         ids = self._ledger_ids
         at = bisect_left(ids, ledger_id)
@@ -224,7 +192,7 @@ class TopicLog:
         return min(max(ordinal, self.first), self.end)
 
     def ledgers(self) -> list[LedgerInfo]:
-        """The ledgers that hold retained entries, and the last one, oldest first."""
+        """The ledgers with retained entries and the last ledger, oldest first."""
         found: list[LedgerInfo] = []
         count = len(self._ledger_ids)
         for at in range(count):
@@ -232,7 +200,7 @@ class TopicLog:
             last = at + 1 == count
             stop = self.end if last else self._ledger_first[at + 1]
             if stop <= self.first and not last:
-                continue  # it only tells the id of the last entry
+                continue  # it is kept only for the id of the last entry
             kept = min(max(first, self.first), stop)
             size = self.bytes_before(stop) - self.bytes_before(kept) if stop > kept else 0
             created = self._ledger_created[at]
@@ -243,25 +211,25 @@ class TopicLog:
 
     @property
     def current_ledger_entries(self) -> int:
-        """Entries in the last ledger; 0 when there is none."""
+        """Entries in the last ledger; 0 without a ledger."""
         return max(self.end - self._ledger_first[-1], 0) if self._ledger_first else 0
 
     @property
     def current_ledger_bytes(self) -> int:
-        """Retained bytes in the last ledger; 0 when there is none."""
+        """Retained bytes in the last ledger; 0 without a ledger."""
         if not self._ledger_first:
             return 0
         return self.bytes_before(self.end) - self.bytes_before(
             min(max(self._ledger_first[-1], self.first), self.end)
         )
 
-    # What the log does ----------------------------------------------------------------------
+    # Changes by the log ---------------------------------------------------------------------
 
     def times_of_next(self, log_ms: int, publish_ms: int) -> tuple[int, int]:
         """``(receive time, publish lag)`` in milliseconds of an entry that is staged now.
 
-        ``log_ms`` is the time of the log and ``publish_ms`` what the producer says, 0 when it says
-        nothing. Times that a record carries are indexed as they are.
+        ``log_ms`` is the time of the log and ``publish_ms`` the producer's publish time, 0 if it
+        sent none. Recovery does not call this: it indexes the times in the records.
         """
         before_ms = self._received[-1]
         received_ms = log_ms if log_ms > before_ms else before_ms
@@ -274,9 +242,9 @@ class TopicLog:
     def append(
         self, message_count: int, size: int, received_ms: int, publish_lag_ms: int, offset: int
     ) -> None:
-        """Index the next entry; it lies at ``offset`` of the last run's segment.
+        """Index the next entry, which lies at ``offset`` in the last run's segment.
 
-        Its times are those of :meth:`times_of_next`, now or when its record was made.
+        ``received_ms`` and ``publish_lag_ms`` are as :meth:`times_of_next` returned them.
         """
         self._offsets.append(offset)
         self._received.append(received_ms)
@@ -288,11 +256,11 @@ class TopicLog:
 
     @property
     def segment(self) -> int:
-        """The segment of the last run; -1 when there is none."""
+        """The segment of the last run; -1 without a run."""
         return self._run_segment[-1] if self._run_segment else -1
 
     def open_run(self, segment: int) -> bool:
-        """Entries from ``staged_end`` on lie in ``segment``; False when the last run's do too."""
+        """Let entries from ``staged_end`` on lie in ``segment``. False if the last run is in it."""
         if self._run_segment and self._run_segment[-1] == segment:
             return False
         self._run_first.append(self.staged_end)
@@ -300,7 +268,7 @@ class TopicLog:
         return True
 
     def open_ledger(self, ledger_id: int, first_ordinal: int, created_ms: int) -> None:
-        """Entries from ``first_ordinal`` on belong to a new ledger."""
+        """Let entries from ``first_ordinal`` on belong to a new ledger."""
         while self._ledger_first and self._ledger_first[-1] >= first_ordinal:
             self._pop_ledger()
         self._ledger_ids.append(ledger_id)
@@ -310,8 +278,8 @@ class TopicLog:
     def roll_ledger(self, ledger_id: int, created_ms: int) -> None:
         """Close the last ledger, if it has entries: the next entry belongs to a new one.
 
-        Memory alone knows the new ledger until it has an entry. After a start the next entry
-        opens a ledger anyway, and ids are never given twice, so nothing is lost with it.
+        The new ledger is only in memory until it has an entry. If a restart loses it, nothing is
+        lost: the next entry opens a ledger, and no id is used twice.
         """
         if self._ledger_first and self.staged_end > self._ledger_first[-1]:
             self.open_ledger(ledger_id, self.staged_end, created_ms)
@@ -322,22 +290,22 @@ class TopicLog:
         return self._ledger_ids[-1], self._ledger_first[-1], self._ledger_created[-1]
 
     def ledger_rows(self) -> list[tuple[int, int, int]]:
-        """All ledgers as :meth:`last_ledger` gives the last."""
+        """``(ledger id, first ordinal, created ms)`` of all ledgers, oldest first."""
         return list(zip(self._ledger_ids, self._ledger_first, self._ledger_created, strict=True))
 
     def staged_ledger_bytes(self) -> int:
-        """Bytes in the last ledger, staged entries included, as far as they are indexed."""
+        """Indexed bytes in the last ledger, staged entries included."""
         return self._cum_bytes[-1] - self.bytes_before(self._ledger_first[-1])
 
     def totals(self, ordinal: int) -> TopicTotals:
-        """What the topic had come to before an ordinal; below what is indexed, before that."""
+        """The totals before an ordinal; before the first indexed one if it is below that."""
         at = max(ordinal - self._base, 0)
         return TopicTotals(
             self._cum_messages[at], self._cum_bytes[at], self._received[at], self._publish_lags[at]
         )
 
     def rewind(self) -> list[int]:
-        """Forget what is staged and not durable; returns the segments that lost a run."""
+        """Forget entries that are staged and not durable; returns the segments that lost a run."""
         self.staged_end = self.end
         keep = self.end - self._base
         del self._offsets[keep:]
@@ -356,7 +324,7 @@ class TopicLog:
         return lost
 
     def trim(self, first: int) -> list[int]:
-        """Entries below ``first`` are gone; returns the segments that lost their run."""
+        """Drop the entries below ``first``; returns the segments that lost their run."""
         self.first = max(self.first, min(first, self.end))
         dropped = 0
         count = len(self._run_first)
@@ -369,7 +337,7 @@ class TopicLog:
         del self._run_first[:dropped], self._run_segment[:dropped]
         gone = 0
         firsts = self._ledger_first
-        # The ledger of the last entry stays, also when that is trimmed: it tells its id.
+        # The ledger of the last entry stays even if that entry is trimmed: its id needs it.
         stop = min(self.first, self.end - 1)
         while gone + 1 < len(firsts) and firsts[gone + 1] <= stop:
             gone += 1
@@ -384,7 +352,7 @@ class TopicLog:
         return list(self._run_segment)
 
     def run_in(self, segment: int) -> tuple[int, int] | None:
-        """``(first, end)`` of the retained, staged entries in a segment; None without any."""
+        """``(first, end)`` of the retained and staged entries in a segment; None without any."""
         try:
             at = self._run_segment.index(segment)
         except ValueError:
@@ -413,14 +381,14 @@ class TopicLog:
         return self._run_segment[at], min(stop, self.end)
 
     def offset_end(self, from_ordinal: int, end: int, offset_limit: int) -> int:
-        """The end of the entries from ``from_ordinal`` that start below an offset."""
+        """One past the last entry before ``end`` that starts below an offset of its segment."""
         low, high = from_ordinal - self._base, end - self._base
         return bisect_left(self._offsets, offset_limit, low, high) + self._base
 
-    # What is lost ---------------------------------------------------------------------------
+    # Lost entries ---------------------------------------------------------------------------
 
     def note_lost(self, first: int, stop: int) -> None:
-        """These entries are not there, or not as they were stored."""
+        """Note that these entries are missing or damaged."""
         rows = sorted([*self.lost, (first, stop)])
         self.lost = []
         for low, high in rows:
@@ -434,8 +402,8 @@ class TopicLog:
         return any(first <= ordinal < stop for first, stop in self.lost)
 
     def lose(self, stop: int, totals: TopicTotals | None) -> None:
-        """Index the entries up to before ``stop`` as lost: a read of one finds another record in
-        its place. ``totals`` is what the topic had come to then, None when nobody knows."""
+        """Index the entries before ``stop`` as lost: a read of one finds another record at its
+        offset. ``totals`` are the topic's totals before ``stop``; None if they are unknown."""
         count = stop - self.staged_end
         if not self._run_segment:
             self.restart_at(stop, totals or self.totals(self.staged_end))
@@ -448,15 +416,15 @@ class TopicLog:
             received_ms, lag_ms = totals.received_ms, totals.publish_lag_ms
         offset = self._offsets[-1] if self._offsets else SEGMENT_HEADER_BYTES
         for left in range(count, 0, -1):
-            # The first stands for the messages of all, so that the sums are right again.
+            # The first lost entry carries the messages and bytes of all, so the totals are right.
             amount = messages - count + 1 if left == count else 1
             self.append(amount, size if left == count else 0, received_ms, lag_ms, offset)
         self.end = self.staged_end
 
-    # What recovery does ---------------------------------------------------------------------
+    # Recovery -------------------------------------------------------------------------------
 
     def restart_at(self, ordinal: int, totals: TopicTotals) -> None:
-        """Forget all entries: the next one is ``ordinal``, after these totals."""
+        """Forget all entries and continue with ``ordinal`` and these totals."""
         self._base = self.end = self.staged_end = ordinal
         del self._offsets[:]
         self._cum_messages = array("q", (totals.messages,))
@@ -477,14 +445,14 @@ class TopicLog:
         self.staged_end = self.end = self._base + len(self._offsets)
 
     def bound_times(self, before_segment: int | None, received_ms: int) -> bool:
-        """Have what was stored in segments before one (None: everything) count as received at
-        ``received_ms`` at the latest, and as published no later. True if any said otherwise."""
+        """Bound the times of entries in segments before ``before_segment`` (None: all) by
+        ``received_ms``. Returns whether a receive time was later."""
         stop = self.staged_end
         if before_segment is not None:
             runs = zip(self._run_first, self._run_segment, strict=True)
             stop = next((first for first, segment in runs if segment >= before_segment), stop)
         received, lags = self._received, self._publish_lags
-        # Of the entry before the first, too: its time bounds those after it.
+        # The entry before the first, too: its time bounds those after it.
         end = max(stop - self._base, 0) + 1
         at = bisect_right(received, received_ms, 0, end)
         late = range(at, end)
@@ -499,12 +467,12 @@ class TopicLog:
 
     @property
     def newest_received_ms(self) -> int:
-        """The receive time of the last entry that ever was; 0 without any."""
+        """The receive time of the last entry, trimmed or not; 0 if there never was one."""
         return self._received[-1]
 
     @property
     def base(self) -> int:
-        """The first ordinal that the arrays hold; at most ``first``."""
+        """The first indexed ordinal; at most ``first``."""
         return self._base
 
     def _pop_ledger(self) -> None:
@@ -519,7 +487,6 @@ class TopicLog:
 
 
 def _extend_sums(sums: array[int], more: array[int]) -> None:
-    """Go on with running sums; where entries are lost of which nobody knows what they held, the
-    two do not join."""
+    """Append to running sums. They are shifted if entries of unknown size are lost between."""
     step = sums[-1] - more[0]
     sums.extend(islice(more, 1, None) if not step else (value + step for value in more[1:]))

@@ -24,9 +24,10 @@ from headgate.ledger.format.records import (
     TRIM,
     segment_name,
 )
+from headgate.ledger.index.columns import TopicTotals
 from headgate.ledger.index.cursors import decode_cursor
 from headgate.ledger.index.state import LogState
-from headgate.ledger.index.topic_log import TopicLog, TopicTotals
+from headgate.ledger.index.topic_log import TopicLog
 from headgate.ledger.recovery.loss_assessment import Loss, LossAssessment
 
 

@@ -96,7 +96,7 @@ def test_an_error_ends_the_writing_and_nothing_else(
     file.note(FlushPosition(5, 2, 65))
     file.close()
     (line,) = caplog.messages
-    assert line.startswith("/d/durable_end is not kept until the next start")
+    assert line.startswith("/d/durable_end is not written until the next start")
     fs.plan = lambda _: None
     found = read_flush_position(fs, "/d")
     assert found is not None

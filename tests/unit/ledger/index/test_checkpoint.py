@@ -11,7 +11,7 @@ from headgate.ledger import CursorState, TopicLog
 from headgate.ledger.format.records import checkpoint_names, segment_of_checkpoint
 from headgate.ledger.index import checkpoint
 from headgate.ledger.index.checkpoint import CheckpointBuilder, Counters, read_checkpoint
-from headgate.ledger.index.topic_log import TopicTotals
+from headgate.ledger.index.columns import TopicTotals
 
 
 def test_there_and_back() -> None:

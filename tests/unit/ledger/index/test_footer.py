@@ -8,8 +8,8 @@ from headgate.base.errors import CorruptionError
 from headgate.fs import MemFs
 from headgate.ledger import TopicLog
 from headgate.ledger.index import footer
+from headgate.ledger.index.columns import TopicTotals
 from headgate.ledger.index.footer import TRAILER_BYTES, Footer, FooterBuilder, read_footer
-from headgate.ledger.index.topic_log import TopicTotals
 
 DATA_END = 5000
 

@@ -11,7 +11,7 @@ from headgate.base.ack_set import AckSet
 from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger import UnknownTopicsError
 from headgate.ledger.commit_log import CommitLog
-from headgate.ledger.index.orphaned_records import NUMBERS_SAID_MAX, OrphanedRecords
+from headgate.ledger.index.orphaned_records import NUMBERS_NAMED_MAX, OrphanedRecords
 from tests.unit.ledger.support import DIRECTORY, SMALL, append, commit, open_log
 
 LOGGER = "headgate.ledger"
@@ -119,12 +119,12 @@ def test_a_start_without_such_records_says_nothing(caplog: pytest.LogCaptureFixt
 def test_many_numbers_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     orphans = OrphanedRecords()
-    for number in range(NUMBERS_SAID_MAX + 5):
+    for number in range(NUMBERS_NAMED_MAX + 5):
         orphans.add(4, number, 1, 10)
     orphans.log(4, "4.log", "is deleted")
     orphans.forget(4)
     orphans.log(4, "4.log", "is deleted")
     (line,) = lines(caplog)
     assert "25 entries with 250 bytes of topic numbers 0, 1, " in line
-    assert line.count(",") == NUMBERS_SAID_MAX
+    assert line.count(",") == NUMBERS_NAMED_MAX
     assert "19 and 5 more, which no topic of this log has" in line

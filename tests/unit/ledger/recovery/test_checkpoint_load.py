@@ -8,8 +8,8 @@ from headgate.fs import MemFs
 from headgate.ledger import TopicLog
 from headgate.ledger.format.records import checkpoint_names
 from headgate.ledger.index.checkpoint import CheckpointBuilder, Counters
+from headgate.ledger.index.columns import TopicTotals
 from headgate.ledger.index.state import LogState
-from headgate.ledger.index.topic_log import TopicTotals
 from headgate.ledger.recovery.checkpoint_load import LoadedCheckpoint, load_checkpoint
 
 
