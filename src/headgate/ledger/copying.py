@@ -43,7 +43,7 @@ def _copy(source: CommitLog, target: CommitLog, number: int) -> None:
     cursors = source.cursors_of(number)
     damage = next((d for d in (old.damage, *(c.damage for c in cursors)) if d), "")
     if damage or any(stop > old.first for _, stop in old.lost):
-        raise CorruptionError(damage or "it has lost entries")
+        raise CorruptionError(damage or "entries of it are lost")
     new = target.adopt_topic(number, old)
     rows = old.ledger_rows()
     new.ledger_limit = LEDGERS_GIVEN

@@ -227,7 +227,7 @@ def test_a_directory_of_the_release_before_is_adopted(
         log.close()
         log = open_log(fs)
     assert [line.split(":")[0] for line in caplog.messages] == [
-        "/data has format 2 of an older release"
+        "/data had format 2 of an older release"
     ]
 
 

@@ -48,7 +48,7 @@ def test_the_format_before_is_adopted_once(caplog: pytest.LogCaptureFixture) -> 
     assert is_adopted(fs, "/d")
     adopt(fs, "/d")
     (line,) = caplog.messages
-    assert line.startswith("/d has format 2 of an older release")
+    assert line.startswith("/d had format 2 of an older release")
 
 
 def test_a_foreign_directory_is_refused() -> None:
