@@ -1,16 +1,16 @@
 """The commit log of a broker, as its event loop uses it.
 
-* *Loop side* (``stage_*``, ``seal_batch``, ``complete``, ``fail``, ``locate``, maintenance steps):
-  never blocks and never touches the disk.
-* *Commit thread* (``write_batch``, ``Job.run``): blocks; touches the batch and the files only. One
-  thread at a time.
-* *Reader threads* (``read``): block; touch the plan and the files only.
-* ``open`` and ``close`` block and are called while nothing else runs.
+* *Event loop* (``stage_*``, ``seal_batch``, ``complete``, ``fail``, ``locate``, maintenance steps):
+  these calls never block and never touch the disk.
+* *Commit thread* (``write_batch``, ``Job.run``): these block, and touch only the batch and the
+  files. One thread at a time.
+* *Reader threads* (``fetch``): these block, and touch only the plan and the files.
+* ``open`` and ``close`` block; call them while nothing else runs.
 
-An entry becomes visible (``TopicLog.end``) when its batch is complete, in order of ordinals. When a
-batch fails, its entries and all that were staged after it are gone; acknowledgements, cursors and
-trims in it are staged again by themselves, because what the engine's memory says holds. Ids of
-entries that were lost are never used again: the topic's next entry opens a new ledger.
+An entry becomes visible (``TopicLog.end``) when its batch is complete, in order of ordinals. If a
+batch fails, its entries and all entries staged after it are gone. The log stages the batch's
+acknowledgements, cursors and trims again, because the engine's state in memory holds. It never
+reuses the ids of lost entries: the topic's next entry opens a new ledger.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class CommitLog:
         self._maintenance = Maintenance(
             staging, controls, self._health, state, writer, settings, self._reader.forget
         )
-        # One part serves each of these alone, so a call goes there directly.
+        # Each of these calls goes to its part directly.
         self.topic = state.topic
         self.cursors_of = state.cursors_of
         self.ledger_is_over = rollover.is_due
@@ -98,16 +98,17 @@ class CommitLog:
         topic_number_last: int | None = None,
         ids_min: int = 1,
     ) -> CommitLog:
-        """Own a data directory and recover what it holds. Blocks.
+        """Lock a log's directory and recover its content. Blocks.
 
-        ``topic_numbers`` are the topics that exist: records of any other number are garbage.
-        ``entropy`` gives that many random bytes: with some of them this start marks the files and
-        batches that it makes, so that no message can look like a part of the log.
-        ``receive_time_bound`` bounds receive times of what the directory holds.
-        ``topic_number_last`` is the highest number ever given, where that is known: a record with
-        a higher one refuses the start with :class:`UnknownTopicsError`. Ids of ledgers and cursors
-        below ``ids_min`` are not used. Raises :class:`DirectoryInUseError`,
-        :class:`UnknownFormatError`, :class:`CorruptionError` and :class:`StorageError` as well.
+        ``topic_numbers`` are the topics that exist; records of any other number are garbage.
+        ``entropy`` returns that many random bytes. They stamp the files and batches of this start,
+        so that no message can imitate a part of the log. ``receive_time_bound`` bounds the receive
+        times in the directory. ``topic_number_last`` is the highest number ever assigned, if known.
+        Ids of ledgers and cursors below ``ids_min`` are not used.
+
+        Raises :class:`UnknownTopicsError` if a record has a topic number above
+        ``topic_number_last``, and :class:`DirectoryInUseError`, :class:`UnknownFormatError`,
+        :class:`CorruptionError` and :class:`StorageError`.
         """
         settings = settings or LedgerSettings()
         try:
@@ -138,13 +139,13 @@ class CommitLog:
 
     @property
     def topic_number_seen(self) -> int:
-        """The highest topic number in any record that the start found; 0 without one."""
+        """The highest topic number in any record that the start found; 0 without a record."""
         return self._state.orphans.number_seen
 
     def identify(self, identity: Identity) -> None:
-        """Say durably which metadata this log belongs to. Any one thread; blocks.
+        """Record durably which metadata this log belongs to. Any one thread; blocks.
 
-        Raises :class:`StorageError`; the log goes on as before.
+        Raises :class:`StorageError`, which does not affect the log.
         """
         write_identity(self._fs, self._directory, identity)
 
@@ -152,20 +153,17 @@ class CommitLog:
 
     @property
     def full(self) -> bool:
-        """Whether the disk is full: the log takes no entry, everything else goes on."""
+        """Whether the disk is full: then the log takes no entries, and everything else goes on."""
         return self._health.is_full
 
     @property
     def failed(self) -> LogFailedError | None:
-        """Why nothing is stored until a restart; None while the log works."""
+        """Why the log stores nothing until a restart; None while it works."""
         return self._health.failure
 
     @property
     def has_deferred(self) -> bool:
-        """Whether acknowledgements, cursors or trims wait for room outside of all batches.
-
-        The log stages them when a segment has room for them.
-        """
+        """Whether acknowledgements, cursors or trims are deferred until a segment has room."""
         return self._controls.has_deferred
 
     @property
@@ -183,9 +181,9 @@ class CommitLog:
         return self._state.cursors.values()
 
     def adopt_topic(self, number: int, other: TopicLog) -> TopicLog:
-        """Begin a topic where one of another log begins, without its entries and ledgers.
+        """Create a topic that begins at the first ordinal of one of another log, without entries.
 
-        Its number must be new to this log, and ids of ledgers stay unique in it.
+        Its number must be new to this log. This log never uses the other topic's ledger ids.
         """
         state = self._state
         invariant(number not in state.topics, f"topic {number} is in this log already")
@@ -199,7 +197,7 @@ class CommitLog:
     def drop_topic(self, number: int) -> None:
         """Forget a topic and its cursors. Its number must never be used again.
 
-        Nothing is logged: the metadata says which topics exist.
+        This writes no record: the metadata decides which topics exist.
         """
         topic = self._state.topics.pop(number, None)
         if topic is None:
@@ -213,9 +211,9 @@ class CommitLog:
     # Opening and closing --------------------------------------------------------------------
 
     def close(self) -> None:
-        """Store what is staged, checkpoint, and let go of the directory. Blocks.
+        """Store the staged records, write a checkpoint and unlock the directory. Blocks.
 
-        The next start has nothing to replay. After a failure it only lets go.
+        The next start then has nothing to replay. If the log failed, this only unlocks.
         """
         try:
             if self.failed is None:
@@ -234,8 +232,10 @@ class CommitLog:
         self.checkpoint()
 
     def checkpoint(self) -> None:
-        """Make what is staged durable and write a checkpoint, so that nothing before is replayed.
-        Blocks; no job and no batch may be in hand. Raises :class:`StorageError`."""
+        """Make the staged records durable and write a checkpoint behind them. Blocks.
+
+        No job and no batch may be in progress. Raises :class:`StorageError`.
+        """
         for cursor_id in self._state.cursors:
             self.stage_acks(cursor_id)
         wanted = self._maintenance.checkpoints + 1 + self._maintenance.checkpoint_begun
@@ -250,13 +250,13 @@ class CommitLog:
                 except LogFullError:
                     if self.has_deferred:
                         raise
-                    return  # everything is stored; the next start replays it
+                    return  # everything is durable; the next start replays it
                 self.finish_job(job)
 
     # Batches --------------------------------------------------------------------------------
 
     def complete(self, batch: Batch) -> list[TopicLog]:
-        """The batch is durable: its entries become visible. Returns the topics that got some."""
+        """Make the entries of a durable batch visible. Returns the topics with entries in it."""
         touched = self._staging.complete(batch)
         self._controls.stage_deferred()
         self._maintenance.records_since += batch.records
@@ -264,11 +264,11 @@ class CommitLog:
         return touched
 
     def fail(self, batch: Batch, error: StorageError) -> None:
-        """The batch is not durable: its entries, and all staged after them, are gone.
+        """Take back a batch that failed, with all entries staged after it.
 
-        If ``error`` is retryable, acknowledgements, cursors and trims of the batch are staged again
-        as far as there is room (see :attr:`has_deferred`), and a :class:`LogFullError` makes the
-        log :attr:`full`. Otherwise the log is :attr:`failed`.
+        If ``error`` is retryable, the log stages the acknowledgements, cursors and trims of the
+        batch again as far as there is room (see :attr:`has_deferred`); a :class:`LogFullError`
+        makes the log :attr:`full`. Otherwise the log is :attr:`failed`.
         """
         lost = self._staging.fail(batch)
         if not error.retryable:
@@ -281,7 +281,7 @@ class CommitLog:
         self._maintenance.rewound(self._staging.active_segment())
 
     def commit(self, batch: Batch) -> list[TopicLog]:
-        """Write and complete in one call, for callers that may block (tests, :meth:`close`)."""
+        """Write and complete a batch, for callers that may block (tests, :meth:`close`)."""
         try:
             self.write_batch(batch)
         except StorageError as error:
@@ -294,14 +294,14 @@ class CommitLog:
     def locate(
         self, handle: NumberedTopic, ordinal: int, count_max: int, bytes_max: int
     ) -> ReadPlan:
-        """Plan a read of entries from ``ordinal`` (``first`` <= it < ``end``) on.
+        """Plan a read of entries from ``ordinal`` on, which is retained and durable.
 
-        At least one entry, at most ``count_max`` and, beyond the first, ``bytes_max`` of bodies;
-        no more than one extent holds. Add topic numbers to ``wanted_topics`` of the plan to get
-        their entries in the extent too.
+        The plan has at least one entry and at most ``count_max``, within one extent and, beyond the
+        first entry, within ``bytes_max`` of bodies. Add topic numbers to the plan's
+        ``wanted_topics`` to read their entries in the extent too.
         """
         topic = self._state.topics[handle.number]
-        invariant(topic.first <= ordinal < topic.end, "a read of an entry that is not there")
+        invariant(topic.first <= ordinal < topic.end, "a read of a missing entry")
         segment, run_end = topic.run_of(ordinal)
         end = min(run_end, ordinal + max(count_max, 1))
         start = topic.columns(ordinal, ordinal + 1).offsets[0]
@@ -319,17 +319,17 @@ class CommitLog:
         )
 
     def fetch(self, plan: ReadPlan) -> bytes:
-        """Reader thread: what was planned, as it lies in the file, for :func:`entries_of`.
+        """Read the bytes of a plan, for :func:`entries_of`. For a reader thread: it blocks.
 
-        Raises as :meth:`headgate.ledger.reader.LogReader.fetch` says.
+        Raises as :meth:`headgate.ledger.reader.LogReader.fetch`.
         """
         return self._reader.fetch(plan)
 
     def read(self, plan: ReadPlan) -> list[tuple[int, int, bytes]]:
-        """Everything planned at once, as :func:`entries_of` gives it out. Blocks: for single
-        entries, and where nobody waits for the interpreter.
+        """Read and decode the entries of a plan in one call. Blocks: for single entries and for
+        starts.
 
-        Raises what fetching and taking out raise.
+        Raises as :meth:`fetch` and :func:`entries_of`.
         """
         return list(entries_of(plan, self._reader.fetch(plan)))
 
@@ -337,11 +337,11 @@ class CommitLog:
 
     @property
     def topics_bounded(self) -> int:
-        """Topics that had a receive time beyond the bound that :meth:`open` was told."""
+        """Topics with a receive time that :meth:`open` lowered to ``receive_time_bound``."""
         return self._state.topics_bounded
 
     def newest_received_ms(self) -> int:
-        """The newest receive time of all topics; 0 when nothing was ever stored."""
+        """The newest receive time of all topics; 0 if the log never had an entry."""
         topics = self._state.topics.values()
         return max((topic.newest_received_ms for topic in topics), default=0)
 
@@ -349,39 +349,38 @@ class CommitLog:
 
     @property
     def segment_bytes(self) -> int:
-        """What the log needs of the disk at once."""
+        """The size of a segment: the room that the log needs at once."""
         return self._settings.segment_bytes
 
     def space(self) -> Space:
-        """How much room the file system has. Blocks. Raises :class:`OSError`."""
+        """The room on the file system. Blocks. Raises :class:`OSError`."""
         return self._fs.space(self._directory)
 
     # Maintenance ----------------------------------------------------------------------------
 
     def leave_room(self, *, leave: bool) -> None:
-        """While ``leave``, the log is :attr:`full` and makes no segment: another one, for which
-        the disk has no room, gets what becomes free."""
+        """While ``leave``, be :attr:`full` and prepare no segment: another log gets the room that
+        becomes free."""
         self._maintenance.leaves_room = leave
         if leave:
             self._health.disk_full()
 
     def maintenance_due(self) -> bool:
-        """Whether :meth:`maintenance_step` has something to do now."""
+        """Whether :meth:`maintenance_step` has work now."""
         return self.failed is None and self._maintenance.due()
 
     def maintenance_step(self) -> Job | None:
-        """Do one bounded slice. A returned job goes to the commit thread, then to
+        """Do one bounded slice. Run a returned job on the commit thread, then pass it to
         :meth:`finish_job`.
 
-        Call it also about once a second when nothing is due: while the disk is full, it looks
-        for room again.
+        Call it about once a second also when nothing is due: on a full disk it looks for room.
         """
         if self.failed is not None:
             return None
         return self._maintenance.step()
 
     def finish_job(self, job: Job, error: StorageError | None = None) -> None:
-        """A job has ended, with ``error`` when it failed."""
+        """Note that a job has ended, with ``error`` if it failed."""
         self._maintenance.finish(job, error)
         if isinstance(error, LogFailedError):
             self._health.fail(error)
@@ -392,7 +391,7 @@ class CommitLog:
             self._controls.stage_deferred()
 
     def run_maintenance(self) -> None:
-        """Do everything that is due, in this thread, for callers that may block."""
+        """Do all maintenance that is due, for callers that may block."""
         while self.maintenance_due():
             job = self.maintenance_step()
             if job is None:

@@ -1,5 +1,5 @@
-"""The log's use of the disk: segments made, sealed, checkpointed, punched and deleted.
+"""The log's use of the disk: segments are prepared, sealed, punched and deleted.
 
-``maintenance`` decides in slices on the event loop and gives the blocking part to the commit
+``maintenance`` decides in slices on the event loop and hands the blocking part to the commit
 thread. Imports ``ledger.write``, ``ledger.index`` and ``ledger.format``.
 """

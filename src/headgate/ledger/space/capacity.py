@@ -1,7 +1,7 @@
-"""Checks at the start whether a file system is large enough for a log.
+"""Checks at a start that the file system is large enough for a log.
 
-A log writes to one segment while the next is prepared, which is the room that acknowledgements have
-on a full disk; a checkpoint stands beside them.
+A log writes to one segment while the next one is prepared; that one takes acknowledgements while
+the disk is full. A checkpoint needs room beside them.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from headgate.ledger.settings import LedgerSettings
 
 
 def capacity_needed_bytes(settings: LedgerSettings) -> int:
-    """The smallest file system that a log can work on."""
+    """Size of the smallest file system for a log."""
     return 2 * settings.segment_bytes + settings.segment_bytes // 4
 
 
 def check_capacity(fs: Fs, directory: str, settings: LedgerSettings) -> None:
-    """Return if the file system is large enough, however full it is now.
+    """Return if the file system is large enough, however full it is.
 
-    Raises :class:`StorageError` with what is needed, and :class:`OSError`.
+    Raises :class:`StorageError` with the size that the log needs, and :class:`OSError`.
     """
     size_bytes, needed_bytes = fs.space(directory).size_bytes, capacity_needed_bytes(settings)
     if size_bytes < needed_bytes:
@@ -32,7 +32,7 @@ def check_capacity(fs: Fs, directory: str, settings: LedgerSettings) -> None:
 
 
 def no_space_to_begin(fs: Fs, directory: str, settings: LedgerSettings) -> StorageError:
-    """What a start says that finds neither data nor room for any."""
+    """The error of a start without data and without room for a segment."""
     return StorageError(
         f"the disk of {directory} has no room for the first segment of a log: "
         f"{fs.space(directory).free_bytes:,} bytes are free, "

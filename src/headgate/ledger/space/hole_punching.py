@@ -1,9 +1,9 @@
-"""Hole punching: dead parts of sealed segments are given back to the file system.
+"""Hole punching: returns dead ranges of sealed segments to the file system.
 
-A segment goes as a whole when no topic holds an entry in it. Until then a few small entries would
-keep all of it; so the ranges between what is held are punched out of the file. They read as zeros
-then, and nobody reads them: a start takes the index from the footer, and replays no segment before
-the checkpoint. The file keeps its length, every offset stays what it was.
+A segment is deleted when no topic retains an entry in it. Until then a few small entries would pin
+all of it, so maintenance punches holes between the retained entries. A hole reads as zeros, and
+nothing reads it: a start takes the index from the footer, and replays no segment before the
+checkpoint. The file keeps its length, and every offset stays valid.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from headgate.ledger.index.state import SegmentInfo
 from headgate.ledger.index.topic_log import TopicLog
 
 PAGE_BYTES: Final = 4 * KIB
-"""File systems give back whole blocks; this is the size of most, and a part of larger ones."""
+"""Holes are aligned to this size, the block size of most file systems."""
 WASTE_PART: Final = 8
-"""A segment is worth a look when this part of a whole one can be had."""
+"""Holes are worth punching if they free at least this fraction of a segment."""
 
 
 class HoleFinder:
-    """Looks at one sealed segment, topic by topic, so that the loop can do it in slices."""
+    """Finds the dead ranges of one sealed segment, topic by topic, in slices of the loop."""
 
     def __init__(self, info: SegmentInfo) -> None:
         self.segment = info.segment
@@ -34,9 +34,9 @@ class HoleFinder:
         self._is_damaged = False
 
     def add(self, topic: TopicLog) -> None:
-        """Add what a topic holds in the segment."""
+        """Add the entries that a topic retains in the segment."""
         if topic.damage:
-            self._is_damaged = True  # what is not indexed may be all that is left of it
+            self._is_damaged = True  # bytes outside the index may be needed for a repair
         run = topic.run_in(self._info.segment)
         if run is None:
             return
@@ -48,14 +48,14 @@ class HoleFinder:
 
     @property
     def dead_bytes(self) -> int:
-        """About how much of the segment nobody holds; 0 where that is not sure."""
+        """Estimated dead bytes of the segment; 0 if a topic in it is damaged."""
         if self._is_damaged:
             return 0
         return self._info.data_end - SEGMENT_HEADER_BYTES - self._live_bytes
 
     def held(self) -> list[tuple[array[int], array[int]]]:
-        """Offsets and running sizes of all that is held, as they are now: what was trimmed since it
-        was added is not held any more, and the index of it may be gone."""
+        """Offsets and running sizes of the entries that are retained now; entries trimmed since
+        :meth:`add` are left out."""
         found = []
         for topic, first, end in self._held:
             kept = max(first, topic.first)
@@ -67,9 +67,9 @@ class HoleFinder:
 def holes(
     held: Iterable[tuple[array[int], array[int]]], data_end: int, hole_bytes_min: int
 ) -> list[tuple[int, int]]:
-    """``(offset, size)`` of the holes between what is held and before the footer.
+    """``(offset, size)`` of the holes between retained entries and before the footer.
 
-    Costs a sort of all entries that are held: for the commit thread.
+    For the commit thread: it sorts all retained entries.
     """
     extents = sorted(
         (offset, offset + ENTRY_HEAD_BYTES + sizes[at + 1] - sizes[at])

@@ -1,9 +1,9 @@
 """Log maintenance in bounded slices: prepare, seal, checkpoint, punch, delete.
 
-The loop calls :meth:`Maintenance.step`; each call does at most ``slice_items`` topics or cursors
-of work and may return a :class:`Job`, whose blocking part another thread runs. In order: prepare
-the next segment, seal segments that are full, checkpoint, delete segments that hold nothing live.
-A segment that is pinned by little live data stays as it is: rewriting it is not built.
+The loop calls :meth:`Maintenance.step`. Each call handles at most ``slice_items`` topics or cursors
+and may return a :class:`Job`, whose blocking part another thread runs. The order is: prepare the
+next segment, seal full segments, write a checkpoint, delete or punch segments with dead entries. A
+segment that little live data pins stays as it is: rewriting is not built.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from headgate.ledger.write.staging import Staging
 from headgate.ledger.write.writer import LogWriter
 
 _MAKING_ROOM: Final = ("seal", "checkpoint", "reserve")
-"""Jobs that make room, and need a little themselves."""
+"""Jobs that make room, and need a little room for that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Blocking work for the commit thread; hand it to ``finish_job`` on the loop afterwards."""
+    """Blocking work for the commit thread; afterwards the loop passes it to ``finish_job``."""
 
     name: str
     """What it does, for log lines."""
     segment: int
-    """The segment that it is about."""
+    """The segment that it handles."""
     run: Callable[[], None]
-    """Do it. Raises :class:`StorageError`."""
+    """Do the work. Raises :class:`StorageError`."""
     done: Callable[[], None]
     """For the log only."""
 
 
 class Maintenance:
-    """Decides what is due and builds it slice by slice."""
+    """Decides which maintenance is due, and prepares it slice by slice."""
 
     def __init__(
         self,
@@ -75,26 +75,26 @@ class Maintenance:
         self._resting = False
         self._make_way = False
         self.leaves_room = False
-        """No segment is made now: another log needs the room."""
+        """While True, prepare no segment: another log needs the room."""
         self._dead_waits = False
-        """Sealed segments without live entries wait for a checkpoint, to be deleted."""
+        """Whether dead segments wait for a checkpoint before they can be deleted."""
         self._holes: tuple[HoleFinder, Iterator[int]] | None = None
         self._hole_waits: dict[int, int] = {}
-        """What holes would give back of segments that are not behind a checkpoint yet."""
+        """Bytes that holes would free, by segment that still waits for a checkpoint."""
         self._can_punch = True
         self.records_since = state.replayed_records
-        """Records since the start of the segment where replay would begin."""
+        """Records behind the point from which a start would replay."""
         self.bytes_since = state.replayed_bytes
         self.checkpoints = 0
         self.segments_deleted = 0
 
     @property
     def checkpoint_begun(self) -> bool:
-        """Whether a checkpoint is being made now."""
+        """Whether a checkpoint is being collected or written."""
         return self._target is not None
 
     def due(self) -> bool:
-        """Whether :meth:`step` has something to do now."""
+        """Whether :meth:`step` has work now."""
         if self._job is not None or self._resting:
             return False
         if not self._health.is_full and self._to_prepare() is not None:
@@ -110,7 +110,7 @@ class Maintenance:
         return self._staging.settled_segment() >= self._target
 
     def step(self, *, force_checkpoint: bool = False) -> Job | None:
-        """Do a slice of what is due; a returned job has to be run and finished."""
+        """Do one slice of the work; the caller must run and finish a returned job."""
         if self._job is not None:
             return None
         self._resting = False
@@ -147,7 +147,7 @@ class Maintenance:
         return None
 
     def finish(self, job: Job, error: StorageError | None) -> None:
-        """Take note of how a job ended. A failed one rests until :meth:`step` is next called."""
+        """Note how a job ended. A failed job is tried again at the next :meth:`step`."""
         self._job = None
         if error is None:
             job.done()
@@ -165,8 +165,7 @@ class Maintenance:
             self._awaited = None
 
     def abandon(self) -> None:
-        """Nobody will tell how the job in hand ended: what it was for is due again. Doing a job
-        a second time changes nothing."""
+        """Forget the job in progress: its work is due again. Jobs are idempotent."""
         self._job = None
         self._footer = None
         self._checkpoint = None
@@ -174,7 +173,7 @@ class Maintenance:
         self._awaited = None
 
     def rewound(self, active_segment: int) -> None:
-        """The log took back records: a checkpoint that waits for a later segment starts over."""
+        """Restart a checkpoint that waits for a segment that the log took back."""
         if self._awaited is not None:
             self._awaited = self._staging.last_staged()
         if self._target is not None and self._target > active_segment:
@@ -199,13 +198,12 @@ class Maintenance:
         return self._start(Job("prepare", segment, lambda: self._writer.prepare(segment), done))
 
     def _start_reserve(self, segment: int) -> Job:
-        """A checkpoint begins with a new segment, and there is no room for a whole one."""
+        """Prepare a small segment: a checkpoint needs a new one, and the disk is full."""
         run = partial(self._writer.prepare_small, segment)
         return self._start(Job("reserve", segment, run, lambda: None))
 
     def _start_make_way(self) -> Job:
-        """The disk is too full to seal or checkpoint, and so to delete: use the spare segment, or
-        what is left of the one that is being written."""
+        """Free room for sealing or a checkpoint: discard the spare segment, or cut the open one."""
         active = self._staging.active_segment()
 
         def done() -> None:
@@ -223,8 +221,7 @@ class Maintenance:
         return None
 
     def _added(self, numbers: Iterator[int], add: Callable[[TopicLog], None]) -> bool:
-        """Add a slice of the topics of a segment, those that are there; False when none was left
-        to look at."""
+        """Add a slice of a segment's topics, without deleted ones; False if none was left."""
         left = False
         for number in islice(numbers, self._settings.slice_items):
             left = True
@@ -256,8 +253,8 @@ class Maintenance:
         )
 
     def _checkpoint_wanted(self) -> bool:
-        """Half of the bounds: the other half is for the log to go on while it is written. Earlier
-        where a segment could be deleted behind it."""
+        """Whether half of a bound is reached: the log fills the other half while the checkpoint is
+        written. Sooner if a segment could be deleted or punched behind it."""
         return (
             self._dead_waits
             or 2 * sum(self._hole_waits.values()) >= self._settings.segment_bytes
@@ -318,7 +315,7 @@ class Maintenance:
         return None
 
     def _to_punch(self) -> int | None:
-        """A sealed segment that lost entries and is still needed for others."""
+        """A sealed segment that lost entries and retains others."""
         worn = self._state.worn
         if not (worn and self._can_punch):
             return None
@@ -348,7 +345,7 @@ class Maintenance:
         return self._start_punch(segment, info, finder)
 
     def _start_punch(self, segment: int, info: SegmentInfo, finder: HoleFinder) -> Job:
-        self._state.orphans.log(segment, segment_name(segment), "gives back their room")
+        self._state.orphans.log(segment, segment_name(segment), "is punched")
         self._state.orphans.forget(segment)
         held, smallest = finder.held(), self._settings.hole_bytes_min
 

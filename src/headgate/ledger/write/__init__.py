@@ -1,5 +1,5 @@
-"""The way of a record into the log: staged, sealed into a batch, written, durable.
+"""The write path of the log: records are staged, sealed into a batch, written and made durable.
 
-``staging`` and what it uses belong to the event loop and never block; ``writer`` belongs to the
-commit thread. Imports ``ledger.index`` and ``ledger.format``.
+``staging`` runs on the event loop and never blocks; ``writer`` runs on the commit thread. Imports
+``ledger.index`` and ``ledger.format``.
 """

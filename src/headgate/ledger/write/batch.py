@@ -1,4 +1,4 @@
-"""A batch: everything that one group commit writes."""
+"""A batch: the records of one group commit."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from headgate.ledger.write.deferred_controls import Control
 
 @dataclass(slots=True)
 class Chunk:
-    """The part of a batch that lies in one segment: one BATCH record and what belongs to it."""
+    """The part of a batch in one segment: a BATCH record and the records after it."""
 
     number: int
-    """Its batch number, in each of its records."""
+    """Its batch number, which each of its records has."""
     segment: int
     start: int
     """Offset of its BATCH record in the segment."""
     end: int
     """One past its last byte."""
     parts: list[bytes]
-    """Its bytes; ``parts[0]`` is the BATCH record, filled in when the batch is sealed."""
+    """Its bytes. Sealing the batch fills in ``parts[0]``, the BATCH record."""
     next_cursor_id: int = 0
-    """The first cursor id that neither it nor what is before it uses."""
+    """The first cursor id that is unused up to its end."""
     records: int = 0
-    """Records in it, the BATCH record not counted."""
+    """Records in it, without the BATCH record."""
     touched: list[TopicLog] = field(default_factory=list)
     """Topics that got entries."""
     controls: list[Control] = field(default_factory=list)
-    """The records that are made and staged again when the batch fails."""
+    """The control records, which are staged again if the batch fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Everything staged up to one :meth:`CommitLog.seal_batch`, ready for the commit thread.
+    """The records staged before one :meth:`CommitLog.seal_batch`, ready for the commit thread.
 
-    The commit thread reads ``chunks`` and nothing else.
+    The commit thread reads ``chunks`` only.
     """
 
     chunks: tuple[Chunk, ...]
     ends: tuple[tuple[TopicLog, int], ...]
-    """Where ``end`` of each touched topic goes when the batch is durable."""
+    """Topics with entries in the batch, and their ``end`` once it is durable."""
     trims: tuple[tuple[TopicLog, int], ...]
-    """Where ``first`` of trimmed topics goes."""
+    """Trimmed topics, and their ``first`` once the batch is durable."""
     size_bytes: int
     records: int

@@ -1,7 +1,7 @@
-"""Control records: what happens to cursors and trims, staged or deferred until there is room.
+"""Control records: changes of cursors and trims, staged or deferred until there is room.
 
-A control record that finds no room, or whose batch failed, is deferred and made again later. It
-then says everything that holds at that time, so deferring never loses or reorders anything.
+If a control record finds no room, or its batch fails, the log defers it and builds it again later
+from the state of that time. So deferring loses and reorders nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from headgate.ledger.write.staging import Staging
 
 
 class ControlRecords:
-    """Stages the records of a log that are no entries."""
+    """Stages the records of cursors, trims and accepted damage."""
 
     def __init__(self, state: LogState, staging: Staging, health: LogHealth) -> None:
         self._state = state
@@ -41,7 +41,7 @@ class ControlRecords:
 
     @property
     def has_deferred(self) -> bool:
-        """Whether acknowledgements, cursors or trims wait outside of all batches for room."""
+        """Whether control records are deferred until there is room."""
         return bool(self._deferred)
 
     def create_cursor(
@@ -49,7 +49,7 @@ class ControlRecords:
     ) -> int:
         """Stage a cursor's creation; returns its id. The log keeps the live ``ack_set``.
 
-        If its batch fails, the record is staged again: keep the cursor, or give it up with
+        If its batch fails, the record is staged again: keep the cursor, or call
         :meth:`delete_cursor`. Raises :class:`LogFailedError` and :class:`InputError`.
         """
         if self._health.failure is not None:
@@ -64,12 +64,12 @@ class ControlRecords:
         return cursor_id
 
     def delete_cursor(self, cursor_id: int) -> None:
-        """Stage a cursor's end; an unknown cursor is ignored."""
+        """Stage a cursor's deletion. An unknown cursor is ignored."""
         if self._state.drop_cursor(cursor_id) is not None:
             self._stage(Control(KIND_DELETE, cursor_id), CURSOR_ID.pack(cursor_id))
 
     def stage_acks(self, cursor_id: int) -> None:
-        """Stage what changed in a cursor's set since it was last staged; often nothing.
+        """Stage the changes in a cursor's set since the last call, if there are any.
 
         An unknown cursor (its topic was dropped) is ignored.
         """
@@ -84,7 +84,7 @@ class ControlRecords:
             self._stage(Control(KIND_ACKS, cursor_id), payload)
 
     def stage_trim(self, handle: NumberedTopic, first_ordinal: int) -> None:
-        """Trim entries below ``first_ordinal`` (at most ``end``) for good, once durable."""
+        """Stage a trim of the entries below ``first_ordinal``, which is at most ``end``."""
         topic = self._state.topics[handle.number]
         invariant(first_ordinal <= topic.end, "a trim beyond what is durable")
         if first_ordinal > topic.first and self._health.failure is None:
@@ -92,10 +92,10 @@ class ControlRecords:
             self._stage(Control(KIND_TRIM, topic.number, first_ordinal), payload)
 
     def accept_damage(self, number: int, lost: Iterable[int]) -> None:
-        """Stage that an operator accepts what a topic and its cursors have lost, so that they are
-        served again. ``lost`` are entries that were found damaged since the start.
+        """Stage that an operator accepts the losses of a topic and its cursors, which the broker
+        then serves again. ``lost`` are entries found damaged since the start.
 
-        If the batch fails, the next start finds them damaged again. Raises :class:`LogFullError`
+        If the batch fails, the next start finds the damage again. Raises :class:`LogFullError`
         and :class:`LogFailedError`.
         """
         self._health.check_open()  # before anything changes
@@ -111,7 +111,7 @@ class ControlRecords:
             cursor.damage = ""
 
     def forget_topic(self, number: int, cursors: Iterable[CursorState]) -> None:
-        """Drop what is deferred of a topic that is gone, and of its cursors."""
+        """Drop the deferred records of a deleted topic and its cursors."""
         self._deferred.forget_trim(number)
         for cursor in cursors:
             self._deferred.forget_cursor(cursor.cursor_id)
@@ -122,7 +122,7 @@ class ControlRecords:
             self._deferred.add(control)
 
     def stage_deferred(self) -> None:
-        """Stage what is deferred as far as prepared segments have room: the rest would fail."""
+        """Stage deferred records as far as prepared segments have room."""
         while self._deferred:
             control = self._deferred.take()
             payload = self._payload(control)
@@ -143,7 +143,7 @@ class ControlRecords:
             self._staging.append_control(control, payload)
 
     def _payload(self, control: Control) -> bytes | None:
-        """The record that says everything that holds now; None if its subject is gone."""
+        """The record with the present state of its subject; None if that is deleted."""
         kind, key, first_ordinal = control
         if kind == KIND_DELETE:
             return CURSOR_ID.pack(key)

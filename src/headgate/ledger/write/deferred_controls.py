@@ -1,8 +1,7 @@
 """Control records that wait for room, by cursor and topic.
 
-A record is made only when it can be staged, and then says all that holds: so what is kept here
-does not grow with what clients do while the disk is full, only with the cursors and topics that
-there are.
+A record is built from the present state only when it can be staged. So the memory used here grows
+with the number of cursors and topics, not with what clients do while the disk is full.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from headgate.ledger.format.records import KIND_ACKS, KIND_CREATE, KIND_DELETE, 
 
 
 class Control(NamedTuple):
-    """What a record other than an entry is about: enough to make it again."""
+    """The subject of a control record: enough to build the record again."""
 
     kind: int
     """``KIND_CREATE``, ``KIND_ACKS``, ``KIND_DELETE`` or ``KIND_TRIM``."""
@@ -36,32 +35,32 @@ class DeferredControls:
         return len(self._cursors) + len(self._trims)
 
     def add(self, control: Control) -> None:
-        """Hold a control, with what is held of its cursor or topic already.
+        """Defer a control; combine it with a deferred one of the same cursor or topic.
 
-        A cursor's end may come before its beginning: when that was lost later.
+        A cursor's deletion may come before its creation, if the batch of the creation fails later.
         """
         kind, key, first_ordinal = control
         known = self._cursors.get(key)
         if kind == KIND_TRIM:
             self._trims[key] = max(first_ordinal, self._trims.get(key, 0))
         elif {kind, known} == {KIND_CREATE, KIND_DELETE}:
-            del self._cursors[key]  # nothing of it was ever stored
+            del self._cursors[key]  # no record of it was ever stored
         elif kind != KIND_ACKS:
             self._cursors[key] = kind
         elif known is None:
             self._cursors[key] = KIND_ACKS
 
     def take(self) -> Control:
-        """Remove and return one of them; :meth:`add` puts it back."""
+        """Remove and return a control; :meth:`add` puts it back."""
         if self._cursors:
             key, kind = self._cursors.popitem()
             return Control(kind, key)
         return Control(KIND_TRIM, *self._trims.popitem())
 
     def forget_cursor(self, cursor_id: int) -> None:
-        """A cursor went with its topic, of which nothing needs to be stored any more."""
+        """Drop the control of a cursor whose topic is deleted."""
         self._cursors.pop(cursor_id, None)
 
     def forget_trim(self, topic_number: int) -> None:
-        """As :meth:`forget_cursor`, for the topic's trim."""
+        """Drop the trim of a deleted topic."""
         self._trims.pop(topic_number, None)

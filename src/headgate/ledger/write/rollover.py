@@ -1,4 +1,4 @@
-"""Ledger rollover: when a topic's last ledger is closed and the next one opened."""
+"""Ledger rollover: closes the last ledger of a topic and opens the next one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from headgate.ledger.index.topic_log import NumberedTopic, TopicLog
 from headgate.ledger.settings import LedgerSettings
 
 LEDGERS_GIVEN: Final = 1 << 62
-"""A topic's ``ledger_limit`` while a copy opens its ledgers as they were in the source."""
+"""A topic's ``ledger_limit`` while a copy opens the same ledgers as the source."""
 _RECHECK_ENTRIES = 1_000
-"""A full ledger that is too young to be closed is checked again after so many entries."""
+"""Entries after which a full ledger that was too young to close is checked again."""
 
 
 class LedgerRollover:
@@ -22,7 +22,7 @@ class LedgerRollover:
         self._state = state
 
     def is_due(self, handle: NumberedTopic, log_ms: int) -> bool:
-        """Whether the age or size of a topic's last ledger, which must exist, closes it."""
+        """Whether to close a topic's last ledger, which must exist, for its age or size."""
         topic, settings = self._state.topics[handle.number], self._settings
         _, first, created_ms = topic.last_ledger()
         age_ms = log_ms - created_ms
@@ -35,7 +35,7 @@ class LedgerRollover:
     def roll(self, handle: NumberedTopic, log_ms: int) -> None:
         """Close a topic's last ledger, so that it can be trimmed; an empty one stays open.
 
-        The next entry belongs to a new ledger. Nothing is staged for it.
+        The next entry belongs to a new ledger. This stages no record.
         """
         self._state.topics[handle.number].roll_ledger(self._state.next_ledger_id, log_ms)
         self._state.next_ledger_id += 1
@@ -49,7 +49,7 @@ class LedgerRollover:
         if topic.ledger_limit >= 0:
             last_id, first, _ = topic.last_ledger()
             if ordinal == first:
-                ledger_id = last_id  # rolled before: it is known, and its age counts from now
+                ledger_id = last_id  # rolled over and empty: its age counts from now
             elif not self.is_due(topic, received_ms):
                 if ordinal >= topic.ledger_limit:
                     topic.ledger_limit = ordinal + _RECHECK_ENTRIES

@@ -1,8 +1,8 @@
 """The open batch: records are staged into chunks, chunks are sealed into batches.
 
-The position of a record is decided when it is staged: its offset enters the topic's index at once,
-so that completing a batch costs one step per topic and none per entry. A batch that fails is taken
-back as a whole, with everything staged after it.
+Staging a record decides its position, and its offset enters the topic's index at once. So
+completing a batch costs one step per topic and none per entry. If a batch fails, it is taken back
+as a whole, with everything staged after it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from headgate.ledger.write.rollover import LedgerRollover
 from headgate.ledger.write.writer import LogWriter
 
 _ENTRY_ROOM = ENTRY_HEAD_BYTES + RUN_RECORD_BYTES
-"""What an entry may need beside its body."""
+"""Most bytes that an entry needs beside its body."""
 _pack_entry = ENTRY_REST.pack
 _pack_crc = CRC.pack
 
@@ -66,8 +66,8 @@ class Staging:
         self._rollover = rollover
         self._health = health
         self._entry_limit = settings.segment_bytes
-        """Entries end below this offset of the segment; -1 while the log takes none. Kept here so
-        that an entry costs one comparison for both."""
+        """The offset in the segment up to which entries fit; -1 while the log takes none. One
+        comparison for each entry checks both."""
         health.on_change(self._health_changed)
         self._in_flight: Batch | None = None
         self._closed: list[Chunk] = []
@@ -78,7 +78,7 @@ class Staging:
         self._chunk: Chunk
         self._begin_chunk(state.next_segment, SEGMENT_HEADER_BYTES)
         self.batches = 0
-        """Batches that became durable; so are the records and bytes."""
+        """Durable batches; ``records`` and ``size_bytes`` count durable ones, too."""
         self.records = 0
         self.size_bytes = 0
         self.batches_failed = 0
@@ -88,11 +88,11 @@ class Staging:
     def stage_entry(
         self, handle: NumberedTopic, message_count: int, log_ms: int, publish_ms: int, body: bytes
     ) -> int:
-        """Stage an entry; returns its ordinal. It is visible when its batch is complete.
+        """Stage an entry; returns its ordinal. The entry becomes visible when its batch is
+        complete.
 
         ``log_ms`` is the present time of the log (see headgate.base.log_time) and ``publish_ms``
-        the producer's publish time on the same scale, 0 if unknown. The times that the entry gets
-        never run backwards in its topic.
+        the producer's publish time on the same scale, 0 if unknown.
         Raises :class:`LogFullError` while the log is full, :class:`LogFailedError` once it failed.
         """
         topic = self._topics[handle.number]
@@ -126,12 +126,12 @@ class Staging:
         return ordinal
 
     def make_room(self, size: int) -> None:
-        """Go on in the next segment if this one cannot take ``size`` more bytes."""
+        """Continue in the next segment if this one cannot take ``size`` more bytes."""
         if self._offset + size > self._settings.segment_bytes:
             self.roll()
 
     def has_room(self, payload_bytes: int) -> bool:
-        """Whether the segment that a record of this payload would go to is prepared."""
+        """Whether a prepared segment has room for a record with this payload."""
         fits = self._offset + PREFIX_BYTES + payload_bytes <= self._settings.segment_bytes
         return self._writer.has(self._chunk.segment + (not fits))
 
@@ -146,7 +146,7 @@ class Staging:
                 self._trims.append((topic, control.first_ordinal))
 
     def append_record(self, kind: int, payload: bytes) -> None:
-        """Stage a record for which there is room."""
+        """Stage a record. The segment must have room for it."""
         data = record(kind, payload, self._number)
         self._parts.append(data)
         self._offset += len(data)
@@ -159,16 +159,16 @@ class Staging:
 
     @property
     def staged_bytes(self) -> int:
-        """Their bytes, headers included."""
+        """Bytes of the staged records, headers included."""
         open_bytes = self._offset - self._chunk.start if self._chunk.records else 0
         return open_bytes + sum(chunk.end - chunk.start for chunk in self._closed)
 
     # Batches --------------------------------------------------------------------------------
 
     def seal_batch(self) -> Batch | None:
-        """Everything staged, as one batch for :meth:`write_batch`; None when nothing is.
+        """Seal the staged records into one batch for ``write_batch``; None if there are none.
 
-        There is at most one batch between this and :meth:`complete` or :meth:`fail`.
+        :meth:`complete` or :meth:`fail` must end this batch before the next one is sealed.
         """
         invariant(self._in_flight is None, "a batch is in flight")
         self._close_chunk()
@@ -191,7 +191,7 @@ class Staging:
         return self._in_flight
 
     def complete(self, batch: Batch) -> list[TopicLog]:
-        """The batch is durable: its entries become visible. Returns the topics that got some."""
+        """Make the entries of a durable batch visible. Returns the topics with entries in it."""
         invariant(batch is self._in_flight, "another batch is in flight")
         self._in_flight = None
         state = self._state
@@ -213,8 +213,8 @@ class Staging:
         return touched
 
     def fail(self, batch: Batch) -> list[Control]:
-        """The batch is not durable: its entries, and all staged after them, are gone. Returns the
-        control records that were among them."""
+        """Take back a batch that failed, and everything staged after it. Returns the control
+        records among them."""
         invariant(batch is self._in_flight, "another batch is in flight")
         self._in_flight = None
         self.batches_failed += 1
@@ -237,17 +237,17 @@ class Staging:
     # Segments -------------------------------------------------------------------------------
 
     def active_segment(self) -> int:
-        """The segment that the next record goes to."""
+        """The segment of the next record."""
         return self._chunk.segment
 
     def settled_segment(self) -> int:
-        """The first segment that may still get records."""
+        """The first segment that may still receive durable records."""
         if self._in_flight is not None:
             return self._in_flight.chunks[0].segment
         return self._closed[0].segment if self._closed else self._chunk.segment
 
     def roll(self) -> int:
-        """Send the next record to a new segment; returns the first one without records."""
+        """Begin a new segment, unless this one is empty; returns the empty one."""
         chunk = self._chunk
         if chunk.start > SEGMENT_HEADER_BYTES or chunk.records:
             self._close_chunk()
@@ -266,7 +266,7 @@ class Staging:
         return all(chunk.number > number for chunk in waiting)
 
     def counters(self) -> Counters:
-        """The numbers that are used next."""
+        """The next unused numbers."""
         state = self._state
         next_batch = self._number + 1
         return Counters(
@@ -293,7 +293,7 @@ class Staging:
         self._begin_chunk(chunk.segment, chunk.end)
 
     def _touch(self, topic: TopicLog, received_ms: int) -> None:
-        """First entry of a topic in a batch, or a full ledger: open what has to be opened."""
+        """Open the ledger and run that a topic's next entry needs; note the topic in the chunk."""
         if topic.mark != self._number:
             topic.mark = self._number
             self._chunk.touched.append(topic)

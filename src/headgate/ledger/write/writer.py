@@ -1,9 +1,9 @@
-"""Writes sealed batches and makes them durable, in the commit thread.
+"""Writes sealed batches and makes them durable, on the commit thread.
 
-Nothing here knows what a record means. Segment files are made and preallocated before any byte of
-a batch is written, normally long before, by maintenance; so a full disk shows itself while the
-log is still whole, and the segment prepared in advance is the room in which acknowledgements go on
-when publishes are refused.
+The writer knows nothing of the meaning of records. A segment file is created and preallocated
+before the first byte of a batch goes to it; maintenance normally does that long before. So a full
+disk shows while the log is still whole, and acknowledgements go on in the segment prepared in
+advance while publishing waits.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from headgate.ledger.index.checkpoint import CheckpointBuilder
 from headgate.ledger.write.batch import Batch
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""No room on the disk, in the user's quota, or under the process's limit of file sizes: each may
-be mended while the broker runs."""
+"""No room on the disk, in the user's quota, or under the process's limit of file sizes. An operator
+can change each while the broker runs."""
 _TRY_AGAIN = NO_FILES | {errno.ENOMEM}
 
 
 SMALL_PART: Final = 64
-"""This part of a segment is what one gets where there is no room for a whole one: enough for many
-acknowledgements, with which consumers make room."""
+"""If the disk has no room for a segment, a small one has this fraction of its size: enough for many
+acknowledgements, which free room."""
 
 
 class LogWriter:
@@ -45,30 +45,30 @@ class LogWriter:
         self._directory = directory
         self._segment_bytes = segment_bytes
         self.stamp = stamp
-        """Random bits of this start, in each segment and batch that it makes; nobody is told."""
+        """Secret random bits of this start, in each segment and batch that it writes."""
         self.flush_position = FlushPositionFile(fs, directory)
         self._files: dict[int, File] = {}
         self._small: set[int] = set()
-        """Those of them that have not all of their room."""
+        """Open segments that are smaller than ``segment_bytes``."""
         self._written: dict[int, int] = {}
-        """One past the last byte that was written to them."""
+        """One past the last written byte, by open segment."""
         self._refused: list[tuple[int, int]] = []
-        """Segment and start of the chunks of a refused batch that may lie in the files."""
+        """Segment and start of each chunk of a refused batch that may be in the files."""
         self._failure: LogFailedError | None = None
 
     def has(self, segment: int) -> bool:
-        """Whether this segment can take records without needing room on the disk."""
+        """Whether a segment is prepared: it takes records without new room on the disk."""
         return segment in self._files
 
     def is_whole(self, segment: int) -> bool:
-        """As :meth:`has`, and all the room of a segment is there."""
+        """Whether a segment is prepared at its full size."""
         return segment in self._files and segment not in self._small
 
     def write_batch(self, batch: Batch) -> None:
-        """Write and make durable.
+        """Write a batch and make it durable.
 
-        Raises :class:`StorageError`: retryable when the disk is full (:class:`LogFullError`),
-        final (:class:`LogFailedError`) when it failed. Then nothing of the batch counts.
+        Raises :class:`StorageError`: retryable if the disk is full (:class:`LogFullError`), final
+        (:class:`LogFailedError`) if it failed. In both cases the batch counts as not written.
         """
         self._wipe_refused()
         for chunk in batch.chunks:
@@ -88,11 +88,12 @@ class LogWriter:
         self.flush_position.note(FlushPosition(last.number, last.segment, last.end))
 
     def _wipe_refused(self) -> None:
-        """Wipe the heads of a refused batch before anything else is written.
+        """Wipe the heads of a refused batch before any other write.
 
-        Its first chunks may be whole and durable, and what comes next need not lie on them. A
-        start would take them for content, or a later one for proof that what lay before it was
-        lost. The last goes first, so that a power cut in between leaves a beginning of the batch.
+        Its first chunks may be whole and durable, and the next batch need not overwrite them. A
+        start would replay them, or take a later head for proof that records before it were lost.
+        The last head is wiped first: after a power cut in between, a beginning of the batch is
+        left.
         """
         if self._failure is not None:
             raise self._failure
@@ -108,14 +109,14 @@ class LogWriter:
             self._refused.pop()
 
     def prepare(self, segment: int) -> None:
-        """Make and preallocate a segment file. Raises as :meth:`write_batch` does."""
+        """Create and preallocate a segment file. Raises as :meth:`write_batch` does."""
         if segment in self._small:
             self._enlarge(segment)
         else:
             self._make(segment, self._segment_bytes)
 
     def prepare_small(self, segment: int) -> None:
-        """As :meth:`prepare`, with room for acknowledgements; :meth:`prepare` adds the rest."""
+        """Create a small segment, for acknowledgements; :meth:`prepare` enlarges it later."""
         if segment not in self._files:
             self._make(segment, self._segment_bytes // SMALL_PART)
             self._small.add(segment)
@@ -162,8 +163,8 @@ class LogWriter:
         self._files[segment] = file
 
     def _check_space(self, name: str, more_bytes: int) -> None:
-        """Reserving what is not there takes, for a moment, all that there is: from the metadata,
-        from the other log, from others on the disk; and that once a second while it is full."""
+        """Raise :class:`LogFullError` if the disk lacks this room. An attempt to reserve it would,
+        for a moment, take all room from the metadata, the other log and other programs."""
         free_bytes = self._fs.space(self._directory).free_bytes
         if free_bytes < more_bytes:
             raise LogFullError(
@@ -171,7 +172,7 @@ class LogWriter:
             )
 
     def seal(self, segment: int, data_end: int, footer: list[bytes]) -> None:
-        """Put the footer behind the records, give back the rest of the room, close the file."""
+        """Write the footer behind the records, free the rest of the segment, close the file."""
         self._wipe_refused()
         file = self._files.get(segment)
         if file is None:
@@ -189,7 +190,7 @@ class LogWriter:
         file.close()
 
     def cut(self, segment: int) -> None:
-        """Give back the room of an open segment but for a little behind its records."""
+        """Shorten an open segment to a small one: its records and a little room."""
         self._wipe_refused()
         file = self._files.get(segment)
         if file is None or segment in self._small:
@@ -203,9 +204,9 @@ class LogWriter:
         self._small.add(segment)
 
     def punch(self, segment: int, ranges: list[tuple[int, int]]) -> bool:
-        """Give back parts of a sealed segment; False where the file system cannot do that.
+        """Punch holes into a sealed segment; False if the file system cannot.
 
-        Raises :class:`StorageError`, which is never final: nothing that is held is touched.
+        Raises :class:`StorageError`, which is never final: no retained record is touched.
         """
         name = segment_name(segment)
         try:
@@ -215,11 +216,11 @@ class LogWriter:
             finally:
                 file.close()
         except OSError as error:
-            doing = f"giving back room of {name}"
+            doing = f"punching holes into {name}"
             raise StorageError(f"{doing} failed: {error}", retryable=True) from error
 
     def discard(self, segment: int) -> None:
-        """Give back the room of a segment that was prepared and has no records."""
+        """Remove a prepared segment without records."""
         self._wipe_refused()
         file = self._files.pop(segment, None)
         self._small.discard(segment)
@@ -243,20 +244,20 @@ class LogWriter:
             raise self.refused(error, f"deleting {path}") from error
 
     def store_checkpoint(self, builder: CheckpointBuilder) -> None:
-        """Put a checkpoint in place, durable. Raises as :meth:`write_batch` does."""
+        """Write a checkpoint durably. Raises as :meth:`write_batch` does."""
         try:
             builder.write(self._fs, self._directory)
         except OSError as error:
             raise self.refused(error, f"writing {checkpoint_names(builder.segment)[0]}") from error
 
     def sync(self, segment: int) -> None:
-        """Make what a segment file holds durable, as it is."""
+        """Make the present content of a segment file durable."""
         file = self._fs.open(f"{self._directory}/{segment_name(segment)}", writable=True)
         self._sync(file, segment)
         file.close()
 
     def close(self) -> list[int]:
-        """Close all files; returns the segments that they are of."""
+        """Close all files; returns their segments."""
         segments = list(self._files)
         for file in self._files.values():
             file.close()
@@ -273,12 +274,12 @@ class LogWriter:
     def _fail(self, error: OSError, doing: str) -> LogFailedError:
         self._failure = LogFailedError(
             f"{doing} failed: {error}. Nothing is stored until a restart: "
-            "what the disk holds is not known after a failed sync"
+            "after a failed sync the content of the disk is unknown"
         )
         return self._failure
 
     def refused(self, error: OSError, doing: str) -> StorageError:
-        """What an error of the disk means: full, busy, or (all others) final."""
+        """The error to raise for an error of the disk: full, busy, or final."""
         if error.errno in _FULL:
             return LogFullError(f"the disk is full: {doing} failed: {error}")
         if error.errno in _TRY_AGAIN:

@@ -232,7 +232,7 @@ def test_a_disk_that_fails_harms_nothing(kind: str, code: int) -> None:
         elif log.staged_records:
             commit(log)
     armed.append(kind)
-    with pytest.raises(StorageError, match="giving back room of") as caught:
+    with pytest.raises(StorageError, match="punching holes into") as caught:
         job.run()
     log.finish_job(job, caught.value)
     assert log.failed is None
