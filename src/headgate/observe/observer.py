@@ -62,7 +62,7 @@ class Observer:
     def observe(self, topic: Topic) -> None:
         self.parked_history.observe(topic)
         for subscription in topic.subscriptions.values():
-            self.history.observe(subscription, topic.engine.now_ns, topic.engine.log_ms)
+            self.history.observe(subscription)
 
     # What the admin API asks for.
 

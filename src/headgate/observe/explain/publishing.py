@@ -37,7 +37,7 @@ class PublishingReports:
 
     def of(self, topics: Sequence[Topic]) -> Steps[Publishing]:
         """The publishing side of a topic, given as its partitions."""
-        rates = [topic.rates.per_second(topic.counters(), topic.engine.now_ns) for topic in topics]
+        rates = [topic.current_rates() for topic in topics]
         last_ms = max((topic.publishing.last_publish_ms for topic in topics), default=0)
         waiting: list[WaitingProducer] = []
         for topic in topics:
@@ -119,14 +119,14 @@ def _sentence(parked: Sequence[ParkedState], topics: Sequence[Topic]) -> str:
         for state in parked
     ]
     stopped = any(topic.quota is not None and topic.quota.exceeded is not None for topic in topics)
-    disk_full = any(topic.engine.disk_hold.is_full and not topic.is_system for topic in topics)
+    disk_full = any(topic.publishing.is_disk_full for topic in topics)
     return publish_sentence(
         causes, partitions=max(1, len(topics)), stopped=stopped, disk_full=disk_full
     )
 
 
 def _held_producers(topic: Topic) -> list[WaitingProducer]:
-    parking, now_ns = topic.publishing.parking, topic.engine.now_ns
+    parking, now_ns = topic.publishing.parking, topic.now_ns
     if parking is None:
         return []
     return [

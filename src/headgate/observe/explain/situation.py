@@ -81,7 +81,7 @@ def situation(limits_in_force: DispatchLimitsInForce, parts: Sequence[Part]) -> 
     begin_ns = min(part.phase.begin_ns for part in with_backlog or parts)
     runs = [part.points(max(begin_ns, now_ns - NS_PER_MINUTE)) for part in parts]
     seen = window_over(runs)
-    batches_count_as_one = subscriptions[0].topic.engine.throttle_counts_entries
+    batches_count_as_one = subscriptions[0].topic.batches_count_as_one
     limits = limits_in_force.on(subscriptions[0])
     hour = [part.hour for part in parts]
     demonstrated = yield from _demonstrated_ack_per_s(hour)
@@ -244,11 +244,9 @@ def _circumstances(
     consumers = [c for subscription in subscriptions for c in subscription.consumers]
     without_consumer = sum(not subscription.consumers for subscription in subscriptions)
     waiting = 0
-    if level is Level.TOPIC:
+    if level is not None:
         # Each partition has its own limit.
-        waiting = max(subscription.topic.gate.demand for subscription in subscriptions)
-    elif level is Level.BROKER:
-        waiting = subscriptions[0].topic.engine.gate.demand
+        waiting = max(subscription.waiting_subscriptions(level) for subscription in subscriptions)
     sent = seen.gained("sent")
     return Circumstances(
         backlog=seen.total_end("backlog"),

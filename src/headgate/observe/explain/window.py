@@ -10,7 +10,7 @@ from headgate.broker.slices import Steps
 from headgate.engine.subscription import Subscription
 from headgate.flow.account.account import difference
 from headgate.observe.history.backlog_phase import BacklogPhase, calm_phase
-from headgate.observe.history.points import Point, later, look
+from headgate.observe.history.points import Point, later, point_now
 from headgate.observe.history.tracks import History
 
 
@@ -77,12 +77,11 @@ class Part:
 
 def part_of(history: History, subscription: Subscription) -> Part:
     """What is known about one partition's part of a subscription."""
-    engine = subscription.topic.engine
-    now = look(subscription, engine.now_ns, engine.log_ms)
+    now = point_now(subscription)
     track = history.track(subscription)
     if track is None:
         return Part(subscription, [now, now], now, now.at_ns, calm_phase(now))
-    hour = [*track.since(engine.now_ns - NS_PER_HOUR), now]
+    hour = [*track.since(now.at_ns - NS_PER_HOUR), now]
     last = hour[-2]
     return Part(subscription, hour, last, track.seen_ns, track.phase.after(now))
 

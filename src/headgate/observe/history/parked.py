@@ -101,7 +101,7 @@ class ParkedHistory:
         """Record one topic. Call it about once a second."""
         if topic.publishing.parking is None:
             return
-        now_ns = topic.engine.now_ns
+        now_ns = topic.now_ns
         spent_ns = parked_ns(topic.publishing.parking, now_ns)
         track = self._tracks.get(topic)
         if track is None:
@@ -113,7 +113,7 @@ class ParkedHistory:
         """Time in which anything waited, out of the last ``length_ns`` (at most an hour)."""
         if topic.publishing.parking is None:
             return NOTHING
-        now_ns = topic.engine.now_ns
+        now_ns = topic.now_ns
         spent_ns = parked_ns(topic.publishing.parking, now_ns)
         track = self._tracks.get(topic) or ParkedTrack(now_ns, spent_ns)
         return track.since(now_ns - length_ns, now_ns, spent_ns)

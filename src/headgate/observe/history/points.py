@@ -54,19 +54,16 @@ class Point:
         return self.appended - self.done
 
 
-def age_ns(subscription: Subscription, log_ms: int) -> int:
-    """Age of the oldest unacknowledged message of a subscription; 0 without backlog."""
-    oldest_ms = subscription.oldest_unacked_ms()
-    return 0 if oldest_ms is None else max(0, log_ms - oldest_ms) * NS_PER_MS
+def point_now(subscription: Subscription, *, keep: bool = False) -> Point:
+    """The subscription at this instant.
 
-
-def look(subscription: Subscription, now_ns: int, log_ms: int, *, keep: bool = False) -> Point:
-    """The subscription at this instant. ``keep``: the history keeps the point, so the
-    account is booked up to now."""
-    log, account = subscription.topic.log, subscription.account
+    ``keep`` says that the history keeps the point: then the account is booked up to now.
+    """
+    topic, account = subscription.topic, subscription.account
+    log, now_ns = topic.log, topic.now_ns
     if keep and subscription.throttled:
         subscription.dispatcher.settle_late(now_ns)
-    age = age_ns(subscription, log_ms)
+    age_ns = (subscription.oldest_age_ms() or 0) * NS_PER_MS
     return Point(
         at_ns=now_ns,
         appended=log.messages_before(log.end),
@@ -80,8 +77,8 @@ def look(subscription: Subscription, now_ns: int, log_ms: int, *, keep: bool = F
         evicted=subscription.evicted_messages,
         redelivered=subscription.redelivered_messages,
         in_flight=subscription.dispatcher.in_flight_messages(),
-        age_ns=age,
-        age_ns_max=age,
+        age_ns=age_ns,
+        age_ns_max=age_ns,
         limits=_limits_hash(subscription),
         cell=account.cell,
         cells_ns=account.snapshot(now_ns) if keep else account.peek(now_ns),
@@ -93,11 +90,8 @@ def _limits_hash(subscription: Subscription) -> int:
     if not subscription.gate.limited:
         return 0
     # Limits as they are set: one that follows the publish rate stays the same limit.
-    topic = subscription.topic
     hashes = 0
-    for level, limit in zip(
-        Level, (subscription.limit, topic.limit, topic.engine.broker_limit), strict=True
-    ):
+    for level, limit in zip(Level, subscription.limits_set(), strict=True):
         if limit is not None:
             hashes |= (hash(limit) % (LIMIT_HASH_MAX - 1) + 1) << LIMIT_HASH_BITS * level
     return hashes

@@ -12,7 +12,7 @@ from dataclasses import replace
 from headgate.engine.subscription import Subscription
 from headgate.observe.history.backlog_phase import calm_phase
 from headgate.observe.history.grid import THIN_EVERY_POINTS, grid_cell
-from headgate.observe.history.points import Point, at_ns_of, decode, encode, later, look
+from headgate.observe.history.points import Point, at_ns_of, decode, encode, later, point_now
 
 ROUND_CHANGED_MAX = 1_000
 """Most changed subscriptions of a round each second. With more, rounds are less frequent, so the
@@ -105,14 +105,14 @@ class History:
     def _removed(self) -> list[Subscription]:
         return [subscription for subscription in self._tracks if subscription.removed]
 
-    def observe(self, subscription: Subscription, now_ns: int, log_ms: int) -> None:
+    def observe(self, subscription: Subscription) -> None:
         """Record one subscription. One that did nothing since the last time costs a comparison."""
         track = self._tracks.get(subscription)
         if track is not None and track.signature == _signature(subscription):
-            track.seen_ns = now_ns
+            track.seen_ns = subscription.topic.now_ns
             return
         self._changed += 1
-        point = look(subscription, now_ns, log_ms, keep=True)
+        point = point_now(subscription, keep=True)
         if track is None:
             track = self._tracks[subscription] = Track(point)
         else:
@@ -130,11 +130,9 @@ class History:
 
 def _signature(subscription: Subscription) -> tuple[object, ...]:
     """Differs whenever anything but time has changed: its counters, or the limits that are set."""
-    account, topic = subscription.account, subscription.topic
+    account = subscription.account
     return (
-        subscription.limit,
-        topic.limit,
-        topic.engine.broker_limit,
+        *subscription.limits_set(),
         account.since_ns,
         account.cell,
         subscription.topic.log.end,

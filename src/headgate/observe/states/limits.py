@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
 
 from headgate.base.units import NS_PER_S
 from headgate.engine.engine import Engine
@@ -27,26 +26,24 @@ from headgate.policy.limits_in_force import (
     PublishLimitsInForce,
 )
 
-_IDLE: Final = GateStatistics((), 0, 0, 0, ())
-
 
 def broker_limit(limits: DispatchLimitsInForce, engine: Engine) -> LimitState | None:
     """The broker-wide dispatch limit; None if nothing is set."""
     effective = limits.of_broker()
     if not effective.source:
         return None
-    statistics = engine.gate.statistics(engine.now_ns)
-    return _state("broker", "", effective, statistics, engine.throttle_counts_entries)
+    return _state(
+        "broker", "", effective, engine.limit_statistics(), engine.throttle_counts_entries
+    )
 
 
 def topic_limit(limits: DispatchLimitsInForce, topic: Topic) -> LimitState | None:
     """A topic's own dispatch limit; None if nothing is set."""
-    engine = topic.engine
     effective = limits.of_topic(topic)
     if not effective.source:
         return None
-    statistics = topic.gate.statistics(engine.now_ns)
-    return _state("topic", topic.name.full, effective, statistics, engine.throttle_counts_entries)
+    statistics = topic.limit_statistics()
+    return _state("topic", topic.name.full, effective, statistics, topic.batches_count_as_one)
 
 
 def subscription_limit(
@@ -54,27 +51,25 @@ def subscription_limit(
 ) -> LimitState | None:
     """A subscription's own dispatch limit; None if nothing is set."""
     topic = subscription.topic
-    engine = topic.engine
     effective = limits.of_subscription(subscription)
     if not effective.source:
         return None
-    statistics = subscription.gate.statistics(engine.now_ns)
+    statistics = subscription.limit_statistics()
     subject = f"{topic.name.full} / {subscription.name}"
-    return _state("subscription", subject, effective, statistics, engine.throttle_counts_entries)
+    return _state("subscription", subject, effective, statistics, topic.batches_count_as_one)
 
 
 def publish_limits(limits: PublishLimitsInForce, topics: Sequence[Topic]) -> list[LimitState]:
     """The publish limits of a topic, given as its partitions, and of the broker."""
     states = []
     for topic in topics:
-        effective, gate = limits.of_topic(topic), topic.publishing.gate
+        effective = limits.of_topic(topic)
         if effective.source:
-            statistics = _IDLE if gate is None else gate.statistics(topic.engine.now_ns)
+            statistics = topic.publishing.limit_statistics()
             states.append(_state(PUBLISH_TOPIC, topic.name.full, effective, statistics, False))
     of_broker = limits.of_broker()
     if of_broker.source and not all(topic.is_system for topic in topics):
-        engine = topics[0].engine
-        statistics = engine.admission.gate.statistics(engine.now_ns)
+        statistics = topics[0].publishing.broker_limit_statistics()
         states.append(_state(PUBLISH_BROKER, "", of_broker, statistics, False))
     return states
 
@@ -102,11 +97,11 @@ def throttled_amounts(subscriptions: Sequence[Subscription]) -> list[ThrottledAm
     ]
 
 
-def _text(limit: RateLimit | None, dimension: Dimension, counts_entries: bool) -> str:
+def _text(limit: RateLimit | None, dimension: Dimension, batches_count_as_one: bool) -> str:
     if limit is None:
         return ""
     text = limit_text(limit, dimension)
-    if counts_entries and dimension == Dimension.MESSAGES:
+    if batches_count_as_one and dimension == Dimension.MESSAGES:
         text += ", a batch as one"
     return text
 
@@ -116,10 +111,10 @@ def _state(
     subject: str,
     effective: EffectiveLimit,
     statistics: GateStatistics,
-    counts_entries: bool,
+    batches_count_as_one: bool,
 ) -> LimitState:
-    """``counts_entries``: dispatch limits may count a batch as one message; publish limits never
-    do."""
+    """``batches_count_as_one``: dispatch limits may count a batch as one message, publish limits
+    never do."""
     limit = effective.limit
     base = None if limit is None else limit.base
     return LimitState(
@@ -138,7 +133,7 @@ def _state(
                 granted=budget.granted,
                 above_publish_rate=None if base is None else base.amount(budget.dimension),
                 publish_rate_times=None if limit is None or base is None else limit.times,
-                text=_text(limit, budget.dimension, counts_entries),
+                text=_text(limit, budget.dimension, batches_count_as_one),
                 source=effective.source_of(budget.dimension),
             )
             for budget in statistics.budgets

@@ -44,7 +44,7 @@ class ParkedStates:
             minutes.append(history.last(topic, NS_PER_MINUTE))
             hours.append(history.last(topic, NS_PER_HOUR))
             yield
-        now_ns = topics[0].engine.now_ns
+        now_ns = topics[0].now_ns
         for _, parking in known:
             parking.settle(now_ns)
         ever = {cause for _, parking in known for cause in parking.causes(now_ns)}
@@ -133,7 +133,7 @@ def _refusing(topic: Topic) -> Dimension | None:
     """The dimension in which a limit refuses the next message of a waiting producer."""
     for producer in topic.producers.values():
         if producer.parked_at is ParkedAt.GATE and producer.gate is not None:
-            refusal = producer.gate.cause(topic.engine.now_ns)
+            refusal = producer.gate.cause(topic.now_ns)
             if refusal is not None:
                 return refusal.dimension
     return None

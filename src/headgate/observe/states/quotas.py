@@ -50,7 +50,7 @@ def _state(live: TopicQuota, quota: Quota, parts: Sequence[TopicQuota]) -> Quota
     left_s = live.seconds_to_breach(kind)
     use = used / quota.limit if quota.limit else None
     counts = [part.evictions(kind) for part in parts]
-    stops, now_ns = [part.stops for part in parts if part.stops], live.topic.engine.now_ns
+    stops, now_ns = [part.stops for part in parts if part.stops], live.topic.now_ns
     lately_s = acted_s(parts, kind)
     sentence = quota_sentence(
         use=use or 0.0,
@@ -96,5 +96,5 @@ def acted_s(parts: Sequence[TopicQuota], kind: QuotaType) -> float | None:
     last_ns = max((at for part in parts if (at := part.acted_ns(kind)) is not None), default=None)
     if last_ns is None:
         return None
-    ago_ns = parts[0].topic.engine.now_ns - last_ns
+    ago_ns = parts[0].topic.now_ns - last_ns
     return None if ago_ns > LATELY_NS else ago_ns / NS_PER_S

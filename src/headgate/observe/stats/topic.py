@@ -65,8 +65,8 @@ class TopicStatsReader:
         Counters of messages begin at the topic's load, as Pulsar's do. ``skew_ms``: how far the
         wall clock is ahead of the time of the log, which dates messages.
         """
-        now_ns, log_ms = topic.engine.now_ns, topic.engine.log_ms
-        rate_in, throughput_in, *_ = topic.rates.per_second(topic.counters(), now_ns)
+        now_ns, log_ms = topic.now_ns, topic.log_ms
+        rate_in, throughput_in, *_ = topic.current_rates()
         limits_above = self._limits.above(topic)
         subscriptions = {
             name: subscription_stats(self._limits, subscription, options, limits_above)
@@ -193,10 +193,8 @@ def subscription_stats(
     ``limits_above`` is what :meth:`~headgate.policy.limits_in_force.DispatchLimitsInForce.above`
     gives for its topic. The caller looks it up once: a relative limit costs O(subscriptions).
     """
-    now_ns = subscription.topic.engine.now_ns
-    rate, throughput, acked, redelivered, expired = subscription.rates.per_second(
-        subscription.counters(), now_ns
-    )
+    now_ns = subscription.topic.now_ns
+    rate, throughput, acked, redelivered, expired = subscription.current_rates()
     gate, dispatcher = subscription.gate, subscription.dispatcher
     subscription.settle_throttling()
     events, held_back = gate.throttled_events, subscription.throttled_dispatch.counts
@@ -280,8 +278,8 @@ def _own_subscription_fields(
     subscription: Subscription,
     limits_above: Sequence[EffectiveLimit],
 ) -> dict[str, Any]:
-    account, engine = subscription.account, subscription.topic.engine
-    now_ns = engine.now_ns
+    account, topic = subscription.account, subscription.topic
+    now_ns = topic.now_ns
     booked = account.peek(now_ns)
     label = LABELS[account.cell]
     seconds: dict[str, float] = {}
@@ -301,14 +299,15 @@ def _own_subscription_fields(
                 }
             )
     in_force = [limits.of_subscription(subscription), *limits_above]
+    age_ms = subscription.oldest_age_ms()
     view: dict[str, Any] = {
         "state": label.state.value,
-        "since": iso_time(engine.now_ms - (now_ns - account.entered_ns) // NS_PER_MS),
+        "since": iso_time(topic.now_ms - (now_ns - account.entered_ns) // NS_PER_MS),
         "stateSeconds": seconds,
         "backlogMessages": subscription.backlog_messages,
         "backlogBytes": subscription.backlog_bytes,
         "unackedMessages": subscription.dispatcher.in_flight_messages(),
-        "oldestAgeSeconds": _age_s(subscription.topic, subscription.oldest_unacked_ms()),
+        "oldestAgeSeconds": None if age_ms is None else age_ms / MS_PER_S,
         "limits": limits_view(dict(zip(_LEVELS, in_force, strict=True))),
     }
     if label.level is not None:
@@ -321,4 +320,4 @@ def _own_subscription_fields(
 
 
 def _age_s(topic: Topic, received_ms: int | None) -> float | None:
-    return None if received_ms is None else max(topic.engine.log_ms - received_ms, 0) / MS_PER_S
+    return None if received_ms is None else max(topic.log_ms - received_ms, 0) / MS_PER_S

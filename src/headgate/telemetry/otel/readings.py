@@ -205,7 +205,7 @@ def stopped_seconds(topic: Topic) -> Values:
 
     def stopped(quota: TopicQuota, kind: QuotaType) -> float:
         stops = quota.stops
-        return 0.0 if stops is None else stops.stopped_ns(kind, topic.engine.now_ns) / NS_PER_S
+        return 0.0 if stops is None else stops.stopped_ns(kind, topic.now_ns) / NS_PER_S
 
     return _by_type(topic, stopped)
 
@@ -244,7 +244,7 @@ def _of_stops(topic: Topic, read: Callable[[ProducerStops], int]) -> int | None:
 
 def parked_seconds(topic: Topic) -> Values:
     """Time in which messages waited before their append, by cause."""
-    now_ns = topic.engine.now_ns
+    now_ns = topic.now_ns
     return _parked(topic, lambda parking, cause: parking.parked_ns(cause, now_ns) / NS_PER_S)
 
 
@@ -262,8 +262,8 @@ def _parked(topic: Topic, read: Callable[[Parking, ParkCause], Number]) -> Value
     parking = topic.publishing.parking
     if parking is None:
         return ()
-    parking.settle(topic.engine.now_ns)
-    causes = parking.causes(topic.engine.now_ns)
+    parking.settle(topic.now_ns)
+    causes = parking.causes(topic.now_ns)
     return [({"cause": cause.label}, read(parking, cause)) for cause in causes]
 
 
@@ -278,7 +278,7 @@ def topic_limit(policies: Policies) -> Values:
 
 def state_seconds(subscription: Subscription) -> Values:
     """Time spent in each state that ever occurred."""
-    spent = cells_of(subscription.account, subscription.topic.engine.now_ns)
+    spent = cells_of(subscription.account, subscription.topic.now_ns)
     for attributes, spent_ns in zip(_CELLS, spent, strict=True):
         if spent_ns:
             yield attributes, spent_ns / NS_PER_S

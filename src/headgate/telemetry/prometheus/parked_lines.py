@@ -22,7 +22,7 @@ class ParkedLines:
     def topic(self, topic: Topic, labels: str) -> None:
         """One topic's, of each cause that ever had anything wait; ``labels`` are its own, still
         open."""
-        parking, now_ns = topic.publishing.parking, topic.engine.now_ns
+        parking, now_ns = topic.publishing.parking, topic.now_ns
         if parking is None:
             return
         parking.settle(now_ns)

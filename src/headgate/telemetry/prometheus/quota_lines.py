@@ -71,7 +71,7 @@ class QuotaLines:
             self._stops(quota, labels)
 
     def _stops(self, quota: TopicQuota, labels: str) -> None:
-        stops, now_ns = quota.stops, quota.topic.engine.now_ns
+        stops, now_ns = quota.stops, quota.topic.now_ns
         for kind, end in zip(QuotaType, QUOTA_TYPES, strict=True):
             stopped_ns = 0 if stops is None else stops.stopped_ns(kind, now_ns)
             self._add(STOPPED_SECONDS_SERIES, labels, end, f"{stopped_ns / NS_PER_S:.3f}")

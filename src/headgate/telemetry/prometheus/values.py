@@ -87,17 +87,14 @@ def broker_values(
 
 def topic_values(topic: Topic, totals: Totals) -> tuple[Number, ...]:
     """Values of :data:`TOPIC_SERIES`, which are added to ``totals`` as well."""
-    engine = topic.engine
     subscriptions = topic.subscriptions.values()
-    rate_in, throughput_in, write_rate, read_rate = topic.rates.per_second(
-        topic.counters(), engine.now_ns
-    )
+    rate_in, throughput_in, write_rate, read_rate = topic.current_rates()
     rate_out = throughput_out = 0.0
     consumers = backlog_entries = 0
     bytes_out = topic.bytes_out_removed
     oldest_ms: int | None = None
     for subscription in subscriptions:
-        rates = subscription.rates.per_second(subscription.counters(), engine.now_ns)
+        rates = subscription.current_rates()
         rate_out += rates[0]
         throughput_out += rates[1]
         consumers += len(subscription.consumers)
@@ -135,7 +132,7 @@ def topic_values(topic: Topic, totals: Totals) -> tuple[Number, ...]:
         storage_bytes,
         storage_bytes,
         topic.backlog_bytes(),
-        -1 if oldest_ms is None else _age_s(engine.log_ms, oldest_ms),
+        -1 if oldest_ms is None else _age_s(topic.log_ms, oldest_ms),
         write_rate,
         read_rate,
         read_rate,
@@ -167,7 +164,6 @@ def write_values(topic: Topic) -> list[Number]:
 def subscription_values(subscription: Subscription) -> tuple[Number, ...]:
     """Values of :data:`SUBSCRIPTION_SERIES`."""
     dispatcher = subscription.dispatcher
-    now_ns = subscription.topic.engine.now_ns
     blocked = isinstance(dispatcher, SharedDispatcher) and dispatcher.blocked_on_unacked
     return (
         subscription.backlog_entries,
@@ -176,7 +172,7 @@ def subscription_values(subscription: Subscription) -> tuple[Number, ...]:
         dispatcher.in_flight_messages(),
         int(blocked),
         len(subscription.consumers),
-        *subscription.rates.per_second(subscription.counters(), now_ns),
+        *subscription.current_rates(),
         subscription.expired_messages,
         subscription.messages_sent,
         subscription.bytes_sent,
@@ -191,7 +187,5 @@ def subscription_values(subscription: Subscription) -> tuple[Number, ...]:
 def backlog_age_s(subscription: Subscription) -> int | None:
     """Age of the oldest message that a durable subscription has not acknowledged, in seconds; None
     for other subscriptions, and without backlog."""
-    received_ms = subscription.oldest_unacked_ms() if subscription.is_durable else None
-    if received_ms is None:
-        return None
-    return _age_s(subscription.topic.engine.log_ms, received_ms)
+    age_ms = subscription.oldest_age_ms() if subscription.is_durable else None
+    return None if age_ms is None else age_ms // MS_PER_S

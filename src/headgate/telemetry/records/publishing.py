@@ -78,7 +78,7 @@ class PublishTrack:
 
     def end_window(self) -> None:
         """Count what each producer was granted in the window that ends now."""
-        if not self._topic.engine.admission.is_limited(self._topic.publishing):
+        if not self._topic.publishing.is_limited:
             self._before = None
             self._granted = _NOBODY
             return
@@ -112,7 +112,7 @@ class PublishTrack:
 
     def turn(self) -> Turn | None:
         """Whether limits began or ceased to hold producers in the window that ends now."""
-        parking, now_ns = self._topic.publishing.parking, self._topic.engine.now_ns
+        parking, now_ns = self._topic.publishing.parking, self._topic.now_ns
         if parking is None:
             return None
         parking.settle(now_ns)
@@ -136,7 +136,7 @@ def parked_values(topic: Topic) -> tuple[int, ...]:
     parking = topic.publishing.parking
     if parking is None:
         return _NOTHING
-    now_ns = topic.engine.now_ns
+    now_ns = topic.now_ns
     parking.settle(now_ns)
     values: list[int] = []
     for cause in ParkCause:

@@ -112,7 +112,7 @@ class TopicTrack:
         self.names = names
         self.base_name = names.topic(topic.name.base)
         self.since_ns = self.covered_ns = since_ns
-        self.loaded_ns = topic.engine.now_ns
+        self.loaded_ns = topic.now_ns
         """The turn in which it was loaded: its stored subscriptions were loaded in the same."""
         self.subscriptions: dict[str, SubscriptionTrack] = {}
         self.limit = LimitTrack(since_ns)
@@ -177,7 +177,7 @@ class TopicTrack:
                     oldest_ms, name = received_ms, subscription.name
         if oldest_ms is None or name is None:
             return None, None
-        age_ns = max(0, self.topic.engine.log_ms - oldest_ms) * NS_PER_MS
+        age_ns = max(0, self.topic.log_ms - oldest_ms) * NS_PER_MS
         return age_ns, self.names.part(name)
 
 
@@ -206,7 +206,7 @@ class SubscriptionTrack:
 
     def __init__(self, subscription: Subscription, topic: TopicTrack, since_ns: int) -> None:
         log = subscription.topic.log
-        engine = subscription.topic.engine
+        now_ns = subscription.topic.now_ns
         self.subscription = subscription
         self.name = topic.names.part(subscription.name)
         """The value in a row."""
@@ -215,7 +215,7 @@ class SubscriptionTrack:
         self.limit = LimitTrack(since_ns)
         self.holding: Cell | None = None
         """The limiter that held it in the last window."""
-        self.cells_ns = cells_of(subscription.account, engine.now_ns)
+        self.cells_ns = cells_of(subscription.account, now_ns)
         """Its account at the end of the last window."""
         self.sent_in_window = (0, 0)
         """Messages and bytes handed over in the last window, by :class:`Dimension`."""
@@ -223,10 +223,10 @@ class SubscriptionTrack:
         self._appended_before = log.messages_before(log.end)
         # The backlog of a new subscription counts as rewound by its creation; that of a loaded
         # subscription is old.
-        is_new = engine.now_ns != topic.loaded_ns
+        is_new = now_ns != topic.loaded_ns
         self._rewound_before = -subscription.backlog_messages if is_new else 0
         # The gate, with its counters, outlives an unload of the topic.
-        subscription.gate.settle(engine.now_ns)
+        subscription.gate.settle(now_ns)
         counted = subscription.gate.throttled_events
         self._events_before = tuple(n for level in counted for n in level)
         self._sent: Row = ()
@@ -238,7 +238,7 @@ class SubscriptionTrack:
         """The row of the window; None if nothing changed. Updates ``cells_ns`` and
         ``sent_in_window`` in any case."""
         subscription = self.subscription
-        now_ns = subscription.topic.engine.now_ns
+        now_ns = subscription.topic.now_ns
         handed, before = (subscription.messages_sent, subscription.bytes_sent), self._handed_before
         self.sent_in_window = (handed[0] - before[0], handed[1] - before[1])
         self._handed_before = handed
@@ -260,10 +260,7 @@ class SubscriptionTrack:
         self._sent, self._sent_ns = values, now_ns
         self._cell_at_sent, self._cell_ns_at_sent = cell, cells_ns[cell]
         covered_from_ns, self.covered_ns = self.covered_ns, at.window_end_ns
-        received_ms = subscription.oldest_unacked_ms()
-        age_ns = None
-        if received_ms is not None:
-            age_ns = max(0, subscription.topic.engine.log_ms - received_ms) * NS_PER_MS
+        age_ms = subscription.oldest_age_ms()
         return (
             self.topic.base_name,
             self.topic.partition,
@@ -273,7 +270,7 @@ class SubscriptionTrack:
             at.window_end_ns,
             self.since_ns,
             at.gone,
-            age_ns,
+            None if age_ms is None else age_ms * NS_PER_MS,
             CELL_NAMES[cell],
             *values,
             *cells_ns,
