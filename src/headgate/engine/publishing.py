@@ -40,6 +40,13 @@ ADMIT_ALL = (1 << 63) - 1
 ADMIT_NONE = -1
 """Value of ``admit_below``: admission control decides about every SEND."""
 
+PendingEntry = tuple[Producer, int, int, int, int, bytes]
+"""A staged entry: its producer, sequence id, highest sequence id, charged messages, messages, body.
+
+It is a plain tuple, which is always unpacked under these names, because it is made and read once
+for each message: a slotted class costs 0.12 us more than the 0.06 us of a tuple, a NamedTuple 0.23.
+"""
+
 
 class EntryAppender(Protocol):
     """The log, as far as publishing needs it."""
@@ -176,8 +183,7 @@ class TopicPublishing:
         self._log = log
         self._cache = topic.cache
         self._subscriptions = topic.subscriptions
-        self._pending: deque[tuple[Producer, int, int, int, int, bytes]] = deque()
-        """Producer, sequence ids, charged messages, messages and body of each staged entry."""
+        self._pending: deque[PendingEntry] = deque()
         self._arrivals: list[tuple[int, int]] = []
         """For each turn in which entries were staged: its first entry, and its time."""
         self._arrived_ns = -1
@@ -475,8 +481,8 @@ class TopicPublishing:
     def restage_pending(self) -> None:
         """Stage every staged entry again, under the same ordinal: a commit failed briefly."""
         engine = self._engine
-        for _, _, _, _, message_count, body in self._pending:
-            engine.effects.append(self._log, message_count, engine.log_ms, body)
+        for _, _, _, _, messages, body in self._pending:
+            engine.effects.append(self._log, messages, engine.log_ms, body)
 
     def park_pending(self) -> None:
         """Park every staged entry: the disk has no room for it. Each producer's entries are parked
