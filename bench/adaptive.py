@@ -38,7 +38,7 @@ class Crowd:
     def _next(self, law: Law, memory: float) -> Cycle:
         self._now_ns += NS_PER_S
         self._published += MESSAGES
-        self.attribution.begin(memory, memory, self._now_ns)
+        self.attribution.begin_cycle(memory, memory, self._now_ns)
         return Cycle(AdaptiveSettings(law=law), self._now_ns, NS_PER_S)
 
     def calm(self) -> None:
@@ -47,8 +47,8 @@ class Crowd:
         size_bytes = published * MESSAGE_BYTES
         pressure_on = self.attribution.pressure_on
         for control in self.controls:
-            pressure_on(control.held, MESSAGE_BYTES)
-            control.calm(published, size_bytes, False, cycle)
+            pressure_on(control.memory_baseline, MESSAGE_BYTES)
+            control.learn_rate(published, size_bytes, False, cycle)
 
     def quotas(self, law: Law, memory: float = 0.0, held_bytes: int = MESSAGE_BYTES) -> None:
         """A cycle over topics with a quota of which hardly anything is taken."""
@@ -60,7 +60,7 @@ class Crowd:
                 published, size_bytes, False, False, MESSAGE_BYTES, 100 * MIB, 5, None,
                 size_bytes - MESSAGE_BYTES,
             )  # fmt: skip
-            control.evaluate(signals, cycle, pressure_on(control.held, held_bytes))
+            control.evaluate(signals, cycle, pressure_on(control.memory_baseline, held_bytes))
 
     def slowed(self) -> None:
         """A cycle in which memory presses on all of them: each has a decision at first."""

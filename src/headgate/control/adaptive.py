@@ -31,7 +31,7 @@ from headgate.flow.adaptive.cycle import (
     Cycle,
     Decision,
     DecisionKind,
-    outlived,
+    must_drop_limits,
 )
 from headgate.flow.adaptive.memory_share import MemoryAttribution
 from headgate.flow.adaptive.pressure import memory_pressure
@@ -189,7 +189,7 @@ class AdaptiveThrottle:
         for topic in [topic for topic in self._records if not topic.is_live]:
             del self._records[topic]
         now_ns, settings = self._engine.now_ns, self._settings
-        if self._active and outlived(self._last_success_ns, now_ns, settings.interval_ns):
+        if self._active and must_drop_limits(self._last_success_ns, now_ns, settings.interval_ns):
             self._log.begin_minute()
             count = self._release()
             if count:
@@ -230,7 +230,7 @@ class AdaptiveThrottle:
     def _attribute(self, now_ns: int) -> None:
         """Choose the topics that memory pressure limits: those that fill the memory, or all."""
         status, limit_bytes = self.status, self._memory.limit_bytes
-        new_rule = self._attribution.begin(
+        new_rule = self._attribution.begin_cycle(
             status.memory_pressure,
             status.memory_used_bytes / limit_bytes,
             now_ns,
@@ -301,11 +301,11 @@ class AdaptiveThrottle:
         if parking is not None:
             held_bytes += parking.bytes
             waited_for = parking.take_causes()
-        pressure = self._attribution.pressure_on(control.held, held_bytes)
+        pressure = self._attribution.pressure_on(control.memory_baseline, held_bytes)
         messages, size_bytes = log.messages_before(end), log.bytes_before(end)
         if not pressure:
             room_bytes = self._room_bytes(topic)
-            if room_bytes > 0 and control.calm(messages, size_bytes, bool(waited_for), cycle):
+            if room_bytes > 0 and control.learn_rate(messages, size_bytes, bool(waited_for), cycle):
                 horizon_s = cycle.settings.drain_horizon_ns / NS_PER_S
                 if control.natural.published_bytes * horizon_s <= room_bytes:
                     return False
@@ -318,7 +318,7 @@ class AdaptiveThrottle:
             self._log_both_limits(topic)
         else:
             self._logged_limits.pop(topic, None)
-        if control.needs_look:
+        if control.needs_evaluation:
             self._followed[topic] = None
         else:
             self._followed.pop(topic, None)
@@ -384,7 +384,7 @@ class AdaptiveThrottle:
             control = topic.publishing.control
             if control is None or not topic.is_live:
                 continue  # the gate may belong to the topic's next load already
-            decision = control.let_go(self._settings)
+            decision = control.end_now(self._settings)
             if decision is not None:
                 count += not decision.observe_only
                 self._carry_out(topic, decision)

@@ -20,7 +20,7 @@ from headgate.flow.adaptive.cycle import (
     MemoryRule,
     PublishLimit,
 )
-from headgate.flow.adaptive.memory_share import NO_EFFECT_S, UNNAMED_CYCLES
+from headgate.flow.adaptive.memory_share import NO_EFFECT_S, UNATTRIBUTED_CYCLES
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension
 from headgate.flow.sentences.adaptive import decision_sentence, publish_limit_text
@@ -133,8 +133,8 @@ class AdaptiveLog:
         if rule is MemoryRule.EVERYBODY:
             what = "EVERYBODY"
             why = (
-                f"memory has been at full pressure for {UNNAMED_CYCLES} cycles and no topic stands"
-                " out as the cause, so all topics that publish are slowed"
+                f"memory has been at full pressure for {UNATTRIBUTED_CYCLES} cycles and no topic"
+                " stands out as the cause, so all topics that publish are slowed"
             )
             if settings.observe_only:
                 what = "OBSERVE-ONLY would-slow-everybody"

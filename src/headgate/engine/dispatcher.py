@@ -325,7 +325,7 @@ class Dispatcher(ABC):
             if not gate.is_sole:
                 # Of several binding budgets, the one that releases last caused the whole wait.
                 hungry = LABELS[account.cell].consumer == "hungry"
-                account.retell(throttled_cell(cause.level, cause.dimension, hungry=hungry))
+                account.reassign(throttled_cell(cause.level, cause.dimension, hungry=hungry))
             self.settle_late(now_ns)
         refusal = gate.request(now_ns)
         if refusal is None:
@@ -345,7 +345,7 @@ class Dispatcher(ABC):
         gate, account = subscription.gate, subscription.account
         late_ns = gate.late_ns(gate.cause(now_ns))
         if late_ns and LABELS[account.cell].consumer == "hungry":
-            account.give(Cell.DISPATCHING, late_ns, now_ns)
+            account.reassign_part(Cell.DISPATCHING, late_ns, now_ns)
 
     def _rest(self, cell: Cell, now_ns: int) -> None:
         """Nothing more can be sent, for another reason than budgets: leave their queues."""

@@ -66,7 +66,7 @@ class ThrottledDispatch:
             allowed = permits
             if dimension == Dimension.BYTES:
                 allowed = _bytes_of_first(dispatcher, permits, *waiting)
-            self._amounts.held(
+            self._amounts.count(
                 budget.level,
                 dimension,
                 sent=sent[dimension],

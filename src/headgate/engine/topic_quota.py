@@ -288,7 +288,7 @@ class TopicQuota:
         if approach is None:
             self._approaches[kind] = Approach(level, now_ns)
         else:
-            approach.look(level, now_ns)
+            approach.observe(level, now_ns)
 
     # -- the law ---------------------------------------------------------------------------
 

@@ -227,7 +227,7 @@ class PlantTopic:
     def cycle(self, second: float, cycle: Cycle, attribution: MemoryAttribution) -> None:
         """One look of the controller, if it has to look at this topic."""
         messages = int(self.accepted) // self.message_bytes
-        if messages == self._seen and not self.control.needs_look:
+        if messages == self._seen and not self.control.needs_evaluation:
             return
         signals = TopicSignals(
             messages=messages,
@@ -242,7 +242,7 @@ class PlantTopic:
         )
         self._seen = messages
         self._was_parked = self._was_slowed = False
-        pressure = attribution.pressure_on(self.control.held, self.held_bytes)
+        pressure = attribution.pressure_on(self.control.memory_baseline, self.held_bytes)
         rule = attribution.rule_on(pressure)
         decision = self.control.evaluate(signals, cycle, pressure, rule)
         if decision is not None:
@@ -309,7 +309,7 @@ class Plant:
         used = round(self.memory_bytes(second))
         pressure = memory_pressure(used, self.memory_limit, self.settings)
         self.pressures.append(pressure)
-        turned = self.attribution.begin(
+        turned = self.attribution.begin_cycle(
             pressure,
             used / self.memory_limit,
             self._now_ns,

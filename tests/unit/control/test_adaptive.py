@@ -306,7 +306,7 @@ class BrokenLawError(Exception):
 
 @played(settings=ON)
 async def test_d14_and_d18_a_failing_controller_goes_on_and_leaves_no_limit(world: World) -> None:
-    """Rule 5.1: counted, told with its trace, and limits stay until they have outlived it."""
+    """Rule 5.1: counted, told with its trace, and limits stay until its deadline has passed."""
     publisher, reader = await overloaded(world, drain_per_s=1)
     await set_quota(world, 3_000_000)
     topic, throttle = await live(world), controller(world)

@@ -60,7 +60,7 @@ class AdaptiveScenario:
             self._topic.set(**{name: _setting(name, text) for name, text in values.items()})
             return []
         if words == ["let", "go"]:
-            return [self._line(self._topic.control.let_go(self._topic.settings))]
+            return [self._line(self._topic.control.end_now(self._topic.settings))]
         if words[0] != "cycles":
             raise ValueError(f"{words[0]} is no command")
         load = {name: value for word in words[2:] for name, value in _load(word).items()}

@@ -41,7 +41,7 @@ class Sender:
         each = (self.messages, self.size_bytes)
         for budget in self.gate.refusing():
             waiting = self.wanted * each[budget.dimension]
-            self.held_back.held(
+            self.held_back.count(
                 budget.level,
                 budget.dimension,
                 sent=sum(amounts[budget.dimension]),

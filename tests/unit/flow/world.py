@@ -79,7 +79,7 @@ class Situation:
         now_ns, gate, consumer = self.world.now_ns, self.gate, self.consumer
         cause = gate.cause(now_ns)
         if cause is not None and self.account.cell >= Cell.SUBSCRIPTION_MESSAGES_HUNGRY:
-            self.account.retell(
+            self.account.reassign(
                 throttled_cell(cause.level, cause.dimension, hungry=self._is_hungry())
             )
         refusal = None

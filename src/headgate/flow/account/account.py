@@ -137,7 +137,7 @@ class Account:
             self.entered_ns = now_ns
             self.cell = cell
 
-    def retell(self, cell: Cell) -> None:
+    def reassign(self, cell: Cell) -> None:
         """Say that the present stretch, back to the last move or snapshot, belongs to ``cell``.
 
         For a wait whose cause shows only at its end: the limit that released last is the cause
@@ -145,7 +145,7 @@ class Account:
         """
         self.cell = cell
 
-    def give(self, cell: Cell, part_ns: int, now_ns: int) -> None:
+    def reassign_part(self, cell: Cell, part_ns: int, now_ns: int) -> None:
         """Of the present stretch, back to the last move or snapshot, up to ``part_ns`` belong to
         another ``cell``; it goes on in the present one."""
         part_ns = min(part_ns, now_ns - self._since_ns)
@@ -162,7 +162,7 @@ class Account:
 
     def peek(self, now_ns: int) -> tuple[int, ...]:
         """What :meth:`snapshot` would say, booking nothing: for a passing look, not for figures
-        that are kept (a :meth:`retell` may still change the present stretch)."""
+        that are kept (a :meth:`reassign` may still change the present stretch)."""
         booked = self._booked_ns
         cells = [0] * CELL_COUNT if booked is None else list(booked)
         cells[self.cell] += now_ns - self._since_ns

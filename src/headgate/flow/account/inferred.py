@@ -6,7 +6,7 @@ of states of the account. Where a look shows messages waiting although a consume
 limiters' events say how much of that time was theirs; the rest is the consumer's.
 
 A backlog is in entries, as brokers count it: a batch is one. So is what moves it
-(:class:`Moved`).
+(:class:`BacklogChanges`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EVENT_COUNT = len(Level) * len(Dimension)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SubscriptionSnapshot:
     """A subscription at one instant.
 
     ``backlog`` and ``delayed`` (of it, not yet due) are entries, ``unacked`` messages with
@@ -52,7 +52,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class SnapshotPair:
     """Two looks and what was counted between them.
 
     ``acked`` is in messages, ``entry_messages`` their mean number in an entry (at least 1).
@@ -62,8 +62,8 @@ class Between:
     """
 
     elapsed_ns: int
-    start: Look
-    end: Look
+    start: SubscriptionSnapshot
+    end: SubscriptionSnapshot
     acked: int = 0
     entry_messages: float = 1.0
     events: Sequence[int] = (0,) * EVENT_COUNT
@@ -75,7 +75,7 @@ class Between:
             raise InputError(f"{len(self.events)} kinds of events; there are {EVENT_COUNT}")
 
 
-def inferred_cells(between: Between) -> tuple[int, ...]:
+def inferred_cells(between: SnapshotPair) -> tuple[int, ...]:
     """Nanoseconds per cell (index :class:`Cell`); their sum is ``elapsed_ns``."""
     cells = [0] * CELL_COUNT
     first_ns = between.elapsed_ns // 2
@@ -90,10 +90,10 @@ def inferred_cells(between: Between) -> tuple[int, ...]:
     contested_ns = sum(ns for _, ns in contested)
     # Several limiters may count the same wait, so their events are not added up.
     throttled_ns = min(contested_ns, max(between.events) * EVENT_NS)
-    shares = shared_out(throttled_ns, [ns for _, ns in contested])
+    shares = proportional_parts(throttled_ns, [ns for _, ns in contested])
     for (look, ns), held_ns in zip(contested, shares, strict=True):
         has_room = _has_room(look, between)
-        for index, part_ns in enumerate(shared_out(held_ns, between.events)):
+        for index, part_ns in enumerate(proportional_parts(held_ns, between.events)):
             level, dimension = divmod(index, len(Dimension))
             cells[throttled_cell(Level(level), Dimension(dimension), hungry=has_room)] += part_ns
         # Only free permits that are told clear a consumer; without them it is the likelier cause.
@@ -102,7 +102,7 @@ def inferred_cells(between: Between) -> tuple[int, ...]:
     return tuple(cells)
 
 
-def _plain_cell(look: Look, entry_messages: float) -> Cell | None:
+def _plain_cell(look: SubscriptionSnapshot, entry_messages: float) -> Cell | None:
     """The state that a look shows; None where it is a limiter, the consumers or the broker."""
     if not look.deliverable:
         return Cell.CAUGHT_UP
@@ -113,7 +113,7 @@ def _plain_cell(look: Look, entry_messages: float) -> Cell | None:
     return Cell.UNACKED_LIMIT if look.blocked else None
 
 
-def _has_room(look: Look, between: Between) -> bool:
+def _has_room(look: SubscriptionSnapshot, between: SnapshotPair) -> bool:
     """Whether the consumers could take more: half of what they have room for is free, or, where
     permits are not told, what they hold is soon acknowledged."""
     if look.permits is not None:
@@ -121,7 +121,7 @@ def _has_room(look: Look, between: Between) -> bool:
     return look.unacked * between.elapsed_ns <= BUSY_NS * between.acked
 
 
-def shared_out(total: int, weights: Sequence[int]) -> list[int]:
+def proportional_parts(total: int, weights: Sequence[int]) -> list[int]:
     """Whole parts of ``total`` in proportion to the weights, which are not negative. The parts sum
     to ``total``, or to 0 where no weight is positive."""
     whole = sum(weights)
@@ -135,14 +135,14 @@ def shared_out(total: int, weights: Sequence[int]) -> list[int]:
     return parts
 
 
-def stretched_cells(cells_ns: Sequence[int], elapsed_ns: int) -> tuple[int, ...]:
+def scaled_cells(cells_ns: Sequence[int], elapsed_ns: int) -> tuple[int, ...]:
     """A broker's own account between two scrapes, made as long as the time between them: the
     instants at which the texts were written are not known exactly. No time at all stays none."""
-    return tuple(shared_out(elapsed_ns, cells_ns))
+    return tuple(proportional_parts(elapsed_ns, cells_ns))
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class BacklogChanges:
     """What moved a backlog, in entries: it grew by ``appended + rewound - acked - skipped -
     evicted`` less what expired."""
 
@@ -154,7 +154,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class GrowthCounters:
     """What is known of a backlog's growth. ``growth`` and ``expired`` are entries, ``published``
     messages. ``was_acked``: whether an acknowledgement was seen. ``acked_at_most``: entries, by
     the broker's rate of acknowledgements, asked for only when a quota ``evicted`` something."""
@@ -168,7 +168,7 @@ class Counted:
     acked_at_most: int = 0
 
 
-def moved(counted: Counted) -> Moved:
+def backlog_changes(counted: GrowthCounters) -> BacklogChanges:
     """The causes of a growth that broker counters do not tell; they always add up to it.
 
     What grew beyond all that was published was rewound. What left is acknowledged, but for what a
@@ -186,10 +186,10 @@ def moved(counted: Counted) -> Moved:
     passed = appended + rewound - needed
     if counted.evicted:
         acked = min(passed, max(0, counted.acked_at_most))
-        return Moved(appended, rewound, acked, 0, passed - acked)
+        return BacklogChanges(appended, rewound, acked, 0, passed - acked)
     if not counted.was_acked:
-        return Moved(appended, rewound, 0, passed, 0)
-    return Moved(appended, rewound, passed, 0, 0)
+        return BacklogChanges(appended, rewound, 0, passed, 0)
+    return BacklogChanges(appended, rewound, passed, 0, 0)
 
 
 def oldest_age_ns(waiting: int, appended: int, elapsed_ns: int) -> int | None:

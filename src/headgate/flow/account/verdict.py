@@ -271,7 +271,7 @@ def _two_largest(shares: Mapping[Verdict, float]) -> tuple[Verdict, Verdict]:
 
 def _stands_by(evidence: Evidence, limiter: Verdict) -> bool:
     """Whether the blamed limiter only holds back what a slow consumer could not use anyway."""
-    grown = _kept(evidence)
+    grown = _unacked_growth(evidence)
     in_flight = evidence.delivered * IN_FLIGHT_NS / evidence.window_ns
     if grown <= max(1.0, in_flight, GROWTH_SHARE_MIN * evidence.delivered):
         return False
@@ -280,7 +280,7 @@ def _stands_by(evidence: Evidence, limiter: Verdict) -> bool:
     return limit_per_s is None or acked_per_s <= limit_per_s
 
 
-def _kept(evidence: Evidence) -> int:
+def _unacked_growth(evidence: Evidence) -> int:
     """By how much what is with the consumers grew, and what was evicted out of their hands: at most
     what they were handed and neither acknowledged nor still have."""
     grown = evidence.unacked_end - evidence.unacked_start
@@ -303,7 +303,7 @@ def _limit_messages_per_s(evidence: Evidence, limiter: Verdict) -> float | None:
 
 def _growth_margin(evidence: Evidence) -> float:
     """How clearly the consumers fell behind what they got."""
-    return min(1.0, _kept(evidence) / evidence.delivered) if evidence.delivered else 0.0
+    return min(1.0, _unacked_growth(evidence) / evidence.delivered) if evidence.delivered else 0.0
 
 
 def _dimension(cells_ns: Sequence[int], limiter: Verdict) -> Dimension:

@@ -6,12 +6,12 @@ that memory or a backlog asks to be slowed. This module has the words of it; the
 in ``adaptive_topic``, who takes the memory in ``memory_share``. A cycle is::
 
     pressure = memory_pressure(used_bytes, limit_bytes, settings)
-    attribution.begin(pressure, used_bytes / limit_bytes, now_ns)
+    attribution.begin_cycle(pressure, used_bytes / limit_bytes, now_ns)
     cycle = Cycle(settings, now_ns, now_ns - last_cycle_ns)
-    for topic in those that published since the last cycle, or whose control needs_look:
-        asks = attribution.pressure_on(topic.control.held, held_bytes)
+    for topic in those that published since the last cycle, or whose control needs_evaluation:
+        asks = attribution.pressure_on(topic.control.memory_baseline, held_bytes)
         if asks or topic has a quota that stops producers \
-                or not topic.control.calm(messages, size_bytes, was_parked, cycle):
+                or not topic.control.learn_rate(messages, size_bytes, was_parked, cycle):
             rule = attribution.rule_on(asks)
             decision = topic.control.evaluate(TopicSignals(...), cycle, asks, rule)
 
@@ -29,8 +29,8 @@ from headgate.base.units import NS_PER_MS, NS_PER_S
 
 INTERVAL_NS_MIN: Final = 10 * NS_PER_MS
 INTERVAL_NS_MAX: Final = 600 * NS_PER_S
-OUTLIVED_CYCLES: Final = 10
-OUTLIVED_NS_MIN: Final = 30 * NS_PER_S
+FAILED_CYCLES_MAX: Final = 10
+FAILED_NS_MIN: Final = 30 * NS_PER_S
 
 
 class Law(StrEnum):
@@ -223,9 +223,9 @@ class TopicFigures(NamedTuple):
     """1 - effective / natural, 0 where nothing is reduced."""
 
 
-def outlived(last_success_ns: int, now_ns: int, interval_ns: int) -> bool:
+def must_drop_limits(last_success_ns: int, now_ns: int, interval_ns: int) -> bool:
     """Whether limits have to go because no cycle succeeded for ten intervals and half a minute.
 
     So a controller that fails leaves no limit behind for good.
     """
-    return now_ns - last_success_ns >= max(OUTLIVED_CYCLES * interval_ns, OUTLIVED_NS_MIN)
+    return now_ns - last_success_ns >= max(FAILED_CYCLES_MAX * interval_ns, FAILED_NS_MIN)

@@ -26,18 +26,18 @@ DRAIN_FALL: Final = 0.70
 """What a sample below it counts: one of consumers that acknowledge in lumps is no stop."""
 TYPICAL_WEIGHT: Final = 0.05
 """What a sample counts for the typical drain."""
-BELIEVED: Final = 4.0
+SAMPLE_TIMES_MAX: Final = 4.0
 """A sample counts up to so many times what was known or seen before: whoever skips a backlog has
 not drained it."""
 SETTLED_SAMPLES: Final = 6
 """With fewer the law slows nobody while half of the room is left."""
-SEEN_KEPT: Final = 0.8
+LARGEST_SAMPLE_DECAY: Final = 0.8
 """What the largest sample counts after another one."""
-STARVED_S: Final = 0.2
+DRAINED_BACKLOG_S: Final = 0.2
 """With less backlog than so many seconds of drain, consumers could have done more."""
 HORIZON_INTERVALS_MIN: Final = 2
 """With a horizon of less than that a cycle would overshoot the set point."""
-CALM_CYCLES: Final = 3
+UNNEEDED_CYCLES: Final = 3
 """So many cycles in a row in which nothing waited for a limit before it begins to end."""
 
 
@@ -45,9 +45,9 @@ class DrainRate:
     """How fast a topic's slowest subscription gets on."""
 
     __slots__ = (
+        "_largest_sample",
         "_mark_bytes",
         "_mark_ns",
-        "_seen",
         "bytes_per_s",
         "samples",
         "typical_bytes_per_s",
@@ -60,11 +60,11 @@ class DrainRate:
         """A mean of about the last twenty samples, to which a pause is not the end."""
         self.samples = 0
         """So many were taken."""
-        self._seen = 0.0
+        self._largest_sample = 0.0
         self._mark_ns: int | None = None
         self._mark_bytes = 0
 
-    def look(self, done_bytes: int, backlog_bytes: int, now_ns: int) -> None:
+    def observe(self, done_bytes: int, backlog_bytes: int, now_ns: int) -> None:
         """The counter stands so now, and so much is still to be done.
 
         A sample in which it went back (a seek, another slowest subscription) says nothing. One
@@ -84,14 +84,17 @@ class DrainRate:
         if known is None:
             if sample > 0.0 or backlog_bytes > 0:
                 self.bytes_per_s = self.typical_bytes_per_s = sample
-        elif sample > known or backlog_bytes > known * STARVED_S:
-            believed = min(sample, BELIEVED * max(known, self.typical_bytes_per_s, self._seen))
-            weight = DRAIN_RISE if believed > known else DRAIN_FALL
-            self.bytes_per_s = known + weight * (believed - known)
+        elif sample > known or backlog_bytes > known * DRAINED_BACKLOG_S:
+            bounded = min(
+                sample,
+                SAMPLE_TIMES_MAX * max(known, self.typical_bytes_per_s, self._largest_sample),
+            )
+            weight = DRAIN_RISE if bounded > known else DRAIN_FALL
+            self.bytes_per_s = known + weight * (bounded - known)
             weight = max(TYPICAL_WEIGHT, 1.0 / self.samples)
-            self.typical_bytes_per_s += weight * (believed - self.typical_bytes_per_s)
-        seen = self._seen * SEEN_KEPT
-        self._seen = sample if sample > seen else seen
+            self.typical_bytes_per_s += weight * (bounded - self.typical_bytes_per_s)
+        largest = self._largest_sample * LARGEST_SAMPLE_DECAY
+        self._largest_sample = sample if sample > largest else largest
 
 
 def drain_target(signals: TopicSignals, drain: DrainRate, settings: AdaptiveSettings) -> float:
@@ -141,13 +144,13 @@ def seconds_to_breach(
 class DrainLimit:
     """The limit that law drain sets on one topic, from its beginning to its end."""
 
-    __slots__ = ("_calm_cycles", "bytes")
+    __slots__ = ("_unneeded_cycles", "bytes")
 
     def __init__(self, target: float) -> None:
         """Begin at once at the target."""
         self.bytes = max(1.0, target)
         """A second."""
-        self._calm_cycles = 0
+        self._unneeded_cycles = 0
 
     def follow(
         self, target: float | None, natural: float, is_needed: bool, settings: AdaptiveSettings
@@ -159,8 +162,8 @@ class DrainLimit:
         A limit falls at once and rises by a step; the ramp is such steps beyond the target.
         """
         step = natural * settings.max_rate_change_factor
-        self._calm_cycles = 0 if is_needed else self._calm_cycles + 1
-        if target is None or self._calm_cycles >= CALM_CYCLES:
+        self._unneeded_cycles = 0 if is_needed else self._unneeded_cycles + 1
+        if target is None or self._unneeded_cycles >= UNNEEDED_CYCLES:
             self.bytes += step
             return Rule.CLEAR if self.bytes >= natural else Rule.RAMP
         risen = self.bytes + step

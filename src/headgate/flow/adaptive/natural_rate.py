@@ -37,14 +37,14 @@ class NaturalRate:
 
     __slots__ = (
         "_bytes",
+        "_follows_wait",
+        "_is_provisional",
         "_mark_bytes",
         "_mark_messages",
         "_mark_ns",
         "_messages",
         "_peak_bytes",
         "_peak_messages",
-        "_settling",
-        "_stands_in",
         "_waited",
         "published_bytes",
         "published_messages",
@@ -58,8 +58,8 @@ class NaturalRate:
         self._peak_messages = self._peak_bytes = 0.0
         self._mark_ns: int | None = None
         self._mark_messages = self._mark_bytes = 0
-        self._waited = self._settling = False
-        self._stands_in = True
+        self._waited = self._follows_wait = False
+        self._is_provisional = True
 
     @property
     def is_known(self) -> bool:
@@ -76,7 +76,7 @@ class NaturalRate:
         """Bytes a second."""
         return max(self._bytes, self._peak_bytes * PEAK_SHARE)
 
-    def look(
+    def observe(
         self,
         messages: int,
         size_bytes: int,
@@ -106,19 +106,19 @@ class NaturalRate:
         per_second = NS_PER_S / span_ns
         published = (messages - self._mark_messages) * per_second
         published_bytes = (size_bytes - self._mark_bytes) * per_second
-        waited, settling = self._waited, self._settling
+        waited, follows_wait = self._waited, self._follows_wait
         self.published_messages = published
         self.published_bytes = published_bytes
         self._mark_ns, self._mark_messages, self._mark_bytes = now_ns, messages, size_bytes
-        self._waited, self._settling = False, waited
+        self._waited, self._follows_wait = False, waited
         if published > 0.0:
-            if not waited and not settling:
-                if self._stands_in:
-                    self._stands_in = False
+            if not waited and not follows_wait:
+                if self._is_provisional:
+                    self._is_provisional = False
                     self._replace(published, published_bytes)
                 else:
                     self._learn(published, published_bytes, span_ns)
-            elif self._stands_in and not is_limited:
+            elif self._is_provisional and not is_limited:
                 self._replace(published, published_bytes)
         return True
 

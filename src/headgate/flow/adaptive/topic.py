@@ -43,13 +43,13 @@ class TopicControl:
         "_observe_only",
         "_present",
         "_seconds_to_breach",
-        "held",
+        "memory_baseline",
         "natural",
     )
 
     def __init__(self) -> None:
         self.natural = NaturalRate()
-        self.held = MemoryBaseline()
+        self.memory_baseline = MemoryBaseline()
         """For :class:`headgate.flow.adaptive.memory_share.MemoryAttribution`."""
         self._drain: DrainRate | None = None
         self._limits: TopicLimits | None = None
@@ -71,7 +71,7 @@ class TopicControl:
         return self._present if self._observe_only else None
 
     @property
-    def needs_look(self) -> bool:
+    def needs_evaluation(self) -> bool:
         """Whether the next cycle has to look also if nothing is published: there is a limit, in
         force or simulated, or a figure that would grow old."""
         return (
@@ -85,7 +85,7 @@ class TopicControl:
         """As of the last cycle that looked; see :class:`headgate.flow.adaptive.cycle.Inputs`."""
         return self._seconds_to_breach
 
-    def calm(self, messages: int, size_bytes: int, was_parked: bool, cycle: Cycle) -> bool:
+    def learn_rate(self, messages: int, size_bytes: int, was_parked: bool, cycle: Cycle) -> bool:
         """The cheap way for a topic without quotas that stop producers, on which no memory
         presses: learn its rate. False: a limit is in force or simulated, so :meth:`evaluate`."""
         if self._present is not None:
@@ -96,7 +96,7 @@ class TopicControl:
         if self._backlog_pressure:
             self._backlog_pressure = 0.0
         self._seconds_to_breach = self._drain = None
-        self.natural.look(messages, size_bytes, was_parked, cycle.now_ns, cycle.elapsed_ns)
+        self.natural.observe(messages, size_bytes, was_parked, cycle.now_ns, cycle.elapsed_ns)
         return True
 
     def evaluate(
@@ -111,16 +111,16 @@ class TopicControl:
 
         ``memory_pressure``: what memory asks of this topic, 0..1, by that rule. A topic is
         evaluated in every cycle after which it had published, and in every one while it
-        :attr:`needs_look`.
+        :attr:`needs_evaluation`.
         """
         settings = cycle.settings
         if settings.observe_only is not self._observe_only:
-            ended = self.let_go(settings)
+            ended = self.end_now(settings)
             self._observe_only, self._present = settings.observe_only, None
             if ended is not None and not ended.observe_only:
                 return ended
         natural = self.natural
-        is_sample = natural.look(
+        is_sample = natural.observe(
             signals.messages,
             signals.bytes,
             signals.was_parked,
@@ -134,7 +134,7 @@ class TopicControl:
             drain = self._drain
             if drain is None:
                 drain = self._drain = DrainRate()
-            drain.look(signals.done_bytes, signals.backlog_bytes, cycle.now_ns)
+            drain.observe(signals.done_bytes, signals.backlog_bytes, cycle.now_ns)
             pressure = backlog_pressure(signals, settings)
             if drain.bytes_per_s is not None and settings.law is Law.DRAIN:
                 target = drain_target(signals, drain, settings)
@@ -166,16 +166,16 @@ class TopicControl:
         pressure = self._memory_pressure
         if settings.law is Law.PRESSURE:
             pressure = max(pressure, self._backlog_pressure)
-        pressure_rule = limits.press(pressure, natural, may_probe, settings)
+        pressure_rule = limits.follow_pressure(pressure, natural, may_probe, settings)
         drained = 0.0 if drain is None else drain.bytes_per_s or 0.0
-        drain_rule = limits.drain(
+        drain_rule = limits.follow_drain(
             target,
             natural.published_bytes,
             max(natural.bytes, drained, 1.0),
             None if self._observe_only else signals.was_slowed,
             settings,
         )
-        limit, by_drain = limits.composed()
+        limit, by_drain = limits.tightest()
         if limit is None:
             self._limits = None
         elif not differs(limit, self._present):
@@ -183,17 +183,17 @@ class TopicControl:
         else:
             self._law = Law.DRAIN if by_drain else Law.PRESSURE
         rule = (drain_rule if by_drain else pressure_rule) or drain_rule or Rule.CLEAR
-        return self._turned(limit, rule, self._inputs(signals), settings)
+        return self._change(limit, rule, self._inputs(signals), settings)
 
-    def let_go(self, settings: AdaptiveSettings) -> Decision | None:
+    def end_now(self, settings: AdaptiveSettings) -> Decision | None:
         """End what is in force at once, or what would be: the mode changed, the controller ends,
         or it has failed for too long. None: there is nothing. What was learned stays."""
         self._limits = None
         if self._present is None:
             return None
-        return self._turned(None, Rule.LET_GO, self._inputs(_UNSEEN), settings)
+        return self._change(None, Rule.LET_GO, self._inputs(_NO_SIGNALS), settings)
 
-    def _turned(
+    def _change(
         self,
         limit: PublishLimit | None,
         rule: Rule,
@@ -253,4 +253,4 @@ class TopicControl:
         )
 
 
-_UNSEEN: Final = TopicSignals(messages=0, bytes=0, was_parked=False)
+_NO_SIGNALS: Final = TopicSignals(messages=0, bytes=0, was_parked=False)

@@ -25,7 +25,7 @@ class TopicLimits:
         self._pressure: PressureLimit | None = None
         self._drain: DrainLimit | None = None
 
-    def press(
+    def follow_pressure(
         self, pressure: float, natural: NaturalRate, may_probe: bool, settings: AdaptiveSettings
     ) -> Rule | None:
         """One cycle of law pressure; what bound its limit, None if it has none."""
@@ -39,7 +39,7 @@ class TopicLimits:
             self._pressure = None
         return rule
 
-    def drain(
+    def follow_drain(
         self,
         target: float | None,
         published: float,
@@ -67,7 +67,7 @@ class TopicLimits:
             self._drain = None
         return rule
 
-    def composed(self) -> tuple[PublishLimit | None, bool]:
+    def tightest(self) -> tuple[PublishLimit | None, bool]:
         """The tighter of both, None if both have ended; and whether law drain set its bytes."""
         pressure, drain = self._pressure, self._drain
         if pressure is None:

@@ -79,8 +79,8 @@ class Budget:
 
     __slots__ = (
         "_amounts",
-        "_answer_ns",
-        "_asked_ns",
+        "_cached_at_ns",
+        "_cached_release_ns",
         "_credit_ns",
         "_first",
         "_gaps",
@@ -131,10 +131,10 @@ class Budget:
         self.pace_open_ns = now_ns
         self.refused_until_ns = 0
         """The release announced by the last refusal; the gate keeps it up to date."""
-        self._asked_ns = -1
+        self._cached_at_ns = -1
         """When :meth:`release_ns` was last asked, -1 if anything has happened since: whoever asks
         again in the same instant gets the same answer."""
-        self._answer_ns = now_ns
+        self._cached_release_ns = now_ns
         self._gaps = array("I")
         self._amounts = array("q")
         self._first = 0
@@ -167,12 +167,12 @@ class Budget:
     def release_ns(self, now_ns: int) -> int:
         """``now_ns`` when the next entry may go now, else the first instant at which it may
         (if nothing else is charged until then)."""
-        if now_ns == self._asked_ns:
-            return self._answer_ns
+        if now_ns == self._cached_at_ns:
+            return self._cached_release_ns
         limit = self.limit
         if self.in_window >= limit and self._head_ns + self.period_ns <= now_ns:
             self._expire(now_ns)
-        answer_ns = now_ns
+        at_ns = now_ns
         # Where there is room, what expired meanwhile could only add to it.
         if self.in_window >= limit:
             if (
@@ -180,21 +180,21 @@ class Budget:
                 and self._past is None
                 and self.in_window - self._amounts[self._first] < limit
             ):
-                answer_ns = self._head_ns + self.period_ns  # the oldest slot makes room enough
+                at_ns = self._head_ns + self.period_ns  # the oldest slot makes room enough
             else:
-                answer_ns = self._room_opens_ns()
-            if self.paced and self._paid_ns < answer_ns - self._credit_ns:
+                at_ns = self._room_opens_ns()
+            if self.paced and self._paid_ns < at_ns - self._credit_ns:
                 # A full window is no stall: after a silence, too, one slice's credit is there and
                 # only a late wake-up adds to it. A larger lump would come back with every period.
-                self._paid_ns = answer_ns - self._slice_ns
+                self._paid_ns = at_ns - self._slice_ns
                 self._paid_rest = 0
         elif self.paced and self._paid_ns < now_ns - self._credit_ns:
             self._forfeit(now_ns)
-        if self.paced and self.pace_open_ns > answer_ns:
-            answer_ns = self.pace_open_ns
-        self._asked_ns = now_ns
-        self._answer_ns = answer_ns
-        return answer_ns
+        if self.paced and self.pace_open_ns > at_ns:
+            at_ns = self.pace_open_ns
+        self._cached_at_ns = now_ns
+        self._cached_release_ns = at_ns
+        return at_ns
 
     def _room_opens_ns(self) -> int:
         """When the window has room again, given that it has none. While a debt is open, each
@@ -216,7 +216,7 @@ class Budget:
 
     def charge(self, now_ns: int, amount: int) -> None:
         """Book an entry of ``amount`` handed over now; also one that should not have gone."""
-        self._asked_ns = -1
+        self._cached_at_ns = -1
         if self.in_window and self._head_ns + self.period_ns <= now_ns:
             self._expire(now_ns)
         self.granted += amount
@@ -259,7 +259,7 @@ class Budget:
 
     def give_back(self, now_ns: int, amount: int) -> None:
         """What was charged last did not happen: so much of it counts no more."""
-        self._asked_ns = -1
+        self._cached_at_ns = -1
         if self.in_window:
             self._expire(now_ns)
         self.granted -= amount
@@ -394,7 +394,7 @@ class Budget:
         then with one slice's credit."""
         if not self.paced:
             self.paced = True
-            self._asked_ns = -1
+            self._cached_at_ns = -1
             self._waiting_since_ns = self.pace_open_ns = now_ns
             self._paid_ns = release_ns - self._slice_ns
             self._paid_rest = 0
@@ -404,7 +404,7 @@ class Budget:
         if self.paced:
             self._settle(now_ns)
             self.paced = False
-            self._asked_ns = -1
+            self._cached_at_ns = -1
 
     def _settle(self, now_ns: int) -> None:
         if self.paced:
@@ -422,7 +422,7 @@ class Budget:
         if limit == self.limit and period_ns == self.period_ns:
             return
         self._settle(now_ns)
-        self._asked_ns = -1
+        self._cached_at_ns = -1
         self.refused_until_ns = min(self.refused_until_ns, now_ns)
         if self.in_window:
             self._expire(now_ns)
@@ -474,7 +474,7 @@ class Budget:
             else:
                 self._amounts[-1] += owed
         self.debt = 0
-        self._asked_ns = -1
+        self._cached_at_ns = -1
         self._paid_ns = min(self._paid_ns, now_ns)
         self.pace_open_ns = min(self.pace_open_ns, now_ns)
 

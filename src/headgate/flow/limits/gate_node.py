@@ -36,11 +36,19 @@ NO_STATISTICS: Final = GateStatistics((), 0, 0, 0, ())
 class GateNode:
     """One level of one subject: up to two budgets and one timer."""
 
-    __slots__ = ("_kept", "_level", "alarm", "budgets", "charged_ns", "owner", "waiters_max")
+    __slots__ = (
+        "_budget_by_dimension",
+        "_level",
+        "alarm",
+        "budgets",
+        "charged_ns",
+        "owner",
+        "waiters_max",
+    )
 
     def __init__(self, level: Level, owner: object) -> None:
         self._level = level
-        self._kept: list[Budget | None] = [None, None]
+        self._budget_by_dimension: list[Budget | None] = [None, None]
         self.budgets: tuple[Budget, ...] = ()
         self.alarm = 0
         """Number of the timer that is set for it; 0 when none is."""
@@ -55,14 +63,14 @@ class GateNode:
         active = []
         for dimension in Dimension:
             amount = None if limit is None else limit.amount(dimension)
-            budget = self._kept[dimension]
+            budget = self._budget_by_dimension[dimension]
             if limit is None or amount is None:
                 if budget is not None:
                     budget.end_waiting(now_ns)
                 continue
             if budget is None:
                 budget = Budget(amount, limit.period_ns, self._level, dimension, now_ns)
-                self._kept[dimension] = budget
+                self._budget_by_dimension[dimension] = budget
             else:
                 budget.change(amount, limit.period_ns, now_ns)
             active.append(budget)
@@ -83,7 +91,7 @@ class GateNode:
 
     def _restart_shares(self) -> None:
         """Count shares of the present limits from now on: no waiter is left."""
-        for budget in self._kept:
+        for budget in self._budget_by_dimension:
             if budget is not None:
                 budget.share_limit = budget.limit
 
@@ -98,7 +106,9 @@ class GateNode:
 
     def is_clear(self, now_ns: int) -> bool:
         """Whether nothing that was delivered under present or past limits counts any more."""
-        return all(budget is None or budget.is_clear(now_ns) for budget in self._kept)
+        return all(
+            budget is None or budget.is_clear(now_ns) for budget in self._budget_by_dimension
+        )
 
     def _refuse(self, now_ns: int) -> int:
         """The instant at which its own budgets allow the next entry; ``now_ns`` if now. Budgets

@@ -39,7 +39,7 @@ class RateLimit:
     period_ns: int = NS_PER_S
     relative: bool = False
     """Whether the amounts come on top of what is published (law 1.7, PIP-52). Such a limit has to
-    be put :meth:`over` a publish rate before it can be enforced."""
+    be put :meth:`above` a publish rate before it can be enforced."""
     base: RateLimit | None = None
     """The relative limit that this one is while so much is published; None for a plain one."""
     times: int = 1

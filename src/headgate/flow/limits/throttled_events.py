@@ -26,7 +26,7 @@ class ThrottledEvents:
         """By level, then dimension."""
         self._counted_until_ns: list[int | None] = [None] * 6
 
-    def delayed(self, budget: Budget, start_ns: int, end_ns: int) -> None:
+    def count_delay(self, budget: Budget, start_ns: int, end_ns: int) -> None:
         """``budget`` delayed something from ``start_ns`` to ``end_ns``. May be told in pieces, in
         the order of time; overlapping pieces count once."""
         index = 2 * budget.level + budget.dimension
@@ -54,7 +54,7 @@ class ThrottledAmounts:
         self.counts = [[0, 0], [0, 0], [0, 0]]
         self._counted_to = [0] * 6
 
-    def held(
+    def count(
         self, level: Level, dimension: Dimension, *, sent: int, allowed: int, waiting: int
     ) -> None:
         """A limiter refuses. ``sent`` was handed over since the beginning, ``waiting`` waits, the

@@ -220,7 +220,7 @@ class WaiterGate(GateNode):
         """This gate for another subscription, with its windows and with all figures at 0."""
         self._events = None
         self.waiters_max = 0
-        for budget in self._kept:
+        for budget in self._budget_by_dimension:
             if budget is not None:
                 budget.restart_figures(now_ns)
         return self
@@ -357,4 +357,6 @@ class WaiterGate(GateNode):
             if until_ns > since_ns:
                 if self._events is None:
                     self._events = ThrottledEvents()
-                self._events.delayed(budget, since_ns, until_ns if until_ns < now_ns else now_ns)
+                self._events.count_delay(
+                    budget, since_ns, until_ns if until_ns < now_ns else now_ns
+                )

@@ -193,7 +193,7 @@ class Approach:
         self._at_ns = self._since_ns = self._rose_ns = now_ns
         self._speed = 0.0
 
-    def look(self, level: float, now_ns: int) -> None:
+    def observe(self, level: float, now_ns: int) -> None:
         """The level is this now. The speed is a mean of all stretches of time at first, and later
         each moves it by its share of :data:`APPROACH_NS`.
 

@@ -13,14 +13,14 @@ from typing import Any, Final, NamedTuple
 import numba
 
 from headgate.flow.adaptive.drain import (
-    BELIEVED,
-    CALM_CYCLES,
     DRAIN_FALL,
     DRAIN_RISE,
-    SEEN_KEPT,
+    DRAINED_BACKLOG_S,
+    LARGEST_SAMPLE_DECAY,
+    SAMPLE_TIMES_MAX,
     SETTLED_SAMPLES,
-    STARVED_S,
     TYPICAL_WEIGHT,
+    UNNEEDED_CYCLES,
 )
 from headgate.flow.adaptive.natural_rate import FALL, PEAK_SHARE, PROBE, PROBE_PEAKS_MAX, RISE
 from headgate.flow.adaptive.pressure import CLEAR_CYCLES
@@ -84,14 +84,14 @@ class PointRow(NamedTuple):
     probe_peaks_max: float = PROBE_PEAKS_MAX
     clear_cycles: float = CLEAR_CYCLES
     change_min: float = CHANGE_MIN
-    believed: float = BELIEVED
+    believed: float = SAMPLE_TIMES_MAX
     drain_rise: float = DRAIN_RISE
     drain_fall: float = DRAIN_FALL
     typical_weight: float = TYPICAL_WEIGHT
     settled_samples: float = SETTLED_SAMPLES
-    seen_kept: float = SEEN_KEPT
-    starved_s: float = STARVED_S
-    calm_cycles: float = CALM_CYCLES
+    seen_kept: float = LARGEST_SAMPLE_DECAY
+    starved_s: float = DRAINED_BACKLOG_S
+    calm_cycles: float = UNNEEDED_CYCLES
     breach_s_max: float = BREACH_S_MAX
     eviction_percent: float = EVICTION_PERCENT
     release_percent: float = RELEASE_PERCENT

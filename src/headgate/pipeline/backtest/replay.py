@@ -180,7 +180,7 @@ class _Replay:
         """One cycle of the controller, if this topic needs an evaluation."""
         self.cycles += 1
         messages = floor(self.messages)
-        if messages == self.seen and not self.control.needs_look:
+        if messages == self.seen and not self.control.needs_evaluation:
             return
         signals = TopicSignals(
             messages=messages,

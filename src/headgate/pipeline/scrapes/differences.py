@@ -14,14 +14,14 @@ from typing import Any, Final
 from headgate.base.units import NS_PER_S
 from headgate.flow.account.account import LABELS
 from headgate.flow.account.inferred import (
-    Between,
-    Counted,
-    Look,
-    Moved,
+    BacklogChanges,
+    GrowthCounters,
+    SnapshotPair,
+    SubscriptionSnapshot,
+    backlog_changes,
     inferred_cells,
-    moved,
     oldest_age_ns,
-    stretched_cells,
+    scaled_cells,
 )
 from headgate.pipeline.scrapes.pairs import (
     Counters,
@@ -55,7 +55,7 @@ _EVENTS: Final = tuple(
     for dimension in DIMENSIONS
 )
 _CAUSES: Final = ("rewound", "acked", "skipped", "evicted")
-"""Fields of ``Moved``, in entries."""
+"""Fields of ``BacklogChanges``, in entries."""
 
 _LONG_PERIOD_S: Final = 1_000
 """Period of a limit that is not a whole number a second."""
@@ -169,7 +169,7 @@ def _of_subscription(
     events = [counters.amount(field) for field in _EVENTS]
     size = published.entry_messages
     acked = round(causes.acked * size)
-    cells = exact or inferred_cells(Between(pair.elapsed_ns, start, end, acked, size, events))
+    cells = exact or inferred_cells(SnapshotPair(pair.elapsed_ns, start, end, acked, size, events))
     counted: dict[str, Growth | None] = {
         **{field: counters.growth(field) for field in ("msgs_out", "bytes_out", *_EVENTS)},
         "appended": (0, published.messages),
@@ -194,9 +194,9 @@ def _of_subscription(
     )
 
 
-def _look(values: Values) -> Look:
+def _look(values: Values) -> SubscriptionSnapshot:
     consumers = round(values.get("consumers", 0.0))
-    return Look(
+    return SubscriptionSnapshot(
         backlog=max(0, round(values["backlog"])),
         delayed=max(0, round(values.get("delayed", 0.0))),
         unacked=max(0, round(values.get("unacked", 0.0))),
@@ -207,7 +207,7 @@ def _look(values: Values) -> Look:
     )
 
 
-def _levels(values: Values, look: Look) -> dict[str, Any]:
+def _levels(values: Values, look: SubscriptionSnapshot) -> dict[str, Any]:
     return {
         "backlog_messages": look.backlog,
         "permits": look.permits,
@@ -222,13 +222,13 @@ def _moved(
     after: Values,
     published: _Published,
     elapsed_ns: int,
-) -> Moved:
+) -> BacklogChanges:
     # The time of the last acknowledgement is that of connected consumers. The mark-delete time also
     # changes if the consumer has left.
     seen = any(before.get(field) != after.get(field) for field in ("acked_ms", "mark_delete_ms"))
     rate = (before.get("ack_rate", 0.0) + after.get("ack_rate", 0.0)) / 2
-    return moved(
-        Counted(
+    return backlog_changes(
+        GrowthCounters(
             growth=growth,
             published=published.messages,
             entry_messages=published.entry_messages,
@@ -247,7 +247,7 @@ def _by_rate(per_s: float, elapsed_ns: int) -> int:
 def _measured_cells(counters: Counters, elapsed_ns: int) -> Sequence[int] | None:
     """The broker's own account, if it has one. A state without any time has no sample."""
     cells_ns = counters.account_ns(_STATE_FIELDS)
-    return stretched_cells(cells_ns, elapsed_ns) if any(cells_ns) else None
+    return scaled_cells(cells_ns, elapsed_ns) if any(cells_ns) else None
 
 
 def _dispatch_limits(scrape: Scrape, name: TopicName, subscription: str) -> dict[str, Any]:

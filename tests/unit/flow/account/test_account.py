@@ -44,7 +44,7 @@ def test_time_never_goes_back() -> None:
 def test_retelling_moves_only_what_no_snapshot_has_shown() -> None:
     account = Account(0, Cell.SUBSCRIPTION_MESSAGES_HUNGRY)
     shown = account.snapshot(10)
-    account.retell(Cell.TOPIC_MESSAGES_HUNGRY)
+    account.reassign(Cell.TOPIC_MESSAGES_HUNGRY)
     account.move(Cell.DISPATCHING, 25)
     final = account.snapshot(25)
     assert shown[Cell.SUBSCRIPTION_MESSAGES_HUNGRY] == 10
@@ -55,12 +55,12 @@ def test_retelling_moves_only_what_no_snapshot_has_shown() -> None:
 def test_a_part_of_the_present_stretch_may_be_given_away() -> None:
     account = Account(0, Cell.TOPIC_BYTES_HUNGRY)
     shown = account.snapshot(10)
-    account.give(Cell.DISPATCHING, 6, 20)
+    account.reassign_part(Cell.DISPATCHING, 6, 20)
     assert account.cell is Cell.TOPIC_BYTES_HUNGRY
     assert account.entered_ns == 0
     # No more than what no snapshot has shown.
-    account.give(Cell.DISPATCHING, 1_000, 25)
-    account.give(Cell.DISPATCHING, 1_000, 25)
+    account.reassign_part(Cell.DISPATCHING, 1_000, 25)
+    account.reassign_part(Cell.DISPATCHING, 1_000, 25)
     final = account.snapshot(30)
     assert final[Cell.DISPATCHING] == 11
     assert final[Cell.TOPIC_BYTES_HUNGRY] == shown[Cell.TOPIC_BYTES_HUNGRY] + 4 + 5

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headgate.base.errors import InputError
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.flow.adaptive.cycle import AdaptiveSettings, Law, outlived
+from headgate.flow.adaptive.cycle import AdaptiveSettings, Law, must_drop_limits
 
 
 def test_defaults_are_the_documents() -> None:
@@ -60,14 +60,14 @@ def test_the_ends_of_the_ranges_are_allowed() -> None:
 def test_d18_limits_do_not_outlive_their_controller() -> None:
     """Rule 5.2: ten intervals, but never less than half a minute."""
     start_ns = -5 * NS_PER_S
-    assert not outlived(start_ns, start_ns + 30 * NS_PER_S - 1, NS_PER_S)
-    assert outlived(start_ns, start_ns + 30 * NS_PER_S, NS_PER_S)
-    assert not outlived(start_ns, start_ns + 29 * NS_PER_S, 10 * NS_PER_MS)
-    assert not outlived(start_ns, start_ns + 99 * NS_PER_S, 10 * NS_PER_S)
-    assert outlived(start_ns, start_ns + 100 * NS_PER_S, 10 * NS_PER_S)
+    assert not must_drop_limits(start_ns, start_ns + 30 * NS_PER_S - 1, NS_PER_S)
+    assert must_drop_limits(start_ns, start_ns + 30 * NS_PER_S, NS_PER_S)
+    assert not must_drop_limits(start_ns, start_ns + 29 * NS_PER_S, 10 * NS_PER_MS)
+    assert not must_drop_limits(start_ns, start_ns + 99 * NS_PER_S, 10 * NS_PER_S)
+    assert must_drop_limits(start_ns, start_ns + 100 * NS_PER_S, 10 * NS_PER_S)
 
 
 @given(st.integers(10 * NS_PER_MS, 600 * NS_PER_S), st.integers(-(1 << 62), 1 << 62))
 def test_a_few_cycles_that_fail_or_are_late_lift_nothing(interval_ns: int, last_ns: int) -> None:
-    assert not outlived(last_ns, last_ns + 3 * interval_ns, interval_ns)
-    assert outlived(last_ns, last_ns + 6_000 * NS_PER_S, interval_ns)
+    assert not must_drop_limits(last_ns, last_ns + 3 * interval_ns, interval_ns)
+    assert must_drop_limits(last_ns, last_ns + 6_000 * NS_PER_S, interval_ns)

@@ -24,10 +24,10 @@ SIZE = 12_000
 def drained(*per_second: int, backlog: int = 10_000) -> DrainRate:
     """After so many seconds with that much done in each, and a backlog left."""
     rate, done = DrainRate(), 0
-    rate.look(done, backlog, 0)
+    rate.observe(done, backlog, 0)
     for second, amount in enumerate(per_second, 1):
         done += amount
-        rate.look(done, backlog, second * NS_PER_S)
+        rate.observe(done, backlog, second * NS_PER_S)
     return rate
 
 
@@ -64,9 +64,9 @@ def test_who_never_did_anything_drains_nothing() -> None:
 
 def test_a_seek_back_is_no_sample() -> None:
     rate = drained(1_000)
-    rate.look(0, 10_000, 2 * NS_PER_S)
+    rate.observe(0, 10_000, 2 * NS_PER_S)
     assert rate.bytes_per_s == 1_000
-    rate.look(1_000, 10_000, 3 * NS_PER_S)
+    rate.observe(1_000, 10_000, 3 * NS_PER_S)
     assert rate.bytes_per_s == 1_000
 
 
@@ -88,9 +88,9 @@ def test_who_comes_back_is_believed_with_the_second_sample() -> None:
 def test_short_cycles_are_gathered() -> None:
     rate = drained(1_000)
     for part in range(1, 10):
-        rate.look(1_000 + 100 * part, 10_000, NS_PER_S + 50 * part * NS_PER_MS)
+        rate.observe(1_000 + 100 * part, 10_000, NS_PER_S + 50 * part * NS_PER_MS)
     assert rate.bytes_per_s == 1_000
-    rate.look(2_000, 10_000, NS_PER_S + 500 * NS_PER_MS)
+    rate.observe(2_000, 10_000, NS_PER_S + 500 * NS_PER_MS)
     assert rate.bytes_per_s == pytest.approx(1_200)
 
 

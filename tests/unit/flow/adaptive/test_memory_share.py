@@ -24,7 +24,7 @@ class Topics:
 
     def cycle(self, pressure: float, *held_bytes: int) -> list[float]:
         self.now_ns += NS_PER_S
-        self.turned = self.attribution.begin(
+        self.turned = self.attribution.begin_cycle(
             pressure, self.used_share, self.now_ns, is_enforced=self.is_enforced
         )
         return [
@@ -140,7 +140,7 @@ def test_what_waits_because_everybody_is_slowed_names_nobody() -> None:
     unnamed(topics, 4)
     assert topics.cycle(1.0, 8 * MIB) == [1.0]
     topics.cycle(1.0, 8 * MIB)
-    assert topics.attribution.is_everybody
+    assert topics.attribution.slows_all_topics
 
 
 def test_without_effect_it_is_given_up_after_a_minute() -> None:
@@ -193,7 +193,7 @@ def test_while_nobody_publishes_no_effect_is_asked_for() -> None:
     unnamed(topics, 4)
     for _ in range(200):
         topics.now_ns += NS_PER_S
-        assert topics.attribution.begin(1.0, 0.9, topics.now_ns) is None
+        assert topics.attribution.begin_cycle(1.0, 0.9, topics.now_ns) is None
     assert unnamed(topics, 61) == [1.0] * 60 + [0]
 
 
@@ -204,6 +204,6 @@ def test_at_any_interval_a_topic_has_the_time_to_be_seen(interval_ms: int, cycle
     held = MemoryBaseline()
     for cycle in range(1, cycles + 1):
         now_ns += interval_ms * NS_PER_MS
-        turned = attribution.begin(1.0, 0.9, now_ns)
+        turned = attribution.begin_cycle(1.0, 0.9, now_ns)
         assert (turned is MemoryRule.EVERYBODY) is (cycle == cycles)
         attribution.pressure_on(held, 5)

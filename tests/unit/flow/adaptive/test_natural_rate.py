@@ -26,7 +26,7 @@ class Topic:
         elapsed_ns = round(seconds * NS_PER_S)
         self.now_ns += elapsed_ns
         self.messages += published
-        return self.rate.look(
+        return self.rate.observe(
             self.messages, self.messages * KIB_PER_MESSAGE, waited, self.now_ns, elapsed_ns
         )
 
@@ -43,7 +43,7 @@ def test_d8_the_first_sample_is_the_rate() -> None:
 
 def test_a_first_look_says_nothing() -> None:
     rate = NaturalRate()
-    assert not rate.look(5_000_000, 5_000_000, False, 77, NS_PER_S)
+    assert not rate.observe(5_000_000, 5_000_000, False, 77, NS_PER_S)
     assert not rate.is_known
     assert rate.messages == rate.bytes == rate.published_messages == 0
 
@@ -67,9 +67,9 @@ def test_it_rises_quickly_and_falls_slowly() -> None:
 
 def test_messages_and_bytes_move_apart() -> None:
     rate = NaturalRate()
-    rate.look(0, 0, False, 0, NS_PER_S)
-    rate.look(100, 100_000, False, NS_PER_S, NS_PER_S)
-    rate.look(150, 300_000, False, 2 * NS_PER_S, NS_PER_S)
+    rate.observe(0, 0, False, 0, NS_PER_S)
+    rate.observe(100, 100_000, False, NS_PER_S, NS_PER_S)
+    rate.observe(150, 300_000, False, 2 * NS_PER_S, NS_PER_S)
     assert rate.messages == pytest.approx(100 - FALL * 50)
     assert rate.bytes == pytest.approx(100_000 + RISE * 100_000)
 

@@ -33,7 +33,9 @@ def natural(messages: int = 1_000, message_bytes: int = 1_000) -> NaturalRate:
     """One that is known."""
     rate = NaturalRate()
     for second in range(3):
-        rate.look(messages * second, messages * message_bytes * second, False, second * NS_PER_S, 1)
+        rate.observe(
+            messages * second, messages * message_bytes * second, False, second * NS_PER_S, 1
+        )
     return rate
 
 

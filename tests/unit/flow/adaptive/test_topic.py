@@ -182,7 +182,7 @@ def test_d3_observe_only_is_never_active() -> None:
     for _ in range(10):
         topic.cycle(1_000, memory=1.0)
         assert topic.control.limit is None
-        assert topic.control.needs_look
+        assert topic.control.needs_evaluation
         assert not topic.control.figures().active
     assert topic.control.shadow_limit == PublishLimit(100, 100_000)
     assert len(topic.decisions) == 4
@@ -193,13 +193,13 @@ def test_d4_observe_only_releases_at_once_and_then_simulates() -> None:
     """Rule 5.2."""
     topic = Driven().learn()
     topic.limits(4, memory=1.0, waited=True)
-    ended = topic.control.let_go(topic.settings)
+    ended = topic.control.end_now(topic.settings)
     assert ended is not None
     assert (ended.kind, ended.rule, ended.new) == (DecisionKind.DEACTIVATED, Rule.LET_GO, None)
     assert ended.old == PublishLimit(100, 100_000)
     assert not ended.observe_only
     assert topic.control.limit is None
-    assert topic.control.let_go(topic.settings) is None
+    assert topic.control.end_now(topic.settings) is None
     topic.set(observe_only=True)
     assert topic.limits(4, memory=1.0, published=1_000) == [750, 500, 250, 100]
     assert topic.control.limit is None
@@ -246,12 +246,12 @@ def test_d14_figures_are_what_they_are_called() -> None:
 
 def test_the_calm_way_learns_as_the_long_one() -> None:
     short, long = TopicControl(), Driven()
-    short.calm(0, 0, False, Cycle(long.settings, 0, NS_PER_S))
+    short.learn_rate(0, 0, False, Cycle(long.settings, 0, NS_PER_S))
     published = 0
     for second, count in enumerate((1_000, 2_000, 0, 500, 700), 1):
         published += count
         cycle = Cycle(long.settings, second * NS_PER_S, NS_PER_S)
-        assert short.calm(published, published * MESSAGE_BYTES, second == 4, cycle)
+        assert short.learn_rate(published, published * MESSAGE_BYTES, second == 4, cycle)
         long.cycle(count, waited=second == 4)
     assert short.natural.messages == long.control.natural.messages
     assert short.natural.bytes == long.control.natural.bytes
@@ -261,15 +261,15 @@ def test_the_calm_way_is_closed_to_a_topic_with_a_limit() -> None:
     topic = Driven().learn()
     topic.cycle(memory=1.0, waited=True)
     cycle = Cycle(topic.settings, topic.now_ns + NS_PER_S, NS_PER_S)
-    assert not topic.control.calm(topic.messages, topic.bytes, False, cycle)
+    assert not topic.control.learn_rate(topic.messages, topic.bytes, False, cycle)
     topic.limits(12, published=1_000)
-    assert topic.control.calm(topic.messages, topic.bytes, False, cycle)
+    assert topic.control.learn_rate(topic.messages, topic.bytes, False, cycle)
 
 
 def test_a_calm_look_clears_the_figures() -> None:
     topic = Driven().learn()
     topic.cycle(1_000, **filled(75))
-    topic.control.calm(topic.messages, topic.bytes, False, Cycle(topic.settings, 9, NS_PER_S))
+    topic.control.learn_rate(topic.messages, topic.bytes, False, Cycle(topic.settings, 9, NS_PER_S))
     assert topic.control.figures().backlog_pressure == 0
     assert topic.control.seconds_to_breach is None
 
@@ -277,13 +277,13 @@ def test_a_calm_look_clears_the_figures() -> None:
 def test_it_needs_a_look_while_a_figure_would_grow_old() -> None:
     """Rule 5.6: a cycle looks at topics that published, at limits, and at figures that move."""
     topic = Driven(law=Law.DRAIN).learn()
-    assert not topic.control.needs_look
+    assert not topic.control.needs_evaluation
     topic.cycle(1_000, drained=500_000, **filled(80))
-    assert topic.control.needs_look
+    assert topic.control.needs_evaluation
     for _ in range(2):
         topic.cycle(0, drained=500_000, **filled(70))
     assert topic.present is None
-    assert not topic.control.needs_look
+    assert not topic.control.needs_evaluation
 
 
 def drain_topic(**settings: Any) -> Driven:
@@ -413,10 +413,10 @@ def test_decisions_tell_the_whole_story(
         elif turn == "mode":
             observe = not observe
             if observe:
-                topic.control.let_go(topic.settings)
+                topic.control.end_now(topic.settings)
             before = None
         elif turn == "let go":
-            topic.control.let_go(topic.settings)
+            topic.control.end_now(topic.settings)
             before = None
         elif turn == "quota":
             has_quota = not has_quota

@@ -16,40 +16,42 @@ def natural(messages: int = 1_000) -> NaturalRate:
     """Of messages of 1,000 bytes; not known with 0."""
     rate = NaturalRate()
     for second in range(2):
-        rate.look(messages * second, messages * second * 1_000, False, second * NS_PER_S, NS_PER_S)
+        rate.observe(
+            messages * second, messages * second * 1_000, False, second * NS_PER_S, NS_PER_S
+        )
     return rate
 
 
 def test_nothing_asked_is_no_limit() -> None:
     limits = TopicLimits()
-    assert limits.press(0.0, natural(), False, SETTINGS) is None
-    assert limits.press(1.0, natural(0), False, SETTINGS) is None
-    assert limits.drain(None, 900.0, 1_000.0, False, SETTINGS) is None
-    assert limits.drain(900.0, 900.0, 1_000.0, True, SETTINGS) is None
-    assert limits.composed() == (None, False)
+    assert limits.follow_pressure(0.0, natural(), False, SETTINGS) is None
+    assert limits.follow_pressure(1.0, natural(0), False, SETTINGS) is None
+    assert limits.follow_drain(None, 900.0, 1_000.0, False, SETTINGS) is None
+    assert limits.follow_drain(900.0, 900.0, 1_000.0, True, SETTINGS) is None
+    assert limits.tightest() == (None, False)
 
 
 def test_the_tighter_of_both_counts() -> None:
     """Rule 5.5."""
     limits, rate = TopicLimits(), natural()
-    assert limits.drain(900_000.0, 1e6, 1e6, False, SETTINGS) is Rule.TARGET
-    assert limits.composed() == (PublishLimit(None, 900_000), True)
-    assert limits.press(1.0, rate, False, SETTINGS) is Rule.STEP
-    assert limits.composed() == (PublishLimit(750, 750_000), False)
-    assert limits.drain(500_000.0, 1e6, 1e6, True, SETTINGS) is Rule.TARGET
-    assert limits.composed() == (PublishLimit(750, 500_000), True)
+    assert limits.follow_drain(900_000.0, 1e6, 1e6, False, SETTINGS) is Rule.TARGET
+    assert limits.tightest() == (PublishLimit(None, 900_000), True)
+    assert limits.follow_pressure(1.0, rate, False, SETTINGS) is Rule.STEP
+    assert limits.tightest() == (PublishLimit(750, 750_000), False)
+    assert limits.follow_drain(500_000.0, 1e6, 1e6, True, SETTINGS) is Rule.TARGET
+    assert limits.tightest() == (PublishLimit(750, 500_000), True)
 
 
 def test_each_ends_by_itself() -> None:
     limits, rate = TopicLimits(), natural()
-    limits.drain(-5.0, 1e6, 1e6, False, SETTINGS)
-    limits.press(0.1, rate, False, SETTINGS)
-    rules = [limits.press(0.0, rate, False, SETTINGS) for _ in range(4)]
+    limits.follow_drain(-5.0, 1e6, 1e6, False, SETTINGS)
+    limits.follow_pressure(0.1, rate, False, SETTINGS)
+    rules = [limits.follow_pressure(0.0, rate, False, SETTINGS) for _ in range(4)]
     assert rules == [Rule.RAMP, Rule.RAMP, Rule.CLEAR, None]
-    assert limits.composed() == (PublishLimit(None, 1), True)
+    assert limits.tightest() == (PublishLimit(None, 1), True)
     for _ in range(4):
-        limits.drain(None, 0.0, 1e6, False, SETTINGS)
-    assert limits.composed() == (None, False)
+        limits.follow_drain(None, 0.0, 1e6, False, SETTINGS)
+    assert limits.tightest() == (None, False)
 
 
 @pytest.mark.parametrize(
@@ -61,10 +63,10 @@ def test_what_is_only_simulated_is_needed_while_more_is_published(
 ) -> None:
     """Rule 5.2: nothing waits for a limit that is not in force."""
     limits = TopicLimits()
-    limits.drain(1e5, 1e6, 1e6, was_slowed, SETTINGS)
+    limits.follow_drain(1e5, 1e6, 1e6, was_slowed, SETTINGS)
     for _ in range(8):
-        limits.drain(1e5, published, 1e6, was_slowed, SETTINGS)
-    assert (limits.composed()[0] is None) is ends
+        limits.follow_drain(1e5, published, 1e6, was_slowed, SETTINGS)
+    assert (limits.tightest()[0] is None) is ends
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def _told(*delays: tuple[int, int]) -> int:
     events = ThrottledEvents()
     budget = Budget(1, PERIOD_NS, Level.BROKER, Dimension.BYTES, 0)
     for start_ns, end_ns in delays:
-        events.delayed(budget, start_ns, end_ns)
+        events.count_delay(budget, start_ns, end_ns)
     assert events.counts[:2] == [[0, 0], [0, 0]]
     assert events.counts[2][0] == 0
     return events.counts[2][1]
@@ -53,7 +53,7 @@ class Line:
 
     def held(self, allowed: int = INT64_MAX) -> int:
         """The limiter refuses; the amount it has counted until now."""
-        self.amounts.held(
+        self.amounts.count(
             Level.TOPIC, Dimension.BYTES, sent=self.sent, allowed=allowed, waiting=self.waiting
         )
         assert self.amounts.counts[0] == [0, 0] == self.amounts.counts[2]

@@ -125,7 +125,7 @@ def test_a_steady_approach_is_told_exactly() -> None:
     approach = Approach(0, 0)
     assert approach.seconds_to(1_000, 0) is None
     for second in range(1, 11):
-        approach.look(10 * second, second * NS_PER_S)
+        approach.observe(10 * second, second * NS_PER_S)
     assert approach.seconds_to(1_000, 100) == pytest.approx(90)
     assert approach.seconds_to(1_000, 120) == pytest.approx(88)
     assert approach.seconds_to(100, 100) == 0.0
@@ -134,10 +134,10 @@ def test_a_steady_approach_is_told_exactly() -> None:
 def test_the_first_look_counts_no_more_than_those_that_follow() -> None:
     """A producer that is slowed after a second: what it did before is soon the least of it."""
     approach, level = Approach(0, 0), 300
-    approach.look(level, NS_PER_S)
+    approach.observe(level, NS_PER_S)
     for second in range(2, 20):
         level += 20
-        approach.look(level, second * NS_PER_S)
+        approach.observe(level, second * NS_PER_S)
     speed = 300 / approach.seconds_to(level + 300, level)  # type: ignore[operator]
     assert speed == pytest.approx(level / 19, rel=0.15)
 
@@ -145,10 +145,10 @@ def test_the_first_look_counts_no_more_than_those_that_follow() -> None:
 def test_who_stands_or_falls_does_not_approach() -> None:
     approach = Approach(100, 0)
     for second in range(1, 30):
-        approach.look(100, second * NS_PER_S)
+        approach.observe(100, second * NS_PER_S)
     assert approach.seconds_to(1_000, 100) is None
     for second in range(30, 40):
-        approach.look(100 - second, second * NS_PER_S)
+        approach.observe(100 - second, second * NS_PER_S)
     assert approach.seconds_to(1_000, 61) is None
 
 
@@ -157,14 +157,14 @@ def test_a_change_of_speed_is_followed_smoothly() -> None:
     level = 0.0
     for second in range(1, 11):
         level += 10
-        approach.look(level, second * NS_PER_S)
+        approach.observe(level, second * NS_PER_S)
     for second in range(11, 14):
         level += 100
-        approach.look(level, second * NS_PER_S)
+        approach.observe(level, second * NS_PER_S)
     after_3 = approach.seconds_to(10_000, level)
     for second in range(14, 114):
         level += 100
-        approach.look(level, second * NS_PER_S)
+        approach.observe(level, second * NS_PER_S)
     assert after_3 is not None
     assert 100 < after_3 < 1_000  # between the two speeds
     assert approach.seconds_to(level + 500, level) == pytest.approx(5, rel=0.02)
@@ -172,10 +172,10 @@ def test_a_change_of_speed_is_followed_smoothly() -> None:
 
 def test_what_is_a_day_away_or_hardly_observed_is_not_told() -> None:
     approach = Approach(0, 0)
-    approach.look(1, NS_PER_S)
+    approach.observe(1, NS_PER_S)
     assert approach.seconds_to(2, 1) is None  # one second is no observation
-    approach.look(2, 2 * NS_PER_S)
-    approach.look(1, 2 * NS_PER_S)  # no time passed: no look
+    approach.observe(2, 2 * NS_PER_S)
+    approach.observe(1, 2 * NS_PER_S)  # no time passed: no look
     assert approach.seconds_to(2 + BREACH_S_MAX, 2) == pytest.approx(BREACH_S_MAX)
     assert approach.seconds_to(3 + BREACH_S_MAX, 2) is None
 
@@ -183,22 +183,22 @@ def test_what_is_a_day_away_or_hardly_observed_is_not_told() -> None:
 def test_an_approach_ends_with_what_drove_it() -> None:
     approach = Approach(0, 0)
     for second in range(1, 31):
-        approach.look(10 * second, second * NS_PER_S)
+        approach.observe(10 * second, second * NS_PER_S)
     assert approach.seconds_to(1_000, 300) == pytest.approx(70)
     for second in range(31, 36):
-        approach.look(300, second * NS_PER_S)
+        approach.observe(300, second * NS_PER_S)
     assert approach.seconds_to(1_000, 300) is None
     for second in range(36, 40):
-        approach.look(300 + 5 * (second - 35), second * NS_PER_S)
+        approach.observe(300 + 5 * (second - 35), second * NS_PER_S)
     assert approach.seconds_to(1_000, 320) == pytest.approx(680 / 5)
 
 
 def test_a_backlog_that_was_cleared_is_measured_anew() -> None:
     approach = Approach(0, 0)
     for second in range(1, 31):
-        approach.look(100 * second, second * NS_PER_S)
-    approach.look(1, 31 * NS_PER_S)
+        approach.observe(100 * second, second * NS_PER_S)
+    approach.observe(1, 31 * NS_PER_S)
     assert approach.seconds_to(4_000, 1) is None
     for second in range(32, 36):
-        approach.look(second - 30, second * NS_PER_S)
+        approach.observe(second - 30, second * NS_PER_S)
     assert approach.seconds_to(3_605, 5) == pytest.approx(3_600)
