@@ -45,7 +45,7 @@ class AdminApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request."""
         if scope["type"] != "http":
-            raise RuntimeError(f"the admin API speaks HTTP, not {scope['type']}")
+            raise RuntimeError(f"the admin API serves HTTP, not {scope['type']}")
         reply = await self.respond(Request(scope, receive))
         headers = [(b"content-length", str(len(reply.body)).encode())]
         if reply.content_type:
@@ -70,7 +70,7 @@ class AdminApp:
         except InvariantError:
             raise
         except ClientDisconnect:
-            return failure(400, "The connection ended before the body did")  # nobody reads it
+            return failure(400, "The connection ended before the body did")  # no client reads it
         except Exception as error:
             _log.exception("unexpected failure of %s %s", request.method, request.url.path)
             return failure(500, f"Unexpected {type(error).__name__}; the broker's log has more")

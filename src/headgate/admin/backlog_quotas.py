@@ -61,7 +61,7 @@ def quota_kind(call: Call) -> QuotaKind:
 def decoded_quota(call: Call, subject: str) -> BacklogQuota | None:
     """The quota in a request's body; ``None`` if it has no body.
 
-    ``subject`` names in texts what it is set on, such as ``namespace[acme/ns]``.
+    ``subject`` names the object of the quota in error texts, such as ``namespace[acme/ns]``.
 
     Raises:
         RefusalError: 400.

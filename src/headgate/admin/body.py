@@ -63,8 +63,8 @@ def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
 def last_of(body: bytes, names: Collection[str], *path: str) -> str | None:
     """Which of ``names`` comes last in the object at ``path`` of a body that was decoded.
 
-    Keys count in their order, also one that is there twice, as for Jackson, which assigns them
-    one after the other. ``None`` if the object has none of them, or is not there.
+    Keys count in their order, also a key that occurs twice, as for Jackson, which assigns them one
+    after the other. ``None`` if the object has none of them, or is not there.
 
     Raises:
         RefusalError: 400 for a body that the standard library cannot read.

@@ -175,5 +175,5 @@ ROUTES = (
           "All settings with their present values", reply=dict[str, str]),
     Route("POST", f"{_CONFIG}/{{name}}/{{value}}", _SW, set_setting, "Change a dynamic setting"),
     Route("DELETE", f"{_CONFIG}/{{name}}", _SW, reset_setting,
-          "Go back to a setting's start-up value"),
+          "Reset a dynamic setting to its start-up value"),
 )  # fmt: skip

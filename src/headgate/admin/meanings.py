@@ -1,7 +1,7 @@
 """The meanings of fields for the API's description: the texts under them in the source.
 
 Python keeps no docstrings of attributes, so they are read from the source when a client first asks
-for the description. A field without a text has a name that says it all.
+for the description. A field without a text has a name that explains it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Merges the statistics of partitions into those of their topic.
 
-The combination of each field is Pulsar's (``TopicStatsImpl.add`` and those of its parts): what it
-does not merge keeps its default or is left out. Two of its defects are not copied: a
-``backlogSize`` that was not asked for stays -1, and the earliest publish time of a subscription
+Each field is combined as Pulsar does (``TopicStatsImpl.add`` and those of its parts): a field that
+Pulsar does not merge keeps its default or is left out. Two of its defects are not copied: a
+``backlogSize`` that was not requested stays -1, and the earliest publish time of a subscription
 does not depend on the order of partitions.
 """
 
@@ -156,6 +156,6 @@ def _add_counters(into: Any, part: Any, names: tuple[str, ...]) -> None:
 
 
 def _earliest(a: int, b: int) -> int:
-    """The earlier of two times; 0 (not asked) and -1 (no backlog) only if there is no time."""
+    """The earlier of two times; 0 (not requested) and -1 (no backlog) only if there is no time."""
     times = [value for value in (a, b) if value > 0]
     return min(times) if times else min(a, b)

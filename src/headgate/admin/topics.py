@@ -82,7 +82,7 @@ async def unload_topic(call: Call) -> Reply:
 
 
 async def accept_damage(call: Call) -> Reply:
-    """Serve a damaged topic without what it lost."""
+    """Serve a damaged topic without its lost data."""
     for part in existing_parts(call):
         await call.facade.accept_damage(part)
     return NO_CONTENT
@@ -273,7 +273,7 @@ ROUTES = (
     Route("DELETE", _T, Operation.TOPIC_DELETE, delete_topic, "Delete a topic"),
     Route("PUT", f"{_T}/unload", Operation.TOPIC_UNLOAD, unload_topic, "Unload a topic"),
     Route("PUT", f"{_T}/acceptDamage", Operation.TOPIC_ACCEPT_DAMAGE, accept_damage,
-          "Serve a damaged topic as it is, without what is lost"),
+          "Serve a damaged topic without its lost data"),
     Route("PUT", f"{_T}/partitions", Operation.TOPIC_CREATE, create_partitioned,
           "Create a partitioned topic", body=int | PartitionedMetadata),
     Route("GET", f"{_T}/partitions", Operation.TOPIC_READ, get_partitioned,
@@ -281,7 +281,7 @@ ROUTES = (
     Route("POST", f"{_T}/partitions", Operation.TOPIC_UPDATE, grow_partitioned,
           "Add partitions", body=int | PartitionedMetadata),
     Route("POST", f"{_T}/createMissedPartitions", Operation.TOPIC_UPDATE, create_missed,
-          "Make partitions that are missing"),
+          "Create missing partitions"),
     Route("DELETE", f"{_T}/partitions", Operation.TOPIC_DELETE, delete_partitioned,
           "Delete a partitioned topic"),
     Route("GET", f"{_T}/lastMessageId", Operation.TOPIC_MESSAGES, last_message_id,
@@ -289,5 +289,5 @@ ROUTES = (
     Route("GET", f"{_T}/messageid/{{timestamp}}", Operation.TOPIC_MESSAGES, message_id_by_time,
           "Id of the first message since a time", reply=dict[str, int]),
     Route("GET", f"{_T}/ledger/{{ledger}}/entry/{{entry}}", Operation.TOPIC_MESSAGES,
-          message_by_id, "An entry as its producer sent it, its metadata in headers", reply=bytes),
-)  # fmt: skip
+          message_by_id, "An entry as its producer sent it, with its metadata in headers",
+reply=bytes), )  # fmt: skip

@@ -1,5 +1,5 @@
 """The composition root: settings, the real clock and disk, and everything wired into one broker.
 
-Only this package builds real things (sockets, threads, files, clocks); every package
-below is given what it needs.
+Only this package builds real things (sockets, threads, files, clocks) and gives them to the
+packages below.
 """

@@ -3,10 +3,10 @@
 The syntax is that of Java's property files, as Pulsar reads it: ``key=value`` (also ``key: value``
 and ``key value``), ``#`` and ``!`` begin comments, a backslash at a line's end continues the
 line, ``\\t \\n \\r \\f \\\\ \\uXXXX`` are escapes, the last line of a key counts, and blanks around
-a value do not. An empty value means what it means in Pulsar's own file: not set.
+a value do not. As in Pulsar's own file, an empty value means: not set.
 
-A ``broker.conf`` of a real cluster has hundreds of keys that Headgate does not have. They are kept
-apart and named in one warning. Keys that ask for a protection which Headgate lacks are refused
+A ``broker.conf`` of a real cluster has hundreds of keys that Headgate does not have. One warning
+names them. Keys that ask for a protection which Headgate lacks are refused
 (:data:`PROTECTING`). On the command line an unknown key is an error.
 """
 
@@ -39,7 +39,7 @@ PROTECTING = {
 one relies on it: a broker that ignored the key would be open, and only its log would show that."""
 
 TYPO_RATIO = 0.95
-"""Keys of a real ``broker.conf`` are much alike: a slip differs in a letter or two."""
+"""Keys of a real ``broker.conf`` resemble each other: a typing error differs in a letter or two."""
 
 _SEPARATOR = re.compile(r"(?<!\\)(?:\\\\)*(?P<gap>[ \t\f]*[=:][ \t\f]*|[ \t\f]+)")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)

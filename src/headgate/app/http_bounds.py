@@ -23,7 +23,7 @@ HEAD_TIMEOUT_S = 10.0
 """Time for the head, from the connection or from the head's first byte."""
 
 BODY_TIMEOUT_S = 30.0
-"""Time for a body, from the end of the head. If the broker pauses reading, the time starts anew."""
+"""Time for a body, from the end of the head. It starts again if the broker pauses reading."""
 
 WRITE_TIMEOUT_S = 30.0
 """Time in which a client must read each part of a response, 256 KiB at most. A client that never

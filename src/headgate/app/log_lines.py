@@ -56,7 +56,7 @@ class _LogFile(WatchedFileHandler):
         try:
             super().emit(record)
         except OSError:
-            # The parent does not catch errors of opening the file anew.
+            # The parent does not catch errors of opening the file again.
             self.handleError(record)
         self._failed_last = self._fails
 

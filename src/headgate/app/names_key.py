@@ -40,7 +40,7 @@ def names_key(settings: Settings, data_path: str) -> bytes | None:
         if not given and not path.exists():
             _make(path)
         key = path.read_bytes().rstrip(b"\r\n")
-        problem = f"at least {KEY_BYTES_MIN} bytes are needed, {len(key)} are there"
+        problem = f"it has {len(key)} bytes, and {KEY_BYTES_MIN} or more are needed"
         if len(key) >= KEY_BYTES_MIN:
             return key
     except OSError as error:

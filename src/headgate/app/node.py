@@ -78,8 +78,8 @@ class Node:
         """Open everything on the running loop and return when clients are served.
 
         Raises:
-            HeadgateError: a port, the directory, what it holds or the environment cannot be used;
-                nothing is left open then.
+            HeadgateError: a port, the data directory, its content or the environment cannot be
+                used; nothing is left open then.
         """
         export = export_settings(os.environ)
         async with AsyncExitStack() as stack:
@@ -158,7 +158,7 @@ async def _open_broker(
     loop: asyncio.AbstractEventLoop,
     stack: AsyncExitStack,
 ) -> tuple[Broker, Observer]:
-    """Recover what the directory holds and start the broker on it."""
+    """Recover the content of the directory and start the broker on it."""
     names_hash_key = names_key(settings, directory.path)
     clock: Clock = SystemClock()
     bounds = ledger_settings(settings)
@@ -166,7 +166,7 @@ async def _open_broker(
     stack.callback(lanes.close)
     # SQLite's connection belongs to the thread that opened it.
     reserve = DiskReserve(directory.fs, directory.reserve_path)
-    await run_on(lanes.metadata, reserve.keep)  # before the log takes what there is
+    await run_on(lanes.metadata, reserve.keep)  # before the log takes the free space
     store = await run_on(lanes.metadata, lambda: open_metadata(directory, reserve.release))
     stack.push_async_callback(run_on, lanes.metadata, store.close)
     catalog = Catalog(settings.clusterName, await run_on(lanes.metadata, store.load))
@@ -210,7 +210,7 @@ async def _open_broker(
     broker.disk.keep_reserve = reserve.keep
     broker.connection_admission.set_limit(descriptors_max())
     observer = Observer(broker)
-    # Made before the topics are loaded, so that it sees each of them from there on.
+    # Made before the topics are loaded, so that it observes each from its loading on.
     telemetry = TelemetryPublisher(broker, entropy=os.urandom, names_key=names_hash_key)
     stack.push_async_callback(broker.close)
     await broker.start()

@@ -31,7 +31,7 @@ SEGMENT_BYTES: Final = 8 * MIB
 
 
 def has_telemetry_log(catalog: Catalog, settings: Settings) -> bool:
-    """Whether there is one, or is to be one."""
+    """Whether the data directory has one or gets one at this start."""
     return TELEMETRY_LOG in catalog.identity.starts_by_log or settings.headgateTelemetryEnabled
 
 

@@ -39,7 +39,7 @@ def damage_of(subscription: Subscription) -> str:
 
 
 def topic_damage_sentence(damage: str) -> str:
-    """What ``explain`` says of a damaged topic."""
+    """The sentence of ``explain`` about a damaged topic."""
     return (
         f"this topic is damaged on the disk and refuses producers, consumers and reads: {damage}. "
         "Accept the loss with 'headgate admin topics accept-damage', or delete the topic."
@@ -47,8 +47,8 @@ def topic_damage_sentence(damage: str) -> str:
 
 
 def subscription_damage_sentence(parts: Sequence[Subscription]) -> str:
-    """What ``explain`` says of a damaged subscription. ``parts`` are its subscriptions on each
-    partition; at least one is damaged."""
+    """The sentence of ``explain`` about a damaged subscription. ``parts`` are its subscriptions on
+    each partition; at least one is damaged."""
     part = next(part for part in parts if damage_of(part))
     if part.topic.log.damage:
         return topic_damage_sentence(part.topic.log.damage)

@@ -23,7 +23,7 @@ class KeyedMutex:
         """Keys in use."""
         return len(self._tasks)
 
-    async def idle(self, key: Hashable) -> None:
+    async def when_idle(self, key: Hashable) -> None:
         """Return when nothing runs under ``key``; at once if nothing does."""
         while (running := self._tasks.get(key)) is not None:
             await asyncio.wait([running])
@@ -34,7 +34,7 @@ class KeyedMutex:
 
         Raises what ``work`` raises.
         """
-        await self.idle(key)
+        await self.when_idle(key)
         task = asyncio.get_running_loop().create_task(work())
         self._tasks[key] = task
 

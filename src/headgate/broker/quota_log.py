@@ -90,7 +90,7 @@ class QuotaLog:
         """A topic reached a quota that stops producers, or fell below it again."""
         if not exceeded:
             return
-        name, now_ns = topic.name.full, topic.engine.now_ns
+        name, now_ns = topic.name.full, topic.now_ns
         stops = self._stops.get(name)
         if stops is not None:
             stops.count += 1
@@ -101,7 +101,7 @@ class QuotaLog:
 
     def evicted(self, topic: Topic, eviction: Eviction) -> None:
         """A quota evicted messages from subscriptions."""
-        name, now_ns = topic.name.full, topic.engine.now_ns
+        name, now_ns = topic.name.full, topic.now_ns
         evictions = self._evictions.get(name)
         is_first = evictions is None
         if evictions is None:

@@ -279,7 +279,7 @@ class Broker:
         self._policy_updates.set_broker_limits()
         self.registry.load_all()
         if damage := damage_text(self.engine):
-            logger.error("%s; 'headgate explain' says what can be done", damage)
+            logger.error("%s; 'headgate explain' shows what can be done", damage)
         if not self.settings.backlogQuotaCheckEnabled:
             logger.warning("backlogQuotaCheckEnabled is false: no backlog quota is enforced")
         self.sweeps.start()

@@ -45,9 +45,9 @@ class Subscriptions:
         self._partition_ready = partition_ready
         self._mutex = KeyedMutex()
 
-    async def idle(self, topic: Topic, name: str) -> None:
+    async def when_idle(self, topic: Topic, name: str) -> None:
         """Return when no change of that subscription is running; at once if none is."""
-        await self._mutex.idle((topic.log.number, name))
+        await self._mutex.when_idle((topic.log.number, name))
 
     @property
     def running_count(self) -> int:

@@ -1,7 +1,8 @@
 """The facade of the admin API over a running broker.
 
-Every method begins a turn before it looks at the engine, and again after each await: what it then
-does happens at one instant. A method that changes a cursor returns when the change is durable.
+Every method begins a turn before it looks at the engine, and again after each await: everything
+until the next await happens at one instant. A method that changes a cursor returns when the change
+is durable.
 """
 
 from __future__ import annotations
@@ -280,7 +281,7 @@ class AdminFacade:
 
     async def _when_idle(self, name: TopicName, subscription: str) -> None:
         """Return when no work on that subscription is under way."""
-        await self._subscriptions.idle(self._topic(name), subscription)
+        await self._subscriptions.when_idle(self._topic(name), subscription)
 
 
 @contextmanager

@@ -158,7 +158,7 @@ class Facade(Protocol):
         """Disconnect its producers and consumers, which reconnect, and drop it from memory."""
 
     async def accept_damage(self, topic: TopicName) -> None:
-        """Serve a damaged topic without what it lost: its subscriptions skip lost entries and
+        """Serve a damaged topic without its lost data: its subscriptions skip lost entries and
         continue at their last known positions."""
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> TopicStats:

@@ -95,7 +95,7 @@ class EntryReader:
         number = subscription.topic.log.number
         damage = self._damaged.get((number, ordinal))
         if damage is not None:
-            self._reach_damage(subscription, ordinal, damage)
+            self._stop_at_damage(subscription, ordinal, damage)
             return
         now_ns = self._engine.now_ns
         if self.is_idle() and now_ns - self._busy_until_ns >= BREAK_NS:
@@ -104,7 +104,7 @@ class EntryReader:
         self._queue.append((subscription, ordinal))
         self._fetch()
 
-    def _reach_damage(self, subscription: Subscription, ordinal: int, damage: str) -> None:
+    def _stop_at_damage(self, subscription: Subscription, ordinal: int, damage: str) -> None:
         subscription.read_abandoned()
         log = subscription.topic.log
         if log.is_lost(ordinal) and not log.damage:
@@ -202,7 +202,7 @@ class EntryReader:
         if not self._waiting_counts[number]:
             del self._waiting_counts[number]
 
-    # -- from what was read to the subscriptions -------------------------------------------
+    # -- from memory to the subscriptions --------------------------------------------------
 
     def _slice_due(self) -> None:
         if self._waits_left and self._committer.in_flight:
@@ -220,7 +220,7 @@ class EntryReader:
             self._decode_slice()
         except Exception as error:
             # Subscriptions that wait for these entries would wait for ever.
-            raise broken("handing out what was read", error) from error
+            raise broken("dispatching entries that were read", error) from error
 
     def _decode_slice(self) -> None:
         """Decode a slice of the open reads, then pause."""
@@ -289,8 +289,8 @@ class EntryReader:
         return len(taken), size_bytes, is_over
 
     def _serve(self, read: OpenRead, own_count: int, damage: CorruptionError | None) -> bool:
-        """Tell the subscription that more entries are in memory. Returns whether it needs no more
-        of this read because its position moved."""
+        """Wake the subscription, because more entries are in memory. Returns whether it needs no
+        more of this read because its position moved."""
         subscription, plan = read.subscription, read.plan
         if own_count:
             subscription.read_failed = ""

@@ -69,7 +69,7 @@ class LogClock:
             self._bound_before_segment = row.bound_before_segment
             self._bound_received_ms = row.bound_received_ms
         self._mark_written_ns: int | None = None
-        self._failures = RepeatedFailureLog(logger, "keeping the time of the log")
+        self._failures = RepeatedFailureLog(logger, "storing the time of the log")
         self._lines_since_ns = now.monotonic_ns
         self._steps_count = 0
         self.wall_offset_ns = now.wall_ns - now.monotonic_ns

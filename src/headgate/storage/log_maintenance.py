@@ -19,7 +19,7 @@ logger = logging.getLogger("headgate.sweeps")
 
 
 class LogMaintenance:
-    """Seals segments, writes checkpoints and deletes files when the log says that it is due."""
+    """Seals segments, writes checkpoints and deletes files when that is due."""
 
     def __init__(
         self,

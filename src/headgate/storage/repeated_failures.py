@@ -27,7 +27,8 @@ class RepeatedFailureLog:
         error or an expected one."""
 
     def failed(self, error: BaseException, now_ns: int) -> None:
-        """Log ``error`` unless the last line says the same; an internal one with traceback."""
+        """Log ``error`` unless the last line has the same text; an internal error with its
+        traceback."""
         self._count += 1
         self._last_ns = now_ns
         is_expected = isinstance(error, HeadgateError)

@@ -98,7 +98,7 @@ def test_each_start_says_what_is_damaged(caplog: pytest.LogCaptureFixture) -> No
         (line,) = [line for line in caplog.messages if TOPIC in line]
         assert line.startswith("damaged on the disk")
         assert PLACE in line
-        assert line.endswith("'headgate explain' says what can be done")
+        assert line.endswith("'headgate explain' shows what can be done")
 
     story()
 

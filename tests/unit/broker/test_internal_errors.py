@@ -273,7 +273,7 @@ def test_a_broken_hand_over_ends_the_process(monkeypatch: pytest.MonkeyPatch) ->
         world.broker.reader._serve = Failing(lambda: None)  # type: ignore[method-assign]
         await receive_all(world)
 
-    with pytest.raises(InvariantError, match="handing out what was read"):
+    with pytest.raises(InvariantError, match="dispatching entries that were read"):
         played()(story)()
 
 

@@ -57,7 +57,7 @@ def test_work_goes_on_when_its_caller_is_cancelled() -> None:
         caller.cancel()
         await asyncio.sleep(0)
         assert caller.cancelled()
-        await work.idle("a")
+        await work.when_idle("a")
         assert done[-1] == "left alone ends"
 
     play(story)
@@ -72,7 +72,7 @@ def test_an_error_is_the_callers_and_the_next_one_works() -> None:
         with pytest.raises(ValueError, match="no"):
             await work.run_alone("a", fail)
         assert await work.run_alone("a", job(done, "next")) == "next"
-        await work.idle("a")
+        await work.when_idle("a")
 
     play(story)
 

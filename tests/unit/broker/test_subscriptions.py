@@ -92,7 +92,7 @@ def test_a_creation_goes_on_when_its_client_goes_away(world: World) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await world.broker.subscriptions.idle(topic, "s")
+        await world.broker.subscriptions.when_idle(topic, "s")
 
     world.run(cancelled())
     assert "s" in topic.subscriptions

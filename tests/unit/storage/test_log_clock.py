@@ -328,7 +328,7 @@ def test_a_mark_that_cannot_be_written_is_told_once_and_written_later(caplog: An
         world.store.fail_next(StorageError("the metadata's disk is full", retryable=True))
         await asyncio.sleep(30)
         assert [line for line in told(caplog) if "fails" in line] == [
-            "keeping the time of the log fails: the metadata's disk is full"
+            "storing the time of the log fails: the metadata's disk is full"
         ]
         assert world.broker.catalog.log_time() is not None
 

@@ -90,7 +90,7 @@ class ConsumerCommands:
 
     async def _find_or_create(self, topic: Topic, request: CommandSubscribe) -> Subscription:
         name = request.subscription
-        await self._subscriptions.idle(topic, name)
+        await self._subscriptions.when_idle(topic, name)
         present = topic.subscriptions.get(name)
         if present is not None:
             if present.is_durable != request.durable:
@@ -111,7 +111,7 @@ class ConsumerCommands:
 
     def _start_ordinal(self, topic: Topic, request: CommandSubscribe) -> int:
         """The first ordinal of a new subscription. The entry of a start message id is delivered
-        whole, because its batch may be read in part; the client drops what it has read."""
+        whole, because the client may have read a part of its batch, and drops that part."""
         log = topic.log
         if request.start_message_rollback_duration_sec > 0:
             return self._rollback_ordinal(topic, request)

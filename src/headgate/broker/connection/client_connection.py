@@ -20,7 +20,7 @@ class ClientConnection(Protocol):
     address: str
     """``/host:port`` of the peer; empty if unknown."""
     peer: Peer | None
-    """What CONNECT said about the client; None before that."""
+    """The client's version and features, from CONNECT; None before that."""
     is_open: bool
     read_paused: bool
     """Whether the broker does not read the socket. Reading resumes when everything received is

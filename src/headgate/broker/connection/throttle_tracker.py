@@ -78,7 +78,7 @@ class ThrottleTracker:
         send_pongs_while: Callable[[Callable[[], bool]], None],
     ) -> None:
         """``producers`` are those of the connection. ``send_pongs_while`` sends PONGs to the peer
-        while the given function says that the broker does not read it."""
+        while the given function returns True: the broker does not read it."""
         self._producers = producers
         self._broker_counts = broker_counts
         self._send_pongs_while = send_pongs_while

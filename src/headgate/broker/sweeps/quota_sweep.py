@@ -25,7 +25,7 @@ BOUNDS_S: Final = (0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 """Upper bounds of the histogram's buckets, Pulsar's from 5 s on; one more bucket has no bound."""
 
 
-class Durations:
+class CheckDurations:
     """A histogram of how long checks took."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class QuotaSweep:
         self._clock = clock
         self._log = log
         self._turns = turns
-        self.durations = Durations()
+        self.durations = CheckDurations()
 
     async def check(self) -> None:
         """Verify all topics, in slices, if quotas are enforced."""

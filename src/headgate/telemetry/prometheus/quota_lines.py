@@ -28,7 +28,7 @@ from headgate.telemetry.prometheus.series.quotas import (
 )
 
 if TYPE_CHECKING:
-    from headgate.broker.sweeps.quota_sweep import Durations
+    from headgate.broker.sweeps.quota_sweep import CheckDurations
     from headgate.engine.quota_scheduler import QuotaScheduler
     from headgate.engine.topic import Topic
     from headgate.engine.topic_quota import TopicQuota
@@ -80,7 +80,7 @@ class QuotaLines:
             PRODUCERS_REFUSED_SERIES, labels, "} ", 0 if stops is None else stops.refused_count
         )
 
-    def broker(self, labels: str, keeper: QuotaScheduler, durations: Durations) -> None:
+    def broker(self, labels: str, keeper: QuotaScheduler, durations: CheckDurations) -> None:
         """The samples of the whole broker; ``labels`` name the cluster and are still open.
 
         ``durations`` are those of the periodic check.

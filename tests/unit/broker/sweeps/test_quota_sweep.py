@@ -9,7 +9,7 @@ from typing import Any
 from headgate.base.names import parse_topic
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.broker.slices import SLICE_TOPICS
-from headgate.broker.sweeps.quota_sweep import BOUNDS_S, SLICE_SAMPLES, Durations
+from headgate.broker.sweeps.quota_sweep import BOUNDS_S, SLICE_SAMPLES, CheckDurations
 from headgate.metadata.policies import BacklogQuota
 from headgate.testing import World
 from tests.unit.broker.playing import TOPIC, played
@@ -34,7 +34,7 @@ def checks_count(world: World) -> int:
 
 
 def test_a_duration_is_in_the_bucket_that_it_does_not_exceed() -> None:
-    durations = Durations()
+    durations = CheckDurations()
     for place, bound_s in enumerate(BOUNDS_S):
         durations.observe(round(bound_s * NS_PER_S))
         assert durations.counts[place] == 1
@@ -46,7 +46,7 @@ def test_a_duration_is_in_the_bucket_that_it_does_not_exceed() -> None:
 def test_the_bounds_are_pulsars_and_finer_below_them() -> None:
     """Rule 4.6."""
     assert BOUNDS_S == (0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0)
-    durations = Durations()
+    durations = CheckDurations()
     assert durations.counts == [0] * 11
     durations.observe(301 * NS_PER_S)
     durations.observe(2 * NS_PER_MS)
