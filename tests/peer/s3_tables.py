@@ -129,7 +129,7 @@ def test_tables_are_those_of_a_folder(spark: SparkSession, root: str, tmp_path: 
     assert forecast_rows(prepare_session(spark), root, None) == []
     found = lock_object(root).read()
     assert found is not None
-    assert found.hold == FREE
+    assert found.lease == FREE
 
 
 def test_a_stream_and_a_backtest(spark: SparkSession, root: str, tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_who_has_lost_the_lock_commits_nothing(
     assert existing_tables(root) == (BRONZE_SAMPLES.name,)
     found = lock_object(root).read()
     assert found is not None
-    assert found.hold == holder
+    assert found.lease == holder
 
 
 def test_who_never_held_it_writes_nothing(spark: SparkSession, root: str) -> None:

@@ -32,7 +32,7 @@ from headgate.pipeline.spark_failures import reason_of
 from headgate.pipeline.store.folder import checkpoint_path, folder_lock
 from headgate.pipeline.streaming.query import run_until, start_query, telemetry_messages
 
-_LOOK_EVERY_S: Final = 0.1
+_POLL_S: Final = 0.1
 
 
 @dataclass
@@ -100,7 +100,7 @@ class Job:
             trigger_s=self._trigger_s,
             after=after,
         )
-        run_until(query, self._orders.given.is_set, look_s=_LOOK_EVERY_S, last_batch_s=inf)
+        run_until(query, self._orders.given.is_set, poll_s=_POLL_S, last_batch_s=inf)
 
     def _read_the_rest(self, spark: Any) -> None:
         """What is in the topics now. The stream alone would never be done: brokers go on."""

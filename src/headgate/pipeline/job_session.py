@@ -45,7 +45,7 @@ def locked_session(root: str, name: str, progress: Progress) -> Iterator[SparkSe
     """A session over a folder, under its lock, for a job that writes one of its tables.
 
     Raises:
-        InputError: as :func:`query_session`, or another job holds the folder.
+        InputError: as :func:`query_session`, or another job holds the folder's lock.
         PipelineError: the job failed in Spark.
     """
     existing_tables(root)
@@ -93,7 +93,7 @@ def ingest_session(
     own = work_folder(source)
     if brokers is not None:
         # Before any folder is created, so that a failure leaves none behind.
-        with progress.stage("Asking the brokers"):
+        with progress.stage("Checking the brokers"):
             check_brokers(brokers)
     with (
         folder_lock(root, progress.say),

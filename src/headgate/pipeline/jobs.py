@@ -133,9 +133,7 @@ def _range_remark(root: str, asked: Span, begins_ns: int | None) -> str:
         have = TableScan(root, INTERVALS.name).span()
         if have is None or have.since_ns is None or have.until_ns is None:
             return "There is no telemetry so far."
-        return (
-            f"There is telemetry from {instant(have.since_ns)} to {instant(have.until_ns)} alone."
-        )
+        return f"There is telemetry only from {instant(have.since_ns)} to {instant(have.until_ns)}."
     if asked.since_ns is not None and begins_ns > asked.since_ns + MINUTE_NS:
         return f"There is telemetry of this range only from {instant(begins_ns)} on."
     return ""
@@ -167,7 +165,7 @@ def _bring_up_to_date(
     quarantined = TableScan(root, BRONZE_QUARANTINE.name).row_count
     if quarantined:
         progress.say(
-            f"{messages_text(quarantined)} in quarantine, as no telemetry that this version reads: "
+            f"{messages_text(quarantined)} in quarantine, because this version cannot read them: "
             f"headgate pipeline show {BRONZE_QUARANTINE.name} --out {source.out}"
         )
 

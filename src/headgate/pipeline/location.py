@@ -24,8 +24,8 @@ def checked_root(root: str) -> str:
     """``root``, after a check that it is a path or ``s3://BUCKET/PREFIX``.
 
     Raises:
-        InputError: it is anything else, or has in it what the libraries below do not read alike;
-            what may be a key in it is not repeated.
+        InputError: it is anything else, or has characters that the libraries below read
+            differently; the text does not repeat what may be a key.
     """
     scheme = _SCHEME.match(root)
     if scheme is None:
@@ -55,7 +55,7 @@ def checked_root(root: str) -> str:
     names = prefix.split("/") if prefix else []
     if any(name in ("", ".", "..") or set(name) & _URL_MARKS for name in names):
         raise InputError(
-            f"{prefix!r} is no place in a bucket: names without ?, # and %, and with / between "
+            f"{prefix!r} is no prefix in a bucket: names without ?, # and %, and with / between "
             "them, are allowed, as in s3://BUCKET/PREFIX"
         )
     return root

@@ -62,13 +62,13 @@ class SourceOptions:
     token: str | None = field(default=None, repr=False)
     """Token for the brokers; at most one of this and ``token_path``."""
     token_path: str | None = None
-    """A file that holds the token, read anew for each connection and request."""
+    """A file with the token, which is read again for each connection and request."""
     trust_path: str | None = None
     """PEM file of the certificate authorities to trust; None: the public ones."""
     allow_insecure: bool = False
     """Whether any certificate is trusted."""
     scrapes: str | None = None
-    """A folder with texts of ``/metrics``, read instead of the topics; no broker is asked."""
+    """A folder with texts of ``/metrics``, read instead of the topics; no broker is contacted."""
     work: str | None = None
     """A folder for the job's own files, checkpoints and Spark's log; None: ``out``."""
 
@@ -179,9 +179,7 @@ class AttributeOptions:
         """Raise :class:`InputError` for an unknown format, or scrapes that are not to be read."""
         _check_format(self.format)
         if self.source.scrapes is not None and not self.reads:
-            raise InputError(
-                "--scrapes says what to read, --no-read to read nothing: leave one out"
-            )
+            raise InputError("--scrapes and --no-read exclude each other: leave one out")
 
 
 @dataclass(frozen=True, slots=True)

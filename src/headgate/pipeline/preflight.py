@@ -92,8 +92,8 @@ def _check_web(connection: Connection, web_url: str, topic: str) -> None:
             why = "it is no Headgate broker (Apache Pulsar?), and only Headgate publishes telemetry"
         else:
             why = (
-                "a broker makes it with its first telemetry, one headgateTelemetryIntervalMs after "
-                "its start"
+                "a broker creates it with its first telemetry, one headgateTelemetryIntervalMs "
+                "after its start"
             )
         raise InputError(
             f"{web_url} has no topic {topic}: {why} (--topic names another topic)"

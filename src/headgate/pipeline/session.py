@@ -25,9 +25,8 @@ from headgate.pipeline.store.delta_writer import HeadgateTables
 
 _LONG_JVM_FLAGS: Final = "-Xshare:auto -XX:+UseSerialGC"
 _JVM_FLAGS: Final = f"-XX:TieredStopAtLevel=1 {_LONG_JVM_FLAGS}"
-"""A short job gains more from a fast start, here in less than half of the default time, than from
-top speed. A long job gains from the full compiler: rows go between Java and Python twice as
-fast."""
+"""A short job gains more from a fast start, which takes less than half of the default time. A long
+job gains more from the full compiler: rows go between Java and Python twice as fast."""
 
 _BATCH_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BYTES_NOT_COUNTED: Final = (1 << 31) - 1
@@ -53,7 +52,7 @@ _SETTINGS: Final = _QUERY_SETTINGS | {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "1g",
     "spark.driver.extraJavaOptions": _JVM_FLAGS,
-    # A failure reaches the caller as an exception; the log would repeat it, a page long.
+    # A failure reaches the caller as an exception; the log would repeat it on a page.
     "spark.log.level": "FATAL",
 }
 
@@ -63,9 +62,9 @@ def create_session(
 ) -> SparkSession:
     """Start Spark on this machine, or take an existing session or ``spark-submit``'s cluster.
 
-    What Java and the Python workers say goes to the file ``log_path``, which is emptied first, and
-    not between the caller's own lines; without one, to this process's output. ``is_long``: start
-    more slowly, and be faster from the second minute on.
+    The output of Java and of the Python workers goes to the file ``log_path``, which is emptied
+    first; without one, to the output of this process. ``is_long``: the start is slower, and the job
+    is faster from the second minute on.
 
     Raises:
         InputError: no Java is found.
@@ -95,9 +94,9 @@ def create_session(
 def python_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that choose the Python of Spark's workers, if they must be set.
 
-    On this machine it is the one that runs here, whatever a shell has from using ``spark-submit``:
-    ``PYSPARK_PYTHON=./environment/bin/python`` is a path on a cluster's machines, and a
-    ``PYSPARK_DRIVER_PYTHON=jupyter`` cannot run a worker. A ``MASTER`` elsewhere has its own.
+    On this machine they choose the Python that runs here, whatever the shell has set for
+    ``spark-submit``: ``PYSPARK_PYTHON=./environment/bin/python`` is a path on a cluster's machines,
+    and ``PYSPARK_DRIVER_PYTHON=jupyter`` cannot run a worker. A cluster keeps its own.
     """
     if environment.get("MASTER", "local").startswith("local"):
         return dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
@@ -112,7 +111,7 @@ def _submitted_session(name: str) -> SparkSession:
 
 
 def open_settings(is_given: Callable[[str], bool]) -> dict[str, str]:
-    """The settings for a session of ``spark-submit``: only those that its caller left open.
+    """The settings for a session of ``spark-submit``: only those that its caller did not set.
 
     The number of shuffle partitions stays the cluster's, which fits its size.
     """
@@ -122,8 +121,8 @@ def open_settings(is_given: Callable[[str], bool]) -> dict[str, str]:
 def start_java(conf: SparkConf, log_path: Path | None) -> Any:
     """Start Spark's Java process and return the gateway to it.
 
-    Java gets an operating-system session of its own, so that Ctrl-C reaches Python alone, which
-    then stops in order. When Python is gone, Java notices and ends, too.
+    Java gets its own operating-system session, so that Ctrl-C reaches only Python, which then stops
+    in order. When Python has ended, Java ends, too.
     """
     if log_path is None:
         return launch_gateway(conf, {"start_new_session": True})
@@ -135,7 +134,7 @@ def start_java(conf: SparkConf, log_path: Path | None) -> Any:
             )
         except PySparkRuntimeError as error:
             raise PipelineError(start_failure(log_path.read_text(errors="replace"))) from error
-    # The gateway's client reports interrupted calls to the root, with a page of traces each.
+    # py4j logs each interrupted call to the root logger, with its traceback.
     logging.getLogger().addHandler(logging.FileHandler(log_path))
     return gateway
 
@@ -180,10 +179,10 @@ def prepare_session(session: SparkSession) -> SparkSession:
 
 @contextmanager
 def batches_by_count(session: SparkSession) -> Iterator[None]:
-    """Inside, bound the batches that go to Python by rows alone; only for rows that are small.
+    """In the context, bound the batches that go to Python by rows only; for small rows.
 
-    Otherwise Spark asks every column of a batch for its size after each row, which takes a third
-    of all time with sixty columns.
+    Otherwise Spark computes the size of every column after each row, which takes a third of the
+    time with sixty columns.
     """
     before = session.conf.get(_BATCH_BYTES)
     session.conf.set(_BATCH_BYTES, str(_BYTES_NOT_COUNTED))

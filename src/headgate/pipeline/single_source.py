@@ -19,12 +19,12 @@ def check_single_source(root: str, *, is_about_scrapes: bool) -> None:
         InputError: they are from the other source, or of another layout version.
         DeltaError, OSError: they cannot be read.
     """
-    place = store_of(root)
-    if not place.is_table(BRONZE_SAMPLES.name):
+    store = store_of(root)
+    if not store.is_table(BRONZE_SAMPLES.name):
         return
     files = table_files(open_table(root, BRONZE_SAMPLES))
     batches = [file.path for file in files if file.partition["kind"] == BATCH_KIND]
-    for rows in place.columns(BRONZE_SAMPLES.name, batches[:1], ["source"]):
+    for rows in store.columns(BRONZE_SAMPLES.name, batches[:1], ["source"]):
         have_scrapes = any(
             str(source).startswith(SOURCE_PREFIX) for source in rows.column(0).to_pylist()
         )

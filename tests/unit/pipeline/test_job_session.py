@@ -59,7 +59,7 @@ def test_brokers_are_asked_before_a_folder_is_made(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be reached"):
         run_stream(StreamOptions(source, 1.0), err)
     assert not out.exists()
-    assert err.getvalue() == "Asking the brokers ... \n" * 2
+    assert err.getvalue() == "Checking the brokers ... \n" * 2
 
 
 def test_a_bucket_without_a_folder_for_the_job_is_refused_before_all(tmp_path: Path) -> None:

@@ -34,11 +34,11 @@ def test_paths_and_places_in_buckets_are_allowed(root: str) -> None:
         ("s3://", "'' is no name of a bucket"),
         ("s3:///p", "'' is no name of a bucket"),
         ("s3://Tables", "'Tables' is no name of a bucket"),
-        ("s3://tables//a", "'/a' is no place in a bucket"),
-        ("s3://tables/../a", "is no place in a bucket"),
-        ("s3://tables/a?versionId=1", "is no place in a bucket"),
-        ("s3://tables/a#b", "is no place in a bucket"),
-        ("s3://tables/a/50%", "is no place in a bucket"),
+        ("s3://tables//a", "'/a' is no prefix in a bucket"),
+        ("s3://tables/../a", "is no prefix in a bucket"),
+        ("s3://tables/a?versionId=1", "is no prefix in a bucket"),
+        ("s3://tables/a#b", "is no prefix in a bucket"),
+        ("s3://tables/a/50%", "is no prefix in a bucket"),
     ],
 )
 def test_anything_else_is_refused_with_what_is_allowed(root: str, said: str) -> None:

@@ -146,7 +146,7 @@ def test_tidying_needs_times_that_can_be(values: dict[str, int], text: str) -> N
 def test_scrapes_are_read_once() -> None:
     source = SourceOptions("tables", scrapes="texts")
     assert AttributeOptions(source).source.scrapes == "texts"
-    with pytest.raises(InputError, match="--no-read to read nothing"):
+    with pytest.raises(InputError, match="--no-read exclude each other"):
         AttributeOptions(source, reads=False)
     with pytest.raises(InputError, match="a stream reads telemetry topics"):
         StreamOptions(source)

@@ -1,6 +1,6 @@
 """Coverage of some hours by telemetry windows, read from the rows of kind ``batch`` in bronze.
 
-These rows are small, one for each message: the driver reads them, and no more than it needs.
+These rows are few, one for each message, so the driver reads them, and only those that it needs.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _SCHEMA: Final = pa.schema([table_arrow_schema(BRONZE_SAMPLES).field(n) for n in
 def windows_around(root: str, files: Collection[TableFile], hours: Collection[int]) -> pa.Table:
     """The windows of some hours, and around them as far as a gap may reach.
 
-    ``files``: of ``bronze_samples``, any kinds. Columns: ``WINDOW_COLUMNS``. After the hours all
-    windows of the next 24 hours are read: there are none while telemetry comes in order. Before
-    them the last two minutes; more only where a source lacks a full window there.
+    ``files``: of ``bronze_samples``, any kinds. Columns: ``WINDOW_COLUMNS``. The function reads all
+    windows of the 24 hours after the hours; there are none while telemetry arrives in order. Before
+    the hours it reads two minutes, and more only if a source lacks a full window there.
     """
     batches = batches_of(files)
     read: dict[str, pa.Table] = {}

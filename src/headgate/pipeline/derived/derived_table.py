@@ -16,8 +16,8 @@ from headgate.pipeline.time_span import instant
 
 PASS_HOURS: Final = 72
 """Most hours of a table in one pass, which is one commit. A pass holds a demonstrated rate for each
-of its hours and subscriptions: 58 MB for 100,000 of them. It reads again what its first hours look
-back to: a third of its own."""
+of its hours and subscriptions: 58 MB for 100,000 of them. The look-back of its first hours adds a
+third to what it reads."""
 
 
 def passes(hours: Collection[int]) -> list[frozenset[int]]:
@@ -27,7 +27,7 @@ def passes(hours: Collection[int]) -> list[frozenset[int]]:
 
 
 class DerivedTable(ABC):
-    """How one derived table follows from its source. Hours are counted since the epoch."""
+    """One table that is computed from its source by the hour. Hours are counted since the epoch."""
 
     table: ClassVar[Table]
     source: ClassVar[Table]

@@ -29,9 +29,9 @@ class Episodes(DerivedTable):
     def touched(
         self, root: str, new: Collection[TableFile], live: Collection[TableFile]
     ) -> set[int]:
-        """The changed hours and their neighbours, into which episodes may continue; and the last
-        two before each: an episode that was open there is over if telemetry continues without it.
-        """
+        """The changed hours and their neighbours, into which episodes may continue. Also the last
+        two hours before each: an episode that was open there has ended if telemetry continues
+        without it."""
         del root
         changed = {file.hour for file in new}
         there = {file.hour for file in live}

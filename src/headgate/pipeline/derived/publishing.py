@@ -1,4 +1,4 @@
-"""The tables about what limiters did, which follow from ``intervals``."""
+"""The tables about limiters, which follow from ``intervals``."""
 
 from __future__ import annotations
 

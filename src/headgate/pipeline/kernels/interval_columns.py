@@ -150,12 +150,12 @@ def _counted(chunk: Chunk, rows: Rows, name: str) -> Longs:
     if name not in STATE_FIELD_NAMES:
         return found
     cell = STATE_FIELD_NAMES.index(name)
-    went_on = np.where(_state_codes(chunk)[rows.source] == cell, rows.extra_ns, 0)
+    continued_ns = np.where(_state_codes(chunk)[rows.source] == cell, rows.extra_ns, 0)
     # At most what the next row of the stream measured.
     room = np.full(len(values), np.iinfo(np.int64).max)
     growth = np.maximum(values[1:] - values[:-1], 0)
     room[:-1] = np.where(chunk.first_of_stream[1:], room[:-1], growth)
-    return found + np.minimum(went_on, room[rows.source])
+    return found + np.minimum(continued_ns, room[rows.source])
 
 
 def _state_codes(chunk: Chunk) -> Longs:
@@ -188,9 +188,9 @@ def _levels(chunk: Chunk, rows: Rows, pieces: Pieces, cuts: _Cuts) -> dict[str, 
             _level_at(pieces, cuts, at_start, at_end, cuts.group_first, 0)
         )
         if name == "backlog_bytes":
-            columns["backlog_bytes_max"] = _most(pieces, cuts, at_start, at_end)
+            columns["backlog_bytes_max"] = _largest_level(pieces, cuts, at_start, at_end)
     if "oldest_age_ns" in level_columns(chunk.kind) and not _absent(chunk, "oldest_age_ns"):
-        columns["oldest_age_max_ns"] = _oldest(chunk, rows, pieces, cuts)
+        columns["oldest_age_max_ns"] = _oldest_ages(chunk, rows, pieces, cuts)
     return columns
 
 
@@ -230,14 +230,14 @@ def _level_at(
     return np.asarray(at_start[p] + change, dtype=np.int64)
 
 
-def _most(pieces: Pieces, cuts: _Cuts, at_start: Longs, at_end: Longs) -> pa.Array:
+def _largest_level(pieces: Pieces, cuts: _Cuts, at_start: Longs, at_end: Longs) -> pa.Array:
     """The largest value of a level in each group; within a piece it lies at one of its ends."""
     every = np.arange(len(cuts.piece))
     ends = [_level_at(pieces, cuts, at_start, at_end, every, side) for side in (0, 1)]
     return pa.array(np.maximum.reduceat(np.maximum(*ends), cuts.group_first))
 
 
-def _oldest(chunk: Chunk, rows: Rows, pieces: Pieces, cuts: _Cuts) -> pa.Array:
+def _oldest_ages(chunk: Chunk, rows: Rows, pieces: Pieces, cuts: _Cuts) -> pa.Array:
     values = chunk.longs("oldest_age_ns")
     valid = chunk.valid("oldest_age_ns")
     there = np.ones(len(values), np.bool_) if valid is None else valid

@@ -147,7 +147,7 @@ def _by_hour(
     here = [pair for pair in zip(gaps, of_gap, strict=True) if pair[1] >= 0]
     if here:
         more_rows, more_hours = rows_between(ends, codes, here)
-        row, hour = _once(np.append(row, more_rows), np.append(hour, more_hours))
+        row, hour = _distinct_pairs(np.append(row, more_rows), np.append(hour, more_hours))
     wanted = np.isin(hour, np.fromiter(hours, dtype=np.int64))
     row, hour = row[wanted], hour[wanted]
     start_ns = input_starts(codes[row], hour, here)
@@ -156,7 +156,7 @@ def _by_hour(
     return row[order], hour[order], start_ns[order]
 
 
-def _once(row: Longs, hour: Longs) -> tuple[Longs, Longs]:
+def _distinct_pairs(row: Longs, hour: Longs) -> tuple[Longs, Longs]:
     first, width = hour.min(), np.ptp(hour) + 1
     pair = np.unique(row * width + hour - first)
     return pair // width, pair % width + first
@@ -181,8 +181,8 @@ def _with_virtual_rows(chunk: Chunk, arrived: Coverage) -> Rows:
         chunk.table.column("boot_id").take(pa.array(ends)).to_pylist(),
         strict=True,
     )
-    beats = np.array([arrived.last_window(*key) for key in keys], dtype=np.int64)
-    until[ends] = np.maximum(to_ns[ends], np.minimum(beats, to_ns[ends] + FULL_PERIOD_NS))
+    last_windows = np.array([arrived.last_window(*key) for key in keys], dtype=np.int64)
+    until[ends] = np.maximum(to_ns[ends], np.minimum(last_windows, to_ns[ends] + FULL_PERIOD_NS))
     added = until > to_ns
     source = np.repeat(np.arange(len(to_ns)), 1 + added)
     virtual = np.append(False, source[1:] == source[:-1])

@@ -74,16 +74,16 @@ def timeline_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
 
 def limiter_minute(minute: Minute) -> dict[str, Any]:
     """The row of one minute without its partition columns."""
-    samples = _once(minute[SAMPLES] or ())
+    samples = _deduplicated(minute[SAMPLES] or ())
     waiters = _waiters(samples)
     limit, period_ns = minute["limit"], minute["limit_period_ns"] or NS_PER_S
     limit_per_s = limit * NS_PER_S / period_ns if limit else None
     granted = minute["granted"]
-    of_ns = counted_ns(minute)
-    allowed = None if limit_per_s is None else limit_per_s * of_ns / NS_PER_S
+    base_ns = counted_ns(minute)
+    allowed = None if limit_per_s is None else limit_per_s * base_ns / NS_PER_S
     use = granted / allowed if granted is not None and allowed else None
     waiting_ns = minute["waiting_ns"]
-    waiting = min(1.0, waiting_ns / of_ns) if waiting_ns is not None and of_ns else None
+    waiting = min(1.0, waiting_ns / base_ns) if waiting_ns is not None and base_ns else None
     peaks = [sample["waiters_max"] for sample in samples if sample["waiters_max"] is not None]
     peak = max(peaks, default=minute["waiters_max"])
     held = None
@@ -104,7 +104,7 @@ def limiter_minute(minute: Minute) -> dict[str, Any]:
     named = [{"waiter": name, "granted": amount} for name, amount in waiters]
     return {
         **{name: minute[name] for name in _SAME},
-        "counted_ns": of_ns,
+        "counted_ns": base_ns,
         "limit_per_s": limit_per_s,
         "held": held,
         "waiting_share": waiting,
@@ -115,7 +115,7 @@ def limiter_minute(minute: Minute) -> dict[str, Any]:
     }
 
 
-def _once(samples: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _deduplicated(samples: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The samples without duplicates, which come from messages that were read twice."""
     return list({tuple(s[name] for name in EVENT_IDENTITY): s for s in samples}.values())
 

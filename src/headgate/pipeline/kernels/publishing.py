@@ -77,19 +77,19 @@ def publish_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
     topic in those hours, and the one before each hour.
     """
     found: list[dict[str, Any]] = []
-    concerned, starts = _concerned(table), changes(table, TOPIC_KEY)
-    needed = concerned.copy()
-    needed[:-1] |= concerned[1:] & ~starts[1:]
+    has_row, starts = _has_row(table), changes(table, TOPIC_KEY)
+    needed = has_row.copy()
+    needed[:-1] |= has_row[1:] & ~starts[1:]
     before: list[Minute] = []
     places = zip(
         table.filter(pa.array(needed)).to_pylist(),
-        concerned[needed].tolist(),
+        has_row[needed].tolist(),
         starts[needed].tolist(),
         strict=True,
     )
-    for minute, is_concerned, is_first in places:
+    for minute, is_reported, is_first in places:
         hour = minute["from_ns"] // HOUR_NS
-        if is_concerned and hour in hours:
+        if is_reported and hour in hours:
             judged = park_columns([minute], None if is_first else _adjacent(before, minute))
             key = {name: minute[name] for name in TOPIC_ORDER}
             found.append({**hour_partition(hour), **key, **judged})
@@ -110,7 +110,7 @@ def publish_range_table(table: pa.Table, since_ns: int, until_ns: int) -> pa.Tab
     return pa.Table.from_pylist(found, schema=arrow_schema(RANGE_COLUMNS))
 
 
-def _concerned(table: pa.Table) -> Flags:
+def _has_row(table: pa.Table) -> Flags:
     """Which minutes have a row; vectorised, because most topics are idle."""
     mask = np.zeros(table.num_rows, dtype=np.bool_)
     for name in ("msgs_in", *PARKED_FIELD_NAMES):
@@ -143,8 +143,8 @@ def park_columns(
     order = sorted((cause for cause in ParkCause if held_ns[cause] > 0), key=lambda c: -held_ns[c])
     cause, second = (*order, None, None)[:2]
     span_ns, covered_ns = last["to_ns"] - first["from_ns"], sums.pop("covered_ns") or 0
-    of_ns = sum(counted_ns(minute) for minute in minutes)
-    share = held_ns[cause] / of_ns if cause is not None and of_ns else None
+    base_ns = sum(counted_ns(minute) for minute in minutes)
+    share = held_ns[cause] / base_ns if cause is not None and base_ns else None
     holds = [_past_hold(each, held_ns[each], minutes, before) for each in ParkCause]
     return {
         "broker": last["broker"],
@@ -155,7 +155,7 @@ def park_columns(
         **{name: last[name] for name in ("producers", *_WAITING, *PUBLISH_LEVELS)},
         "cause": None if cause is None else cause.label,
         "second_cause": None if second is None else second.label,
-        "held_share": min(1.0, share) if share is not None else (0.0 if of_ns else None),
+        "held_share": min(1.0, share) if share is not None else (0.0 if base_ns else None),
         "evidence": (
             INFERRED if any(minute["evidence"] == INFERRED for minute in minutes) else MEASURED
         ),

@@ -119,7 +119,7 @@ def quota_usage_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
     """
     hour_of_row = pc.divide(table.column("from_ns"), HOUR_NS)
     wanted = pc.is_in(hour_of_row, pa.array(sorted(hours), pa.int64()))
-    rows = np.flatnonzero(pc.and_(wanted, _concerned(table)).to_numpy())
+    rows = np.flatnonzero(pc.and_(wanted, _has_row(table)).to_numpy())
     found: list[dict[str, Any]] = []
     forecasts = row_forecasts(table, rows)
     for minute, forecast in zip(table.take(pa.array(rows)).to_pylist(), forecasts, strict=True):
@@ -128,7 +128,7 @@ def quota_usage_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
     return pa.Table.from_pylist(found, schema=table_arrow_schema(QUOTA_USAGE))
 
 
-def _concerned(table: pa.Table) -> pa.ChunkedArray:
+def _has_row(table: pa.Table) -> pa.ChunkedArray:
     """Which minutes have a row; vectorised, because most topics have no quota."""
     limits = [table.column(f"quota_{kind}_{name}") for kind, name in _LIMITS.items()]
     mask = pc.or_(*map(pc.is_valid, limits))

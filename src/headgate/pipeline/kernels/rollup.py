@@ -72,8 +72,8 @@ ROLLUP_COLUMNS: Final = (
     TableColumn("throttled_s", DOUBLE, "Time with a dispatch limit to blame. [s]"),
     TableColumn("parked_s", DOUBLE, "Time in which any cause parked messages. [s]"),
 )
-"""Columns of the view. Times are summed over subscriptions and topics: 120 s in a minute stand for
-two of them during all of it."""
+"""Columns of the view. Times are summed over subscriptions and topics, so a minute may have
+more than 60 s."""
 
 
 def part_columns(sums: Sums) -> tuple[TableColumn, ...]:

@@ -1,7 +1,8 @@
 """Number of subscriptions that waited for a topic's limit, for the sentence of each of them.
 
 A subscription waited in a minute if the topic's limit throttled its hungry consumers for a
-noticeable part of it. Its verdict depends on its own account only; the number is counted apart.
+noticeable part of it. Its verdict depends on its own account only, so this module counts
+separately.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _COLORS: Final = {
     "NO_CONSUMER": _YELLOW,
     "BROKER": _MAGENTA,
 }
-"""All others are limiters: red."""
+"""Colours of verdicts; those of limiters are red."""
 
 
 def judgement_document(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,8 +115,8 @@ def write_judgements(
 
     CSV has a column ``share_<blame>`` for each of the shares.
 
-    ``width`` is that of a line of the table in characters; names are never broken, so that they
-    can be copied. ``color`` adds no information.
+    ``width``: characters in a line of the table. Names are never broken, so that they can be
+    copied. ``color`` adds no information.
     """
     if style == "json":
         lines = ",\n".join(json.dumps(judgement_document(row)) for row in worst_first(rows))
@@ -133,7 +133,7 @@ def write_judgements(
     title = f"{instant(begin)} to {instant(end)}: {subscriptions_text(len(rows))}"
     title += ", the fastest growing backlog first" * (len(rows) > 1)
     if len({is_unused(row) for row in rows if row["growth_messages"] > 0}) > 1:
-        title += ", those without a consumer throughout behind the others"
+        title += ", subscriptions without any consumer last"
     for line in wrap(title, wrapper.width):
         out.write(f"{bold(line, color)}\n")
     clusters = {row["cluster"] for row in rows}
@@ -166,9 +166,9 @@ def _write_csv(rows: Sequence[Mapping[str, Any]], out: TextIO) -> None:
     for row in rows:
         document = judgement_document(row)
         shares = document.pop("shares")
-        said = document.pop("sentence")
+        sentence = document.pop("sentence")
         flat.append(
-            document | {f"share_{b.lower()}": s for b, s in shares.items()} | {"sentence": said}
+            document | {f"share_{b.lower()}": s for b, s in shares.items()} | {"sentence": sentence}
         )
     write_rows("csv", CSV_COLUMNS, flat, out)
 
@@ -176,8 +176,8 @@ def _write_csv(rows: Sequence[Mapping[str, Any]], out: TextIO) -> None:
 def _paragraphs(row: Mapping[str, Any], wrapper: TextWrapper, color: bool) -> Iterator[str]:
     verdict = str(row["verdict"])
     yield from wrapper.wrap(_growth_text(row))
-    said = str(row["sentence"]).removeprefix(f"{verdict}: ")
-    lines = wrapper.wrap(f"{verdict} (confidence {row['confidence']:.2f}): {said}")
+    sentence = str(row["sentence"]).removeprefix(f"{verdict}: ")
+    lines = wrapper.wrap(f"{verdict} (confidence {row['confidence']:.2f}): {sentence}")
     code = _COLORS.get(verdict, _RED)
     colored = _styled(verdict, f"{_BOLD};{code}", color)
     yield lines[0].replace(verdict, colored, 1)

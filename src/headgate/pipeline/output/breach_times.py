@@ -16,8 +16,8 @@ BREACH_COLUMNS: Final = ("minute", "to_ns", "forecast_at", "seconds_to_breach")
 def counted_from_ns(row: Mapping[str, Any]) -> int:
     """The instant from which a row's seconds count, since the epoch.
 
-    It is the end of what the row knows. Rows of older folders do not have that end: theirs run from
-    the forecast, and where they lack that too, from the end of the minute.
+    It is the end of the row's telemetry. Rows of earlier versions lack it: their seconds count from
+    the forecast, or from the end of the minute if they lack the forecast, too.
     """
     if row["to_ns"] is not None:
         return int(row["to_ns"])

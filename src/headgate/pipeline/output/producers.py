@@ -32,7 +32,7 @@ _DIGITS: Final = 6
 def producers_document(row: Mapping[str, Any]) -> dict[str, Any]:
     """A topic of :func:`headgate.pipeline.steps.publishing.publish_judgements` as JSON shows it.
 
-    ``held_CAUSE_s``: for how long that cause held at least one message, None where it is not known.
+    ``held_CAUSE_s``: time in which that cause held at least one message; None if unknown.
     """
     held = {
         f"held_{cause}_s": None if ns is None else ns / NS_PER_S

@@ -1,6 +1,6 @@
 """Rows of any table as JSON, CSV, or a table for a terminal.
 
-JSON and CSV hold every value in full, one row at a time, so that a table of any size passes.
+JSON and CSV have every value in full. They are written row by row, so a table may have any size.
 In a table, long names continue on the next line; neither names nor numbers are cut. If the columns
 do not fit beside each other, or a sentence would get a narrow column, each row is a paragraph.
 """
@@ -26,9 +26,9 @@ WIDTH_MIN: Final = 40
 WIDTH_MAX: Final = 200
 
 _FOLDED_MIN: Final = 16
-"""Characters that a column of names gets at least; below, rows become paragraphs."""
+"""Least width of a column of names; if it does not fit, rows become paragraphs."""
 _SENTENCE_MIN: Final = 48
-"""Characters that a column of sentences gets at least: a narrow one is read word by word."""
+"""Least width of a column of sentences, in characters."""
 _SENTENCE_WORDS_MIN: Final = 6
 """A text of so many words is a sentence, not a name."""
 _PADDING: Final = 2
@@ -42,7 +42,7 @@ Row = Mapping[str, Any]
 def plain_value(value: Any) -> Any:
     """A value as JSON and CSV have it: times in ISO 8601 with Z, bytes in hexadecimal.
 
-    What JSON has no number for (not a number, infinity) becomes null.
+    Infinity and NaN, which JSON does not have, become null.
     """
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
@@ -194,7 +194,7 @@ def _cell(name: str, value: Any) -> str:
     if isinstance(value, float):
         return _float_text(value)
     if isinstance(value, int):
-        # An instant is to be copied, not to be read.
+        # Users copy an instant: separators would break it.
         return str(value) if name.endswith("_ns") else f"{value:,}"
     return printable(str(value))
 

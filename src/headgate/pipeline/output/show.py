@@ -22,7 +22,7 @@ from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
 from headgate.pipeline.time_span import Span
 
 TABLE_ROWS_SHOWN: Final = 50
-"""Rows on a terminal when no number is given; JSON and CSV have all."""
+"""Rows on a terminal without ``--limit``; JSON and CSV have all."""
 
 _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "intervals": (
@@ -206,7 +206,8 @@ def _checked_filters(options: ShowOptions, scan: Scan) -> list[Filter]:
     """The filters of ``--where``.
 
     Raises:
-        InputError: columns are not there, or values not of their column's type; tells all of them.
+        InputError: columns do not exist, or values are not of their column's type; the text names
+            all of them.
     """
     have = scan.schema.names
     asked = dict.fromkeys((*options.columns, *(name for name, _ in options.where)))

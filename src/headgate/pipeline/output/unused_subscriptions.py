@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 NO_CONSUMER_SHARE_MIN: Final = 0.99
-"""The broker takes a little of the time even without a consumer."""
+"""Even without a consumer, a little of the time is the broker's."""
 
 
 def unused(no_consumer_share: float, acked: int | None, proven_rate_per_s: float | None) -> bool:
-    """Of a subscription over a range: whether it was without a consumer throughout, with nothing
-    acknowledged, and without a rate that a consumer has demonstrated in the day before.
+    """Whether a subscription is unused over a range.
 
-    None is what is not known. Where a consumer left before the range began, its demonstrated rate
-    tells that it was there: that subscription is not unused.
+    It had no consumer, acknowledged nothing, and no consumer has demonstrated a rate in the day
+    before. If a consumer left before the range began, its demonstrated rate shows that the
+    subscription is used. None: unknown.
     """
     return no_consumer_share >= NO_CONSUMER_SHARE_MIN and not acked and proven_rate_per_s is None
 

@@ -42,7 +42,7 @@ _BACKTEST_SHOWN: Final = (
     "rank", "name", "settings", "is_pareto", "score", "over_share", "lost_share", "parked_share",
     "is_censored",
 )  # fmt: skip
-"""Columns of a table on a terminal; those that rows do not have are left out."""
+"""Columns of a table on a terminal, if the rows have them."""
 
 _SHARES: Final = ("over_share", "lost_share", "parked_share")
 
@@ -97,7 +97,7 @@ def run_backtest(options: BacktestOptions, out: TextIO, err: TextIO) -> str:
 def _as_text(rows: Rows) -> Rows:
     """Ranked settings as text."""
     ranks = Counter(row["rank"] for row in rows)
-    told = [
+    texts = [
         {
             **row,
             "rank": rank_text(row["rank"], ranks[row["rank"]] > 1),
@@ -106,19 +106,19 @@ def _as_text(rows: Rows) -> Rows:
         }
         for row in rows
     ]
-    return [{_HEADINGS.get(name, name): value for name, value in row.items()} for row in told]
+    return [{_HEADINGS.get(name, name): value for name, value in row.items()} for row in texts]
 
 
 def _notes(rows: Rows, width: int) -> str:
     """A legend of the table's marks."""
     is_tie = len({row["rank"] for row in rows}) < len(rows)
-    told = [TIE_TEXT] * is_tie + [FRONT_TEXT, IS_CENSORED_TEXT]
+    texts = [TIE_TEXT] * is_tie + [FRONT_TEXT, IS_CENSORED_TEXT]
     columns = min(max(width, WIDTH_MIN), WIDTH_MAX)
-    return "".join(f"{fill(text, columns, break_long_words=False)}\n" for text in told)
+    return "".join(f"{fill(text, columns, break_long_words=False)}\n" for text in texts)
 
 
 def _settings_text(rows: Rows) -> str:
-    """How to apply the best point, to be pasted; unchanged settings are left out."""
+    """The lines and commands that apply the best point, without unchanged settings."""
     row = rows[0]
     best = sum(other["rank"] == row["rank"] for other in rows)
     which = "the best one" if best == 1 else f"the first of the {best:,} best ones"
@@ -129,6 +129,6 @@ def _settings_text(rows: Rows) -> str:
         lines += ["", "  in broker.conf, for the next start"]
         lines += [f"    {line}" for line in row["conf"]]
     if row["commands"]:
-        lines += ["", "  in a running broker, as far as that can be"]
+        lines += ["", "  in a running broker, without settings that need a start"]
         lines += [f"    {line}" for line in row["commands"]]
     return "\n".join(lines) + "\n"

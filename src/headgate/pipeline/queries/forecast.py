@@ -40,7 +40,7 @@ _SCORE_SHOWN: Final = (
     "topic", "quota", "forecasts", "breached", "coverage", "level_coverage", "missed_share",
     "pinball_50_s",
 )  # fmt: skip
-"""Columns of a table on a terminal; those that rows do not have are left out."""
+"""Columns of a table on a terminal, if the rows have them."""
 
 
 def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
@@ -92,7 +92,7 @@ def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
 def _write_scores(
     folder: FolderOptions, scores: ForecastScores, out: TextIO, progress: Progress
 ) -> None:
-    """Write scores; on a terminal not those of no forecast, whose zeros would mislead."""
+    """Write scores. Without any forecast, a table is left out: its zeros would mislead."""
     if not scores.total.forecasts:
         progress.say(
             "There is nothing to score: no forecast was made in this range. One needs a backlog "

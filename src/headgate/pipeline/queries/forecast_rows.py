@@ -35,10 +35,10 @@ from headgate.pipeline.time_span import Span
 from headgate.record.fields import Kind
 
 _OUTCOME_HOURS: Final = 24
-"""A forecast is scored against what happened within this time."""
+"""A forecast is scored against its outcome within this time."""
 
 BEHIND: Final = timedelta(minutes=10)
-"""A cluster that is so far behind has stopped sending telemetry."""
+"""A cluster that lags behind the others by so much has stopped sending telemetry."""
 
 _COPIED: Final = (
     "seconds_to_breach_earliest",
@@ -52,7 +52,7 @@ _COPIED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ForecastScores:
-    """How good forecasts were, of all topics together and of each."""
+    """The accuracy of forecasts, for all topics together and for each."""
 
     total: Score
     by_topic: tuple[tuple[dict[str, Any], Score], ...]
@@ -127,8 +127,10 @@ def newest_hours(root: str, at_ns: int | None) -> set[int]:
 
 
 def clusters_behind(rows: Sequence[Mapping[str, Any]]) -> dict[str, datetime]:
-    """Clusters whose newest minute is :data:`BEHIND` that of another one, and when it began;
-    ``rows`` are those of :func:`forecast_rows`."""
+    """The clusters that lag by :data:`BEHIND`, each with the start of its newest minute.
+
+    ``rows`` are those of :func:`forecast_rows`.
+    """
     newest: dict[str, datetime] = {}
     for row in rows:
         name = row["cluster"] or ""
@@ -177,7 +179,7 @@ def _soonest(row: Mapping[str, Any]) -> tuple[bool, float, float, float, str]:
 def forecast_score(
     spark: SparkSession, root: str, since_ns: int | None, until_ns: int | None
 ) -> ForecastScores:
-    """Score the forecasts of a time range against what came after them.
+    """Score the forecasts of a time range against their outcomes.
 
     They are recomputed from ``intervals``, with the same results as in ``quota_usage``.
 

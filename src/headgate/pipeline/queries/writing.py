@@ -1,4 +1,4 @@
-"""Writes the rows of a query: the columns that matter as a table, all of them as JSON or CSV."""
+"""Writes the rows of a query: selected columns as a table, all columns as JSON or CSV."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def write_found(folder: FolderOptions, rows: Rows, shown: Sequence[str], out: TextIO) -> None:
-    """Write rows: a table has the columns ``shown`` of them, JSON and CSV have all."""
+    """Write rows: a table has the columns ``shown``, JSON and CSV have all."""
     have = [name for name in (rows[0] if rows else ()) if _is_plain(rows[0][name])]
     columns = [name for name in shown if name in have] if folder.format == "table" else have
     write_rows(
@@ -27,7 +27,7 @@ def write_found(folder: FolderOptions, rows: Rows, shown: Sequence[str], out: Te
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether JSON and CSV have it, as ``rows.plain_value`` writes it."""
+    """Whether JSON and CSV can have the value, as ``rows.plain_value`` writes it."""
     return value is None or isinstance(
         value, str | int | float | bytes | datetime | list | tuple | dict
     )

@@ -96,8 +96,8 @@ def broker_folders(folder: str) -> list[BrokerFolder]:
     brokers = [broker for broker in (own, *found) if broker.times_ms]
     if not brokers:
         raise InputError(
-            f"folder {folder} holds no scrapes: files named <milliseconds since 1970>{SUFFIX} are "
-            "looked for in it and in its folders, one for each broker"
+            f"folder {folder} holds no scrapes: store them as <milliseconds since 1970>{SUFFIX}, "
+            "in this folder or in one folder for each broker"
         )
     labels = [broker.label for broker in brokers]
     if len(set(labels)) < len(labels):
@@ -129,7 +129,7 @@ def scrape_tasks(
     ]
     first_ms = min((int(match["ms"]) for match in map(_NAME.fullmatch, known) if match), default=0)
     late = (file_name(ms) for ms in broker.times_ms if first_ms <= ms <= upto_ms)
-    refused += [(name, "it came when a later scrape had been read already") for name in late]
+    refused += [(name, "it arrived after a later scrape had been read") for name in late]
     unknown = [each for each in refused if each[0] not in known]
     if not new:
         latest = broker.times_ms[-1:]

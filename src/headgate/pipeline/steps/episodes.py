@@ -1,4 +1,4 @@
-"""The step from judged minutes to backlog episodes: when each began and ended."""
+"""The step from judged minutes to backlog episodes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def episodes(
 ) -> DataFrame:
     """Rows of ``episodes`` for some hours, from ``attribution`` and ``intervals`` of these and of
     the hours before and after them. ``newest``: the last minute of the telemetry."""
-    # Of the hours around, only the minutes that may belong to the same episode.
+    # Of the neighbouring hours, only the minutes that may belong to the same episode.
     near = (
         hour_of().isin(sorted(hours))
         | (F.minute("minute") < EDGE_MINUTES)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from headgate.pipeline.tables.columns import DAY_HOURS
 
 HOUR_COLUMNS: Final = ("date", "hour")
-"""What :func:`hour_of` uses."""
+"""Columns that :func:`hour_of` uses."""
 
 
 def hour_of() -> Column:

@@ -31,7 +31,7 @@ def throttle_timeline(minutes: DataFrame, samples: DataFrame, hours: Collection[
     """Rows of ``throttle_timeline`` for some hours, from ``intervals`` and ``bronze_samples`` of
     these."""
     key = (*LIMITER_KEY, "minute")
-    # A row is of the minute of its last nanosecond. Whole numbers: a double would round that up.
+    # A row belongs to the minute of its last nanosecond. A division of doubles would round up.
     minute = F.expr(f"(covered_to_ns - 1) div {MINUTE_NS}") * (MINUTE_NS // NS_PER_S)
     waiters = (
         samples.where((F.col("kind") == Kind.LIMITER.value) & F.col("waiter_1").isNotNull())

@@ -1,4 +1,4 @@
-"""Steps about producers: what held those of each topic, by minute and over a range."""
+"""Steps that attribute what held the producers of each topic, by minute and over a range."""
 
 from __future__ import annotations
 

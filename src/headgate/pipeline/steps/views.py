@@ -58,7 +58,7 @@ def namespace_rollup(minutes: DataFrame, judged: DataFrame) -> DataFrame:
     """What happened in each namespace and minute (``ROLLUP_COLUMNS``), from ``intervals`` and
     ``attribution``: a row for each cluster, namespace and minute with a topic.
 
-    Seconds are summed over subscriptions and topics: 120 in a minute mean two of them all the time.
+    Seconds are summed over subscriptions and topics, so a minute may have more than 60.
     """
     topics = minutes.where(F.col("kind") == Kind.TOPIC.value)
     subscriptions = minutes.where(F.col("kind") == Kind.SUBSCRIPTION.value)

@@ -1,4 +1,4 @@
-"""The files of a job beside the tables: the writer's lock, checkpoints, logs. No Spark."""
+"""The files of a job besides the tables: the writer's lock, checkpoints, logs. No Spark."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def spark_log_path(folder: str) -> Path:
 def log_folder(root: str) -> Iterator[str]:
     """The folder of Spark's log, created if absent; for a bucket a temporary one.
 
-    That one is left where the job failed, because the log says why.
+    If the job fails, the temporary folder stays, because its log says why.
 
     Raises:
         InputError: the folder cannot be made.

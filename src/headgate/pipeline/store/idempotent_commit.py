@@ -1,9 +1,8 @@
 """An idempotent commit to a table in S3: it happens once, even if its response is lost.
 
-A commit is a put of the next version that S3 refuses where that version is there already. An
-answer that is lost on the way is asked for again by the library below, which then meets its own
-version and takes it for somebody else's. So each commit carries a mark, and who is refused looks
-whose mark the version has.
+A commit puts the next version, and S3 refuses the put if that version exists. If the response is
+lost, delta-rs repeats the put, finds its own version and takes it for another writer's. So each
+commit carries a mark: after a refusal, the job reads whose mark the version has.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ from headgate.pipeline.store.table_store import LOG, TableStore
 MARK_KEY: Final = "headgate.commit"
 """Key in a commit's metadata with a value that no other commit has."""
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 def commit(
     store: TableStore,
     name: str,
     delta: DeltaTable,
-    act: Callable[[CommitProperties], Answer],
+    make_commit: Callable[[CommitProperties], Result],
     transactions: Sequence[Transaction] = (),
-) -> Answer | None:
-    """Let ``act`` commit the version of table ``name`` after the one that ``delta`` has loaded.
+) -> Result | None:
+    """Let ``make_commit`` commit the version of table ``name`` after the one that ``delta`` loaded.
 
     In S3 it commits that version or none. Otherwise delta-rs would commit after another writer's
-    version, and might replace rows that no longer exist. Returns the result of ``act``; None if the
-    commit took effect and the response was lost.
+    version, and might replace rows that no longer exist. Returns the result of ``make_commit``;
+    None if the commit took effect and the response was lost.
 
     Raises:
         LockLostError: another job has written that version.
@@ -45,7 +44,7 @@ def commit(
     version, mark = delta.version() + 1, uuid.uuid4().hex
     properties = commit_properties(store, {MARK_KEY: mark}, transactions)
     try:
-        return act(properties)
+        return make_commit(properties)
     except CommitFailedError as error:
         if not store.is_object_store:
             raise

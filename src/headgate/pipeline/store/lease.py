@@ -27,7 +27,7 @@ LOCK: Final = ".lock"
 
 RENEW_S: Final = 10.0
 LEASE_S: Final = 60.0
-LOOK_S: Final = 2.0
+POLL_S: Final = 2.0
 """Time between two reads by a job that waits for the lock."""
 
 
@@ -76,7 +76,7 @@ _NO_TAG: Final = '"00000000000000000000000000000000"'
 class LockState:
     """The lock object as read: its lease and its tag."""
 
-    hold: Lease
+    lease: Lease
     tag: str
 
 
@@ -86,10 +86,10 @@ class LockObject(Protocol):
     def read(self) -> LockState | None:
         """The lock object; None: it does not exist."""
 
-    def create(self, hold: Lease) -> str | None:
+    def create(self, lease: Lease) -> str | None:
         """Create it; returns its tag, or None if it exists."""
 
-    def swap(self, hold: Lease, tag: str) -> str | None:
+    def swap(self, lease: Lease, tag: str) -> str | None:
         """Replace it if it has this tag; returns the new tag, or None if it has another."""
 
 
@@ -111,31 +111,31 @@ def take(
     *,
     monotonic: Callable[[], float],
     wait: Callable[[float], None],
-    watching: Callable[[Lease], None] = lambda _: None,
+    on_wait: Callable[[Lease], None] = lambda _: None,
 ) -> str:
     """Acquire the lock; returns the object's tag.
 
-    ``monotonic`` and ``wait`` are in seconds. ``watching`` gets the holder before the job
-    watches it, which takes up to :data:`LEASE_S`.
+    ``monotonic`` and ``wait`` are in seconds. ``on_wait`` gets the holder before the job
+    waits to see whether it is alive, up to :data:`LEASE_S`.
 
     Raises:
-        LockHeldError: another job holds the lease, or was faster.
-        NoConditionalPutError: the store does not know conditions.
-        OSError: the store cannot be asked.
+        LockHeldError: another job holds the lease, or acquired it first.
+        NoConditionalPutError: the store ignores conditions.
+        OSError: the store does not answer.
     """
-    tag = _taken(lock, mine, monotonic, wait, watching)
+    tag = _acquired_tag(lock, mine, monotonic, wait, on_wait)
     # Both must fail. A store that ignores conditions would admit every job.
     if lock.create(mine) is not None or lock.swap(mine, _NO_TAG) is not None:
         raise NoConditionalPutError
     return tag
 
 
-def _taken(
+def _acquired_tag(
     lock: LockObject,
     mine: Lease,
     monotonic: Callable[[], float],
     wait: Callable[[float], None],
-    watching: Callable[[Lease], None],
+    on_wait: Callable[[Lease], None],
 ) -> str:
     found = lock.read()
     if found is None:
@@ -145,19 +145,19 @@ def _taken(
         found = lock.read()
     if found is None:
         raise LockHeldError(_UNKNOWN)
-    if found.hold.token == mine.token:
+    if found.lease.token == mine.token:
         return found.tag
-    if found.hold.token != FREE.token:
-        watching(found.hold)
-        found = _outlived(lock, found, monotonic, wait)
+    if found.lease.token != FREE.token:
+        on_wait(found.lease)
+        found = _expired(lock, found, monotonic, wait)
     tag = _swapped(lock, mine, found.tag)
     if tag is None:
         winner = lock.read()
-        raise LockHeldError(winner.hold if winner is not None else _UNKNOWN)
+        raise LockHeldError(winner.lease if winner is not None else _UNKNOWN)
     return tag
 
 
-def _outlived(
+def _expired(
     lock: LockObject,
     found: LockState,
     monotonic: Callable[[], float],
@@ -166,14 +166,14 @@ def _outlived(
     """The object that may be replaced: unchanged for a lease's time, or released meanwhile."""
     begun_s = monotonic()
     while monotonic() - begun_s < LEASE_S:
-        wait(LOOK_S)
-        again = lock.read()
-        if again is None:
-            raise LockHeldError(found.hold)
-        if again.hold.token == FREE.token:
-            return again
-        if again.tag != found.tag:
-            raise LockHeldError(again.hold)
+        wait(POLL_S)
+        current = lock.read()
+        if current is None:
+            raise LockHeldError(found.lease)
+        if current.lease.token == FREE.token:
+            return current
+        if current.tag != found.tag:
+            raise LockHeldError(current.lease)
     return found
 
 
@@ -183,7 +183,7 @@ def _swapped(lock: LockObject, mine: Lease, tag: str) -> str | None:
     if new is not None:
         return new
     found = lock.read()
-    return found.tag if found is not None and found.hold.token == mine.token else None
+    return found.tag if found is not None and found.lease.token == mine.token else None
 
 
 class LeaseRenewal:
@@ -198,7 +198,7 @@ class LeaseRenewal:
         """Renew the lease; do nothing once it is lost.
 
         Raises:
-            OSError: the store cannot be asked; the next time may be in time.
+            OSError: the store does not answer; the next renewal may still be in time.
         """
         if self.is_lost:
             return

@@ -70,9 +70,9 @@ def check_lock(root: str, lock: LockObject | None = None) -> None:
         raise LockLostError(
             f"folder {root} has no lock any more, because it was deleted; nothing more is written"
         )
-    if found.hold.token != token:
-        other = f"now held by {found.hold}" if found.hold.token else "free"
+    if found.lease.token != token:
+        other = f"now held by {found.lease}" if found.lease.token else "free"
         raise LockLostError(
-            f"folder {root} was taken over, because this job could not renew its hold in time, and "
-            f"is {other}; nothing more is written, and the next run continues from here"
+            f"folder {root} was taken over, because this job could not renew its lease in time, "
+            f"and is {other}; nothing more is written, and the next run continues from here"
         )

@@ -61,17 +61,17 @@ def s3_lock(
         InputError: another job holds it, or it cannot be used for that.
     """
 
-    def watching(holder: Lease) -> None:
+    def on_wait(holder: Lease) -> None:
         say(
-            f"Folder {root} is held by {holder}. Looking whether that job lives: "
-            f"{RENEW_S:.0f} s if so, {LEASE_S:.0f} s if not."
+            f"Folder {root} is held by {holder}. Waiting to see whether that job is alive: "
+            f"{RENEW_S:.0f} s if it is, {LEASE_S:.0f} s if not."
         )
 
     now = datetime.fromtimestamp(SystemClock.wall_ns() // NS_PER_S, UTC)
     since = now.isoformat().replace("+00:00", "Z")
     mine = Lease(secrets.token_hex(16), socket.gethostname(), os.getpid(), since)
     try:
-        tag = take(lock, mine, monotonic=monotonic, wait=wait, watching=watching)
+        tag = take(lock, mine, monotonic=monotonic, wait=wait, on_wait=on_wait)
     except LockHeldError as error:
         raise InputError(
             f"folder {root} is being written by another job ({error.holder}); one at a time is "

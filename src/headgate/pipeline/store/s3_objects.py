@@ -88,23 +88,23 @@ class StoredLock:
         """The lock object; None: it does not exist."""
         with _plain_errors():
             try:
-                answer = obstore.get(self._store, LOCK)
+                response = obstore.get(self._store, LOCK)
             except FileNotFoundError:
                 return None
-            return LockState(Lease.from_bytes(bytes(answer.bytes())), str(answer.meta["e_tag"]))
+            return LockState(Lease.from_bytes(bytes(response.bytes())), str(response.meta["e_tag"]))
 
-    def create(self, hold: Lease) -> str | None:
+    def create(self, lease: Lease) -> str | None:
         """Create it; returns its tag, or None if it exists."""
-        return self._put(hold, "create")
+        return self._put(lease, "create")
 
-    def swap(self, hold: Lease, tag: str) -> str | None:
+    def swap(self, lease: Lease, tag: str) -> str | None:
         """Replace it if it has this tag; returns the new tag, or None if it has another."""
-        return self._put(hold, {"e_tag": tag})
+        return self._put(lease, {"e_tag": tag})
 
-    def _put(self, hold: Lease, mode: Any) -> str | None:
+    def _put(self, lease: Lease, mode: Any) -> str | None:
         with _plain_errors():
             try:
-                answer = obstore.put(self._store, LOCK, hold.to_bytes(), mode=mode)
+                response = obstore.put(self._store, LOCK, lease.to_bytes(), mode=mode)
             except (AlreadyExistsError, PreconditionError):
                 return None
-            return str(answer["e_tag"])
+            return str(response["e_tag"])

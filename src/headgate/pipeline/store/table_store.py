@@ -1,8 +1,8 @@
-"""Where the tables are stored: a folder of a file system or a bucket of S3, used in one way.
+"""The files of the tables, in a folder of a file system or in a bucket of S3.
 
-How S3 is reached stands in the environment, as for all tools of AWS. Endpoint and region are read
-here, once, because the three libraries that are used do not agree on them; keys and tokens are
-read by the libraries alone, so that nothing here could show them.
+The environment says how S3 is reached, as for all tools of AWS. This module reads endpoint and
+region once, because the three libraries below do not agree on them. Only the libraries read keys
+and tokens, so no text of this module can show them.
 """
 
 from __future__ import annotations

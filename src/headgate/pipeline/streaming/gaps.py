@@ -1,7 +1,7 @@
 """Sentences about telemetry that expired before a job read it. No Spark here.
 
-Topics keep their messages for a limited time. A job that was not run for longer continues behind
-the lost messages, and only their sequence numbers show that they are missing.
+Topics keep their messages for a limited time. A job that did not run for longer continues after the
+lost messages, and only the sequence numbers show that they are missing.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class TableFigures:
 
     rows: int
     newest_ns: int | None
-    """End of what its newest row covers, ns since the epoch; None where its log lacks that."""
+    """End of what its newest row covers, ns since the epoch; None if the log lacks it."""
 
 
 class StreamMetrics:
@@ -57,19 +57,19 @@ class StreamMetrics:
         prefix = "headgate_pipeline_"
         self._input = Gauge(
             f"{prefix}input_messages_per_second",
-            "Telemetry messages that came, by the time since the batch before.",
+            "Telemetry messages of the last batch, divided by the time since the previous batch.",
             registry=registry,
         )
         self._processed = Gauge(
             f"{prefix}processed_messages_per_second",
-            "Telemetry messages of the last batch, by the time that it took.",
+            "Telemetry messages of the last batch, divided by its duration.",
             registry=registry,
         )
         self._messages = Counter(
             f"{prefix}input_messages_total", "Telemetry messages read.", registry=registry
         )
         self._batches = Counter(
-            f"{prefix}batches_total", "Batches with telemetry that are done.", registry=registry
+            f"{prefix}batches_total", "Finished batches with telemetry.", registry=registry
         )
         self._failures = Counter(
             f"{prefix}batch_failures_total",
@@ -78,7 +78,7 @@ class StreamMetrics:
         )
         self._duration = Histogram(
             f"{prefix}batch_duration_seconds",
-            "Time of a batch, from looking at the topics to the last table.",
+            "Time of a batch, from the request of the topics' ends to the last table.",
             buckets=_BUCKETS_S,
             registry=registry,
         )
@@ -101,7 +101,7 @@ class StreamMetrics:
         )
 
     def lag_s(self) -> float:
-        """Seconds from the end of the newest telemetry window to now; not a number before any."""
+        """Seconds from the end of the newest telemetry window to now; NaN without any."""
         newest = self._tables.get(BRONZE_SAMPLES.name, TableFigures(0, None)).newest_ns
         return float("nan") if newest is None else (self._wall_ns() - newest) / NS_PER_S
 
@@ -138,7 +138,8 @@ class StreamMetrics:
         quarantine = self._tables.get(BRONZE_QUARANTINE.name, TableFigures(0, None))
         parts = [
             f"batch {batch.batch_id}: {messages_text(batch.messages)} in {batch.duration_s:.1f} s "
-            f"({batch.processed_messages_per_s:.1f}/s, {batch.input_messages_per_s:.1f}/s come)",
+            f"({batch.processed_messages_per_s:.1f}/s, "
+            f"{batch.input_messages_per_s:.1f}/s arriving)",
             f"{samples.rows:,} rows",
         ]
         if samples.newest_ns is not None:

@@ -21,15 +21,15 @@ MESSAGE_COLUMNS: Final = ("value", "__topic", "__messageId", "__publishTime")
 
 PASS_PATIENCE_MS: Final = 120_000
 STREAM_PATIENCE_MS: Final = 3_600_000
-"""How long a broker may be gone in the middle of a job before the job fails: a user waits for
-``attribute`` and not for ``stream``."""
+"""How long a broker may be unreachable before the job fails. It is shorter for ``attribute``,
+because a user waits for it."""
 
 BATCH_BYTES_MAX: Final = 256 << 20
-"""Most telemetry, as it is stored, in one batch. A first read finds days of it, up to 1 GiB of each
-broker; a job that is killed repeats no more than its last batch."""
+"""Most stored bytes of telemetry in one batch. A first read finds days of it, up to 1 GiB of each
+broker. A killed job repeats at most its last batch."""
 
 LAST_BATCH_S: Final = 30.0
-"""How long a query that is to stop waits for the batch that runs."""
+"""How long a stop waits for the running batch."""
 
 
 def telemetry_messages(
@@ -98,19 +98,19 @@ def run_until(
     should_stop: Callable[[], bool],
     *,
     between: Callable[[], None] = lambda: None,
-    look_s: float = 1.0,
+    poll_s: float = 1.0,
     last_batch_s: float = LAST_BATCH_S,
 ) -> None:
     """Let a query run until it ends or ``should_stop`` returns True, and stop it.
 
-    ``between`` is called where no batch runs. A batch that runs at the end may finish: if it
-    were interrupted, the next run would repeat it.
+    ``between`` is called while no batch runs. A batch that runs at the end may finish, because the
+    next run would repeat an interrupted one.
 
     Raises:
         StreamingQueryException: the query failed.
     """
     try:
-        while not should_stop() and not query.awaitTermination(look_s):
+        while not should_stop() and not query.awaitTermination(poll_s):
             if not query.status["isTriggerActive"]:
                 between()
         deadline_s = time.monotonic() + last_batch_s

@@ -1,7 +1,7 @@
-"""When a stream refreshes the derived tables: after a batch, or between two.
+"""Decides when a stream refreshes the derived tables: after a batch, or between two.
 
-A stream that keeps up refreshes after every batch. One that catches up reads hours that are long
-over, and each refresh reads the day before them again, so it refreshes once a minute.
+A stream that keeps up refreshes after every batch. A stream that catches up refreshes once a
+minute, because each refresh also reads the day before.
 """
 
 from __future__ import annotations
@@ -36,18 +36,19 @@ class RefreshPace:
         """Whether the derived tables lack a batch."""
 
     def after_batch(self, lag_s: float) -> bool:
-        """Whether to refresh after a batch whose newest telemetry is so old; NaN: unknown."""
+        """Whether to refresh after a batch with telemetry of ``lag_s`` ago; NaN: unknown."""
         self.is_pending = True
         return not lag_s >= BEHIND_S or self._monotonic() >= self._next_s
 
-    def done(self) -> None:
-        """The derived tables are up to date with bronze."""
+    def mark_refreshed(self) -> None:
+        """Note that the derived tables are up to date with bronze."""
         self.is_pending = False
         self._next_s = self._monotonic() + REFRESH_PERIOD_S
 
 
 class StreamTables:
-    """The tables of one stream. The thread of batches and the one that waits for them call it."""
+    """The tables of one stream. Two threads call it: that of Spark's batches, and the one that
+    waits for the query."""
 
     def __init__(
         self,
@@ -65,11 +66,11 @@ class StreamTables:
     def bring_up_to_date(self, session: SparkSession) -> None:
         """Refresh all derived tables, and update the metrics of all tables."""
         refresh_all(session, self._root)
-        self._pace.done()
+        self._pace.mark_refreshed()
         self._metrics.set_tables(table_figures(self._root))
 
     def after_batch(self, session: SparkSession) -> None:
-        """A batch was appended to bronze."""
+        """Refresh if that is due, then compact; a batch was appended to bronze."""
         with self._lock:
             self._metrics.set_tables(table_figures(self._root, _BATCH_TABLES))
             if self._pace.after_batch(self._metrics.lag_s()):
@@ -77,7 +78,7 @@ class StreamTables:
             self._housekeeping.after_batch()
 
     def between_batches(self, session: SparkSession) -> None:
-        """No batch runs: refresh if that was put off."""
+        """Refresh if a refresh is pending; no batch runs."""
         if self._pace.is_pending:
             with self._lock:
                 self.bring_up_to_date(session)

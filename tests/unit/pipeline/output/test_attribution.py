@@ -49,7 +49,7 @@ def test_subscriptions_that_nobody_uses_stand_behind_other_growing_ones() -> Non
     out = io.StringIO()
     write_judgements(rows, "table", out, width=WIDTH_MAX)
     title = " ".join(out.getvalue().partition("\n\n")[0].split())
-    assert title.endswith("backlog first, those without a consumer throughout behind the others")
+    assert title.endswith("backlog first, subscriptions without any consumer last")
     # One whose consumer has gone, after it has shown how fast it is, is nobody's leftover.
     left = alone | {"growth_messages": 10**9, "proven_rate_per_s": 80.0}
     assert worst_first([*JUDGED, left])[0] is left

@@ -56,7 +56,7 @@ def test_a_backtest_is_asked_and_its_ranks_written(
     assert module.run_backtest(named, table, err) == "mine"
     assert table.getvalue().endswith(
         "To set the best one, drain 0.7:\n\n  in broker.conf, for the next start\n    a=b\n\n"
-        "  in a running broker, as far as that can be\n    headgate admin x\n"
+        "  in a running broker, without settings that need a start\n    headgate admin x\n"
     )
 
     for told in ("adaptive: law drain, drain_horizon_ms 5,000", "< 0.1 %", "8 %", "\ncensored: "):

@@ -76,7 +76,7 @@ def test_a_scrape_that_comes_late_alone_is_quarantined_and_nothing_is_read(tmp_p
     assert [row["message_id"] for row in found] == ["gone", file_name(late)]
     # A file that is gone by now is told of at the time of the last scrape.
     assert found[0]["publish_time"].timestamp() * 1_000 == last
-    assert found[1]["reason"] == "it came when a later scrape had been read already"
+    assert found[1]["reason"] == "it arrived after a later scrape had been read"
     assert [name for name, _ in task_tables(task)] == ["bronze_quarantine"] * 2
 
 

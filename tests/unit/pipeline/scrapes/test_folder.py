@@ -42,7 +42,7 @@ def test_what_is_no_folder_of_scrapes_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: No such file"):
         broker_folders(str(tmp_path / "none"))
     (tmp_path / "x.prom").touch()
-    with pytest.raises(InputError, match=r"holds no scrapes: files named <milliseconds"):
+    with pytest.raises(InputError, match=r"holds no scrapes: store them as <milliseconds"):
         broker_folders(str(tmp_path))
     with pytest.raises(InputError, match="Not a directory"):
         broker_folders(str(tmp_path / "x.prom"))
@@ -81,7 +81,7 @@ def test_a_scrape_that_comes_late_is_refused_once() -> None:
     (task,) = scrape_tasks(
         broker(T - 9, T, late, T + 1_000, T + 2_000, wrong=("x",)), T + 1_000, known, 2
     )
-    assert task.refused == [(file_name(late), "it came when a later scrape had been read already")]
+    assert task.refused == [(file_name(late), "it arrived after a later scrape had been read")]
     (task,) = scrape_tasks(broker(T, late, T + 2_000), T + 1_000, {*known, file_name(late)}, 1)
     assert task.refused == []
 

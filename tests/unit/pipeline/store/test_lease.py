@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headgate.pipeline.store.lease import (
     FREE,
     LEASE_S,
-    LOOK_S,
+    POLL_S,
     RENEW_S,
     Lease,
     LeaseRenewal,
@@ -35,31 +35,31 @@ class Shelf:
     def read(self) -> LockState | None:
         return self.found
 
-    def create(self, hold: Lease) -> str | None:
-        return self._put(hold) if self.found is None else None
+    def create(self, lease: Lease) -> str | None:
+        return self._put(lease) if self.found is None else None
 
-    def swap(self, hold: Lease, tag: str) -> str | None:
-        return self._put(hold) if self.found is not None and self.found.tag == tag else None
+    def swap(self, lease: Lease, tag: str) -> str | None:
+        return self._put(lease) if self.found is not None and self.found.tag == tag else None
 
-    def _put(self, hold: Lease) -> str:
-        self.found = LockState(hold, f'"{next(self._tags)}"')
+    def _put(self, lease: Lease) -> str:
+        self.found = LockState(lease, f'"{next(self._tags)}"')
         return self.found.tag
 
     @property
     def token(self) -> str:
         assert self.found is not None
-        return self.found.hold.token
+        return self.found.lease.token
 
 
 class Deaf(Shelf):
     """Carries puts out, and the answer is lost: the library tries again and is told no."""
 
-    def create(self, hold: Lease) -> str | None:
-        super().create(hold)
+    def create(self, lease: Lease) -> str | None:
+        super().create(lease)
         return None
 
-    def swap(self, hold: Lease, tag: str) -> str | None:
-        super().swap(hold, tag)
+    def swap(self, lease: Lease, tag: str) -> str | None:
+        super().swap(lease, tag)
         return None
 
 
@@ -91,7 +91,7 @@ def test_the_first_has_it_and_the_next_when_it_is_free() -> None:
     lock, time = Shelf(), Time()
     taken(lock, A).release()
     assert lock.found is not None
-    assert lock.found.hold == FREE
+    assert lock.found.lease == FREE
     taken(lock, B, time)
     assert (lock.token, time.now_s) == ("b", 0.0)
 
@@ -104,9 +104,9 @@ def test_who_finds_it_renewed_is_refused_and_told_by_whom() -> None:
     with pytest.raises(
         LockHeldError, match="process 7 on host-a, since 2026-11-22T10:00:00Z"
     ) as caught:
-        take(lock, B, monotonic=time.monotonic, wait=time.wait, watching=told.append)
+        take(lock, B, monotonic=time.monotonic, wait=time.wait, on_wait=told.append)
     assert (caught.value.holder.token, told) == ("a", [A])
-    assert time.now_s <= RENEW_S + LOOK_S
+    assert time.now_s <= RENEW_S + POLL_S
     assert lock.token == "a"
 
 
@@ -140,16 +140,16 @@ def test_of_two_that_wait_one_has_it() -> None:
 
 def test_who_comes_a_moment_late_is_refused() -> None:
     class Late(Shelf):
-        def swap(self, hold: Lease, tag: str) -> str | None:
+        def swap(self, lease: Lease, tag: str) -> str | None:
             super().swap(B, tag)
-            return super().swap(hold, tag)
+            return super().swap(lease, tag)
 
     lock = Late()
     lock.create(FREE)
     with pytest.raises(LockHeldError, match="host-b"):
         taken(lock, C)
     lock.found = None
-    lock.create = lambda hold: Shelf.create(lock, B) and None  # type: ignore[method-assign]
+    lock.create = lambda lease: Shelf.create(lock, B) and None  # type: ignore[method-assign]
     with pytest.raises(LockHeldError, match="host-b"):
         taken(lock, C, Time((RENEW_S, lambda: Shelf.swap(lock, B, lock.found.tag))))  # type: ignore[union-attr]
 
@@ -184,7 +184,7 @@ def test_a_lock_that_somebody_deleted_is_lost() -> None:
 @pytest.mark.parametrize("ignored", ["create", "swap"])
 def test_a_store_that_ignores_conditions_is_refused(ignored: str) -> None:
     lock = Shelf()
-    setattr(lock, ignored, lambda hold, tag="": lock._put(hold))
+    setattr(lock, ignored, lambda lease, tag="": lock._put(lease))
     with pytest.raises(NoConditionalPutError):
         taken(lock, A)
 
@@ -205,20 +205,20 @@ def test_every_renewal_is_another_content() -> None:
     for _ in range(3):
         holder.renew()
         assert lock.found is not None
-        contents.add(lock.found.hold.to_bytes())
+        contents.add(lock.found.lease.to_bytes())
     assert len(contents) == 3
 
 
 def test_contents_survive() -> None:
-    for hold in (A, FREE, replace(B, renewals=5)):
-        assert Lease.from_bytes(hold.to_bytes()) == hold
+    for lease in (A, FREE, replace(B, renewals=5)):
+        assert Lease.from_bytes(lease.to_bytes()) == lease
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"[]", b"{}", b'{"token": "t"}', b"\xff"])
 def test_what_another_version_wrote_is_held_by_somebody(content: bytes) -> None:
-    hold = Lease.from_bytes(content)
-    assert hold.token not in ("", "a")
-    assert "unknown host" in str(hold)
+    lease = Lease.from_bytes(content)
+    assert lease.token not in ("", "a")
+    assert "unknown host" in str(lease)
 
 
 ACTS = ("take", "renew", "release", "die")

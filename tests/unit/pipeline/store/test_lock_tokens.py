@@ -20,9 +20,9 @@ from tests.unit.pipeline.store.test_lease import A, B, Shelf
 ROOT = "s3://tables/a"
 
 
-def locked(hold: Lease) -> Shelf:
+def locked(lease: Lease) -> Shelf:
     lock = Shelf()
-    lock.create(hold)
+    lock.create(lease)
     return lock
 
 

@@ -24,11 +24,11 @@ def test_who_holds_it_may_write_and_lets_go(tmp_path: Path) -> None:
     lock = Shelf()
     with s3_lock(ROOT, lock):
         assert lock.found is not None
-        hold = lock.found.hold
-        assert (hold.process, hold.host) == (os.getpid(), socket.gethostname())
-        assert writer_options(ROOT)["lock"] == hold.token
+        lease = lock.found.lease
+        assert (lease.process, lease.host) == (os.getpid(), socket.gethostname())
+        assert writer_options(ROOT)["lock"] == lease.token
         check_lock(ROOT, lock)
-    assert lock.found.hold == FREE
+    assert lock.found.lease == FREE
     assert writer_options(ROOT) == {"root": ROOT}
     with pytest.raises(RuntimeError, match="the job"), s3_lock(ROOT, lock):
         raise RuntimeError("the job")
@@ -80,13 +80,13 @@ def test_it_is_renewed_meanwhile_also_after_a_failure(monkeypatch: pytest.Monkey
     class Shaky(Shelf):
         failures = 2
 
-        def swap(self, hold: Lease, tag: str) -> str | None:
-            if hold.renewals and self.failures:
+        def swap(self, lease: Lease, tag: str) -> str | None:
+            if lease.renewals and self.failures:
                 self.failures -= 1
                 raise OSError("no route")
-            if hold.renewals > 4:
+            if lease.renewals > 4:
                 renewed.set()
-            return super().swap(hold, tag)
+            return super().swap(lease, tag)
 
     lock = Shaky()
     with s3_lock(ROOT, lock):
@@ -98,10 +98,10 @@ def test_a_store_that_is_gone_at_the_end_hides_no_error() -> None:
     class Going(Shelf):
         is_gone = False
 
-        def swap(self, hold: Lease, tag: str) -> str | None:
+        def swap(self, lease: Lease, tag: str) -> str | None:
             if self.is_gone:
                 raise OSError("no route")
-            return super().swap(hold, tag)
+            return super().swap(lease, tag)
 
     lock = Going()
 

@@ -25,7 +25,7 @@ def test_puts_have_conditions() -> None:
     assert lock.swap(A, tag) is None
     found = lock.read()
     assert found is not None
-    assert (found.hold, found.tag) == (B, new)
+    assert (found.lease, found.tag) == (B, new)
 
 
 def test_the_law_holds_over_it() -> None:
@@ -39,7 +39,7 @@ def test_the_law_holds_over_it() -> None:
     LeaseRenewal(StoredLock(store), B, tag).release()
     found = StoredLock(store).read()
     assert found is not None
-    assert found.hold == FREE
+    assert found.lease == FREE
 
 
 def test_what_another_program_left_is_no_hold_of_ours() -> None:
@@ -47,7 +47,7 @@ def test_what_another_program_left_is_no_hold_of_ours() -> None:
     store.put(LOCK, b"\x00")
     found = StoredLock(store).read()
     assert found is not None
-    assert found.hold.token not in (FREE.token, A.token)
+    assert found.lease.token not in (FREE.token, A.token)
 
 
 def test_errors_are_those_of_a_file_system_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

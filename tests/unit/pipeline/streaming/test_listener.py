@@ -56,7 +56,7 @@ def test_reports_are_counted_and_said() -> None:
     metrics, err = StreamMetrics(lambda: 0), io.StringIO()
     listener = StreamListener(metrics, Progress(err))
     listener.onQueryProgress(SimpleNamespace(progress=report()))
-    assert err.getvalue() == "batch 3: 10 messages in 2.0 s (5.0/s, 2.0/s come), 0 rows\n"
+    assert err.getvalue() == "batch 3: 10 messages in 2.0 s (5.0/s, 2.0/s arriving), 0 rows\n"
     assert counted(metrics.registry, "input_messages_per_second") == 2
     listener.onQueryProgress(SimpleNamespace(progress=report(numInputRows=0)))
     listener.onQueryIdle(SimpleNamespace())

@@ -85,7 +85,7 @@ def test_where_nothing_comes_rates_are_zero_and_the_lag_grows() -> None:
 def test_a_batch_is_a_line_with_the_same_figures() -> None:
     said = metrics()
     assert said.batch_text(BATCH) == (
-        "batch 7: 1,200 messages in 2.0 s (600.0/s, 40.0/s come), 0 rows"
+        "batch 7: 1,200 messages in 2.0 s (600.0/s, 40.0/s arriving), 0 rows"
     )
     said.set_tables(TABLES | {"bronze_quarantine": TableFigures(2, None)})
     assert said.batch_text(BATCH).endswith("9,000 rows, 3.0 s behind, 2 in quarantine")

@@ -37,7 +37,7 @@ def test_who_keeps_up_refreshes_after_every_batch(lag_s: float) -> None:
     pace = RefreshPace(Clock())
     for _ in range(3):
         assert pace.after_batch(lag_s)
-        pace.done()
+        pace.mark_refreshed()
     assert not pace.is_pending
 
 
@@ -50,7 +50,7 @@ def test_who_catches_up_refreshes_once_in_a_while() -> None:
         found.append(pace.after_batch(BEHIND_S))
         if found[-1]:
             clock.now_s += 7
-            pace.done()
+            pace.mark_refreshed()
     every = int(REFRESH_PERIOD_S // 5)
     assert found == ([False] * (every - 1) + [True]) * 2 + [False] * (30 - 2 * every)
     assert pace.is_pending

@@ -22,9 +22,9 @@ Partition = tuple[tuple[str, str], ...]
 def compact(root: str, tables: Iterable[str], progress: Progress, *, dry_run: bool = False) -> int:
     """Merge the small files of each partition into one, and shorten the log.
 
-    ``tables`` are names; those that the folder does not have are left out. Rows and what files
-    tell about them stay as they are. With ``dry_run`` nothing is changed, and ``progress`` is told
-    what would be. Returns by how many there are fewer files.
+    ``tables`` are names; absent tables are skipped. Rows and the statistics of files stay the
+    same. With ``dry_run`` nothing changes, and ``progress`` shows what would. Returns by how many
+    the number of files fell.
     """
     there = set(table_names(root))
     fewer = 0

@@ -25,8 +25,8 @@ from headgate.pipeline.tables.catalogue import TABLES
 def run_compact(options: CompactOptions, err: TextIO) -> None:
     """Drop old rows, merge small files, delete unreferenced files.
 
-    In this order, so that nothing is rewritten that goes anyway. What was done goes to ``err``, or
-    of a dry run, which takes no lock, what would be.
+    In this order, so that no row is rewritten and then dropped. Progress goes to ``err``. A dry run
+    takes no lock, changes nothing and writes what it would do.
 
     Raises:
         InputError: the folder cannot be used, or is of another layout, or a time is not allowed.
@@ -44,7 +44,7 @@ def run_compact(options: CompactOptions, err: TextIO) -> None:
 
 
 def check_layouts(root: str) -> None:
-    """See that this version reads every table of a folder, before one is changed.
+    """Check that this version can read every table of a folder, before one is changed.
 
     Raises:
         InputError: one has another layout version.
@@ -65,7 +65,7 @@ def _run(root: str, tables: Sequence[str], options: CompactOptions, progress: Pr
     compact(root, tables, progress, dry_run=dry_run)
     if options.vacuum:
         verb = "Looking for" if dry_run else "Deleting"
-        with progress.stage(f"{verb} files of no use for {options.vacuum_hours} h") as stage:
+        with progress.stage(f"{verb} files unused for {options.vacuum_hours} h") as stage:
             dead = vacuum(root, options.vacuum_hours, dry_run)
             stage.result = f"{len(dead):,} files" + " would be deleted" * dry_run
 

@@ -1,10 +1,9 @@
 """Housekeeping by a stream: it compacts after batches, and vacuums once an hour.
 
-A trigger every few seconds leaves a file of each kind in the present hour, and derived tables read
-the whole hour with every trigger. Measured with a window every 10 s: a refresh took 1.1 s at the
-beginning of an hour and 7 to 8 s at its end, mostly for opening 1,400 files; to make
-four of them took 3 s. With what is here it stays between 1.8 and 2.9 s through the last hour of a
-day, for 0.06 s a batch and 1 s at most.
+A trigger every few seconds leaves a file of each kind in the present hour, and each refresh reads
+the whole hour. Measured with a window every 10 s and without compaction: a refresh took 1.1 s at
+the beginning of an hour and 7 to 8 s at its end, mostly to open 1,400 files. With it a refresh
+takes 1.8 to 2.9 s through the last hour of a day, and compaction takes 0.06 s a batch, at most 1 s.
 """
 
 from __future__ import annotations

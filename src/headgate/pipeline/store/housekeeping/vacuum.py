@@ -30,7 +30,7 @@ def vacuum(root: str, retain_hours: int, dry_run: bool) -> list[str]:
     Files of the last :data:`VERSIONS_KEPT` versions of a table stay for present readers.
     With ``dry_run`` nothing is deleted. Returns the files, relative to ``root``.
 
-    In S3 the hold on the folder is looked at after the files are listed, and before each
+    In S3 the function checks the lock after it lists the files, and before it deletes each
     :data:`DELETED_AT_ONCE` of them. So the list has no new file of another job.
 
     Raises:
@@ -60,7 +60,7 @@ def _dead_files(store: TableStore, name: str, retain_hours: int) -> set[str]:
     """The files of a table that a vacuum deletes, relative to its folder, in any order.
 
     In S3 a file that the log does not mention stays for :data:`UNKNOWN_HOURS_MIN` at least: a job
-    that lost the folder a moment ago may have written it, and commit it yet.
+    that has just lost the lock may have written it, and may still commit it.
     """
     delta = store.delta(name)
 

@@ -63,7 +63,7 @@ def test_old_rows_go_first_and_dead_files_last(root: Path) -> None:
     assert [act[0] for act in did] == ["drop", "compact", "vacuum"]
     assert did[2] == ("vacuum", str(root), 5, False)
     assert "Dropping rows older than 7 days ... 3 files" in said
-    assert "Deleting files of no use for 5 h ... 2 files" in said
+    assert "Deleting files unused for 5 h ... 2 files" in said
 
 
 def test_a_dry_run_says_what_would_be_done_and_takes_no_lock(root: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_dry_run_says_what_would_be_done_and_takes_no_lock(root: Path) -> None
     ]
     lines = said.splitlines()
     assert lines[0].startswith("Looking for rows older than 7 days ... 3 files would be dropped")
-    assert lines[1].startswith("Looking for files of no use for 24 h ... 2 files would be deleted")
+    assert lines[1].startswith("Looking for files unused for 24 h ... 2 files would be deleted")
     assert lines[2] == "Nothing was changed."
 
 
