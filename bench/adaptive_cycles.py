@@ -22,8 +22,9 @@ from bench.report import Table, number
 from headgate.base.clock import Clock
 from headgate.base.units import NS_PER_S
 from headgate.control.adaptive import AdaptiveThrottle
+from headgate.flow.limits.precedence import NO_LIMIT
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, QuotaPolicy, Quotas, QuotaType
-from headgate.policy.limits_in_force import NO_LIMIT, PublishLimitsInForce
+from headgate.policy.limits_in_force import PublishLimitsInForce
 from headgate.policy.settings import Settings
 
 TOPICS = 100_000

@@ -214,9 +214,9 @@ class Broker:
         settings, adaptive = self.settings, self.adaptive
         self.topic_sweeps = TopicSweeps(self.engine, self)
         self.quota_sweep = QuotaSweep(self.engine, settings, self.clock, self.quota_log, self)
-        self.trimming = Trimming(self.engine, self.logs, self.policies.retention, self)
+        self.trimming = Trimming(self.engine, self.logs, self.policies.applied_retention, self)
         self.inactive_topics = InactiveTopics(
-            self.engine, settings, self.registry, self.policies.retention, self
+            self.engine, settings, self.registry, self.policies.applied_retention, self
         )
         sweeps = Sweeps(self.loop, self.engine)
 

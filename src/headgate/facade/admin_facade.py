@@ -31,7 +31,6 @@ from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, 
 from headgate.observe.observer import Observer
 from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
 from headgate.observe.stats.internal import internal_stats
-from headgate.policy.retention import default_retention
 from headgate.policy.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -93,10 +92,10 @@ class AdminFacade:
         return self._policies.applied_publish_rate(topic)
 
     def effective_retention(self, topic: TopicName) -> Retention:
-        return self._policies.retention(topic)
+        return self._policies.applied_retention(topic)
 
     def broker_retention(self) -> Retention:
-        return default_retention(self._broker.settings)
+        return self._broker.policies.retentions.of_broker()
 
     def effective_backlog_quotas(self, topic: TopicName) -> Mapping[QuotaKind, BacklogQuota]:
         return self._policies.applied_quotas(topic)

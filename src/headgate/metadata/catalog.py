@@ -44,6 +44,7 @@ from headgate.metadata.policies import (
     QuotaKind,
     Retention,
     TopicPolicies,
+    retention_policy,
     with_quota,
 )
 from headgate.metadata.rows import (
@@ -479,9 +480,8 @@ class Catalog(OwnRows):
         """
         present = self._staged_policies(topic)
         if quota is not None:
-            of_namespace = self._staged_namespace(topic.namespace).policies.retention
-            retention = present.retention or of_namespace or broker_retention
-            check_quotas_fit({kind: quota}, retention, TOPIC_QUOTA_TOO_LARGE)
+            policy = retention_policy(present, self._staged_namespace(topic.namespace).policies)
+            check_quotas_fit({kind: quota}, policy or broker_retention, TOPIC_QUOTA_TOO_LARGE)
         quotas = with_quota(present.backlog_quotas, kind, quota)
         return self.plan_topic_policies(topic, backlog_quotas=quotas)
 

@@ -160,3 +160,9 @@ class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 NO_TOPIC_POLICIES = TopicPolicies()
 """What a topic without any policy of its own has."""
+
+
+def retention_policy(topic: TopicPolicies, namespace: NamespacePolicies) -> Retention | None:
+    """The retention that is set for a topic: its own, else its namespace's. None: the broker's
+    setting applies."""
+    return namespace.retention if topic.retention is None else topic.retention

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from headgate.base.names import TopicName
 from headgate.flow.limits.precedence import (
     DISPATCH_KEYS,
+    NO_LIMIT,
     PUBLISH_KEYS,
     EffectiveLimit,
     RateKeys,
@@ -51,10 +52,18 @@ PUBLISH: Final = LimitKind(PUBLISH_KEYS, {Level.TOPIC: "publish_rate"}, publish_
 class LimitTable:
     """The limits of one kind for each name; a partition has the limits of its topic."""
 
-    def __init__(self, catalog: Catalog, settings: Settings, kind: LimitKind) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        settings: Settings,
+        kind: LimitKind,
+        system_topics: Collection[str] = (),
+    ) -> None:
+        """``system_topics`` are full names; these topics have no limits."""
         self._catalog = catalog
         self._settings = settings
         self._kind = kind
+        self._system_topics = system_topics
 
     def of_broker(self) -> EffectiveLimit:
         """The limit of the whole broker."""
@@ -62,10 +71,14 @@ class LimitTable:
 
     def of_topic(self, topic: TopicName) -> EffectiveLimit:
         """The limit of one topic, or of one partition."""
+        if topic.full in self._system_topics:
+            return NO_LIMIT
         return self._of_name(Level.TOPIC, topic, None)
 
     def of_subscription(self, topic: TopicName, subscription: str) -> EffectiveLimit:
         """The limit of one subscription of a topic or partition. Only dispatch limits have it."""
+        if topic.full in self._system_topics:
+            return NO_LIMIT
         kind = self._kind
         rates = getattr(self._catalog.topic_policies(topic), kind.by_subscription)
         return self._of_name(Level.SUBSCRIPTION, topic, kind.convert(rates.get(subscription)))

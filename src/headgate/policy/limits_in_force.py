@@ -15,10 +15,14 @@ from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.limits.gate_node import GateNode
-from headgate.flow.limits.precedence import ADAPTIVE_SOURCE, EffectiveLimit, is_tighter, tighter
+from headgate.flow.limits.precedence import (
+    ADAPTIVE_SOURCE,
+    NO_LIMIT,
+    EffectiveLimit,
+    is_tighter,
+    tighter,
+)
 from headgate.flow.limits.rate_limit import Dimension, RateLimit
-
-NO_LIMIT: Final = EffectiveLimit(None, "")
 
 PUBLISH_TOPIC: Final = "publish_topic"
 PUBLISH_BROKER: Final = "publish_broker"
@@ -44,7 +48,7 @@ class DispatchLimitSource(PublishLimitSource, Protocol):
 
 
 class DispatchLimitsInForce:
-    """The dispatch limits of live topics and subscriptions; system topics have none."""
+    """The dispatch limits of live topics and subscriptions."""
 
     def __init__(self, table: DispatchLimitSource, engine: Engine) -> None:
         self._table = table
@@ -56,8 +60,6 @@ class DispatchLimitsInForce:
 
     def of_topic(self, topic: Topic) -> EffectiveLimit:
         """What a topic may deliver now."""
-        if topic.is_system:
-            return NO_LIMIT
         effective = self._table.of_topic(topic.name)
         if effective.limit is None or not effective.limit.relative:
             return effective  # the usual case; counting is O(subscriptions)
@@ -66,10 +68,7 @@ class DispatchLimitsInForce:
 
     def of_subscription(self, subscription: Subscription) -> EffectiveLimit:
         """What the broker may deliver to a subscription now."""
-        topic = subscription.topic
-        if topic.is_system:
-            return NO_LIMIT
-        effective = self._table.of_subscription(topic.name, subscription.name)
+        effective = self._table.of_subscription(subscription.topic.name, subscription.name)
         return _with_enforced_amounts(effective, subscription.gate, times=1)
 
     def on(self, subscription: Subscription) -> list[EffectiveLimit]:
@@ -77,14 +76,17 @@ class DispatchLimitsInForce:
         return [self.of_subscription(subscription), *self.above(subscription.topic)]
 
     def above(self, topic: Topic) -> list[EffectiveLimit]:
-        """The limits that the subscriptions of a topic share: the topic's and the broker's."""
+        """The limits that the subscriptions of a topic share: the topic's and the broker's.
+
+        The broker's limit does not apply to system topics.
+        """
         if topic.is_system:
             return [NO_LIMIT, NO_LIMIT]
         return [self.of_topic(topic), self.of_broker()]
 
 
 class PublishLimitsInForce:
-    """The publish limits of live topics; system topics have none."""
+    """The publish limits of live topics."""
 
     def __init__(self, table: PublishLimitSource) -> None:
         self._table = table
@@ -96,16 +98,14 @@ class PublishLimitsInForce:
     def of_topic(self, topic: Topic) -> EffectiveLimit:
         """What a topic may receive now: in each dimension the tighter of the limit that is set and
         the adaptive one."""
-        if topic.is_system:
-            return NO_LIMIT
         return _with_adaptive(self._table.of_topic(topic.name), topic.publishing.adaptive_limit)
 
     def of_topic_as_set(self, topic: Topic) -> EffectiveLimit:
         """The limit that is set for a topic, without the adaptive one."""
-        return NO_LIMIT if topic.is_system else self._table.of_topic(topic.name)
+        return self._table.of_topic(topic.name)
 
     def on(self, topic: Topic) -> list[EffectiveLimit]:
-        """The limits that apply to a topic: its own and the broker's."""
+        """The limits that apply to a topic: its own and the broker's, none to a system topic."""
         if topic.is_system:
             return [NO_LIMIT, NO_LIMIT]
         return [self.of_topic(topic), self.of_broker()]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from headgate.base.names import TopicName
 from headgate.base.units import GIB
 from headgate.flow.quota.backlog_quota import (
+    NO_QUOTAS,
     QuotaPolicy,
     Quotas,
     QuotaSetting,
@@ -35,13 +36,19 @@ _KINDS: Mapping[QuotaType, QuotaKind] = {
 class QuotaTable:
     """The backlog quotas for each name; a partition has the quotas of its topic."""
 
-    def __init__(self, catalog: Catalog, settings: Settings) -> None:
+    def __init__(
+        self, catalog: Catalog, settings: Settings, system_topics: Collection[str] = ()
+    ) -> None:
+        """``system_topics`` are full names; these topics have no quotas."""
         self._catalog = catalog
         self._settings = settings
+        self._system_topics = system_topics
         self._shared: dict[Quotas, Quotas] = {}
 
     def of_topic(self, topic: TopicName) -> Quotas:
         """The quotas of one topic, or of one partition."""
+        if topic.full in self._system_topics:
+            return NO_QUOTAS
         found = Quotas(*(self.setting_of(topic, kind).quota for kind in QuotaType))
         if len(self._shared) >= SHARED_MAX:
             self._shared.clear()
@@ -60,8 +67,10 @@ class QuotaTable:
             broker_key=key,
         )
 
-    def applied(self, topic: TopicName) -> dict[QuotaKind, BacklogQuota]:
+    def applied(self, topic: TopicName) -> Mapping[QuotaKind, BacklogQuota]:
         """Both types as REST shows them."""
+        if topic.full in self._system_topics:
+            return NOT_LIMITED
         shown: dict[QuotaKind, BacklogQuota] = {}
         for kind in QuotaType:
             found = self.setting_of(topic, kind)

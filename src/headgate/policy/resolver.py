@@ -2,6 +2,7 @@
 
 Enforcement, REST's ``applied=true``, stats, /metrics, telemetry and explain ask it, so that they
 cannot disagree. The most specific policy that is set wins as a whole (law 1.8).
+The tables alone know which topics are the broker's own.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from headgate.metadata.policies import (
     Retention,
 )
 from headgate.policy.limit_table import DISPATCH, PUBLISH, LimitTable
-from headgate.policy.quota_table import NOT_LIMITED, QuotaTable
+from headgate.policy.quota_table import QuotaTable
 from headgate.policy.rate_policies import dispatch_rate, publish_rate
-from headgate.policy.retention import retention_of, telemetry_retention
+from headgate.policy.retention_table import RetentionTable
 from headgate.policy.settings import Settings
 
 
@@ -38,71 +39,56 @@ class PolicyResolver:
         self, catalog: Catalog, settings: Settings, system_topics: Collection[str] = ()
     ) -> None:
         """``system_topics`` are full names."""
-        self._catalog = catalog
         self._settings = settings
-        self._system_topics = frozenset(system_topics)
-        self.dispatch_limits = LimitTable(catalog, settings, DISPATCH)
-        self.publish_limits = LimitTable(catalog, settings, PUBLISH)
-        self.quotas = QuotaTable(catalog, settings)
+        system = frozenset(system_topics)
+        self.dispatch_limits = LimitTable(catalog, settings, DISPATCH, system)
+        self.publish_limits = LimitTable(catalog, settings, PUBLISH, system)
+        self.quotas = QuotaTable(catalog, settings, system)
+        self.retentions = RetentionTable(catalog, settings, system)
 
     # -- what REST shows -------------------------------------------------------------------
 
     def applied_dispatch_rate(self, topic: TopicName) -> DispatchRate:
         """The dispatch rate in force on a topic, as it is stored; rates of 0 for none."""
-        if self._is_system(topic):
-            return dispatch_rate(None)
         return dispatch_rate(self.dispatch_limits.of_topic(topic).policy)
 
     def applied_subscription_rate(self, topic: TopicName, subscription: str) -> DispatchRate:
         """The dispatch rate in force on a subscription, as it is stored; rates of 0 for none."""
-        if self._is_system(topic):
-            return dispatch_rate(None)
         return dispatch_rate(self.dispatch_limits.of_subscription(topic, subscription).policy)
 
     def applied_publish_rate(self, topic: TopicName) -> PublishRate | None:
         """The publish rate in force on a topic, as it is stored."""
-        if self._is_system(topic):
-            return None
         return publish_rate(self.publish_limits.of_topic(topic).policy)
 
     def applied_quotas(self, topic: TopicName) -> Mapping[QuotaKind, BacklogQuota]:
         """The backlog quotas in force on a topic, both types, as they are stored."""
-        return NOT_LIMITED if self._is_system(topic) else self.quotas.applied(topic)
+        return self.quotas.applied(topic)
 
-    def retention(self, topic: TopicName) -> Retention:
+    def applied_retention(self, topic: TopicName) -> Retention:
         """The retention in force on a topic; trimming uses it too."""
-        if self._is_system(topic):
-            return telemetry_retention(self._settings)
-        return retention_of(self._catalog, self._settings, topic)
-
-    def _is_system(self, topic: TopicName) -> bool:
-        return topic.full in self._system_topics
+        return self.retentions.of_topic(topic)
 
     # -- what the engine enforces ----------------------------------------------------------
 
     def enforced_dispatch_limit(self, topic: Topic, subscription: str | None) -> RateLimit | None:
         """The dispatch limit of one subscription of a topic, or (None) of the topic itself."""
-        if topic.is_system:
-            return None
         if subscription is None:
             return self.dispatch_limits.of_topic(topic.name).limit
         return self.dispatch_limits.of_subscription(topic.name, subscription).limit
 
     def enforced_publish_limit(self, topic: Topic) -> RateLimit | None:
         """The publish limit that is set for a topic."""
-        return None if topic.is_system else self.publish_limits.of_topic(topic.name).limit
+        return self.publish_limits.of_topic(topic.name).limit
 
     def enforced_quotas(self, topic: Topic) -> Quotas:
         """The backlog quotas that the engine enforces on a topic."""
-        if topic.is_system or not self._settings.backlogQuotaCheckEnabled:
+        if not self._settings.backlogQuotaCheckEnabled:
             return NO_QUOTAS
         return self.quotas.of_topic(topic.name)
 
     def shown_quotas(self, topic: Topic) -> Quotas:
         """The backlog quotas that stats and metrics show of a topic: those that the engine
         enforces, or that it would enforce if ``backlogQuotaCheckEnabled`` were true."""
-        if topic.is_system:
-            return NO_QUOTAS
         if not self._settings.backlogQuotaCheckEnabled:
             return self.quotas.of_topic(topic.name)
         return NO_QUOTAS if topic.quota is None else topic.quota.quotas

@@ -169,7 +169,7 @@ class FakeFacade:
         return self._policies.applied_publish_rate(topic)
 
     def effective_retention(self, topic: TopicName) -> Retention:
-        return self._policies.retention(topic)
+        return self._policies.applied_retention(topic)
 
     def broker_retention(self) -> Retention:
         return self.default_retention

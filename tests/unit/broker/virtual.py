@@ -21,6 +21,7 @@ from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
 from headgate.flow.limits.precedence import (
     DISPATCH_KEYS,
+    NO_LIMIT,
     EffectiveLimit,
     RatePolicy,
     effective_limit,
@@ -31,7 +32,7 @@ from headgate.flow.sentences.disk import DiskFacts, PaceFacts
 from headgate.observe.explain.delivery import DeliveryReports
 from headgate.observe.explain.reports import SubscriptionReport
 from headgate.observe.observer import Observer
-from headgate.policy.limits_in_force import NO_LIMIT, DispatchLimitsInForce, PublishLimitsInForce
+from headgate.policy.limits_in_force import DispatchLimitsInForce, PublishLimitsInForce
 
 TICK_NS = 10 * NS_PER_MS
 ACK_TICKS = 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.base.ack_set import AckSet
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 from headgate.flow.limits.precedence import ADAPTIVE_SOURCE
@@ -12,18 +13,33 @@ from headgate.metadata.policies import DispatchRate, PublishRate
 from headgate.policy.limits_in_force import DispatchLimitsInForce, PublishLimitsInForce
 from tests.unit.broker.virtual import VirtualBroker
 from tests.unit.engine.harness import FakeEffects, FakeLog
-from tests.unit.policy.rig import NAME, UNLIMITED, Rig, amounts
+from tests.unit.policy.rig import NAME, SYSTEM, UNLIMITED, Rig, amounts
 
 
-def test_limits_by_level_and_none_on_a_topic_of_the_system() -> None:
+def test_limits_by_level() -> None:
     broker = VirtualBroker()
     topic = broker.topic("t")
     subscription = broker.subscription(topic, limit=5)
     broker.limit_broker(9)
     own = broker.in_force.on(subscription)
     assert [limit.limit and limit.limit.messages for limit in own] == [5, None, 9]
-    topic.is_system = True
-    assert all(limit.limit is None for limit in broker.in_force.on(subscription))
+
+
+def test_a_system_topic_has_no_limits() -> None:
+    rig = Rig()
+    for name in (
+        "dispatchThrottlingRateInMsg",
+        "dispatchThrottlingRatePerTopicInMsg",
+        "dispatchThrottlingRatePerSubscriptionInMsg",
+    ):
+        rig.settings.set(name, "9")
+    engine = Engine(FakeEffects(), limits_of=rig.resolver.enforced_dispatch_limit)
+    in_force = DispatchLimitsInForce(rig.resolver.dispatch_limits, engine)
+    for name, limits in ((NAME, [9, 9, 9]), (SYSTEM, [None] * 3)):
+        topic = engine.load_topic(name, FakeLog(1), is_system=name is SYSTEM)
+        subscription = topic.add_subscription("s", AckSet(-1), cursor_id=1)
+        found = in_force.on(subscription)
+        assert [amounts(limit)[0] for limit in found] == limits
 
 
 def test_a_relative_limit_amounts_to_more_while_something_is_published() -> None:

@@ -97,4 +97,4 @@ def test_a_system_topic_has_neither_limits_nor_quotas() -> None:
     assert resolver.enforced_dispatch_limit(live, "s") is None
     assert resolver.enforced_publish_limit(live) is None
     assert resolver.shown_quotas(live) == resolver.enforced_quotas(live) == NO_QUOTAS
-    assert resolver.retention(SYSTEM) != Retention()
+    assert resolver.applied_retention(SYSTEM) != Retention()

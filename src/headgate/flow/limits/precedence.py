@@ -1,8 +1,8 @@
 """Which limit is in force, with the place where it is set (law 1.8).
 
 The order is Pulsar's: the most specific policy that says anything wins *as a whole*; its missing
-dimension is "no limit" and is not inherited. :func:`most_specific` decides for rate limits, quotas
-and retention alike, and REST, metrics, explain and enforcement share the answer.
+dimension is "no limit" and is not inherited. :func:`most_specific` decides for rate limits and
+quotas alike, and REST, metrics, explain and enforcement share the answer.
 A policy whose rates are both <= 0 says nothing and the next level applies, unless it says
 "unlimited": that ends the search, and there is no limit at this level.
 """
@@ -107,6 +107,10 @@ class EffectiveLimit:
         if len(parts) == 2 and parts[0].startswith("broker setting "):
             return parts[0] if dimension == Dimension.MESSAGES else f"broker setting {parts[1]}"
         return self.source
+
+
+NO_LIMIT = EffectiveLimit(None, "")
+"""No limit is set."""
 
 
 def namespace_policy_source(namespace: str) -> str:

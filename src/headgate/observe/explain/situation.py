@@ -29,7 +29,7 @@ from headgate.flow.account.verdict import (
     Verdict,
     judge,
 )
-from headgate.flow.limits.precedence import EffectiveLimit
+from headgate.flow.limits.precedence import NO_LIMIT, EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.flow.quota.backlog_quota import QuotaType
 from headgate.flow.sentences.backlog import Circumstances, duration, sentence
@@ -44,7 +44,7 @@ from headgate.observe.explain.blamed_since import (
 )
 from headgate.observe.explain.window import Part, Window, window_over
 from headgate.observe.history.points import Point
-from headgate.policy.limits_in_force import NO_LIMIT, DispatchLimitsInForce
+from headgate.policy.limits_in_force import DispatchLimitsInForce
 
 SETTLED_NS = 3 * NS_PER_S
 """Least length of a verdict's window; below, the verdict is settling."""

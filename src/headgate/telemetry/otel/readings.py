@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import MS_PER_S, NS_PER_S
 from headgate.flow.account.account import LABELS
-from headgate.flow.limits.precedence import EffectiveLimit
+from headgate.flow.limits.precedence import NO_LIMIT, EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas, QuotaType
-from headgate.policy.limits_in_force import NO_LIMIT, PUBLISH_BROKER, PUBLISH_TOPIC
+from headgate.policy.limits_in_force import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.telemetry.prometheus.values import Number, backlog_age_s
 from headgate.telemetry.records.subjects import cells_of
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from headgate.metadata.policies import Retention
-from headgate.policy.retention import default_retention, retention_of, telemetry_retention
 from tests.unit.policy.rig import NAME, PARTITIONED, SYSTEM, Rig
 
 
@@ -13,9 +12,9 @@ def test_the_most_specific_policy_counts_as_a_whole() -> None:
     rig.settings.set("defaultRetentionSizeInMB", "6")
 
     def found() -> Retention:
-        return retention_of(rig.catalog, rig.settings, NAME)
+        return rig.resolver.retentions.of_topic(NAME)
 
-    assert found() == default_retention(rig.settings) == Retention(5, 6)
+    assert found() == rig.resolver.retentions.of_broker() == Retention(5, 6)
     rig.make(rig.catalog.plan_namespace_policies(NAME.namespace, retention=Retention(7, -1)))
     assert found() == Retention(7, -1)
     rig.make(rig.catalog.plan_topic_policies(NAME, retention=Retention(0, 0)))
@@ -28,11 +27,10 @@ def test_a_partition_has_the_retention_of_its_topic() -> None:
     rig = Rig()
     rig.make(rig.catalog.plan_topic_policies(PARTITIONED, retention=Retention(3, 4)))
     partition = PARTITIONED.partition_name(1)
-    assert retention_of(rig.catalog, rig.settings, partition) == Retention(3, 4)
+    assert rig.resolver.retentions.of_topic(partition) == Retention(3, 4)
 
 
 def test_the_telemetry_topic_has_settings_of_its_own() -> None:
     rig = Rig()
-    kept = Retention(4_320, 1_024)
-    assert rig.resolver.retention(SYSTEM) == telemetry_retention(rig.settings) == kept
-    assert rig.resolver.retention(NAME) == Retention(0, 0)
+    assert rig.resolver.applied_retention(SYSTEM) == Retention(4_320, 1_024)
+    assert rig.resolver.applied_retention(NAME) == Retention(0, 0)
