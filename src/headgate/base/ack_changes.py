@@ -1,4 +1,4 @@
-"""The changes of a set of acknowledgements, as the log stores them.
+"""Changes of an acknowledgement set, as the log stores them.
 
 Stored form (little endian; the container adds a checksum and a version)::
 
@@ -21,20 +21,20 @@ _HEAD = struct.Struct("<BqII")
 
 @dataclass(frozen=True, slots=True)
 class AckChanges:
-    """What happened to an :class:`headgate.base.ack_set.AckSet` since changes were last taken."""
+    """The changes of an :class:`headgate.base.ack_set.AckSet` since they were last taken."""
 
     reset: bool
-    """Forget everything known before; then apply the rest."""
+    """Whether to clear the set before the rest is applied."""
     mark_delete: int
-    """Everything up to this ordinal is acknowledged; -1 = nothing."""
+    """All ordinals up to this one are acknowledged; -1 for none."""
     runs: tuple[tuple[int, int], ...]
     """Newly acknowledged ``(first, last)`` above ``mark_delete``, ascending, disjoint."""
     partials: tuple[PartialEntry, ...] = ()
-    """Entries above ``mark_delete`` and outside ``runs`` of which more messages are acknowledged
-    than before, each with all of its messages that are; ascending."""
+    """Partly acknowledged entries above ``mark_delete`` and outside ``runs`` that changed, each
+    with all of its acknowledged messages; ascending."""
 
     def to_bytes(self) -> bytes:
-        """The stored form drawn in the module's docstring."""
+        """Encode to the stored form."""
         flat = array("Q")
         for run in self.runs:
             flat.extend(run)
@@ -43,7 +43,7 @@ class AckChanges:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> AckChanges:
-        """Read the stored form. Raises :class:`CorruptionError` when it is not one."""
+        """Decode the stored form. Raises :class:`CorruptionError` if ``data`` is not one."""
         if len(data) < _HEAD.size:
             raise CorruptionError(f"acknowledgement changes are cut short at {len(data)} bytes")
         reset, mark_delete, runs_count, partials_count = _HEAD.unpack_from(data)
@@ -61,7 +61,7 @@ class AckChanges:
 
 
 def merged(runs: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Ascending, disjoint, not touching: the same ordinals in the fewest runs."""
+    """The same ordinals in the fewest runs, ascending."""
     runs.sort()
     open_first = open_last = -1
     for first, last in runs:

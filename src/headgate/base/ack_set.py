@@ -1,14 +1,14 @@
 """The acknowledgements of a subscription, over the ordinals of its topic.
 
-Everything up to *mark delete* is acknowledged; above it a bitmap in blocks of 4,096 ordinals
-says which entries were acknowledged one by one. A block exists only while it holds a set bit, so
-a million alternating holes cost less than a megabyte, and acknowledging one entry touches one
-byte, whatever the number of holes. An entry of which only some messages are acknowledged is not
-acknowledged: which they are is kept apart (headgate.base.partial_acks) until all of them are.
+All ordinals up to *mark delete* are acknowledged. Above it, a bitmap in blocks of 4,096 ordinals
+marks individual acknowledgements. A block exists only while it has a set bit. So a million
+alternating holes take less than a megabyte, and acknowledging an entry touches one byte, however
+many holes there are. A partly acknowledged entry does not count as acknowledged; its messages are
+kept apart (headgate.base.partial_acks) until all of them are acknowledged.
 
-The set also remembers what changed since :meth:`AckSet.take_changes` was last called: that, and
-not the whole set, goes to the log. Replaying changes twice, or onto a set that already holds some
-of them, ends in the same state: a change either sets bits or first replaces everything.
+The set also collects its changes since the last :meth:`AckSet.take_changes`. The log stores these
+and not the whole set. Changes are idempotent, also on a set that has some of them already, because
+a change either sets bits or first replaces everything.
 
 Stored forms (little endian; the container adds a checksum and a version)::
 
@@ -44,8 +44,8 @@ _BLOCK_HEAD = struct.Struct("<Q")
 
 
 class AckSet:
-    """Acknowledged ordinals of one subscription: a mark-delete ordinal, a bitmap above it, and of
-    entries that are neither, which of their messages are acknowledged."""
+    """The acknowledgements of one subscription: a mark-delete ordinal, a bitmap of ordinals above
+    it, and the acknowledged messages of partly acknowledged entries."""
 
     __slots__ = ("_above", "_blocks", "_changed", "_changed_ranges", "_reset", "_taken",
                  "mark_delete", "partials")  # fmt: skip
@@ -55,10 +55,10 @@ class AckSet:
         if mark_delete < -1:
             raise InputError(f"mark_delete is {mark_delete}; -1 or more is allowed")
         self.mark_delete = mark_delete
-        """All ordinals up to this one are acknowledged; -1 = none. Read only for others."""
+        """All ordinals up to this one are acknowledged; -1 for none. Read-only for callers."""
         self.partials: PartialAcks | None = None
-        """The partly acknowledged entries, all above ``mark_delete``; None = none. Read only for
-        others, who take changes from the set itself."""
+        """The partly acknowledged entries, all above ``mark_delete``; None for none. Read-only for
+        callers."""
         self._blocks: dict[int, bytearray] = {}
         self._above = 0  # set bits and partly acknowledged entries: one test for both
         self._changed: list[int] = []
@@ -84,7 +84,7 @@ class AckSet:
         return count
 
     def ack(self, ordinal: int) -> bool:
-        """Acknowledge one entry; False when it already was."""
+        """Acknowledge one entry; False if it was acknowledged before."""
         mark = self.mark_delete
         if ordinal <= mark:
             return False
@@ -142,13 +142,14 @@ class AckSet:
         return (acked ^ known).bit_count()
 
     def partly_acked(self, ordinal: int) -> int:
-        """How many messages of an entry are acknowledged that is not; 0 where it is, too."""
+        """Acknowledged messages of a partly acknowledged entry; 0 for any other."""
         partials = self.partials
         return 0 if partials is None else partials.acked_messages(ordinal)
 
     def partial_messages(self, first: int, stop: int) -> int:
         """Acknowledged messages of the partly acknowledged entries from ``first`` to before
-        ``stop``. A step for each ordinal of the range or each such entry, whichever are fewer."""
+        ``stop``. Takes a step for each ordinal in the range or each such entry, whichever is
+        less."""
         partials = self.partials
         return 0 if partials is None else partials.messages_within(first, stop)
 
@@ -197,7 +198,7 @@ class AckSet:
         return new
 
     def reset(self, mark_delete: int) -> None:
-        """Forget everything (a seek): exactly the ordinals up to ``mark_delete`` are acked."""
+        """Replace the set, for a seek: exactly the ordinals up to ``mark_delete`` are in it."""
         if mark_delete < -1:
             raise InputError(f"mark_delete is {mark_delete}; -1 or more is allowed")
         self.mark_delete = mark_delete
@@ -209,7 +210,7 @@ class AckSet:
         self._reset = True
 
     def is_acked(self, ordinal: int) -> bool:
-        """Whether this entry is acknowledged."""
+        """Whether an entry is acknowledged."""
         if ordinal <= self.mark_delete:
             return True
         block = self._blocks.get(ordinal >> _BLOCK_SHIFT)
@@ -235,8 +236,8 @@ class AckSet:
         return min(at, end)
 
     def unacked_run(self, from_ordinal: int, end: int, length_max: int) -> tuple[int, int]:
-        """The next unacknowledged ordinal, as :meth:`next_unacked` finds it, and one past the last
-        of those that follow it directly; ``length_max`` of them at most, none beyond ``end``."""
+        """The first run ``(first, stop)`` of unacknowledged ordinals from ``from_ordinal`` on, of
+        at most ``length_max`` ordinals below ``end``."""
         first = self.next_unacked(from_ordinal, end)
         stop = first + length_max
         if stop > end:
@@ -255,14 +256,14 @@ class AckSet:
 
     def acked_runs(self, stop: int | None = None) -> Iterator[tuple[int, int]]:
         """Runs ``(first, last)`` of acknowledged ordinals above ``mark_delete`` and below ``stop``
-        (None: all), ascending. Costs nothing for what lies at or above ``stop``."""
+        (None: all), ascending. Blocks at or above ``stop`` cost nothing."""
         open_first = open_last = -1
         for number in self._numbers_below(stop):
             bits = int.from_bytes(self._blocks[number], "little")
             base = number << _BLOCK_SHIFT
             if stop is not None and stop - base < _BLOCK_ORDINALS:
                 bits &= (1 << (stop - base)) - 1
-            # As text, lowest bit first: finding the next in a text takes no copy of the block.
+            # As text, lowest bit first: a search in a text needs no copy of the block.
             text = f"{bits:b}"[::-1]
             at = text.find("1")
             while at >= 0:
@@ -280,7 +281,7 @@ class AckSet:
             yield open_first, open_last
 
     def _numbers_below(self, stop: int | None) -> list[int]:
-        """The blocks that may hold ordinals above mark delete and below ``stop``, ascending."""
+        """The numbers of blocks that may have ordinals below ``stop``, ascending."""
         blocks = self._blocks
         if stop is None:
             return sorted(blocks)
@@ -291,8 +292,8 @@ class AckSet:
 
     @property
     def runs_count(self) -> int:
-        """How many runs :meth:`acked_runs` yields. A step per block of 4,096 ordinals, not per
-        run, so that a million holes are counted in well under a millisecond."""
+        """The number of runs that :meth:`acked_runs` yields. Takes a step for each block of 4,096
+        ordinals, so counting a million holes takes well under a millisecond."""
         count = 0
         before, carry = -2, 0
         for number in sorted(self._blocks):
@@ -314,7 +315,7 @@ class AckSet:
         )
 
     def take_changes(self) -> AckChanges | None:
-        """What changed since the last call, or None. The caller owes it to the log."""
+        """The changes since the last call, which the caller must store; None without any."""
         if not self.has_changes():
             return None
         mark = self.mark_delete
@@ -326,8 +327,7 @@ class AckSet:
         return changes
 
     def forget_changes(self) -> None:
-        """Take what changed for known: for sets that no log keeps, which would gather it for
-        ever."""
+        """Drop the collected changes: for sets that no log stores, which would collect forever."""
         if self.partials is not None:
             self.partials.take_changed()
         self._changed.clear()
@@ -336,15 +336,15 @@ class AckSet:
         self._taken = self.mark_delete
 
     def whole(self) -> AckChanges:
-        """Changes that make any set like this one. What changed since it was last taken stays."""
+        """Changes that make any set equal to this one. Keeps the collected changes."""
         return AckChanges(
             True, self.mark_delete, tuple(self.acked_runs()), tuple(self.partial_entries())
         )
 
     def apply(self, changes: AckChanges) -> None:
-        """Do what ``changes`` say without remembering it as a change: recovery uses it.
+        """Apply ``changes`` without collecting them, for recovery.
 
-        Raises :class:`CorruptionError` when they name a batch of another size than the set knows.
+        Raises :class:`CorruptionError` if they give a batch another size than the set has.
         """
         if changes.reset:
             self.reset(changes.mark_delete)
@@ -360,7 +360,7 @@ class AckSet:
         self.forget_changes()
 
     def to_bytes(self) -> bytes:
-        """The whole set in the stored form drawn in the module's docstring."""
+        """Encode the whole set."""
         partials_count = 0 if self.partials is None else len(self.partials)
         parts = [_WHOLE_HEAD.pack(self.mark_delete, len(self._blocks), partials_count)]
         for number in sorted(self._blocks):
@@ -371,7 +371,7 @@ class AckSet:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> AckSet:
-        """Read a whole set. Raises :class:`CorruptionError` when ``data`` is not one."""
+        """Decode a whole set. Raises :class:`CorruptionError` if ``data`` is not one."""
         if len(data) < _WHOLE_HEAD.size:
             raise CorruptionError(f"an acknowledgement set is cut short at {len(data)} bytes")
         mark_delete, count, partials_count = _WHOLE_HEAD.unpack_from(data)
@@ -398,7 +398,7 @@ class AckSet:
         return made
 
     def _forget_partials(self, first: int, stop: int) -> None:
-        """What is known of messages of these entries goes: all or none of them count now."""
+        """Drop partial acknowledgements of entries that are now acknowledged or reset."""
         partials = self.partials
         if partials is not None:
             self._above -= partials.drop(first, stop)
@@ -406,7 +406,7 @@ class AckSet:
                 self.partials = None
 
     def _set_in_block(self, first: int, last: int) -> int:
-        """Set bits of one block; returns how many were clear."""
+        """Set bits in one block; returns how many were clear."""
         number = first >> _BLOCK_SHIFT
         block = self._blocks.get(number)
         if block is None:
@@ -434,7 +434,7 @@ class AckSet:
         self._drop_blocks(mark_before, at)
 
     def _drop_blocks(self, mark_before: int, first: int) -> None:
-        """Clear all bits below ``first``; ``mark_before`` bounds how low the lowest can be."""
+        """Clear all bits below ``first``; none is set at or below ``mark_before``."""
         blocks = self._blocks
         if not self.holes_count:
             blocks.clear()
@@ -457,13 +457,13 @@ class AckSet:
 
 
 def _next_clear(block: bytearray, place: int) -> int:
-    """The first clear bit of ``block`` at or after ``place``; 4,096 when there is none."""
+    """The first clear bit of ``block`` at or after ``place``; 4,096 without one."""
     bits = ~int.from_bytes(block, "little") & ((1 << _BLOCK_ORDINALS) - 1)
     bits >>= place
     return place + (bits & -bits).bit_length() - 1 if bits else _BLOCK_ORDINALS
 
 
 def _next_set(block: bytearray, place: int) -> int:
-    """The first set bit of ``block`` at or after ``place``; 4,096 when there is none."""
+    """The first set bit of ``block`` at or after ``place``; 4,096 without one."""
     bits = int.from_bytes(block, "little") >> place
     return place + (bits & -bits).bit_length() - 1 if bits else _BLOCK_ORDINALS

@@ -1,7 +1,8 @@
-"""The clock protocol: laws take time as an argument.
+"""The clock protocol.
 
-Laws take ``now_ns: int``; only shells own a :class:`Clock`; only ``headgate.app`` builds the
-real one. ``headgate.testing.ManualClock`` is the other implementation.
+Pure code takes ``now_ns: int`` as an argument. Only the code around it has a :class:`Clock`, and
+only ``headgate.app`` builds the real one. ``headgate.testing.ManualClock`` is the other
+implementation.
 """
 
 from __future__ import annotations
@@ -12,23 +13,23 @@ from typing import Final, NamedTuple, Protocol
 from headgate.base.units import NS_PER_MS
 
 _TOGETHER_NS: Final = 10 * NS_PER_MS
-"""Clocks that were read within this were read together."""
+"""Readings within this time count as one instant."""
 
 _READINGS_MAX: Final = 5
 
 
 class Clock(Protocol):
-    """Three readings of time, all in nanoseconds."""
+    """Three clocks, all in nanoseconds."""
 
     def monotonic_ns(self) -> int:
-        """Never goes back; its zero means nothing. All durations and rates use it."""
+        """A clock that never goes back, with an arbitrary zero: for all durations and rates."""
 
     def running_ns(self) -> int:
-        """How long the machine is up, also asleep. Never goes back while it is. The time of the
-        log uses it, and what compares the wall clock with what really passed."""
+        """Time since the machine booted, sleep included. It never goes back until the next boot.
+        The time of the log and checks of the wall clock use it."""
 
     def wall_ns(self) -> int:
-        """Nanoseconds since the epoch, as people see it. May step in either direction."""
+        """Nanoseconds since the epoch. May step in either direction."""
 
 
 class SystemClock:
@@ -39,7 +40,7 @@ class SystemClock:
 
     @staticmethod
     def running_ns() -> int:
-        """Where the system has no such clock, the monotonic one."""
+        """``CLOCK_BOOTTIME``; the monotonic clock on systems without it."""
         return time.clock_gettime_ns(_RUNNING)
 
 
@@ -57,8 +58,8 @@ class Reading(NamedTuple):
 def read_together(clock: Clock) -> Reading:
     """The three clocks at one instant.
 
-    Whoever is held up between two readings would see a step that nobody made: then all are read
-    anew, a few times.
+    A pause between two readings would look like a step of a clock. So if the readings take too
+    long, this reads all three again, a few times.
     """
     for _ in range(_READINGS_MAX):
         before_ns = clock.monotonic_ns()

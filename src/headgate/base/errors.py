@@ -1,26 +1,27 @@
 """The roots of all errors.
 
-Three kinds of bad news exist, and they never mix:
+There are three kinds, which never mix:
 
-* an *expected failure* is a :class:`HeadgateError` whose text says which input, what is
-  allowed and whose fault it is;
-* *corruption* is a :class:`CorruptionError`: named place, never retried, never served;
-* *our bug* is an :class:`InvariantError`, raised by :func:`invariant` and caught by nobody.
+* An *expected failure* is a :class:`HeadgateError`. Its text names the input, what is allowed and
+  who must act.
+* *Corruption* is a :class:`CorruptionError`. It names the place; corrupt data is never retried and
+  never served.
+* A *bug* is an :class:`InvariantError`, which :func:`invariant` raises and nothing catches.
 """
 
 from __future__ import annotations
 
 
 class HeadgateError(Exception):
-    """An expected failure. Subclasses say who is at fault and what to answer."""
+    """An expected failure. Subclasses name the cause and determine the reply."""
 
 
 class InputError(HeadgateError, ValueError):
-    """Somebody's input is not allowed: the text names the field, the value and what is."""
+    """An input is not allowed: the text names the field, the value and what is allowed."""
 
 
 class CorruptionError(HeadgateError):
-    """Stored bytes are not what was written: the text names the place. Never retried."""
+    """Stored bytes differ from what was written: the text names the place. Never retried."""
 
 
 class StorageError(HeadgateError):
@@ -32,19 +33,21 @@ class StorageError(HeadgateError):
 
 
 class NoRoomError(StorageError):
-    """The disk takes no more for now: room may be made while the broker runs."""
+    """The disk is full; an operator may make room while the broker runs."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, retryable=True)
 
 
 class InvariantError(AssertionError):
-    """Headgate broke its own promise. Never caught: the process must not go on."""
+    """A bug of Headgate. Never caught: the process must not go on."""
 
 
 def broken(what: str, error: BaseException) -> InvariantError:
-    """What an ``error`` that nobody expected comes to where ``what`` must not end half done: raise
-    it from ``error``. An invariant that broke stays itself."""
+    """The error to raise from an unexpected ``error`` in ``what``, which must not stop halfway.
+
+    An :class:`InvariantError` stays itself.
+    """
     if isinstance(error, InvariantError):
         return error
     return InvariantError(f"{what} failed with an internal error: {type(error).__name__}: {error}")

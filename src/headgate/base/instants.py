@@ -10,7 +10,7 @@ EPOCH_TEXT = "1970-01-01T00:00:00Z"
 
 
 def iso_time(wall_ms: int) -> str:
-    """Milliseconds since the epoch as Pulsar writes an instant: ISO 8601, UTC, ``Z``."""
+    """Milliseconds since the epoch as an ISO 8601 instant in UTC with ``Z``."""
     if wall_ms <= 0:
         return EPOCH_TEXT
     when = datetime.fromtimestamp(wall_ms // MS_PER_S, UTC).replace(tzinfo=None)

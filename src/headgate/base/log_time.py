@@ -1,11 +1,12 @@
-"""The time of the log, in which receive times and ages are counted.
+"""The time of the log, which receive times and ages use.
 
-The wall clock may be set; ages must not jump when it is. So the log has a time of its own: the
-wall clock without the steps that it made since the log began. How far the wall clock is ahead of it
-is the *skew*, in whole milliseconds; it is 0 until somebody sets the clock. What a clock is kept
-right by, little at a time, both follow. See law 4.5 of ``docs/flow-laws.md``.
+An operator may set the wall clock, and ages must not jump then. So the log has its own time: the
+wall clock without the steps that it made since the log began. The *skew* is how far the wall clock
+is ahead of it, in whole milliseconds; it is 0 until the clock is set. Both follow the small
+corrections that keep a clock right. See law 4.5 in ``docs/flow-laws.md``.
 
-This is arithmetic; ``headgate.storage.log_clock`` reads clocks, keeps the mark and tells of steps.
+This module is arithmetic. ``headgate.storage.log_clock`` reads the clocks, stores the mark and logs
+steps.
 """
 
 from __future__ import annotations
@@ -17,32 +18,32 @@ from typing import Final
 from headgate.base.units import NS_PER_MS, NS_PER_S, S_PER_MINUTE
 
 STEP_NS: Final = NS_PER_S // 10
-"""The wall clock was set when it moved by more than this against the running time between two
-looks. Less is how a clock is kept right."""
+"""A movement of the wall clock against the running time that counts as a step. Smaller ones are
+corrections that keep the clock right."""
 
 LATE_NS: Final = 10 * S_PER_MINUTE * NS_PER_S
-"""For so long after it was switched on, a machine may still learn what time it is."""
+"""Time after its boot within which a machine may still learn the right time."""
 
 
 class Continued(Enum):
-    """How the time of the log was found at a start."""
+    """How a start found the time of the log."""
 
     ADOPTED = "adopted"
-    """There was no mark: it begins as the wall clock is."""
+    """There was no mark: it begins at the wall clock."""
     RUNNING = "running"
-    """The machine was up all the time: by its running time, whatever the wall clock says."""
+    """The machine was up all the time: it continues by the running time."""
     WALL = "wall"
-    """By how far the wall clock went on."""
+    """The machine booted: it continues by the wall clock."""
     SET_BACK = "set back"
-    """The wall clock is before what the log knows: it goes on from there."""
+    """The wall clock is before the newest time of the log: it continues from that time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One instant: from it a later start finds the time of the log."""
+    """A stored instant from which a later start finds the time of the log."""
 
     boot_id: str
-    """The boot of the machine whose running time that is; empty when that is not known."""
+    """The id of the machine's boot that ``running_ns`` counts from; empty if unknown."""
     running_ns: int
     wall_ns: int
     skew_ms: int
@@ -61,14 +62,14 @@ class LogTime:
     def __init__(
         self, mark: Mark | None, newest_ms: int, boot_id: str, running_ns: int, wall_ns: int
     ) -> None:
-        """Go on from the last mark, if there is one, and never before ``newest_ms``, the newest
-        receive time of the log; 0 without any. ``boot_id`` names the boot of the machine, or is
-        empty."""
+        """Continue from the last mark, if there is one, and never before ``newest_ms``, the newest
+        receive time of the log (0 without any). ``boot_id`` identifies the machine's boot; it may
+        be empty."""
         self._boot_id = boot_id
         self._wall_ns = wall_ns - running_ns
         self._late_mark: Mark | None = None
         self.down_ns = 0
-        """How much time of the log passed since the mark."""
+        """Time of the log between the mark and the start."""
         newest_ns = newest_ms * NS_PER_MS
         if mark is None:
             log_ns, self.continued = max(wall_ns, newest_ns), Continued.ADOPTED
@@ -85,10 +86,10 @@ class LogTime:
             self.down_ns = log_ns - mark.log_ns
 
     def look(self, running_ns: int, wall_ns: int) -> int:
-        """By how much the wall clock was set since the last look; 0 if it was not.
+        """The step of the wall clock since the last call; 0 if it made none.
 
-        A step never moves the time of the log. One exception: a machine that was off and learns
-        only now what time it is learns how long that was.
+        A step does not move the time of the log, with one exception: if a machine that was off
+        learns the right time only now, it also learns how long it was off.
         """
         before_ns, self._wall_ns = self._wall_ns, wall_ns - running_ns
         step_ns = self._wall_ns - before_ns
@@ -101,20 +102,20 @@ class LogTime:
         return step_ns
 
     def mark(self, running_ns: int) -> Mark:
-        """This instant, for the next start; of the wall clock what was last looked at."""
+        """The mark of this instant, by the wall clock as of the last :meth:`look`."""
         return Mark(self._boot_id, running_ns, running_ns + self._wall_ns, self.skew_ms)
 
     def _keep_to(self, log_ns: int, wall_ns: int) -> None:
-        """It is ``log_ns``; two readings of clocks that nobody set differ a little."""
+        """Make ``log_ns`` the time of the log, unless only the noise of the readings differs."""
         if abs(wall_ns - log_ns - self.skew_ms * NS_PER_MS) > STEP_NS:
             self.skew_ms = round((wall_ns - log_ns) / NS_PER_MS)
 
 
 def published_in_log_ms(publish_ms: int, log_ms: int, skew_ms: int) -> int:
-    """A publish time that a producer tells, as a time of the log; 0 when it tells none.
+    """A producer's publish time as a time of the log; 0 if the producer sent none.
 
-    The producer's clock is right when the broker's was set wrong, and when it was set right: the
-    shorter time on the way is the likely one.
+    The broker's clock may have been set wrong or right, so the producer's clock may agree with the
+    time of the log or with the wall clock. The later of the two possible times is the likely one.
     """
     if publish_ms <= 0:
         return 0
@@ -126,8 +127,8 @@ def published_in_log_ms(publish_ms: int, log_ms: int, skew_ms: int) -> int:
 def _by_wall(mark: Mark, known_ns: int, wall_ns: int) -> tuple[int, Continued]:
     """The time of the log by the wall clock, but not before ``known_ns``.
 
-    It is as far from the wall clock as it was at the mark. Where that would be in the past, the
-    clock was set meanwhile: perhaps to what it was when the log began, when there was no skew.
+    It keeps the skew of the mark. If it would then be in the past, the clock was set meanwhile,
+    perhaps back to a skew of 0.
     """
     log_ns = wall_ns - mark.skew_ms * NS_PER_MS
     if log_ns < known_ns and abs(wall_ns - known_ns) < known_ns - log_ns:

@@ -1,9 +1,9 @@
 """Names of topics, namespaces and subscriptions, parsed and checked.
 
 ``persistent://tenant/namespace/local`` is a topic; ``local-partition-3`` is partition 3 of the
-partitioned topic ``local``. ``tenant/namespace/local`` and ``local`` alone are short forms (the
-latter means ``public/default``), as every Pulsar client accepts. Source: Pulsar's TopicName and
-NamespaceName; error texts as a real broker answers them.
+partitioned topic ``local``. ``tenant/namespace/local`` and ``local`` alone are short forms, as in
+every Pulsar client; the latter is in ``public/default``. Source: Pulsar's TopicName and
+NamespaceName; the error texts are those of a real broker.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ DOMAINS: Final = (PERSISTENT, NON_PERSISTENT)
 PARTITION_SUFFIX: Final = "-partition-"
 
 NAME_CHARACTERS_MAX: Final = 512
-"""Longest tenant, namespace, topic or subscription name. Pulsar has no limit of its own here;
-without one a single name could fill a frame, an index and every metrics page."""
+"""Longest tenant, namespace, topic or subscription name. Pulsar has no such limit; without one, a
+single name could fill a frame, an index and every metrics page."""
 
 _ENTITY = re.compile(r"[-=:.\w]+\Z", re.ASCII)
 _PARTITION = re.compile(r"^(?P<base>.+)-partition-(?P<index>0|[1-9]\d{0,8})$", re.DOTALL)

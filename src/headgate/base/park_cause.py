@@ -6,21 +6,22 @@ from enum import IntEnum
 
 
 class ParkCause(IntEnum):
-    """What holds publishing. Indexes lists; the labels are those of telemetry and /metrics."""
+    """What a parked SEND waits for. Values index lists; the labels are those of telemetry."""
 
     TOPIC_RATE = 0
     BROKER_RATE = 1
     ADAPTIVE = 2
     BACKLOG_QUOTA = 3
     PENDING_LIMIT = 4
-    """Its connection has as many appended and unanswered SENDs as it may."""
+    """Its connection has the most SENDs that may be without a receipt."""
     MEMORY = 5
-    """Its connection is not read, because too much waits that is not its own: it has seconds only.
-    Where its own is too much, the cause is what that waits for."""
+    """The broker does not read its connection, because the waiting SENDs of all connections take
+    too much memory. This cause counts seconds only. If the connection's own SENDs take too much,
+    the cause is what they wait for."""
     DISK_FULL = 6
-    """The log has no room for it."""
+    """The disk has no room for it."""
 
     @property
     def label(self) -> str:
-        """As telemetry names it."""
+        """Its name in telemetry and /metrics."""
         return self.name.lower()

@@ -1,14 +1,14 @@
-"""Entries of which some messages are acknowledged: a bit mask for each, over ordinals.
+"""Partly acknowledged entries: a bit mask of messages for each, by ordinal.
 
-An entry is a batch of messages. While only some of them are acknowledged, the entry is not, and
-which of them are is kept here; once all are, the entry is acknowledged as a whole and goes from
-here (see :mod:`headgate.base.ack_set`, which owns that step).
+An entry may be a batch of messages. While only some of them are acknowledged, this module keeps
+which ones; the entry itself counts as unacknowledged. Once all are acknowledged, the entry leaves
+this set (headgate.base.ack_set does that).
 
 Stored form of one entry (little endian), in ascending order of ordinals, none twice::
 
     partial   u64 ordinal | u32 messages of the batch | (messages + 7) / 8 bytes of mask
-              Bit i of the mask, the lowest bit of a byte first, says that message i of the batch
-              is acknowledged. Neither no bit nor every bit is set, and none beyond the batch.
+              Bit i of the mask, lowest bit of a byte first, is set if message i of the batch is
+              acknowledged. At least one bit is set and one clear, and none is set beyond the batch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from headgate.base.errors import CorruptionError, InputError
 
 BATCH_MESSAGES_MAX: Final = 1 << 20
-"""The largest batch of which messages are acknowledged singly: more than 5 MiB can hold."""
+"""The largest batch with individual acknowledgements: more messages than 5 MiB can hold."""
 
 _HEAD = struct.Struct("<QI")
 
@@ -38,8 +38,8 @@ class PartialEntry(NamedTuple):
 class PartialAcks:
     """The partly acknowledged entries of one subscription.
 
-    One of them is an integer in a dictionary: its mask below a bit that stands for the batch's
-    size. Those that changed since :meth:`take_changed` are known apart.
+    Each is one integer in a dictionary: its mask, below a bit whose index is the batch's size. A
+    second set has the ordinals that changed since :meth:`take_changed`.
     """
 
     __slots__ = ("_changed", "_packed")
@@ -52,15 +52,15 @@ class PartialAcks:
         return len(self._packed)
 
     def acked_messages(self, ordinal: int) -> int:
-        """How many messages of an entry are acknowledged; 0 when it is not here."""
+        """Acknowledged messages of an entry; 0 if it is not partly acknowledged."""
         packed = self._packed.get(ordinal)
         return 0 if packed is None else packed.bit_count() - 1
 
     def acked_mask(self, ordinal: int, batch_size: int) -> int:
-        """Which messages of an entry are acknowledged; 0 when it is not here.
+        """The mask of an entry's acknowledged messages; 0 if it is not partly acknowledged.
 
         Raises:
-            InputError: it is known with another batch size.
+            InputError: the entry has another batch size here.
         """
         packed = self._packed.get(ordinal)
         if packed is None:
@@ -74,14 +74,14 @@ class PartialAcks:
         return packed ^ (1 << known)
 
     def put(self, entry: PartialEntry) -> None:
-        """Keep an entry's mask, which has some but not all bits of its batch."""
+        """Set the mask of an entry; it must have some but not all bits of the batch."""
         self._packed[entry.ordinal] = entry.acked_mask | (1 << entry.batch_size)
         self._changed.add(entry.ordinal)
 
     def drop(self, first: int, stop: int) -> int:
-        """Forget the entries from ``first`` to before ``stop``; returns how many there were.
+        """Remove the entries from ``first`` to before ``stop``; returns their number.
 
-        Costs a step for each ordinal of the range or for each entry kept, whichever are fewer.
+        Takes a step for each ordinal in the range or each entry here, whichever is less.
         """
         packed = self._packed
         before = len(packed)
@@ -93,7 +93,7 @@ class PartialAcks:
     def messages_within(self, first: int, stop: int) -> int:
         """Acknowledged messages of the entries from ``first`` to before ``stop``.
 
-        Costs as :meth:`drop`.
+        Takes as many steps as :meth:`drop`.
         """
         packed = self._packed
         return sum([packed[o].bit_count() - 1 for o in self._ordinals_within(first, stop)])
@@ -110,7 +110,7 @@ class PartialAcks:
         return bool(self._changed)
 
     def take_changed(self) -> tuple[PartialEntry, ...]:
-        """The entries here that changed since the last call, each with all that it has now."""
+        """The entries that changed since the last call, each with its whole mask."""
         changed = tuple(self._entry(ordinal) for ordinal in sorted(self._changed))
         self._changed.clear()
         return changed
@@ -141,7 +141,7 @@ def check_batch(ordinal: int, indexes_mask: int, batch_size: int) -> None:
 
 
 def encode_partials(entries: Iterable[PartialEntry]) -> bytes:
-    """The stored forms of these entries, one after the other."""
+    """Encode entries, one after the other."""
     parts = []
     for ordinal, acked_mask, batch_size in entries:
         parts.append(_HEAD.pack(ordinal, batch_size))
@@ -150,9 +150,9 @@ def encode_partials(entries: Iterable[PartialEntry]) -> bytes:
 
 
 def decode_partials(data: bytes, at: int, count: int, after: int) -> tuple[PartialEntry, ...]:
-    """Read ``count`` entries above the ordinal ``after`` that fill ``data`` from ``at`` on.
+    """Decode ``count`` entries above the ordinal ``after``, which fill ``data`` from ``at`` on.
 
-    Raises :class:`CorruptionError` when they are not that.
+    Raises :class:`CorruptionError` if the data is anything else.
     """
     entries: list[PartialEntry] = []
     for _ in range(count):

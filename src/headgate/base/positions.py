@@ -1,8 +1,8 @@
 """Message ids as Pulsar shows them.
 
-Inside Headgate an entry is known by its *ordinal*: its place in its topic, counted from the
-topic's creation, without gaps. Clients and admin tools see positions ``(ledger id, entry id)``;
-the ledger package translates.
+Inside Headgate an entry has an *ordinal*: its index in its topic, counted from the topic's creation
+without gaps. Clients and admin tools see positions ``(ledger id, entry id)``; the ledger package
+translates.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from headgate.base.units import INT64_MAX
 
 
 class Position(NamedTuple):
-    """One entry of a topic, in Pulsar's numbering. Both are signed 64-bit."""
+    """The position of one entry, in Pulsar's numbering. Both numbers are signed, of 64 bits."""
 
     ledger_id: int
     entry_id: int
@@ -23,7 +23,7 @@ class Position(NamedTuple):
 
 
 EARLIEST = Position(-1, -1)
-"""Before the first entry that the topic still holds."""
+"""Before the first retained entry of a topic."""
 
 LATEST = Position(INT64_MAX, INT64_MAX)
-"""After the last entry that the topic holds when the request is carried out."""
+"""After the last entry of a topic at the time of the request."""

@@ -1,4 +1,4 @@
-"""Numbers that the code refers to by name: powers of ten, sizes, and the bounds of a Java long."""
+"""Named numbers: units of time and size, and the bounds of Java integers."""
 
 from __future__ import annotations
 

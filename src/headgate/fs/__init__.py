@@ -1,4 +1,4 @@
-"""All disk access: the :class:`Fs` protocol and its three implementations."""
+"""Disk access: the :class:`Fs` protocol and its three implementations."""
 
 from headgate.fs.api import File, Fs, Lock, Space
 from headgate.fs.faulty_fs import FaultyFs, Operation

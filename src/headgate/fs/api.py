@@ -1,12 +1,12 @@
-"""The interface to the file system for everything durable.
+"""The file system interface of all durable storage.
 
-Three implementations share one behaviour suite: :class:`headgate.fs.OsFs` (the machine's),
-:class:`headgate.fs.MemFs` (memory that forgets in a power cut what was not synced) and
+Three implementations pass one conformance suite: :class:`headgate.fs.OsFs` (the operating
+system's), :class:`headgate.fs.MemFs` (in memory, loses unsynced data in a power cut) and
 :class:`headgate.fs.FaultyFs` (wraps another one and fails on demand).
 
 Rules of the interface:
 
-* every call blocks, and failures are plain :class:`OSError` with an ``errno``;
+* every call blocks and raises :class:`OSError` with an ``errno`` on failure;
 * a file's bytes and size are durable after :meth:`File.sync_data`;
 * a file's *name* (created, renamed, removed) is durable after :meth:`Fs.sync_directory`;
 * ``rename`` replaces its target atomically.
@@ -19,55 +19,57 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
 NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
-"""The ``errno`` of a call that found no free file descriptor."""
+"""Error numbers of a process, or system, without free file descriptors."""
 
 
 class Space(NamedTuple):
-    """The file system that a directory is on."""
+    """The room on a file system."""
 
     free_bytes: int
-    """What this process may still write."""
+    """Bytes that this process may still write."""
     size_bytes: int
-    """What it holds in all."""
+    """Capacity of the file system."""
 
 
 class Lock(Protocol):
     """A lock on a data directory, held until released or until its process ends."""
 
     def release(self) -> None:
-        """Let others have it. A second call does nothing."""
+        """Release it. A second call does nothing."""
 
 
 class File(Protocol):
     """One open file. All offsets and sizes are in bytes."""
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Up to ``size`` bytes from ``offset``: fewer only at the end of the file."""
+        """Read ``size`` bytes from ``offset``; fewer only at the end of the file."""
 
     def expect_random_reads(self) -> None:
-        """Say that reads bring what is asked for and nothing beyond: no read-ahead."""
+        """Switch the kernel's read-ahead off for this file, where it can be."""
 
     def write_at(self, offset: int, parts: Sequence[bytes]) -> None:
         """Write all ``parts``, one after the other, from ``offset``.
 
-        When it raises, any part of it may have been written.
+        If it raises, any part of the bytes may have been written.
         """
 
     def sync_data(self) -> None:
-        """Make the file's bytes and size durable. An error is final: never retry it."""
+        """Make the file's bytes and size durable. An error is final: never retry."""
 
     def allocate(self, size: int) -> None:
-        """Reserve room so that the file is at least ``size`` bytes long, reading as zeros."""
+        """Reserve room for ``size`` bytes; new bytes read as zeros."""
 
     def truncate(self, size: int) -> None:
-        """Cut or lengthen the file to exactly ``size`` bytes."""
+        """Set the file's length to ``size`` bytes."""
 
     def punch(self, offset: int, size: int) -> bool:
-        """Give back the room of a range, which reads as zeros from then on; the file stays as long
-        as it is. False where the file system cannot do that: then nothing happens."""
+        """Punch a hole: free the room of a range, which then reads as zeros. The length stays.
+
+        False, without effect, if the file system cannot do that.
+        """
 
     def size(self) -> int:
-        """The file's length now."""
+        """The file's length."""
 
     def close(self) -> None:
         """Close it. A second call does nothing."""
@@ -77,7 +79,7 @@ class Fs(Protocol):
     """A tree of directories and files. Paths are strings with ``/`` between parts."""
 
     def make_directory(self, path: str) -> None:
-        """Make ``path`` and its missing parents; nothing happens when it is there."""
+        """Create ``path`` and its missing parents, unless it exists."""
 
     def create(self, path: str) -> File:
         """Create an empty file for reading and writing; an existing one is emptied."""
@@ -89,7 +91,7 @@ class Fs(Protocol):
         """The names in a directory, sorted."""
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file another name in the same directory, replacing what had it."""
+        """Rename a file within its directory; replaces an existing target."""
 
     def remove(self, path: str) -> None:
         """Remove a file's name. Open files stay readable."""
@@ -98,10 +100,10 @@ class Fs(Protocol):
         """Make the names in a directory durable."""
 
     def space(self, path: str) -> Space:
-        """How much room the file system has that ``path`` is on."""
+        """The room on the file system of ``path``."""
 
     def lock(self, path: str) -> Lock:
-        """Lock the file ``path`` (made when missing).
+        """Lock the file ``path``, which is created if it is missing.
 
-        Raises :class:`BlockingIOError` when somebody, this process included, holds it.
+        Raises :class:`BlockingIOError` if a process, this one included, holds the lock.
         """

@@ -1,8 +1,8 @@
 """A file system that fails on demand, for tests.
 
-:class:`FaultyFs` wraps another one and asks a *plan* before each operation. The plan may do
-nothing, raise (an :class:`OSError`, or whatever ends a simulated process), or, for a write,
-return how many bytes of it happen before the disk is full.
+:class:`FaultyFs` wraps another file system and calls a *plan* before each operation. The plan may
+do nothing, raise an exception (an :class:`OSError`, or one that ends a simulated process), or, for
+a write, return the number of bytes that fit before the disk is full.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from headgate.fs.api import File, Fs, Lock, Space
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One thing about to be done to the disk."""
+    """One operation on the disk, before it happens."""
 
     index: int
     """Its number, counted from 0 since the :class:`FaultyFs` was made."""
@@ -30,7 +30,7 @@ class Operation:
 
 
 Plan = Callable[[Operation], int | None]
-"""Called before each operation; see the module's docstring."""
+"""A function called before each operation: it returns None, or for a write the bytes that fit."""
 
 
 def _nothing(_operation: Operation) -> None:
@@ -38,16 +38,16 @@ def _nothing(_operation: Operation) -> None:
 
 
 class FaultyFs:
-    """Another filesystem behind a plan of faults."""
+    """A file system with planned faults."""
 
     def __init__(self, inner: Fs, plan: Plan = _nothing) -> None:
-        """``plan`` may be replaced at any time through the attribute of that name."""
+        """``plan`` may be replaced at any time: set the attribute ``plan``."""
         self.inner = inner
         self.plan = plan
         self.operations_count = 0
 
     def make_directory(self, path: str) -> None:
-        """Passed through: no fault is planned for it."""
+        """Passed through without a fault."""
         self.inner.make_directory(path)
 
     def create(self, path: str) -> FaultyFile:
@@ -59,7 +59,7 @@ class FaultyFs:
         return FaultyFile(self, self.inner.open(path, writable=writable), path)
 
     def list_directory(self, path: str) -> list[str]:
-        """Passed through: no fault is planned for it."""
+        """Passed through without a fault."""
         return self.inner.list_directory(path)
 
     def rename(self, source: str, target: str) -> None:
@@ -75,7 +75,7 @@ class FaultyFs:
         self.inner.sync_directory(path)
 
     def space(self, path: str) -> Space:
-        """Passed through: no fault is planned for it."""
+        """Passed through without a fault."""
         return self.inner.space(path)
 
     def lock(self, path: str) -> Lock:
@@ -115,7 +115,7 @@ class FaultyFile:
         self._inner.sync_data()
 
     def expect_random_reads(self) -> None:
-        """Passed through: no fault is planned for it."""
+        """Passed through without a fault."""
         self._inner.expect_random_reads()
 
     def allocate(self, size: int) -> None:
@@ -131,9 +131,9 @@ class FaultyFile:
         return self._inner.punch(offset, size)
 
     def size(self) -> int:
-        """Passed through: no fault is planned for it."""
+        """Passed through without a fault."""
         return self._inner.size()
 
     def close(self) -> None:
-        """Passed through: no fault is planned for it."""
+        """Passed through without a fault."""
         self._inner.close()

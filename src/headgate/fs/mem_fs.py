@@ -1,9 +1,8 @@
 """A file system in memory that loses unsynced data in a power cut.
 
-Each file keeps the bytes that readers see, the bytes that were last synced and the list of
-writes since. Each directory keeps its names and its durable names. :meth:`MemFs.crash_clone`
-gives the disk as a power cut would leave it: with only what was synced, or with a random part of
-the rest as well, torn at the pages that a disk writes as a whole.
+Each file keeps its visible bytes, the bytes at its last sync and the writes since. Each directory
+keeps its names and its durable names. :meth:`MemFs.crash_clone` returns the disk after a power cut:
+with synced data only, or also with a random part of the rest, torn at page boundaries.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from collections.abc import Sequence
 from headgate.fs.api import Space
 
 UNBOUNDED_BYTES = 1 << 60
-"""What a disk without a capacity says to be its size."""
+"""The reported size of a disk without a capacity."""
 
 PAGE_BYTES = 512
-"""A power cut keeps or loses a write in pieces of this size, at offsets that are multiples."""
+"""A power cut keeps or loses each aligned page of this size as a whole."""
 
 
 class _Inode:
-    """A file's content, whatever its names."""
+    """A file's content, independent of its names."""
 
     __slots__ = ("allocated", "data", "holes", "synced", "unsynced")
 
@@ -32,12 +31,13 @@ class _Inode:
         self.synced = b""
         self.unsynced: list[tuple[int, bytes | None]] = []
         self.allocated = 0
-        """Bytes counted against the disk's capacity, but for the holes."""
+        """Allocated bytes, punched pages included."""
         self.holes: set[int] = set()
-        """Pages that were given back."""
+        """Punched pages."""
 
     def after_crash(self, rng: random.Random | None) -> bytes:
-        """What a power cut leaves of it; see :meth:`MemFs.crash_clone`."""
+        """The content after a power cut: only synced bytes, or with ``rng`` random pages of the
+        rest."""
         if rng is None:
             return self.synced
         kept = bytearray(self.synced)
@@ -69,7 +69,7 @@ class MemFile:
         return bytes(self._inode.data[offset : offset + size])
 
     def write_at(self, offset: int, parts: Sequence[bytes]) -> None:
-        """A full disk takes what still fits."""
+        """On a full disk, the bytes that fit are written."""
         self._may_write()
         data = b"".join(parts)
         room = self._fs._grow(self._inode, offset + len(data))
@@ -85,7 +85,7 @@ class MemFile:
         self._inode.unsynced.clear()
 
     def expect_random_reads(self) -> None:
-        """Nothing is read ahead anyway."""
+        """No effect: memory has no read-ahead."""
 
     def allocate(self, size: int) -> None:
         self._may_write()
@@ -105,8 +105,8 @@ class MemFile:
         self._inode.unsynced.append((size, None))
 
     def punch(self, offset: int, size: int) -> bool:
-        """Until the file is truncated or emptied its holes
-        stay: nobody here writes to a file that has some."""
+        """Holes stay until the file is truncated or emptied: the log never writes into a file
+        with holes."""
         self._may_write()
         _put(self._inode.data, offset, bytes(size))
         self._inode.unsynced.append((offset, bytes(size)))
@@ -125,7 +125,7 @@ class MemFile:
 
 
 class MemLock:
-    """A held name in the set of locks of a :class:`MemFs`."""
+    """A lock in the set of locks of a :class:`MemFs`."""
 
     __slots__ = ("_held", "_path")
 
@@ -138,10 +138,10 @@ class MemLock:
 
 
 class MemFs:
-    """Files in memory, with the difference between written and durable kept."""
+    """Files in memory, with written and durable content apart."""
 
     def __init__(self, capacity_bytes: int | None = None) -> None:
-        """``capacity_bytes`` is the room on the disk; None = endless. It may be changed."""
+        """``capacity_bytes`` is the size of the disk, None without a bound. It may be changed."""
         self.capacity_bytes = capacity_bytes
         self._names: dict[str, dict[str, _Inode]] = {}
         self._durable: dict[str, dict[str, _Inode]] = {}
@@ -203,10 +203,10 @@ class MemFs:
         return MemLock(self._locks, path)
 
     def crash_clone(self, seed: int | None = None) -> MemFs:
-        """The disk after a power cut now; this one stays as it is. Locks are gone.
+        """A copy of the disk after a power cut now, without locks.
 
-        Without a seed only what was synced is there. With one, each unsynced page and each
-        unsynced name is there or not by the toss of a seeded coin.
+        Without a seed it has synced data only. With one, a seeded coin decides about each unsynced
+        page and each unsynced name.
         """
         rng = None if seed is None else random.Random(seed)
         clone = MemFs(self.capacity_bytes)
@@ -235,12 +235,13 @@ class MemFs:
         return clone
 
     def used_bytes(self) -> int:
-        """What all named files take of the capacity."""
+        """Bytes of the capacity that named files take."""
         inodes = [inode for names in self._names.values() for inode in names.values()]
         return sum(inode.allocated - len(inode.holes) * PAGE_BYTES for inode in inodes)
 
     def _grow(self, inode: _Inode, size: int) -> int | None:
-        """Account for a file growing to ``size``; on a full disk: how far it may grow."""
+        """Reserve capacity for a file of ``size`` bytes; returns the size that fits if not all
+        does."""
         more = size - inode.allocated
         if more <= 0:
             return None

@@ -14,10 +14,10 @@ from headgate.fs.api import NO_FILES, Space
 from headgate.fs.spare_files import SpareFiles
 
 _IOV_PARTS_MAX = min(1024, os.sysconf("SC_IOV_MAX"))
-"""How many parts one ``pwritev`` takes."""
+"""Most parts of one ``pwritev``."""
 _JOIN_PART_BYTES_MAX = 16 * 1024
-"""Below this size on average, parts are copied into one write: measured 4 times as fast as
-``pwritev`` for 2,000 parts of 64 bytes, 1.6 times for 1 KiB, and one system call."""
+"""Parts below this average size are joined into one write. Measured: 4 times as fast as ``pwritev``
+for 2,000 parts of 64 bytes, 1.6 times for 1 KiB, and one system call."""
 _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
 
@@ -26,7 +26,7 @@ _PUNCH_HOLE_KEEP_SIZE = 0x02 | 0x01
 
 
 def _find_fallocate() -> Callable[[int, int, int, int], int] | None:
-    """Linux's ``fallocate``, which Python does not have; None elsewhere."""
+    """Linux's ``fallocate``, which Python lacks; None on other systems."""
     if not sys.platform.startswith("linux"):
         return None
     function = getattr(ctypes.CDLL(None, use_errno=True), "fallocate64", None)
@@ -64,7 +64,7 @@ class OsFile:
         return b"".join(parts)
 
     def expect_random_reads(self) -> None:
-        """A hint, where the system takes it."""
+        """A hint to the kernel, if the system has it."""
         if hasattr(os, "posix_fadvise"):
             with contextlib.suppress(OSError):
                 os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_RANDOM)
@@ -86,11 +86,11 @@ class OsFile:
             offset += wanted
 
     def _write_rest(self, offset: int, rest: bytes) -> None:
-        """Finish a short write: the next try shows the reason, if there is one."""
+        """Finish a short write: the next call raises its cause, if there is one."""
         while rest:
             written = os.pwrite(self._fd, rest, offset)
             if written == 0:
-                raise OSError(errno.EIO, "the disk takes no bytes", self._path)
+                raise OSError(errno.EIO, "the disk accepts no bytes", self._path)
             offset += written
             rest = rest[written:]
 
@@ -98,7 +98,7 @@ class OsFile:
         os.fdatasync(self._fd)
 
     def allocate(self, size: int) -> None:
-        """Falls back to a longer, sparse file."""
+        """Falls back to a longer, sparse file if the file system cannot reserve room."""
         try:
             os.posix_fallocate(self._fd, 0, size)
         except OSError as error:
@@ -129,12 +129,12 @@ class OsFile:
             self._fd = -1
 
     def __del__(self) -> None:
-        """Close it when nobody holds it any more: readers share files and let them go."""
+        """Close it with the last reference: readers share files."""
         self.close()
 
 
 class OsLock:
-    """A ``flock`` on a file; the kernel lets go of it when the process ends."""
+    """A ``flock`` on a file, which the kernel releases when the process ends."""
 
     __slots__ = ("_fd",)
 
@@ -148,12 +148,12 @@ class OsLock:
 
 
 class OsFs:
-    """The real disk."""
+    """The operating system's files."""
 
     __slots__ = ("_spare",)
 
     def __init__(self, spare: SpareFiles | None = None) -> None:
-        """``spare`` descriptors are for what is written, when the process has no others."""
+        """``spare`` are descriptors for writing when the process has no others."""
         self._spare = spare
 
     def make_directory(self, path: str) -> None:

@@ -1,9 +1,8 @@
-"""File descriptors that are set apart, so that the log gets its next file when clients have all
-others.
+"""Reserved file descriptors, so that the log can open files when clients use all others.
 
-The kernel gives a process so many (``ulimit -n``) and asks nobody what they are for. Some are held
-here, open on nothing; one is let go when opening a file finds none, and taken again as soon as
-there is one.
+The kernel gives a process a fixed number of descriptors (``ulimit -n``), whatever they are for.
+This module holds some of them, open on ``/dev/null``. If opening a file finds no free descriptor,
+one of them is closed, and opened again as soon as there is a free one.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ import threading
 from typing import Final
 
 SPARE_FILES: Final = 16
-"""More than a log opens before it closes one: a segment, a checkpoint, a directory, a small file.
-Some more, because who accepts connections may be faster."""
+"""More than a log opens at once (a segment, a checkpoint, a directory, a small file), because new
+connections may take a freed descriptor first."""
 
 
 class SpareFiles:
-    """Descriptors of one process for one data directory; may be used by several threads."""
+    """Reserved descriptors of one process for one data directory. Thread-safe."""
 
     def __init__(self, count: int = SPARE_FILES) -> None:
         self._count = count
@@ -29,17 +28,17 @@ class SpareFiles:
 
     @property
     def held_count(self) -> int:
-        """How many are set apart now."""
+        """Descriptors reserved now."""
         return len(self._held)
 
     def keep(self) -> None:
-        """Take what is missing, as far as there is any."""
+        """Reserve the missing descriptors, as far as the process has free ones."""
         with self._lock, contextlib.suppress(OSError):
             while len(self._held) < self._count:
                 self._held.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
 
     def give(self) -> bool:
-        """Let one go; False when none is left."""
+        """Free one descriptor; False if none is left."""
         with self._lock:
             if not self._held:
                 return False
@@ -47,7 +46,7 @@ class SpareFiles:
             return True
 
     def close(self) -> None:
-        """Let all go, and take none again."""
+        """Free all descriptors for good."""
         self._count = 0
         while self.give():
             pass

@@ -1,9 +1,9 @@
 """Encodes rows as :class:`SampleBatch` bytes and decodes them.
 
-Rows travel as columns all the way: the writer hands in one list per field (null is ``None``, an
-absent field is null in every row), so a broker with ten thousand subscriptions builds no object
-per row. A window that does not fit one message is split by rows; every message carries the whole
-header and a sequence number of its own. Layout: ``proto/headgate_record.proto``.
+Rows are columns throughout: the caller passes one list for each field, so a broker with ten
+thousand subscriptions builds no object per row. Null is ``None``; an absent field is null in every
+row. A window that exceeds one message is split by rows; every message has the whole header and its
+own sequence number. Layout: ``proto/headgate_record.proto``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headgate.record.fields import FIELDS, MAJOR_VERSION, MESSAGE_BYTES_MAX, Fie
 
 Value = str | int | float | bool | None
 Columns = Mapping[str, Sequence[Value]]
-"""Field name to one value per row; all sequences have the same length."""
+"""One value per row, by field name; all sequences have the same length."""
 
 PROPERTY_RECORD: Final = "headgate.record"
 PROPERTY_SOURCE: Final = "source"
@@ -29,25 +29,25 @@ PROPERTY_SEQ: Final = "seq"
 
 _SampleBatch: Final[Any] = vars(_pb2)["SampleBatch"]
 ROWS_MAX: Final = MESSAGE_BYTES_MAX // 8
-"""Rows of one kind in one message. A row takes more than eight bytes unless it repeats others; the
-bound is for what a reader has to hold, because a column of equal values takes no bytes a row."""
+"""Most rows of one kind in one message. It bounds the memory of a reader, because a column of equal
+values takes no bytes per row; other rows take more than eight bytes."""
 _NULL_BITS: Final = bytes([1, 2, 4, 8, 16, 32, 64, 128])
 
 
 class UnknownVersionError(HeadgateError):
-    """A record of a higher major version: to be put aside, not guessed at."""
+    """A record of a higher major version, which a reader must quarantine."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchHeader:
-    """What every message of one window carries."""
+    """The header of every message of a window."""
 
     source: str
-    """Which telemetry stream this is; stays the same over restarts."""
+    """The id of the telemetry stream, the same over restarts."""
     cluster: str
     broker: str
     boot_id: str
-    """Different for every start of the broker."""
+    """The id of the broker's start."""
     window_start_ns: int
     window_end_ns: int
     clock_step: bool = False
@@ -56,29 +56,28 @@ class BatchHeader:
 
 @dataclass(frozen=True, slots=True)
 class PackedColumn:
-    """One column as it travels."""
+    """One encoded column."""
 
     type: FieldType
     values: Sequence[Any]
-    """One for each row; or one that all rows have; or none: all rows have zero. Of a column of
-    strings they are indexes into the message's ``strings``, and none stands for no rows."""
+    """One value per row; or one value for all rows; or none if all rows are zero. In a column of
+    strings they are indexes into the message's ``strings``, and none means no rows."""
     nulls: bytes
-    """A bit for each row, least significant first: its value is null. May be shorter, or empty."""
+    """One bit per row, least significant first, set if the value is null. May be shorter."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackedBatch:
-    """One message, its columns as they travel: for readers that make arrays of them."""
+    """One message with encoded columns, for readers that build arrays from them."""
 
     header: BatchHeader
     seq: int
     strings: list[str | None]
-    """What columns of strings refer to; the first is null. That their indexes lie in it is for
-    the reader to see."""
+    """The values of string columns; the first is null. The reader must check the indexes."""
     rows: dict[Kind, int]
-    """Number of rows of each kind that is present."""
+    """Rows of each kind in the message."""
     columns: dict[Kind, dict[str, PackedColumn]]
-    """Per kind, the columns that the message has; a field that is not there is null."""
+    """The columns of the message, by kind; an absent field is null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +87,13 @@ class Batch:
     header: BatchHeader
     seq: int
     rows: dict[Kind, int]
-    """Number of rows of each kind that is present."""
+    """Rows of each kind in the message."""
     columns: dict[Kind, dict[str, list[Any]]]
-    """Per kind, the columns that the message has; a field that is not there is null."""
+    """The columns of the message, by kind; an absent field is null."""
 
 
 def message_properties(header: BatchHeader, seq: int) -> dict[str, str]:
-    """The Pulsar message properties that go with an encoded batch."""
+    """The Pulsar message properties of an encoded batch."""
     return {
         PROPERTY_RECORD: str(MAJOR_VERSION),
         PROPERTY_SOURCE: header.source,
@@ -108,18 +107,17 @@ def encode_window(
 ) -> list[bytes]:
     """Encode one window; message ``i`` has the sequence number ``first_seq + i``.
 
-    A window without rows gives one message: it says that nothing changed.
+    A window without rows gives one message, which means that nothing changed.
 
     Raises:
-        InputError: a column is unknown, columns differ in length, or one row alone is larger
-            than a message may be.
+        InputError: a column is unknown, columns differ in length, or one row exceeds a message.
     """
     counts = {kind: _row_count(kind, columns) for kind, columns in tables.items()}
     whole = _encode(header, first_seq, [(kind, tables[kind], 0, n) for kind, n in counts.items()])
     most_rows = max(counts.values(), default=0)
     if len(whole) <= MESSAGE_BYTES_MAX and most_rows <= ROWS_MAX:
         return [whole]
-    # A little more parts than the size asks for, because each repeats the header and its names.
+    # A few more parts than the size needs, because each repeats the header and the names.
     parts = max(len(whole) * 9 // (MESSAGE_BYTES_MAX * 8) + 1, -(-most_rows // ROWS_MAX))
     messages: list[bytes] = []
     for kind, count in counts.items():
@@ -222,7 +220,7 @@ def decode(data: bytes) -> Batch:
 
     Raises:
         CorruptionError: the bytes are not a record.
-        UnknownVersionError: they are one of a higher major version.
+        UnknownVersionError: the record has a higher major version.
     """
     packed = decode_packed(data)
     columns = {
@@ -236,11 +234,11 @@ def decode(data: bytes) -> Batch:
 
 
 def decode_packed(data: bytes) -> PackedBatch:
-    """Decode one message up to its columns, which stay as they travel.
+    """Decode one message without its columns, which stay encoded.
 
     Raises:
         CorruptionError: the bytes are not a record.
-        UnknownVersionError: they are one of a higher major version.
+        UnknownVersionError: the record has a higher major version.
     """
     batch = _SampleBatch()
     try:
@@ -303,7 +301,7 @@ _ZERO: Final[dict[FieldType, Value]] = {
 
 
 def _unpacked(column: PackedColumn, row_count: int, strings: list[str | None]) -> list[Any]:
-    """One value for each row."""
+    """The decoded values, one per row."""
     values: list[Any] = list(column.values)
     if column.type is FieldType.STRING:
         if max(values, default=0) >= len(strings):

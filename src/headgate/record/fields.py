@@ -2,14 +2,14 @@
 
 Rules of this file:
 
-* It is the only place where a field is defined. ``proto/headgate_record.proto``, the codec, the
-  pipeline's schemas and the documentation are derived from it.
-* Fields are only added. A number is never reused and a name never changes its meaning, unit or
-  nature; a reader that does not know a field ignores it, one that misses it sees null.
-* ``CUMULATIVE`` values count from ``counting_since_ns`` of their row's subject (its creation, or
-  the broker's boot) and never fall; ``LEVEL`` values are as they were at ``covered_to_ns``.
-* Units stand last in names. Times are nanoseconds since the epoch, durations nanoseconds.
-* Amounts of a part that a broker does not have (quotas, adaptive limits) are null, not zero.
+* Fields are defined here only. ``proto/headgate_record.proto``, the codec, the pipeline's schemas
+  and the documentation follow from it.
+* Fields are only added. A number is never reused, and a name never changes its meaning, unit or
+  nature. A reader ignores unknown fields and sees null for missing ones.
+* ``CUMULATIVE`` values count from ``counting_since_ns`` of the row's subject (its creation, or the
+  broker's boot) and never fall. ``LEVEL`` values are those at ``covered_to_ns``.
+* Names end with the unit. Times are nanoseconds since the epoch, durations nanoseconds.
+* Amounts of a feature that the broker does not use (quotas, adaptive limits) are null, not zero.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ MESSAGE_BYTES_MAX: Final = 1_048_576
 """Largest encoded batch; a window with more rows is split over several messages."""
 
 FULL_PERIOD_NS: Final = 60_000_000_000
-"""At every multiple of this wall-clock time a broker sends a row of every subject."""
+"""At every multiple of this wall-clock time a broker sends a row for every subject."""
 
 
 class FieldType(enum.Enum):
-    """How a column's values look in Python: str, int (64 bits, signed), float, bool."""
+    """The type of a column: in Python str, int (64 bits, signed), float or bool."""
 
     STRING = "string"
     INT64 = "int64"
@@ -40,16 +40,16 @@ class FieldType(enum.Enum):
 
 
 class Nature(enum.Enum):
-    """What may be done with a column's values."""
+    """How a column's values may be combined."""
 
     IDENTITY = "identity"
-    """Says whose row it is."""
+    """Identifies the subject of the row."""
     SPAN = "span"
-    """Says from when to when the row covers."""
+    """Part of the time that the row covers."""
     CUMULATIVE = "cumulative"
-    """Grows since ``counting_since_ns``: differences are amounts."""
+    """Grows from ``counting_since_ns``: differences are amounts."""
     LEVEL = "level"
-    """A value at ``covered_to_ns``: never summed over time."""
+    """The value at ``covered_to_ns``: never summed over time."""
 
 
 class Kind(enum.Enum):
@@ -66,7 +66,7 @@ class Field:
     """One column of one row kind."""
 
     number: int
-    """Its protobuf field number inside its row kind; never reused."""
+    """The protobuf field number within the row kind; never reused."""
     name: str
     type: FieldType
     nature: Nature
@@ -79,7 +79,7 @@ _S, _I, _D, _B = FieldType.STRING, FieldType.INT64, FieldType.DOUBLE, FieldType.
 _ID, _SPAN, _CUM, _LEVEL = Nature.IDENTITY, Nature.SPAN, Nature.CUMULATIVE, Nature.LEVEL
 
 # fmt: off
-# One field a line, or two: the formatter would give each argument its own.
+# One or two lines for each field: the formatter would give each argument a line.
 # Span fields have the same numbers in every sampled kind.
 _SPAN_FIELDS: Final = (
     Field(5, "covered_from_ns", _I, _SPAN, "ns", "End of the row sent before this one for the same"
@@ -97,7 +97,7 @@ STATE_NAMES: Final = (
     "socket_full", "key_blocked", "throttled_subscription", "throttled_topic", "throttled_broker",
     "storage", "dispatching",
 )
-"""The states of a subscription, in the order in which they are decided."""
+"""The states of a subscription, in the order in which the broker checks them."""
 
 _THROTTLED_STATES: Final = ("throttled_subscription", "throttled_topic", "throttled_broker")
 DIMENSIONS: Final = ("messages", "bytes")
@@ -115,8 +115,8 @@ def _cells() -> tuple[tuple[str, str, str], ...]:
 
 STATE_CELLS: Final = _cells()
 """(state, dimension, consumer) of every cell of the account; dimension is ``messages``, ``bytes``
-or empty, consumer ``hungry``, ``busy`` or empty. The plain states first, then the throttled ones,
-as the broker numbers its cells; field numbers follow this order: append only."""
+or empty, consumer ``hungry``, ``busy`` or empty. Plain states come first, then throttled ones, as
+in the broker's numbering of cells. Field numbers follow this order, so only append."""
 
 
 def cell_name(state: str, dimension: str = "", consumer: str = "") -> str:
@@ -131,7 +131,7 @@ STATE_FIELD_NAMES: Final = tuple(f"state_{name}_ns" for name in CELL_NAMES)
 """The column of every cell, in the order of :data:`STATE_CELLS`."""
 
 PARK_CAUSES: Final = tuple(cause.label for cause in ParkCause)
-"""Why a SEND waits before its append. ``memory`` pauses sockets: it has seconds only."""
+"""What a parked SEND waits for. ``memory`` pauses sockets, so it counts seconds only."""
 
 QUOTA_TYPES: Final = ("size", "time")
 THROTTLE_REASONS: Final = ("subscription", "topic", "broker")
@@ -166,7 +166,7 @@ def _parked_fields() -> tuple[Field, ...]:
 
 
 PARKED_FIELD_NAMES: Final = tuple(field.name for field in _parked_fields())
-"""Their columns, in order."""
+"""The columns of parked SENDs, in order."""
 
 
 def _quota_fields() -> tuple[Field, ...]:
@@ -352,5 +352,5 @@ EVENT_NAMES: Final = (
 
 
 def field_names(kind: Kind, *natures: Nature) -> tuple[str, ...]:
-    """Names of the fields of ``kind`` that have one of ``natures``; of all without any."""
+    """Names of the fields of ``kind`` with one of ``natures``; without any, of all fields."""
     return tuple(f.name for f in FIELDS[kind] if not natures or f.nature in natures)

@@ -1,11 +1,10 @@
-"""The content of a batch, for clients: a broker never opens one.
+"""The content of a batch, for clients: a broker stores and delivers batches unopened.
 
 The payload of an entry whose metadata has ``num_messages_in_batch``, after decompression::
 
     repeated:  u32 metadata_size | SingleMessageMetadata | payload_size bytes
 
-A broker stores and delivers a batch whole and never looks in here. Compressed or encrypted
-payloads must be opened by the caller first.
+Callers decompress and decrypt payloads first.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from headgate.wire.messages import SingleMessageMetadata
 
 
 def pack_batch(payloads: Iterable[bytes]) -> bytes:
-    """The payload of a batch of messages that have neither key nor properties."""
+    """The payload of a batch of messages without keys and properties."""
     parts: list[bytes] = []
     for payload in payloads:
         metadata = SingleMessageMetadata(payload_size=len(payload)).SerializeToString()
@@ -32,7 +31,7 @@ def pack_batch(payloads: Iterable[bytes]) -> bytes:
 def unpack_batch(payload: bytes, count: int) -> Iterator[tuple[SingleMessageMetadata, bytes]]:
     """The ``count`` messages of a batch, in order.
 
-    Raises :class:`RemoteProtocolError` when the payload ends early or a size is wrong.
+    Raises :class:`RemoteProtocolError` if the payload ends early or a size is wrong.
     """
     offset = 0
     for index in range(count):

@@ -1,7 +1,7 @@
 """The frames that a client sends, one function each.
 
-For the simulator, the benchmarks and the broker's own small client: what they need of the
-protocol and no more. Ids are the caller's; nothing here keeps state.
+For simulator, benchmarks and the broker's own small client, which need only these. The caller
+chooses all ids; nothing here keeps state.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 def connect(
     *, client_version: str = "headgate", protocol_version: int = PROTOCOL_VERSION_MAX
 ) -> bytes:
-    """Open the connection; the first frame."""
+    """Open the connection. This is the first frame."""
     command = BaseCommand(type=CommandType.CONNECT)
     command.connect.client_version = client_version
     command.connect.protocol_version = protocol_version
@@ -59,22 +59,22 @@ def connect(
 
 
 def partitioned_metadata(request_id: int, topic: str, *, auto_creation: bool = True) -> bytes:
-    """Ask how many partitions ``topic`` has, allowing the broker to create it or not."""
+    """Ask for the partition count of ``topic``; ``auto_creation`` lets the broker create it."""
     command = BaseCommand(type=CommandType.PARTITIONED_METADATA)
-    asked = command.partitionMetadata
-    asked.topic = topic
-    asked.request_id = request_id
-    asked.metadata_auto_creation_enabled = auto_creation
+    request = command.partitionMetadata
+    request.topic = topic
+    request.request_id = request_id
+    request.metadata_auto_creation_enabled = auto_creation
     return encode_frame(command)
 
 
 def lookup(request_id: int, topic: str, *, authoritative: bool = False) -> bytes:
     """Ask which broker serves ``topic``."""
     command = BaseCommand(type=CommandType.LOOKUP)
-    asked = command.lookupTopic
-    asked.topic = topic
-    asked.request_id = request_id
-    asked.authoritative = authoritative
+    request = command.lookupTopic
+    request.topic = topic
+    request.request_id = request_id
+    request.authoritative = authoritative
     return encode_frame(command)
 
 
@@ -83,31 +83,31 @@ def get_topics_of_namespace(
 ) -> bytes:
     """Ask for the topics of ``namespace`` (``tenant/name``)."""
     command = BaseCommand(type=CommandType.GET_TOPICS_OF_NAMESPACE)
-    asked = command.getTopicsOfNamespace
-    asked.request_id = request_id
-    asked.namespace = namespace
-    asked.mode = mode
+    request = command.getTopicsOfNamespace
+    request.request_id = request_id
+    request.namespace = namespace
+    request.mode = mode
     return encode_frame(command)
 
 
 def get_schema(request_id: int, topic: str, version: bytes | None = None) -> bytes:
-    """Ask for a topic's schema, the last one without a ``version``."""
+    """Ask for a topic's schema; without ``version``, for the latest."""
     command = BaseCommand(type=CommandType.GET_SCHEMA)
-    asked = command.getSchema
-    asked.request_id = request_id
-    asked.topic = topic
+    request = command.getSchema
+    request.request_id = request_id
+    request.topic = topic
     if version is not None:
-        asked.schema_version = version
+        request.schema_version = version
     return encode_frame(command)
 
 
 def get_or_create_schema(request_id: int, topic: str, schema: Schema) -> bytes:
-    """Ask for the version of a schema, which the topic may take."""
+    """Ask for the version of a schema; a topic without a schema takes it."""
     command = BaseCommand(type=CommandType.GET_OR_CREATE_SCHEMA)
-    asked = command.getOrCreateSchema
-    asked.request_id = request_id
-    asked.topic = topic
-    asked.schema.CopyFrom(schema)
+    request = command.getOrCreateSchema
+    request.request_id = request_id
+    request.topic = topic
+    request.schema.CopyFrom(schema)
     return encode_frame(command)
 
 
@@ -123,17 +123,17 @@ def producer(
 ) -> bytes:
     """Create a producer; without ``name`` the broker chooses one."""
     command = BaseCommand(type=CommandType.PRODUCER)
-    asked = command.producer
-    asked.request_id = request_id
-    asked.producer_id = producer_id
-    asked.topic = topic
-    asked.epoch = epoch
-    asked.producer_access_mode = access_mode
-    asked.user_provided_producer_name = name is not None
+    request = command.producer
+    request.request_id = request_id
+    request.producer_id = producer_id
+    request.topic = topic
+    request.epoch = epoch
+    request.producer_access_mode = access_mode
+    request.user_provided_producer_name = name is not None
     if schema is not None:
-        asked.schema.CopyFrom(schema)
+        request.schema.CopyFrom(schema)
     if name is not None:
-        asked.producer_name = name
+        request.producer_name = name
     return encode_frame(command)
 
 
@@ -146,33 +146,33 @@ def send_head(
     highest_sequence_id: int | None = None,
     is_chunk: bool = False,
 ) -> bytes:
-    """The part of a SEND frame in front of an entry of ``body_size`` bytes.
+    """The part of a SEND frame before an entry of ``body_size`` bytes.
 
-    ``message_count`` is set for batches only; ``highest_sequence_id`` as Java sends it.
+    Set ``message_count`` for batches only, and ``highest_sequence_id`` as the Java client does.
     """
     command = BaseCommand(type=CommandType.SEND)
-    sent = command.send
-    sent.producer_id = producer_id
-    sent.sequence_id = sequence_id
+    request = command.send
+    request.producer_id = producer_id
+    request.sequence_id = sequence_id
     if message_count is not None:
-        sent.num_messages = message_count
+        request.num_messages = message_count
     if highest_sequence_id is not None:
-        sent.highest_sequence_id = highest_sequence_id
+        request.highest_sequence_id = highest_sequence_id
     if is_chunk:
-        sent.is_chunk = True
+        request.is_chunk = True
     return encode_frame_head(command, body_size)
 
 
 def send(
     producer_id: int, sequence_id: int, body: bytes, *, message_count: int | None = None
 ) -> bytes:
-    """Publish an entry, made by :func:`headgate.wire.entry.build_entry`."""
+    """Publish an entry from :func:`headgate.wire.entry.build_entry`."""
     head = send_head(producer_id, sequence_id, len(body), message_count=message_count)
     return head + body
 
 
 def close_producer(request_id: int, producer_id: int) -> bytes:
-    """Close a producer once its sends are through."""
+    """Close a producer after its SENDs."""
     command = BaseCommand(type=CommandType.CLOSE_PRODUCER)
     command.close_producer.request_id = request_id
     command.close_producer.producer_id = producer_id
@@ -194,31 +194,31 @@ def subscribe(
     properties: Mapping[str, str] | None = None,
     schema: Schema | None = None,
 ) -> bytes:
-    """Attach a consumer. ``durable=False`` with ``start`` makes it a reader."""
+    """Subscribe a consumer. ``durable=False`` with ``start`` makes it a reader."""
     command = BaseCommand(type=CommandType.SUBSCRIBE)
-    asked = command.subscribe
-    asked.request_id = request_id
-    asked.consumer_id = consumer_id
-    asked.topic = topic
-    asked.subscription = subscription
-    asked.subType = kind
-    asked.initialPosition = initial_position
-    asked.durable = durable
+    request = command.subscribe
+    request.request_id = request_id
+    request.consumer_id = consumer_id
+    request.topic = topic
+    request.subscription = subscription
+    request.subType = kind
+    request.initialPosition = initial_position
+    request.durable = durable
     if consumer_name is not None:
-        asked.consumer_name = consumer_name
+        request.consumer_name = consumer_name
     if priority_level is not None:
-        asked.priority_level = priority_level
+        request.priority_level = priority_level
     if start is not None:
-        asked.start_message_id.CopyFrom(message_id_of(start))
+        request.start_message_id.CopyFrom(message_id_of(start))
     for key, value in (properties or {}).items():
-        asked.subscription_properties.add(key=key, value=value)
+        request.subscription_properties.add(key=key, value=value)
     if schema is not None:
-        asked.schema.CopyFrom(schema)
+        request.schema.CopyFrom(schema)
     return encode_frame(command)
 
 
 def flow(consumer_id: int, permits: int) -> bytes:
-    """Allow ``permits`` more messages (not entries)."""
+    """Grant ``permits`` for more messages (not entries)."""
     command = BaseCommand(type=CommandType.FLOW)
     command.flow.consumer_id = consumer_id
     command.flow.messagePermits = permits
@@ -233,33 +233,33 @@ def ack(
     request_id: int | None = None,
     ack_set: Sequence[int] = (),
 ) -> bytes:
-    """Acknowledge entries; a cumulative ack names exactly one.
+    """Acknowledge entries; a cumulative acknowledgement names exactly one.
 
     ``ack_set`` (signed words, set bit = not acknowledged) applies to each position.
     """
     command = BaseCommand(type=CommandType.ACK)
-    told = command.ack
-    told.consumer_id = consumer_id
-    told.ack_type = kind
+    request = command.ack
+    request.consumer_id = consumer_id
+    request.ack_type = kind
     for position in positions:
         message_id = message_id_of(position)
         message_id.ack_set.extend(ack_set)
-        told.message_id.append(message_id)
+        request.message_id.append(message_id)
     if request_id is not None:
-        told.request_id = request_id
+        request.request_id = request_id
     return encode_frame(command)
 
 
 def redeliver(
     consumer_id: int, positions: Iterable[Position] = (), *, consumer_epoch: int | None = None
 ) -> bytes:
-    """Ask for these entries again, or for everything unacknowledged."""
+    """Ask for redelivery of these entries; without any, of all that are unacknowledged."""
     command = BaseCommand(type=CommandType.REDELIVER_UNACKNOWLEDGED_MESSAGES)
-    asked = command.redeliverUnacknowledgedMessages
-    asked.consumer_id = consumer_id
-    asked.message_ids.extend(message_id_of(position) for position in positions)
+    request = command.redeliverUnacknowledgedMessages
+    request.consumer_id = consumer_id
+    request.message_ids.extend(message_id_of(position) for position in positions)
     if consumer_epoch is not None:
-        asked.consumer_epoch = consumer_epoch
+        request.consumer_epoch = consumer_epoch
     return encode_frame(command)
 
 
@@ -279,15 +279,15 @@ def seek(
     position: Position | None = None,
     publish_time_ms: int | None = None,
 ) -> bytes:
-    """Move the subscription to an entry or to a publish time: give exactly one."""
+    """Seek to an entry or to a publish time: pass exactly one."""
     command = BaseCommand(type=CommandType.SEEK)
-    asked = command.seek
-    asked.request_id = request_id
-    asked.consumer_id = consumer_id
+    request = command.seek
+    request.request_id = request_id
+    request.consumer_id = consumer_id
     if position is not None:
-        asked.message_id.CopyFrom(message_id_of(position))
+        request.message_id.CopyFrom(message_id_of(position))
     if publish_time_ms is not None:
-        asked.message_publish_time = publish_time_ms & UINT64_MASK
+        request.message_publish_time = publish_time_ms & UINT64_MASK
     return encode_frame(command)
 
 

@@ -1,8 +1,8 @@
 """The protocol's enumerations under plain names.
 
-Values are wire contract; a test compares every enumeration here with the generated code. All
-are :class:`enum.IntEnum`: a plain number taken from a decoded command compares equal, works as
-a dictionary key beside them, and costs no conversion on the hot path.
+Their values are the wire contract; a test compares each enumeration with the generated code. All
+are :class:`enum.IntEnum`, so a number from a decoded command compares equal to a member, works as a
+dictionary key beside members, and costs no conversion on the hot path.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import enum
 
 
 class CommandType(enum.IntEnum):
-    """What a frame says. Numbers 41-49 and 69 were never given out."""
+    """The command in a frame. Numbers 41-49 and 69 were never assigned."""
 
     CONNECT = 2
     CONNECTED = 3
@@ -86,7 +86,7 @@ class CommandType(enum.IntEnum):
 
 
 class ServerError(enum.IntEnum):
-    """Why something failed. Clients act on the number, so choose it with care.
+    """The reason of a failure. Clients act on the number, so choose it with care.
 
     ``SERVICE_NOT_READY`` and ``TOO_MANY_REQUESTS`` in a lookup reply make clients drop the whole
     connection. The two backlog quota codes belong into the reply to PRODUCER and never into a
@@ -154,7 +154,7 @@ class ProducerAccessMode(enum.IntEnum):
 
 
 class SchemaType(enum.IntEnum):
-    """What a schema defines. Headgate tells none apart but those that say nothing."""
+    """The type of a schema. Headgate distinguishes only those without a definition."""
 
     NONE = 0
     STRING = 1
@@ -182,7 +182,7 @@ class SchemaType(enum.IntEnum):
 
 
 class LookupResult(enum.IntEnum):
-    """The kinds of answer to LOOKUP."""
+    """The results of a LOOKUP."""
 
     REDIRECT = 0
     CONNECT = 1
@@ -190,7 +190,7 @@ class LookupResult(enum.IntEnum):
 
 
 class PartitionedMetadataResult(enum.IntEnum):
-    """The kinds of answer to PARTITIONED_METADATA."""
+    """The results of a PARTITIONED_METADATA."""
 
     SUCCESS = 0
     FAILED = 1
@@ -205,7 +205,7 @@ class TopicListMode(enum.IntEnum):
 
 
 class CompressionType(enum.IntEnum):
-    """How an entry's payload is compressed; a broker only passes it on."""
+    """The compression of an entry's payload, which a broker passes on."""
 
     NONE = 0
     LZ4 = 1

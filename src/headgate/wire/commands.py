@@ -1,11 +1,11 @@
 """The commands that a client may send, one row each.
 
-The table answers four questions of the broker: what is this command called, which operation does
-it perform (the name that authorization will be asked about), is it built, and how can it be
-refused. A command without a row is one that only brokers send.
+A row answers four questions of the broker: the command's name, the operation that it performs (the
+name that authorization decides about), whether it is built, and how to refuse it. A command without
+a row is one that only brokers send.
 
-Refusing follows the protocol: where a command has a reply of its own that can carry an error, the
-client waits for exactly that one and would time out on a plain ERROR.
+A refusal follows the protocol: if a command has a reply of its own that can carry an error, the
+client waits for exactly that reply, and would time out on a plain ERROR.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ class CommandFacts:
 
     type: CommandType
     operation: str
-    """What it does, as ``what.verb``; the name that authorization decides about."""
+    """The operation as ``subject.verb``; the name that authorization decides about."""
 
     built: bool
-    """Whether this broker carries it out. If not: answer :func:`refuse`."""
+    """Whether this broker executes it. If not, reply with :func:`refuse`."""
 
     key: str | None
-    """The field that ties a reply to it, None if there never is a reply."""
+    """The field that ties a reply to it; None if it never has a reply."""
 
     reply: CommandType
-    """The command that carries a failure back."""
+    """The command that reports a failure."""
 
     @property
     def name(self) -> str:
-        """As the protocol spells it, for messages to people."""
+        """The protocol's name, for messages."""
         return self.type.name
 
     @property
@@ -136,14 +136,13 @@ _FAILED = {
     CommandType.LOOKUP_RESPONSE: LookupResult.FAILED,
     CommandType.PARTITIONED_METADATA_RESPONSE: PartitionedMetadataResult.FAILED,
 }
-"""Replies that say "failed" a second time, in a field called ``response``."""
+"""Replies that also report the failure in a field ``response``."""
 
 
 def refuse(command: BaseCommand, code: ServerError, message: str) -> bytes | None:
-    """The frame that tells the sender of ``command`` that it failed.
+    """The reply that reports the failure of ``command``, as a frame. For built commands too.
 
-    None if the protocol has no such reply: then either ignore the command or close the connection.
-    Works for built commands too.
+    None if the protocol has no such reply: then ignore the command or close the connection.
     """
     facts = COMMANDS.get(command.type)
     if facts is None:

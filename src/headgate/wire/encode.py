@@ -1,20 +1,20 @@
 """The frames that a broker sends.
 
-``SEND_RECEIPT`` and the head of ``MESSAGE`` go out once for every message, so they are put
-together from byte strings. What they look like (protobuf: field number * 8 + wire type, then
-the value; 0 = varint, 2 = length and bytes)::
+``SEND_RECEIPT`` and the head of ``MESSAGE`` go out once for every message, so this module builds
+them from byte strings. Their layout (protobuf: field number * 8 + wire type, then the value; 0 =
+varint, 2 = length and bytes)::
 
     SEND_RECEIPT  08 07 | 3a n | 08 producer  10 sequence  1a m (08 ledger 10 entry)  [20 highest]
     MESSAGE       08 09 | 4a n | 08 consumer  12 m (08 ledger 10 entry [18 partition])
                                | [18 redelivery] [20 ack_set word]* [28 epoch]
 
-Measured (Python 3.11, microseconds): receipt 0.54 by hand, 1.38 with a new upb message, 0.57 with
-one that is kept and changed; message head 0.54-0.65, 1.54 and 0.64. Keeping one upb message for
-all calls would be as quick, but a shared object that every call changes is no pure function.
-Property tests compare both encoders with the generated classes, byte for byte.
+Measured (Python 3.11, microseconds): receipt 0.54 by hand, 1.38 with a new upb message, 0.57 with a
+reused one; message head 0.54-0.65, 1.54 and 0.64. A reused upb message would be as fast, but a
+shared object that every call changes makes no pure function. Property tests compare both encoders
+with the generated classes, byte for byte.
 
-Optional fields that equal their default are left out, except those a caller must choose. Ids are
-signed and travel as two's complement; unsigned ones that a client chose are accepted as well.
+Optional fields that equal their default are omitted, except those a caller must choose. Ids are
+signed and travel as two's complement; the encoders also take the unsigned ids of clients.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ _PONG = encode_frame(BaseCommand(type=CommandType.PONG, pong=CommandPong()))
 
 
 def ping() -> bytes:
-    """Ask whether the peer is alive. Never for a peer before version 1."""
+    """Ask whether the client is alive. Clients before version 1 do not know this."""
     return _PING
 
 
 def pong() -> bytes:
-    """Answer a PING, or keep a client alive whose own PINGs go unread."""
+    """Reply to a PING, or keep a client connected whose PINGs the broker does not read now."""
     return _PONG
 
 
@@ -105,10 +105,10 @@ def send_receipt(
     entry_id: int,
     highest_sequence_id: int = 0,
 ) -> bytes:
-    """Tell a producer that its entry is stored; to be sent in the order of its sends.
+    """Report to a producer that its entry is durable; send receipts in the order of its SENDs.
 
-    ``highest_sequence_id`` echoes that of the SEND, 0 if it had none. Position (-1, -1) says
-    "a duplicate, not stored again".
+    ``highest_sequence_id`` is that of the SEND, 0 if it had none. Position (-1, -1) means "a
+    duplicate, not stored again".
     """
     producer = varint(producer_id)
     sequence = varint(sequence_id)
@@ -143,11 +143,11 @@ def message_frame_head(
     consumer_epoch: int,
     body_size: int,
 ) -> bytes:
-    """The part of a MESSAGE frame in front of the entry, which follows verbatim.
+    """The part of a MESSAGE frame before the entry, which follows verbatim.
 
-    ``partition`` is -1 for a topic of its own; ``ack_set`` holds signed 64-bit words in which a
-    set bit means "not acknowledged", empty for a whole entry; ``consumer_epoch`` is -1 unless
-    the consumer sent one; ``body_size`` is the entry's, in bytes.
+    ``partition`` is -1 for an unpartitioned topic; ``ack_set`` holds signed 64-bit words in which a
+    set bit means "not acknowledged", empty for a whole entry; ``consumer_epoch`` is -1 unless the
+    consumer sent one; ``body_size`` is the size of the entry in bytes.
     """
     if ack_set or consumer_epoch >= 0:
         return _message_frame_head_rare(
@@ -194,7 +194,7 @@ def _message_frame_head_rare(
     consumer_epoch: int,
     body_size: int,
 ) -> bytes:
-    """As above for a partly acknowledged batch or a consumer with an epoch."""
+    """The same for a partly acknowledged batch or a consumer with an epoch."""
     command = BaseCommand(type=CommandType.MESSAGE)
     message = command.message
     message.consumer_id = to_unsigned(consumer_id)

@@ -1,4 +1,4 @@
-"""The body of a SEND or MESSAGE frame: an entry, kept verbatim.
+"""The body of a SEND or MESSAGE frame: an entry, stored and delivered verbatim.
 
 Layout, integers big-endian; each bracket may be absent as a whole::
 
@@ -6,12 +6,12 @@ Layout, integers big-endian; each bracket may be absent as a whole::
     [u16 0x0e01 | u32 crc32c]
     u32 metadata_size | MessageMetadata | payload     what the checksum covers
 
-An absent bracket is told by its first two bytes; without either, they are the upper half of
-``metadata_size``, which no metadata is large enough to confuse with a magic number.
+The first two bytes show whether a bracket is present: if not, they are the upper half of
+``metadata_size``, and no metadata is so large that it equals a magic number.
 
-Rules of this file: an entry is never re-encoded, because its checksum must stay valid; the most
-that happens to it is that a bracket is cut off for a peer that cannot read it. The payload is
-opaque. Nothing here is needed for an ordinary message but :func:`checksum_ok`.
+Rules of this file: an entry is never re-encoded, because its checksum must stay valid; at most a
+bracket is cut off for a peer that cannot read it. The payload is opaque. An ordinary message needs
+only :func:`checksum_ok`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _BROKER_ENTRY_MARK = MAGIC_BROKER_ENTRY.to_bytes(2)
 _HEAD = struct.Struct(">HII")
 _MAGIC_AND_WORD = struct.Struct(">HI")
 LENGTH = struct.Struct(">I")
-"""How the protocol writes the length of a part."""
+"""The length in front of a part."""
 _CHECKSUM_BYTES = _MAGIC_AND_WORD.size
 
 _crc32c = cast("Callable[[bytes], int]", google_crc32c.value)
-# Looked up once: an attribute of a generated class costs 0.3 us a time.
+# Bound once: each access to an attribute of a generated class costs 0.3 us.
 _parse_metadata = MessageMetadata.FromString
 
 
@@ -47,23 +47,23 @@ class EntryLayout(NamedTuple):
     """Offsets into an entry, in bytes."""
 
     checksum_start: int
-    """Where 0x0e01 stands, or where it would stand."""
+    """Offset of 0x0e01, or where it would be."""
 
     covered_start: int
-    """Where ``metadata_size`` stands: the first byte that the checksum covers."""
+    """Offset of ``metadata_size``, the first byte that the checksum covers."""
 
     metadata_start: int
     payload_start: int
 
 
 class ChunkFacts(NamedTuple):
-    """Which part of a chunked message an entry is."""
+    """The chunk of a message that an entry is."""
 
     uuid: str
-    """Names the message; the same in all of its chunks."""
+    """The id of the message, the same in all its chunks."""
 
     chunk_id: int
-    """Place of this chunk, from 0."""
+    """Index of this chunk, from 0."""
 
     chunk_count: int
     message_size_bytes: int
@@ -71,28 +71,28 @@ class ChunkFacts(NamedTuple):
 
 
 class KeyFacts(NamedTuple):
-    """A message's key, as its metadata has it."""
+    """The key in a message's metadata."""
 
     text: str
     is_base64: bool
     """Whether ``text`` is base64 of the key's bytes."""
 
     is_null: bool
-    """Whether there is a key, and it is null: of a separated KeyValue."""
+    """Whether the key is null, as in a separated KeyValue."""
 
 
 def crc32c(data: bytes) -> int:
-    """CRC32C (Castagnoli), as the protocol and most storage formats use it."""
+    """The CRC32C (Castagnoli) of some bytes."""
     return _crc32c(data)
 
 
 def checksum_ok(body: bytes) -> bool:
-    """Whether an entry's checksum, if it carries one, matches what it covers.
+    """Whether an entry's checksum, if it has one, is right.
 
-    Raises :class:`RemoteProtocolError` when the entry is too short for what it claims to hold.
-    A wrong checksum wins over a wrong length: damaged in transit is not the same as badly made.
+    Raises :class:`RemoteProtocolError` if the entry is shorter than its lengths say. A wrong
+    checksum goes first: damage in transit differs from a faulty client.
     """
-    # The usual form in one unpack. The slice copies: google_crc32c takes no memoryview.
+    # One unpack for the usual form. The slice is a copy: google_crc32c takes no memoryview.
     if len(body) >= _HEAD.size:
         magic, expected, metadata_size = _HEAD.unpack_from(body)
         if magic == MAGIC_CHECKSUM:
@@ -121,7 +121,7 @@ def locate(body: bytes) -> EntryLayout:
 
 
 def _find_starts(body: bytes) -> tuple[int, int]:
-    """Where the checksum's magic and where the part under it start; equal without a checksum."""
+    """Offsets of the checksum's magic and of the part that it covers; equal without a checksum."""
     checksum_start = 0
     if body[:2] == _BROKER_ENTRY_MARK:
         checksum_start = _MAGIC_AND_WORD.size + int.from_bytes(body[2 : _MAGIC_AND_WORD.size])
@@ -133,9 +133,9 @@ def _find_starts(body: bytes) -> tuple[int, int]:
 
 
 def parse_metadata(body: bytes) -> MessageMetadata:
-    """The producer's metadata. More than 1 us: not for every message.
+    """The producer's metadata. Takes more than 1 us: not for every message.
 
-    Raises :class:`RemoteProtocolError` when there is none or a required field is missing.
+    Raises :class:`RemoteProtocolError` if it is invalid or lacks a required field.
     """
     layout = locate(body)
     try:
@@ -148,27 +148,25 @@ def parse_metadata(body: bytes) -> MessageMetadata:
 
 
 def payload_of(body: bytes) -> bytes:
-    """What follows the metadata: one message, a batch or a chunk, perhaps compressed."""
+    """The bytes after the metadata: a message, a batch or a chunk, perhaps compressed."""
     return body[locate(body).payload_start :]
 
 
 def publish_time_ms(body: bytes) -> int:
-    """When the producer says it published the entry, in milliseconds since 1970."""
+    """The producer's publish time, in milliseconds since 1970."""
     return parse_metadata(body).publish_time
 
 
 def batch_size(metadata: MessageMetadata) -> int | None:
-    """How many messages the entry's batch holds, or None if the entry is not a batch.
-
-    Presence decides: a batch of one is a batch.
-    """
+    """The number of messages in the entry's batch; None if the entry is not a batch. A batch may
+    have one message."""
     if metadata.HasField("num_messages_in_batch"):
         return metadata.num_messages_in_batch
     return None
 
 
 def chunk_facts(metadata: MessageMetadata) -> ChunkFacts | None:
-    """Which chunk the entry is, or None if it is a message of its own."""
+    """The chunk that the entry is; None if it is not a chunk."""
     if not metadata.HasField("chunk_id") or metadata.num_chunks_from_msg <= 1:
         return None
     return ChunkFacts(
@@ -180,7 +178,7 @@ def chunk_facts(metadata: MessageMetadata) -> ChunkFacts | None:
 
 
 def key_facts(metadata: MessageMetadata) -> KeyFacts | None:
-    """The message's key, or None if it has none. One may be empty: presence decides."""
+    """The message's key; None if it has none. A key may be empty."""
     if not metadata.HasField("partition_key") and not metadata.null_partition_key:
         return None
     return KeyFacts(
@@ -195,7 +193,7 @@ def strip_checksum(body: bytes) -> bytes:
 
 
 def build_entry(metadata: MessageMetadata, payload: bytes, *, checksum: bool = True) -> bytes:
-    """Make an entry as a producer does. ``metadata`` must be complete."""
+    """Build an entry as a producer does. ``metadata`` must be complete."""
     encoded: bytes = metadata.SerializeToString()
     covered = b"".join((LENGTH.pack(len(encoded)), encoded, payload))
     if not checksum:

@@ -1,7 +1,8 @@
-"""Protocol errors, with the answer to each.
+"""Protocol errors, by the side that caused them.
 
-Only :class:`RemoteProtocolError` may leave the decoder and the connection table when bytes from
-a peer are fed to them; any other exception type from there is a bug of this package.
+When bytes from a peer are fed to the decoder and the state machine, only
+:class:`RemoteProtocolError` may leave them; any other exception from there is a bug of this
+package.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from headgate.wire.messages import BaseCommand
 
 
 class ProtocolError(HeadgateError):
-    """Root of both; catch one of the subclasses instead."""
+    """Root of the protocol errors; catch a subclass instead."""
 
 
 class RemoteProtocolError(ProtocolError):
-    """The peer broke the protocol. Its connection is to be closed; nobody else is affected.
+    """The peer broke the protocol. Close its connection; others are not affected.
 
-    ``server_error`` is the code to put into a reply where the protocol still allows one.
+    ``server_error`` is the code for a reply, if the protocol still allows one.
     """
 
     def __init__(
@@ -29,10 +30,10 @@ class RemoteProtocolError(ProtocolError):
 
 
 class CommandTooLongError(RemoteProtocolError):
-    """A command is longer than is allowed, or has more parts. It was read over: the decoder goes
-    on with the next frame, and the connection may, too.
+    """A command is longer than allowed, or has too many parts. The decoder skipped it and continues
+    with the next frame, so the connection can stay open.
 
-    ``command`` is what is known of it, enough for its refusal; required fields may be missing.
+    ``command`` has the fields that its refusal needs; required fields may be missing.
     """
 
     def __init__(self, message: str, command: BaseCommand) -> None:
@@ -41,4 +42,4 @@ class CommandTooLongError(RemoteProtocolError):
 
 
 class LocalProtocolError(ProtocolError):
-    """Our own code asked this package for something that cannot be put on the wire."""
+    """The caller passed something that the protocol cannot encode."""

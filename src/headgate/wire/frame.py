@@ -10,10 +10,10 @@ All integers are big-endian::
 
 Rules of this file: no I/O, no time. Bytes go in through :meth:`FrameDecoder.get_buffer` and
 :meth:`FrameDecoder.advance`, the two halves of ``asyncio.BufferedProtocol``; frames come out one
-by one through :meth:`FrameDecoder.next_frame`. The *caller* pulls, so a connection that is paused
-stops parsing at once, also when more frames are already buffered. A claimed size alone never
-allocates anything: the buffer only grows as bytes arrive. Only :class:`RemoteProtocolError`
-leaves for whatever a peer sends, and after one the decoder stays broken.
+by one through :meth:`FrameDecoder.next_frame`. The *caller* pulls, so a paused connection stops
+parsing at once, even if more frames are buffered. A claimed size alone allocates nothing: the
+buffer grows only as bytes arrive. Whatever a peer sends, only :class:`RemoteProtocolError` is
+raised; after one the decoder stays broken.
 
 Measured choices (Python 3.11, upb, microseconds): a command is parsed from a slice of the
 bytearray (0.28; a memoryview slice 0.29, ``bytes`` of it 0.41) and a 1 KiB body is copied out by
@@ -50,20 +50,20 @@ Frame = tuple[BaseCommand, bytes | None]
 FIELD_OF_TYPE: dict[int, str] = {
     field.number: field.name for field in BaseCommand.DESCRIPTOR.fields if field.number > 1
 }
-"""Command type -> the field of BaseCommand that holds it; the protocol gives both one number."""
+"""Command type -> the field of BaseCommand with it; the protocol gives both the same number."""
 
 _SIZES = struct.Struct(">II")
 _WORD_BYTES = 4
 
-# Looked up once: an attribute of a generated class costs 0.3 us a time.
+# Bound once: each access to an attribute of a generated class costs 0.3 us.
 _parse_command = cast("Callable[[bytearray], BaseCommand]", BaseCommand.FromString)
 
 _SEND = int(CommandType.SEND)
 _ACK = int(CommandType.ACK)
 _REASON_CHARACTERS_MAX = 200
 _SMALL_BYTES = 1_024
-"""Up to this size a command is asked by the quicker test whether it is complete. Of a larger one
-that test would name everything that is missing, which may take seconds."""
+"""Commands up to this size get the faster test for missing fields. For a large command that test
+may take seconds, because it names every missing field."""
 _WITH_BODY = frozenset((int(CommandType.SEND), int(CommandType.MESSAGE)))
 
 _WITHOUT_TEXT: frozenset[int] = frozenset(
@@ -78,10 +78,10 @@ _WITHOUT_TEXT: frozenset[int] = frozenset(
         CommandType.PONG,
     )
 )
-"""Frequent commands without text that anybody reads: not searched for broken UTF-8. (An ACK may
-carry properties with text keys; they belong to transactions, which are not built.)"""
+"""Frequent commands whose texts the broker does not read: not checked for invalid UTF-8. (An ACK
+may have properties with text keys; they belong to transactions, which are not built.)"""
 
-_STRANGERS = {
+_FOREIGN_PROTOCOLS = {
     b"GET ": "an HTTP request: the admin API listens on another port",
     b"PUT ": "an HTTP request: the admin API listens on another port",
     b"POST": "an HTTP request: the admin API listens on another port",
@@ -92,9 +92,9 @@ _STRANGERS = {
 
 
 def encode_frame(command: BaseCommand) -> bytes:
-    """Put ``command`` into a simple frame.
+    """Encode ``command`` as a simple frame.
 
-    Raises :class:`LocalProtocolError` when a required field is missing.
+    Raises :class:`LocalProtocolError` if a required field is missing.
     """
     try:
         encoded: bytes = command.SerializeToString()
@@ -104,29 +104,29 @@ def encode_frame(command: BaseCommand) -> bytes:
 
 
 def encode_frame_head(command: BaseCommand, body_size: int) -> bytes:
-    """The part of a payload frame in front of its body of ``body_size`` bytes."""
+    """The part of a payload frame before its body of ``body_size`` bytes."""
     encoded: bytes = command.SerializeToString()
     return _SIZES.pack(len(encoded) + _WORD_BYTES + body_size, len(encoded)) + encoded
 
 
 @dataclass(frozen=True, slots=True)
 class DecoderStatistics:
-    """What a decoder holds right now."""
+    """The present buffers of a decoder."""
 
     buffer_bytes: int
     """Size of the receive buffer."""
 
     pending_bytes: int
-    """Received and not yet handed out as frames."""
+    """Received bytes that are not yet returned as frames."""
 
 
 class FrameDecoder:
     """The receiving half of one connection.
 
-    ``frame_size_max`` bounds what may follow a frame's length word, in bytes; see
+    ``frame_size_max`` bounds the bytes after a frame's length word; see
     :func:`headgate.wire.limits.frame_bytes_max`. ``command_size_max`` bounds a command without its
-    body; by default it is as much, as a client has to take what its broker answers. Not to be
-    shared between threads.
+    body. It defaults to ``frame_size_max``, for clients, which must take every reply of a broker.
+    Not thread-safe.
     """
 
     __slots__ = (
@@ -139,28 +139,29 @@ class FrameDecoder:
     ) -> None:
         self.set_limits(frame_size_max, command_size_max)
         self.command_size = 0
-        """Bytes of the command that was handed out last, if it is no SEND."""
+        """Bytes of the command returned last, unless it is a SEND."""
         self.is_partial = False
-        """Whether it is a part of one that goes on in the next."""
+        """Whether that command is a part of a long one that continues in the next frame."""
         self._long_ids: LongIds | None = None
         self._buffer = bytearray(BUFFER_BYTES_START)
         self._view = memoryview(self._buffer)
-        # Bytes [_start, _end) of the buffer are received and not yet handed out.
+        # Bytes [_start, _end) of the buffer are received and not yet returned.
         self._start = 0
         self._end = 0
-        # Size of the frame at _start with its length word, 0 while that word is not there.
+        # Size of the frame at _start with its length word, 0 until that word has arrived.
         self._wanted = 0
         self._error: RemoteProtocolError | None = None
 
     def set_limits(self, frame_size_max: int, command_size_max: int | None = None) -> None:
-        """Change both bounds, for what was not handed out yet."""
+        """Change both bounds, also for bytes that are buffered."""
         self._frame_size_max = frame_size_max
         self._command_size_max = frame_size_max if command_size_max is None else command_size_max
 
     def get_buffer(self, size_hint: int = -1) -> memoryview:  # noqa: ARG002 - asyncio's signature
-        """Where to receive into; never empty. Valid until :meth:`advance` is called.
+        """The buffer to receive into; never empty. Valid until :meth:`advance` is called.
 
-        Raises :class:`LocalProtocolError` if complete frames pile up because nobody pulls them.
+        Raises :class:`LocalProtocolError` if complete frames pile up because the caller does not
+        pull them.
         """
         start = self._start
         end = self._end
@@ -175,14 +176,13 @@ class FrameDecoder:
         return self._view[self._end :]
 
     def close(self) -> None:
-        """No more bytes will come and none are wanted: give the memory back at once, whatever
-        still refers to this object."""
+        """Free the buffer at once, even if other objects still refer to this decoder."""
         self._start = self._end = self._wanted = 0
         self._buffer = bytearray()
         self._view = memoryview(self._buffer)
 
     def advance(self, size: int) -> None:
-        """The first ``size`` bytes of the buffer last given out were filled."""
+        """Note that the first ``size`` bytes of the buffer from :meth:`get_buffer` are filled."""
         end = self._end + size
         if size < 0 or end > len(self._buffer):
             raise LocalProtocolError(f"cannot advance by {size}: more than the buffer held")
@@ -194,8 +194,8 @@ class FrameDecoder:
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         """Take all of ``data`` at once, for callers without a socket.
 
-        Raises :class:`LocalProtocolError` if ``data`` is more than one frame of the largest
-        size beyond what was pulled.
+        Raises :class:`LocalProtocolError` if ``data`` exceeds the largest frame beyond what was
+        pulled.
         """
         rest = memoryview(data)
         while rest:
@@ -208,13 +208,13 @@ class FrameDecoder:
     def next_frame(self) -> Frame | None:
         """The next complete frame, or None until more bytes arrive.
 
-        The body is an independent copy. The field that belongs to the command's type is set, and
-        whatever is declared ``required`` is present, except in SEND, the most frequent command:
-        there a missing id reads as 0, which harms only the peer that left it out. An ACK or
-        REDELIVER above the bound of commands comes as several of a part of its ids each.
+        The body is an independent copy. The field of the command's type and all ``required`` fields
+        are present. SEND, the most frequent command, is not checked: a missing id reads as 0, which
+        harms only the peer that omitted it. An ACK or REDELIVER above the command bound is returned
+        as several commands, each with a part of its ids.
 
         Raises :class:`RemoteProtocolError` for anything that is not a frame, and again at every
-        later call; :class:`CommandTooLongError` for a frame that was read over.
+        later call; :class:`CommandTooLongError` for a frame that it skipped.
         """
         start = self._start
         buffered = self._end - start
@@ -241,8 +241,8 @@ class FrameDecoder:
             kind: int = command.type
             if kind != _SEND:
                 self.command_size = command_size
-                # Encoding is upb's quickest test for missing required fields: 0.4 us, where
-                # IsInitialized() takes 0.7 us for a BaseCommand. Even that is spared for SEND.
+                # Encoding is upb's fastest test for missing required fields: 0.4 us, where
+                # IsInitialized() takes 0.7 us for a BaseCommand. SEND skips even that.
                 if command_size <= _SMALL_BYTES:
                     command.SerializeToString()
                 elif not command.IsInitialized():
@@ -253,7 +253,7 @@ class FrameDecoder:
         if not command.HasField(FIELD_OF_TYPE[kind]):
             raise self._fail(f"command {CommandType(kind).name} came without its fields")
         self._start = frame_end
-        # The field of its type is a message, too, and 0 stands for too many.
+        # The field of its type counts as a part, too, and 0 means too many.
         if kind not in _WITHOUT_TEXT and not self._check_text(command, PARTS_MAX + 2):
             raise CommandTooLongError(
                 f"{CommandType(kind).name} of more than {PARTS_MAX} parts, "
@@ -267,7 +267,7 @@ class FrameDecoder:
         return command, self._view[body_start:frame_end].tobytes()
 
     def _check_long(self, total_size: int, command_size: int) -> None:
-        """Refuse at once what is long and may not be, unless its sender can be told of it."""
+        """Refuse a command that is too long at once, unless its sender can get a reply."""
         start = self._start + 8
         kind = type_of(self._view[start : min(start + 2, self._end)])
         arrived = self._end - start >= 2
@@ -275,7 +275,7 @@ class FrameDecoder:
             raise self._too_long(kind, command_size)
 
     def _next_of_long(self, total_size: int, command_size: int) -> Frame | None:
-        """The next part of a command above the bound of commands."""
+        """The next part of a command above the command bound."""
         self._check_long(total_size, command_size)
         start = self._start + 8
         encoded = self._view[start : start + command_size]
@@ -314,8 +314,8 @@ class FrameDecoder:
         return DecoderStatistics(len(self._buffer), self._end - self._start)
 
     def _check_incomplete(self, buffered: int) -> None:
-        """Less than two words are here: look at the first one already, so that a peer which
-        sends nonsense and then waits is told so at once."""
+        """Check the first length word as soon as it has arrived, so that a peer that sends no frame
+        and then waits gets its error at once."""
         if self._error is not None:
             raise self._error
         self._wanted = 0
@@ -326,10 +326,10 @@ class FrameDecoder:
             raise self._refuse_sizes(total_size, 0)
 
     def _make_room(self) -> None:
-        """Move what is pending to the front, into a larger buffer where it needs one.
+        """Move the pending bytes to the front, of a larger buffer if they need one.
 
-        The size doubles with what has arrived, up to the frame at hand: a peer that claims a
-        large frame and sends little of it holds little memory.
+        The size doubles with the bytes that arrived, up to the present frame: a peer that claims a
+        large frame and sends little of it takes little memory.
         """
         size = len(self._buffer)
         pending = self._end - self._start
@@ -356,9 +356,9 @@ class FrameDecoder:
         self._end = len(pending)
 
     def _check_text(self, message: Message, parts_max: int) -> int:
-        """Refuse text that is not UTF-8: upb hands out ``bytes`` where ``str`` is declared.
+        """Refuse text that is not UTF-8: for it, upb returns ``bytes`` instead of ``str``.
 
-        Return how many parts more may be looked at; 0 when there are too many.
+        Return how many more parts may be checked; 0 if there are too many.
         """
         for field, value in message.ListFields():
             if field.type == FieldDescriptor.TYPE_STRING:
@@ -374,8 +374,8 @@ class FrameDecoder:
 
     def _refuse_sizes(self, total_size: int, command_size: int) -> RemoteProtocolError:
         first_word = total_size.to_bytes(_WORD_BYTES)
-        if stranger := _STRANGERS.get(first_word):
-            return self._fail(f"not a frame but {stranger}")
+        if foreign := _FOREIGN_PROTOCOLS.get(first_word):
+            return self._fail(f"not a frame but {foreign}")
         if total_size > self._frame_size_max:
             return self._fail(
                 f"frame of {total_size} bytes: the limit is {self._frame_size_max} bytes"

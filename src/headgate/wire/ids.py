@@ -1,8 +1,9 @@
 """Ids: unsigned on the wire, signed in meaning.
 
-Pulsar declares ledger ids, entry ids and request ids as ``uint64`` but stores Java longs in
-them, so -1 travels as 2**64 - 1. Inside Headgate they are signed. Producer, consumer and
-request ids chosen by a client are opaque: they are echoed exactly as they came, unsigned.
+Pulsar declares ledger ids, entry ids and request ids as ``uint64`` but stores Java longs in them,
+so
+-1 travels as 2**64 - 1. Headgate uses them signed. Producer, consumer and request ids are the
+client's: the broker echoes them unchanged, as unsigned numbers.
 """
 
 from __future__ import annotations
@@ -12,21 +13,21 @@ from headgate.base.units import INT64_MAX, UINT64_MASK
 from headgate.wire.messages import MessageIdData
 
 NO_REQUEST: int = UINT64_MASK
-"""The request id of a command that a broker sends on its own account: -1, as it travels."""
+"""The request id of a command that a broker sends without a request: -1 on the wire."""
 
 
 def to_signed(value: int) -> int:
-    """Read a ``uint64`` field as the signed 64-bit number that was put into it."""
+    """The signed number in a ``uint64`` field."""
     return value - (UINT64_MASK + 1) if value > INT64_MAX else value
 
 
 def to_unsigned(value: int) -> int:
-    """Write a signed 64-bit number into a ``uint64`` field."""
+    """A signed 64-bit number as the value of a ``uint64`` field."""
     return value & UINT64_MASK
 
 
 def position_of(message_id: MessageIdData) -> Position:
-    """The entry that ``message_id`` names, with both ids signed."""
+    """The position in a message id, both ids signed."""
     return Position(to_signed(message_id.ledgerId), to_signed(message_id.entryId))
 
 
@@ -35,7 +36,7 @@ def message_id_of(
 ) -> MessageIdData:
     """The message id of an entry (``batch_index`` -1) or of one message of a batch.
 
-    ``partition`` is the topic's place in its partitioned topic, -1 for a topic of its own.
+    ``partition`` is the index of the partition, -1 for an unpartitioned topic.
     """
     message_id = MessageIdData(
         ledgerId=to_unsigned(position.ledger_id), entryId=to_unsigned(position.entry_id)

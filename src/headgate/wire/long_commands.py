@@ -1,15 +1,16 @@
-"""Commands longer than a broker takes at once: ids are read in pieces, others refused.
+"""Commands above the size that a broker parses at once: ids are read in pieces, others refused.
 
-A message of protobuf costs its reader up to a hundred times its own bytes, so the size alone says
-little of what parsing will cost. Above a bound nothing is parsed before it was looked through here:
+Parsing a protobuf message may take a hundred times its own bytes, so the size alone says little of
+the cost. Above a bound, nothing is parsed before this module has looked through it:
 
 * ACK and REDELIVER are long because they name many messages. :class:`LongIds` cuts them into
-  commands of the same kind, each of a few hundred ids, as if the client had sent these. What stands
-  behind the ids (the request id of an ACK) is in the last one.
-* Of any other :func:`beginning_of` keeps the first short fields, which is enough to tell its sender
-  that it is refused.
+  commands of the same kind with a few hundred ids each, as if the client had sent these. The fields
+  behind the ids (the request id of an ACK) are in the last one.
+* Of any other command, :func:`beginning_of` keeps the first short fields, enough to refuse it to
+  its sender.
 
-Rules of this file: no I/O, no state beyond one command; only :class:`RemoteProtocolError` leaves.
+Rules of this file: no I/O, no state beyond one command; only :class:`RemoteProtocolError` is
+raised.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from headgate.wire.messages import BaseCommand
 from headgate.wire.varint import varint
 
 PIECE_BYTES: Final = 16 * KIB
-"""Ids of one piece: about a thousand, which take the parser 0.3 ms."""
+"""Bytes of ids in one piece: about a thousand ids, which take the parser 0.3 ms."""
 
 _ID_BYTES_MIN: Final = 4
-"""A message id without its own tag and size: two required numbers."""
+"""Least bytes of a message id, without its tag and size: two required numbers."""
 _TAIL_BYTES_MAX: Final = 256
-"""What may follow the ids."""
+"""Most bytes after the ids."""
 _HEAD_FIELDS_MAX: Final = 4
 _FIELDS_MAX: Final = 32
 _FIELD_BYTES_MAX: Final = KIB
-"""What is kept of a command that is refused."""
+"""Largest field that is kept of a refused command."""
 
 _TYPE_TAG: Final = 0x08
 _VARINT, _EIGHT_BYTES, _SIZED, _FOUR_BYTES = 0, 1, 2, 5
@@ -44,11 +45,11 @@ _ID_TAG_OF: Final = {
     int(CommandType.ACK): 0x1A,
     int(CommandType.REDELIVER_UNACKNOWLEDGED_MESSAGES): 0x12,
 }
-"""The tag of a message id in commands that name any number of them."""
+"""The tag of a message id, by the commands that may be long."""
 
 
 def type_of(command: bytes | memoryview) -> int:
-    """The type of an encoded command that begins with it, as every known client's does; else 0."""
+    """The type of an encoded command; 0 unless it comes first, as all known clients write it."""
     is_plain = len(command) > 1 and command[0] == _TYPE_TAG and command[1] < 0x80
     return command[1] if is_plain else 0
 
@@ -59,12 +60,12 @@ def is_of_ids(kind: int) -> bool:
 
 
 class LongIds:
-    """An ACK or REDELIVER of many ids, taken apart from its beginning to its end."""
+    """An ACK or REDELIVER of many ids, cut into pieces from front to back."""
 
     __slots__ = ("_at", "_head", "_id_tag", "_prefix")
 
     def __init__(self, command: memoryview) -> None:
-        """``command`` is the encoded BaseCommand, as it is at every call of :meth:`piece`.
+        """``command`` is the encoded BaseCommand; pass the same to every call of :meth:`piece`.
 
         Raises :class:`RemoteProtocolError` if it does not begin as clients write it.
         """
@@ -86,7 +87,9 @@ class LongIds:
             or inner + size != len(command)
             or start[at : at + 1] != bytes((self._id_tag,))
         ):
-            raise RemoteProtocolError(f"{CommandType(kind).name} is long and not of ids")
+            raise RemoteProtocolError(
+                f"{CommandType(kind).name} is too long, and not because of its message ids"
+            )
         self._head = start[inner:at]
         self._at = at
 
@@ -121,8 +124,8 @@ class LongIds:
 
 
 def beginning_of(command: memoryview) -> BaseCommand | None:
-    """What the first fields of an encoded command say, the long ones left out; required fields may
-    be missing. None where it cannot be told."""
+    """A command of the first short fields of an encoded one; required fields may be missing. None
+    if the command cannot be decoded."""
     kind = type_of(command)
     prefix = bytes((_TYPE_TAG, kind)) + varint(kind << 3 | _SIZED)
     if not kind or command[: len(prefix)] != prefix:
@@ -147,7 +150,7 @@ def beginning_of(command: memoryview) -> BaseCommand | None:
 
 
 def _after_field(data: memoryview, at: int) -> int:
-    """Where the field at ``at`` ends."""
+    """The end of the field at ``at``."""
     tag, at = _read_varint(data, at)
     wire_type = tag & 7
     if wire_type == _VARINT:
@@ -161,7 +164,7 @@ def _after_field(data: memoryview, at: int) -> int:
 
 
 def _read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    """A number and where it ends. Raises IndexError where the data ends before."""
+    """A number and the offset behind it. Raises IndexError if the data ends before."""
     value = 0
     for shift in range(0, 70, 7):
         byte = data[at]

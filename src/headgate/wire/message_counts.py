@@ -1,9 +1,9 @@
-"""The number of messages in an entry, checked against the entry.
+"""Checks the message count of a SEND against its entry.
 
-Limits, permits and statistics count messages by the number in the SEND command, so that a broker
-need not look into entries. A producer that says too many would put years of debt on everybody's
-limits, one that says too few would evade them. The truth is in the entry's metadata, which is not
-encrypted and which consumers go by.
+Limits, permits and statistics use the count in the SEND command, so that a broker need not parse
+entries. A producer with too high a count would charge the limits of all others for years; one with
+too low a count would evade them. The true count is in the entry's metadata, which is not encrypted
+and which consumers use.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from headgate.wire.errors import RemoteProtocolError
 from headgate.wire.messages import MessageMetadata
 
 BATCHED_MESSAGE_BYTES_MIN = 6
-"""The least that a message takes in a batch: the size of its metadata (4) and, in that, the size
-of its payload (2)."""
+"""Least bytes of a message in a batch: the size of its metadata (4) and, in that, the size of its
+payload (2)."""
 
 _COUNT_TAG = 0x58
-"""The byte that stands before ``num_messages_in_batch`` (field 11, a varint) in the metadata."""
+"""The byte before ``num_messages_in_batch`` (field 11, a varint) in the metadata."""
 
 _DELAY_TAG = b"\x98\x01"
-"""The bytes that stand before ``deliver_at_time`` (field 19, a varint)."""
+"""The bytes before ``deliver_at_time`` (field 19, a varint)."""
 
 _HEAD = struct.Struct(">H4xI")
 """The usual beginning of an entry: the magic number, the checksum, the size of the metadata."""
@@ -32,20 +32,19 @@ _HEAD = struct.Struct(">H4xI")
 _HEAD_BYTES = _HEAD.size
 
 _unpack_head = _HEAD.unpack_from
-# Looked up once: an attribute of a generated class costs 0.3 us a time.
+# Bound once: each access to an attribute of a generated class costs 0.3 us.
 _parse_metadata = MessageMetadata.FromString
 
 
 def check_message_count(claimed: int, body: bytes, batch_bytes_max: int) -> bool:
-    """Return if ``claimed`` messages are what the entry ``body`` holds: whether it asks to be
-    delivered later than it is published, which is told there because looking for it again would
-    cost more.
+    """Return if the entry ``body`` holds ``claimed`` messages. The result is whether it asks for
+    delayed delivery, which this function reports because a second search would cost more.
 
-    ``batch_bytes_max`` bounds what a compressed batch may become. Costs 0.3 us for a single
-    message (the delay's part is 0.07), 0.5 us for a batch.
+    ``batch_bytes_max`` bounds the size of a compressed batch after decompression. Costs 0.3 us for
+    a single message (0.07 of it for the delay), 0.5 us for a batch.
 
     Raises:
-        RemoteProtocolError: it holds more or fewer, or cannot hold so many.
+        RemoteProtocolError: the entry holds more or fewer messages, or cannot hold so many.
     """
     magic, metadata_bytes = _unpack_head(body) if len(body) >= _HEAD_BYTES else (0, 0)
     if magic == MAGIC_CHECKSUM:
@@ -53,7 +52,7 @@ def check_message_count(claimed: int, body: bytes, batch_bytes_max: int) -> bool
         end = start + metadata_bytes
     else:
         _, _, start, end = locate(body)
-    # Hardly a single message has those bytes in its metadata; where one has, the parser knows.
+    # Few single messages have those bytes in their metadata; for these the parser decides.
     if (
         claimed == 1
         and body.find(_COUNT_TAG, start, end) < 0

@@ -1,7 +1,7 @@
-"""The protobuf classes for other packages, by their plain names.
+"""The protobuf classes that other packages use, by their plain names.
 
-Nobody outside this package imports ``_generated``: a command that Headgate does not use is not
-listed here, and what is listed here is part of the package's interface.
+They are part of this package's interface; ``_generated`` is not. Commands that Headgate does not
+use are absent.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The infrequent frames that a broker sends, one function each.
 
-Reached through :mod:`headgate.wire.encode`. Made with the generated classes: clarity before speed.
-Request, producer and consumer ids are echoed as they came; positions are signed.
+:mod:`headgate.wire.encode` re-exports them. The generated classes build them: clarity before speed.
+Request, producer and consumer ids are the client's, unchanged; positions are signed.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from headgate.wire.messages import BaseCommand, Schema
 def connected(*, protocol_version: int, message_bytes_max: int, server_version: str) -> bytes:
     """Accept a CONNECT.
 
-    ``protocol_version`` is what both sides speak; clients refuse larger messages than
-    ``message_bytes_max`` by themselves. Of the optional features only the one that is built is
-    announced: PARTITIONED_METADATA that does not create the topic. Java watches topic lists and
-    uses other extensions as soon as a server claims them.
+    ``protocol_version`` is the highest that both sides speak; clients do not send messages above
+    ``message_bytes_max``. Of the optional features this announces the only one that is built:
+    PARTITIONED_METADATA that does not create the topic. The Java client watches topic lists and
+    uses other extensions as soon as a server announces them.
     """
     command = BaseCommand(type=CommandType.CONNECTED)
     reply = command.connected
@@ -33,14 +33,14 @@ def connected(*, protocol_version: int, message_bytes_max: int, server_version: 
 
 
 def success(request_id: int) -> bytes:
-    """The request was carried out, durably where that matters."""
+    """Report that the request succeeded; what it stores is durable."""
     command = BaseCommand(type=CommandType.SUCCESS)
     command.success.request_id = request_id
     return encode_frame(command)
 
 
 def error(request_id: int, code: ServerError, message: str) -> bytes:
-    """The request failed. ``NO_REQUEST`` as id refuses the connection as a whole."""
+    """Report that the request failed. The id ``NO_REQUEST`` refuses the whole connection."""
     command = BaseCommand(type=CommandType.ERROR)
     reply = command.error
     reply.request_id = request_id
@@ -58,7 +58,7 @@ def producer_success(
     topic_epoch: int | None = None,
     ready: bool = True,
 ) -> bytes:
-    """The producer exists.
+    """Report that the producer exists.
 
     ``last_sequence_id`` is -1 unless deduplication is on; ``schema_version`` is 8 bytes, or
     none without a schema; ``topic_epoch`` belongs to the exclusive access modes. ``ready=False``
@@ -77,7 +77,7 @@ def producer_success(
 
 
 def schema(request_id: int, found: Schema, version: bytes) -> bytes:
-    """A topic's schema, and its version of 8 bytes."""
+    """Return a topic's schema, and its version of 8 bytes."""
     command = BaseCommand(type=CommandType.GET_SCHEMA_RESPONSE)
     reply = command.getSchemaResponse
     reply.request_id = request_id
@@ -87,7 +87,7 @@ def schema(request_id: int, found: Schema, version: bytes) -> bytes:
 
 
 def schema_known(request_id: int, version: bytes) -> bytes:
-    """The topic has that schema, or takes it: under this version."""
+    """Report the version of a schema that the topic has or takes."""
     command = BaseCommand(type=CommandType.GET_OR_CREATE_SCHEMA_RESPONSE)
     reply = command.getOrCreateSchemaResponse
     reply.request_id = request_id
@@ -102,9 +102,9 @@ def lookup_connect(
     broker_url_tls: str = "",
     through_service_url: bool = False,
 ) -> bytes:
-    """The broker at these addresses serves the topic; each client picks the one it can use.
+    """Report the addresses of the broker that serves the topic; a client picks the one it can use.
 
-    ``through_service_url`` tells the client to reach it by way of the address it already knows.
+    ``through_service_url`` makes the client connect through the address that it already uses.
     """
     command = BaseCommand(type=CommandType.LOOKUP_RESPONSE)
     reply = command.lookupTopicResponse
@@ -119,7 +119,7 @@ def lookup_connect(
 
 
 def lookup_failed(request_id: int, code: ServerError, message: str) -> bytes:
-    """No broker for this topic. Beware of the codes that cost clients their connection."""
+    """Report that no broker serves the topic. Some codes make clients close their connection."""
     command = BaseCommand(type=CommandType.LOOKUP_RESPONSE)
     reply = command.lookupTopicResponse
     reply.request_id = request_id
@@ -130,7 +130,7 @@ def lookup_failed(request_id: int, code: ServerError, message: str) -> bytes:
 
 
 def partition_metadata(request_id: int, partitions: int) -> bytes:
-    """The number of partitions; 0 for a topic that is not partitioned, existing or not."""
+    """Report the number of partitions; 0 for a topic that is not partitioned, or does not exist."""
     command = BaseCommand(type=CommandType.PARTITIONED_METADATA_RESPONSE)
     reply = command.partitionMetadataResponse
     reply.request_id = request_id
@@ -140,7 +140,7 @@ def partition_metadata(request_id: int, partitions: int) -> bytes:
 
 
 def partition_metadata_failed(request_id: int, code: ServerError, message: str) -> bytes:
-    """The number of partitions cannot be told."""
+    """Report that the number of partitions is not available."""
     command = BaseCommand(type=CommandType.PARTITIONED_METADATA_RESPONSE)
     reply = command.partitionMetadataResponse
     reply.request_id = request_id
@@ -151,7 +151,7 @@ def partition_metadata_failed(request_id: int, code: ServerError, message: str) 
 
 
 def send_error(producer_id: int, sequence_id: int, code: ServerError, message: str) -> bytes:
-    """The entry was not stored. Most codes make clients reconnect and resend everything."""
+    """Report that the entry is not stored. Most codes make clients reconnect and resend."""
     command = BaseCommand(type=CommandType.SEND_ERROR)
     reply = command.send_error
     reply.producer_id = producer_id
@@ -162,7 +162,7 @@ def send_error(producer_id: int, sequence_id: int, code: ServerError, message: s
 
 
 def close_producer(producer_id: int, request_id: int = NO_REQUEST) -> bytes:
-    """Ask a client to create its producer anew. Peers before version 5 do not know this."""
+    """Ask a client to create its producer again. Clients before version 5 do not know this."""
     command = BaseCommand(type=CommandType.CLOSE_PRODUCER)
     command.close_producer.producer_id = producer_id
     command.close_producer.request_id = request_id
@@ -170,7 +170,7 @@ def close_producer(producer_id: int, request_id: int = NO_REQUEST) -> bytes:
 
 
 def close_consumer(consumer_id: int, request_id: int = NO_REQUEST) -> bytes:
-    """Ask a client to subscribe anew. Peers before version 5 do not know this."""
+    """Ask a client to subscribe again. Clients before version 5 do not know this."""
     command = BaseCommand(type=CommandType.CLOSE_CONSUMER)
     command.close_consumer.consumer_id = consumer_id
     command.close_consumer.request_id = request_id
@@ -180,7 +180,7 @@ def close_consumer(consumer_id: int, request_id: int = NO_REQUEST) -> bytes:
 def ack_response(
     consumer_id: int, request_id: int, code: ServerError | None = None, message: str = ""
 ) -> bytes:
-    """The acknowledgement is stored, or failed with ``code``. Only for ACKs with a request id."""
+    """Report that an ACK with a request id is stored, or failed with ``code``."""
     command = BaseCommand(type=CommandType.ACK_RESPONSE)
     reply = command.ackResponse
     reply.consumer_id = consumer_id
@@ -192,7 +192,8 @@ def ack_response(
 
 
 def active_consumer_change(consumer_id: int, *, is_active: bool) -> bytes:
-    """Tell a Failover consumer its role. Peers before version 12 do not know this."""
+    """Report to a Failover consumer whether it is active. Clients before version 12 do not know
+    this."""
     command = BaseCommand(type=CommandType.ACTIVE_CONSUMER_CHANGE)
     command.active_consumer_change.consumer_id = consumer_id
     command.active_consumer_change.is_active = is_active
@@ -207,10 +208,10 @@ def last_message_id(
     batch_index: int = -1,
     mark_delete: Position | None = None,
 ) -> bytes:
-    """The topic's last entry, (-1, -1) if it has none, and how far the subscription has come.
+    """Report the topic's last entry, (-1, -1) without one, and the mark-delete position.
 
-    ``batch_index`` is that of the last message in the entry, -1 if the entry is no batch. Clients
-    compare ``last`` with ``mark_delete`` to learn whether anything is left to read.
+    ``batch_index`` is that of the last message in the entry, -1 if the entry is not a batch.
+    Clients compare ``last`` with ``mark_delete`` to see whether messages are left.
     """
     command = BaseCommand(type=CommandType.GET_LAST_MESSAGE_ID_RESPONSE)
     reply = command.getLastMessageIdResponse
@@ -230,10 +231,10 @@ def topics_of_namespace(
     topics_hash: str | None = None,
     changed: bool = True,
 ) -> bytes:
-    """The topics of a namespace by full name, partitions one by one.
+    """Report the full names of a namespace's topics, with each partition.
 
-    ``filtered`` says that the pattern of the request was applied; ``changed=False`` (with no
-    topics) that the client's list, known by its hash, still holds.
+    ``filtered``: the broker applied the pattern of the request. ``changed=False``, without topics:
+    the client's list, known by its hash, is still valid.
     """
     command = BaseCommand(type=CommandType.GET_TOPICS_OF_NAMESPACE_RESPONSE)
     reply = command.getTopicsOfNamespaceResponse

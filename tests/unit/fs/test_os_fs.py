@@ -35,7 +35,7 @@ def test_a_disk_that_takes_nothing_is_an_error(
 ) -> None:
     file = OsFs().create(str(tmp_path / "x"))
     monkeypatch.setattr(os, "pwrite", lambda _fd, _data, _at: 0)
-    with pytest.raises(OSError, match="takes no bytes"):
+    with pytest.raises(OSError, match="accepts no bytes"):
         file.write_at(0, [b"abc"])
     file.close()
 

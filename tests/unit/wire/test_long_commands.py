@@ -74,12 +74,12 @@ ID = b"\x1a\x04\x08\x01\x10\x01"
     [
         (b"\x08\x01\x10\x00" + b"\x1a\x00" * 100, "a message id of 0 bytes"),
         (b"\x08\x01\x10\x00" + ID * 9_000 + b"\x40\x01" + ID * 9_000, "do not follow each other"),
-        (b"\x08\x01\x10\x00\x42\x03abc" + ID, "long and not of ids"),
-        (b"\x08\x01\x10\x00" * 9 + ID, "long and not of ids"),
+        (b"\x08\x01\x10\x00\x42\x03abc" + ID, "not because of its message ids"),
+        (b"\x08\x01\x10\x00" * 9 + ID, "not because of its message ids"),
         (b"\x08" + b"\xff" * 20 + ID, "more than 64 bits"),
         (b"\x08\x01\x10\x00" + ID + b"\x1a\xff\x7f\x08", "longer than its command"),
         (b"\x08\x01\x10\x00" + ID + b"\x1a\xff\xff\x7f", "a message id of 2097151 bytes"),
-        (b"\x08\x01\x10\x00", "long and not of ids"),
+        (b"\x08\x01\x10\x00", "not because of its message ids"),
         (b"\x08\x01\x10\x00" + ID + b"\x1a", "longer than its command"),
     ],
 )
@@ -90,7 +90,7 @@ def test_what_is_not_ids(inner: bytes, reason: str) -> None:
 
 def test_a_length_that_is_not_the_commands() -> None:
     command = bytes(wrapped(10, b"\x08\x01\x10\x00" + ID))
-    with pytest.raises(RemoteProtocolError, match="not of ids"):
+    with pytest.raises(RemoteProtocolError, match="not because of its message ids"):
         LongIds(memoryview(command + b"\x08\x05"))
 
 
