@@ -253,7 +253,7 @@ def refused(broker: BrokerProcess, name: str, value: str) -> str:
     assert status == 412, (status, body)
     assert json.loads(broker.get(RUNTIME)[1])[key] == before
     reason: str = json.loads(body)["reason"]
-    assert reason.startswith(f"{key}='{value}' is not allowed: "), reason
+    assert reason.startswith(f"{key}='{value}' is not allowed; use "), reason
     return reason
 
 

@@ -112,7 +112,7 @@ def test_watermarks_do_not_cross(operator: Operator) -> None:
     low, high = (f"adaptivePublisherThrottlingMemory{end}WatermarkPct" for end in ("Low", "High"))
     done = operator.run("brokers", "update-dynamic-config", "-c", low, "-v", "0.9")
     assert (done.returncode, done.stderr.splitlines()[0]) == (
-        1, f"{low}='0.9' is not allowed: a number above 0 and below {high} (0.85) is",
+        1, f"{low}='0.9' is not allowed; use a number above 0 and below {high} (0.85)",
     )  # fmt: skip
     for name, value in ((high, "0.95"), (low, "0.9")):
         operator.say("brokers", "update-dynamic-config", "-c", name, "-v", value)

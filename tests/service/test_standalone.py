@@ -190,7 +190,9 @@ def test_bad_settings(make_broker: Make, tmp_path: Path) -> None:
     path = tmp_path / "broker.conf"
     path.write_text("webServicePort=0\nmaxMessageSize=huge\n")
     text = _failure(make_broker(words=["--config", str(path)]), status=2)
-    assert text.startswith("Error: broker.conf:2: maxMessageSize='huge' is not allowed: an integer")
+    assert text.startswith(
+        "Error: broker.conf:2: maxMessageSize='huge' is not allowed; use an integer"
+    )
 
 
 def test_a_protection_that_is_not_there(make_broker: Make, tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def check_settings(settings: Settings) -> list[str]:
     problems = inconsistencies(settings)
     if not _CLUSTER_NAME.fullmatch(settings.clusterName):
         problems.append(
-            f"clusterName={settings.clusterName!r} is not allowed: letters, digits and -=:._ are"
+            f"clusterName={settings.clusterName!r} is not allowed; use letters, digits and -=:._"
         )
     try:
         topic = parse_topic(settings.headgateTelemetryTopic)
@@ -170,13 +170,13 @@ def check_settings(settings: Settings) -> list[str]:
     else:
         if not topic.is_persistent or topic.partition >= 0:
             problems.append(
-                f"headgateTelemetryTopic={settings.headgateTelemetryTopic!r} is not allowed: "
-                "a persistent topic that is no partition is"
+                f"headgateTelemetryTopic={settings.headgateTelemetryTopic!r} is not allowed; "
+                "use a persistent topic that is no partition"
             )
     if MS_PER_MINUTE % settings.headgateTelemetryIntervalMs:
         problems.append(
-            f"headgateTelemetryIntervalMs={settings.headgateTelemetryIntervalMs} is not allowed: "
-            f"an integer that divides {MS_PER_MINUTE} is"
+            f"headgateTelemetryIntervalMs={settings.headgateTelemetryIntervalMs} is not allowed; "
+            f"use an integer that divides {MS_PER_MINUTE}"
         )
     ports = (settings.brokerServicePort, settings.webServicePort)
     if ports[0] and ports[0] == ports[1]:

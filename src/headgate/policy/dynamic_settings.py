@@ -42,7 +42,7 @@ class DynamicSettings:
             setattr(self._settings, name, getattr(settings, name))
         for problem in problems:
             if problem not in self._reported:
-                logger.warning("stored setting is not used: %s", problem)
+                logger.warning("a stored setting has no effect: %s", problem)
         self._reported = problems
 
     def check(self, name: str, text: str | None, overrides: Mapping[str, str]) -> None:
@@ -67,7 +67,7 @@ class DynamicSettings:
         problems = []
         for name, text in overrides.items():
             if not _is_dynamic(name):
-                problems.append(f"{name} is not a dynamic one here")
+                problems.append(f"this release has no dynamic setting {name}")
                 continue
             try:
                 settings.set(name, text)

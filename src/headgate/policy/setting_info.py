@@ -66,7 +66,7 @@ class SettingInfo:
                     return number
         elif not self.choices or value in self.choices:
             return value
-        raise SettingError(f"{self.name}={text!r} is not allowed: {self.allowed} is")
+        raise SettingError(f"{self.name}={text!r} is not allowed; use {self.allowed}")
 
 
 def setting(

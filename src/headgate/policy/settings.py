@@ -409,7 +409,7 @@ def watermark_problem(settings: Settings, pair: Watermarks, name: str) -> str:
         allowed = f"a number above 0 and below {pair.high} ({settings.text(pair.high)})"
     else:
         allowed = f"a number above {pair.low} ({settings.text(pair.low)}) and up to 1"
-    return f"{name}={settings.text(name)!r} is not allowed: {allowed} is"
+    return f"{name}={settings.text(name)!r} is not allowed; use {allowed}"
 
 
 def inconsistencies(settings: Settings) -> list[str]:

@@ -167,7 +167,7 @@ def not_given_back(broker: Broker) -> list[str]:
         if any(s.is_durable for s in topic.subscriptions.values())
         and not any(s.backlog_entries for s in topic.subscriptions.values())
         and topic.log.first < topic.log.end
-        and broker.policies.retention(topic.name) == Retention()
+        and broker.policies.applied_retention(topic.name) == Retention()
     ]
     active = broker.log.active_segment()
     return kept + [

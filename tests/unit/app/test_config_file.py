@@ -152,9 +152,11 @@ def test_every_bad_value_is_named_with_what_is_allowed() -> None:
     with pytest.raises(InputError) as caught:
         load_settings(file, parse_overrides(["allowAutoTopicCreationType=round"]))
     first, second, third = str(caught.value).splitlines()
-    assert first.startswith("broker.conf:1: webServicePort='99999' is not allowed: an integer from")
-    assert second == "broker.conf:3: allowAutoTopicCreation='yes' is not allowed: true or false is"
-    assert third.startswith("--set: allowAutoTopicCreationType='round' is not allowed: ")
+    assert first.startswith(
+        "broker.conf:1: webServicePort='99999' is not allowed; use an integer from"
+    )
+    assert second == "broker.conf:3: allowAutoTopicCreation='yes' is not allowed; use true or false"
+    assert third.startswith("--set: allowAutoTopicCreationType='round' is not allowed; use ")
 
 
 @pytest.mark.parametrize(
@@ -198,8 +200,8 @@ def test_watermarks_are_compared_when_all_is_read() -> None:
     with pytest.raises(InputError) as caught:
         load_settings(parse_properties("\n".join(lines), "broker.conf"))
     assert str(caught.value).splitlines() == [
-        f"{keys[what]}LowWatermarkPct='0.95' is not allowed: a number above 0 and below "
-        f"{keys[what]}HighWatermarkPct ({high}) is"
+        f"{keys[what]}LowWatermarkPct='0.95' is not allowed; use a number above 0 and below "
+        f"{keys[what]}HighWatermarkPct ({high})"
         for what, high in (("Memory", "0.85"), ("Backlog", "0.9"))
     ]
     overrides = parse_overrides([f"{key}HighWatermarkPct=0.99" for key in keys.values()])

@@ -92,7 +92,7 @@ def test_watermarks_are_compared_with_those_that_are_about_to_be(story: Story) -
     """Two updates at once, each well by itself, do not cross them."""
     facade, catalog = story.facade, story.facade.catalog
     low, high = (f"adaptivePublisherThrottlingMemory{end}WatermarkPct" for end in ("Low", "High"))
-    with pytest.raises(RefusalError, match=f"{low}='0.9' is not allowed: ") as caught:
+    with pytest.raises(RefusalError, match=f"{low}='0.9' is not allowed; use ") as caught:
         facade.check_setting(low, "0.9")
     assert caught.value.status == 412
     assert f"below {high} (0.85)" in caught.value.reason

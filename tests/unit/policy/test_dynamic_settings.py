@@ -50,7 +50,9 @@ def test_what_is_not_allowed_is_refused_by_itself() -> None:
     rig = Rig()
     with pytest.raises(SettingError, match=f"{RATE}='many' is not allowed"):
         rig.update(RATE, "many")
-    with pytest.raises(SettingError, match=f"{LOW}='1' is not allowed: a number above 0 and below"):
+    with pytest.raises(
+        SettingError, match=f"{LOW}='1' is not allowed; use a number above 0 and below"
+    ):
         rig.update(LOW, "1")
     assert rig.stored == {}
 
@@ -68,7 +70,7 @@ def test_a_watermark_may_not_cross_the_other(name: str, text: str, allowed: str)
     rig = Rig()
     with pytest.raises(SettingError) as refusal:
         rig.update(name, text)
-    assert str(refusal.value) == f"{name}={text!r} is not allowed: {allowed} is"
+    assert str(refusal.value) == f"{name}={text!r} is not allowed; use {allowed}"
     assert rig.watermarks() == (0.70, 0.85)
 
 
@@ -86,7 +88,9 @@ def test_the_start_up_value_is_refused_where_it_does_not_fit_any_more() -> None:
     rig = Rig()
     rig.update(HIGH, "0.99")
     rig.update(LOW, "0.9")
-    with pytest.raises(SettingError, match=f"{HIGH}='0.85' is not allowed: a number above {LOW}"):
+    with pytest.raises(
+        SettingError, match=f"{HIGH}='0.85' is not allowed; use a number above {LOW}"
+    ):
         rig.update(HIGH, None)
     assert rig.watermarks() == (0.9, 0.99)
     rig.update(LOW, None)
@@ -128,7 +132,7 @@ def test_stored_overrides_that_do_not_fit_the_file_are_not_used(
         assert rig.settings.dispatchThrottlingRateInMsg == 6
         texts = [record.getMessage() for record in caplog.records]
         assert [text.split("=")[0] for text in texts] == [
-            f"stored setting is not used: {name}" for name in told
+            f"a stored setting has no effect: {name}" for name in told
         ]
         assert all(record.levelno == logging.WARNING for record in caplog.records)
 
@@ -151,10 +155,10 @@ def test_settings_of_another_release_are_not_used(caplog: pytest.LogCaptureFixtu
     assert rig.settings.maxMessageSize == 5 * 1024 * 1024
     assert rig.settings.dispatchThrottlingRateInMsg == 7
     assert [record.getMessage() for record in caplog.records] == [
-        "stored setting is not used: ofAnotherRelease is not a dynamic one here",
-        "stored setting is not used: maxMessageSize is not a dynamic one here",
-        f"stored setting is not used: {RATE}='many' is not allowed: "
-        "an integer from -1 to 2147483647 is",
+        "a stored setting has no effect: this release has no dynamic setting ofAnotherRelease",
+        "a stored setting has no effect: this release has no dynamic setting maxMessageSize",
+        f"a stored setting has no effect: {RATE}='many' is not allowed; use "
+        "an integer from -1 to 2147483647",
     ]
     rig.dynamic.use({})
     rig.dynamic.use({RATE: "many"})

@@ -53,7 +53,7 @@ def test_an_allowed_text_is_read(name: str, text: str, value: object) -> None:
 )
 def test_another_text_is_refused_with_the_range(name: str, text: str, allowed: str) -> None:
     assert INFO[name].allowed == allowed
-    with pytest.raises(SettingError, match=rf"^{name}='{text}' is not allowed: {allowed} is$"):
+    with pytest.raises(SettingError, match=rf"^{name}='{text}' is not allowed; use {allowed}$"):
         INFO[name].parse(text)
 
 

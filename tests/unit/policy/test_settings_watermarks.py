@@ -29,7 +29,7 @@ def test_a_low_watermark_is_below_its_high_one(pair: tuple[str, str], low: str, 
     assert crossed_watermarks(settings) == [pair]
     (said,) = inconsistencies(settings)
     assert said == (
-        f"{pair[0]}={low!r} is not allowed: a number above 0 and below {pair[1]} ({high}) is"
+        f"{pair[0]}={low!r} is not allowed; use a number above 0 and below {pair[1]} ({high})"
     )
 
 
@@ -45,5 +45,5 @@ def test_the_other_one_of_a_pair_is_told_its_own_range() -> None:
     settings, pair = Settings(), WATERMARKS[0]
     settings.set(pair.high, "0.6")
     assert watermark_problem(settings, pair, pair.high) == (
-        f"{pair.high}='0.6' is not allowed: a number above {pair.low} (0.7) and up to 1 is"
+        f"{pair.high}='0.6' is not allowed; use a number above {pair.low} (0.7) and up to 1"
     )
