@@ -30,7 +30,7 @@ class RetainedEntries(Protocol):
 def releasable_end(
     entries: RetainedEntries, acknowledged_end: int, time_ms: int, size_bytes: int, log_ms: int
 ) -> int:
-    """One past the entries that neither a subscription nor retention still needs.
+    """One past the last entry that neither a subscription nor retention needs any more.
 
     ``acknowledged_end`` is the first entry that some subscription has not acknowledged. ``time_ms``
     and ``size_bytes`` are the bounds of the retention, -1 for none. ``log_ms`` is the time of the
@@ -51,10 +51,10 @@ def releasable_end(
 
 
 def trimmable_end(first: int, ledger_ends: Iterable[int], releasable: int) -> int:
-    """One past the entries that whole ledgers before ``releasable`` hold.
+    """One past the last entry of the ledgers that end at or before ``releasable``.
 
-    ``ledger_ends`` are one past each ledger's last entry, without the last ledger, oldest first.
-    ``first`` is the first retained entry, the answer if no whole ledger is releasable.
+    ``ledger_ends`` has one past the last entry of each ledger but the last, oldest first. ``first``
+    is the first retained entry, which is the result if no whole ledger can be trimmed.
     """
     found = first
     for end in ledger_ends:

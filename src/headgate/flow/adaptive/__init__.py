@@ -1,4 +1,4 @@
-"""Adaptive publish throttling (law 5): one cycle of the controller as arithmetic on signals.
+"""Adaptive publish throttling (law 5): the controller's decisions as arithmetic on signals.
 
-Pure: imports base and the laws of quotas.
+Pure: imports ``base`` and the laws of quotas.
 """

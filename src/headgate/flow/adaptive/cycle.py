@@ -1,21 +1,21 @@
 """The settings, inputs and decisions of one cycle of adaptive throttling (law 5).
 
-A controller looks at every topic that published or is limited, once in each cycle, and slows those
-that memory or a backlog asks to be slowed. This module has the words of it; the two laws are in
-``pressure`` and ``drain``, what a topic publishes by itself in ``natural_rate``, one topic's state
-in ``adaptive_topic``, who takes the memory in ``memory_share``. A cycle is::
+In each cycle the controller evaluates every topic that published or has a limit, and slows those
+that put memory or a backlog under pressure. This module defines the types. The two laws are in
+``pressure`` and ``drain``, the rate of a topic without limits in ``natural_rate``, the state of one
+topic in ``topic``, and which topics use up the memory in ``memory_share``. A cycle is::
 
     pressure = memory_pressure(used_bytes, limit_bytes, settings)
     attribution.begin_cycle(pressure, used_bytes / limit_bytes, now_ns)
     cycle = Cycle(settings, now_ns, now_ns - last_cycle_ns)
     for topic in those that published since the last cycle, or whose control needs_evaluation:
-        asks = attribution.pressure_on(topic.control.memory_baseline, held_bytes)
-        if asks or topic has a quota that stops producers \
+        on_topic = attribution.pressure_on(topic.control.memory_baseline, held_bytes)
+        if on_topic or topic has a quota that stops producers \
                 or not topic.control.learn_rate(messages, size_bytes, was_parked, cycle):
-            rule = attribution.rule_on(asks)
-            decision = topic.control.evaluate(TopicSignals(...), cycle, asks, rule)
+            rule = attribution.rule_on(on_topic)
+            decision = topic.control.evaluate(TopicSignals(...), cycle, on_topic, rule)
 
-After it ``topic.control.limit`` is what has to be in force.
+Afterwards ``topic.control.limit`` is the limit to enforce.
 """
 
 from __future__ import annotations
@@ -34,46 +34,46 @@ FAILED_NS_MIN: Final = 30 * NS_PER_S
 
 
 class Law(StrEnum):
-    """What a topic's backlog does to its producers, as ``adaptivePublisherThrottlingLaw`` says."""
+    """How a backlog slows producers: the values of ``adaptivePublisherThrottlingLaw``."""
 
     PRESSURE = "pressure"
-    """The fuller the quota, the smaller the part of the natural rate (Pulsar's draft)."""
+    """Allow a smaller part of the natural rate the fuller the quota is (Pulsar's draft)."""
     DRAIN = "drain"
-    """What consumers drain, and so much more as brings the backlog to the set point."""
+    """Allow what consumers drain, plus what brings the backlog to the set point."""
 
 
 class Rule(StrEnum):
-    """What set a limit to the value that it has, or ended it."""
+    """Why a limit has its value, or why it ended."""
 
     TARGET = "target"
-    """What the law asks for."""
+    """It is the target of the law."""
     STEP = "step"
-    """On its way there, by the largest step that a cycle allows."""
+    """It moves towards the target by the largest step of a cycle."""
     FLOOR = "floor"
-    """Law pressure goes no lower."""
+    """It is at the floor of law pressure."""
     MINIMUM = "minimum"
-    """One byte a second: law drain asks for nothing at all."""
+    """It is one byte a second, because the target of law drain is 0 or less."""
     RAMP = "ramp"
-    """On its way up to the end, because no limit is needed any more."""
+    """It rises step by step until it ends, because it is no longer needed."""
     CLEAR = "clear"
-    """Ended: no limit is needed any more."""
+    """It ended, because it is no longer needed."""
     LET_GO = "let_go"
-    """Ended at once: the mode changed, or the controller has failed for too long."""
+    """It ended at once: the mode changed, or the controller failed for too long."""
 
 
 class MemoryRule(StrEnum):
-    """By which rule memory asks a topic to be slowed, or asks it no longer (law 5.3)."""
+    """Why memory pressure slows a topic, or stops doing so (law 5.3)."""
 
     SHARE = "share"
-    """The topic is among those that use it up."""
+    """The topic is one of those that use the memory up."""
     EVERYBODY = "everybody"
-    """No topic is seen to use it up, so all that publish are slowed."""
+    """No topic stands out, so all topics that publish are slowed."""
     NO_EFFECT = "no_effect"
-    """They were, and memory did not come down for it: they are let go."""
+    """Slowing all topics did not bring memory down, so they are no longer slowed."""
 
 
 class DecisionKind(StrEnum):
-    """What became of the limit."""
+    """What a decision does to the limit."""
 
     ACTIVATED = "activated"
     CHANGED = "changed"
@@ -82,29 +82,29 @@ class DecisionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AdaptiveSettings:
-    """The settings of the controller; all of them may change from one cycle to the next.
+    """The settings of the controller; any of them may change between two cycles.
 
-    Raises :class:`InputError` for a value out of its range and for a low watermark that is not
-    below its high one.
+    Raises :class:`InputError` if a value is out of its range, or if a low watermark is not below
+    its high watermark.
     """
 
     observe_only: bool = False
     interval_ns: int = NS_PER_S
     memory_low: float = 0.70
-    """Parts of the memory that may be used."""
+    """Watermarks, as parts of the memory that may be used."""
     memory_high: float = 0.85
     backlog_low: float = 0.75
-    """Parts of a backlog quota, of its size or its time."""
+    """Watermarks, as parts of a backlog quota, by size or by time."""
     backlog_high: float = 0.90
     min_rate_factor: float = 0.10
-    """Part of the natural rate below which law pressure does not go."""
+    """The floor of law pressure, as a part of the natural rate."""
     max_rate_change_factor: float = 0.25
-    """Part of the natural rate by which a limit moves in a cycle at most."""
+    """The largest step of a limit in a cycle, as a part of the natural rate."""
     law: Law = Law.PRESSURE
     drain_set_point: float = 0.70
-    """Part of the quota at which law drain wants the backlog of a topic that publishes too much."""
+    """The backlog that law drain aims at, as a part of the quota."""
     drain_horizon_ns: int = 10 * NS_PER_S
-    """In what time law drain wants the backlog there."""
+    """The time in which law drain brings the backlog to the set point."""
 
     def __post_init__(self) -> None:
         if not INTERVAL_NS_MIN <= self.interval_ns <= INTERVAL_NS_MAX:
@@ -126,17 +126,17 @@ class AdaptiveSettings:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """What all topics share in one look of the controller."""
+    """What all topics share in one cycle of the controller."""
 
     settings: AdaptiveSettings
     now_ns: int
-    """Of a clock that never goes back; may be negative."""
+    """Monotonic time; may be negative."""
     elapsed_ns: int
-    """Since the cycle before; the interval for the first one."""
+    """Time since the cycle before; for the first cycle, the interval."""
 
 
 class PublishLimit(NamedTuple):
-    """At most so much may be published in any second; None: no limit in that dimension."""
+    """The most that may be published in any second; None for no limit in that dimension."""
 
     messages_per_s: int | None
     """At least 1."""
@@ -145,59 +145,59 @@ class PublishLimit(NamedTuple):
 
 
 class TopicSignals(NamedTuple):
-    """One topic as a cycle finds it."""
+    """The inputs of one topic in one cycle."""
 
     messages: int
-    """Accepted since the topic was loaded; never falls."""
+    """Messages accepted since the topic was loaded; never falls."""
     bytes: int
     was_parked: bool
-    """Whether anything of the topic waited, for any limit or quota, since the cycle before."""
+    """Whether any message of the topic waited since the cycle before, for any limit or quota."""
     was_slowed: bool = False
-    """Whether anything waited because of the adaptive limit."""
+    """Whether any message waited for the adaptive limit."""
     backlog_bytes: int = 0
-    """Of the slowest stored subscription, with what is accepted and not yet durable."""
+    """The backlog of the slowest durable subscription, staged entries included."""
     size_limit: int | None = None
-    """Bytes of the size quota; None without one, or where it evicts: then nobody is stopped."""
+    """Bytes of the size quota; None without one, or if it evicts and so stops no producer."""
     age_ms: int = -1
-    """Of the oldest message that somebody owes; -1 without one."""
+    """Age of the oldest unacknowledged message; -1 without one."""
     age_limit_ms: int | None = None
-    """Of the time quota; None as for the size."""
+    """The time quota; None as for the size quota."""
     done_bytes: int = 0
-    """What the slowest subscription ever acknowledged or passed; falls with a seek, or when
+    """What the slowest subscription ever acknowledged or skipped. It falls with a seek, and when
     another subscription becomes the slowest."""
 
 
 class Inputs(NamedTuple):
-    """What a decision was made of."""
+    """The figures on which a decision is based."""
 
     memory_pressure: float
-    """What the broker's memory asks of this topic, 0..1; 0 if it takes no part in it."""
+    """The memory pressure on this topic, 0..1; 0 if the topic takes no part in it."""
     backlog_pressure: float
-    """The fuller of its quotas between the watermarks, 0..1."""
+    """The pressure of the fuller of its quotas, 0..1."""
     backlog_bytes: int
     size_limit: int | None
     age_ms: int
     age_limit_ms: int | None
     published_bytes_per_s: float
     drain_bytes_per_s: float | None
-    """None where nobody measured."""
+    """None if it was not measured."""
     natural_messages_per_s: float | None
-    """None while it is not known."""
+    """None while it is unknown."""
     natural_bytes_per_s: float | None
     seconds_to_breach: float | None
-    """Until the size quota is reached at the present rates; 0 where it is, None where they do not
-    lead there within a day."""
+    """Seconds until the size quota is reached at the present rates; 0 if it is reached, None if
+    that takes more than a day."""
     memory_rule: MemoryRule | None = None
-    """By which rule memory asks that, or asks it no longer; None where it never did."""
+    """Why memory pressure slows the topic or stops doing so; None if it never did."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A limit begins, changes or ends: the record that log, ``explain`` and pipeline all read."""
+    """A limit begins, changes or ends; log, ``explain`` and pipeline read this record."""
 
     kind: DecisionKind
     observe_only: bool
-    """Nothing is enforced: this is what would have been done."""
+    """Whether the limit is only simulated."""
     law: Law
     rule: Rule
     inputs: Inputs
@@ -208,24 +208,23 @@ class Decision:
 
 
 class TopicFigures(NamedTuple):
-    """What metrics tell of one topic; rates are messages a second."""
+    """The figures of one topic for metrics; rates are messages a second."""
 
     active: bool
     """Whether a limit is in force; never in observe-only."""
     natural_rate: float
     effective_rate: float
-    """The limit in messages, or what the limit in bytes amounts to; the natural rate without
-    one."""
+    """The limit in messages, also if it is set in bytes; without a limit, the natural rate."""
     memory_pressure: float
-    """What memory asks of this topic, as of the last cycle that looked."""
+    """The memory pressure on this topic in the last cycle that evaluated it."""
     backlog_pressure: float
     rate_reduction_ratio: float
-    """1 - effective / natural, 0 where nothing is reduced."""
+    """1 - effective / natural; 0 without a limit."""
 
 
 def must_drop_limits(last_success_ns: int, now_ns: int, interval_ns: int) -> bool:
-    """Whether limits have to go because no cycle succeeded for ten intervals and half a minute.
+    """Whether all limits must end, because no cycle succeeded for ten intervals and half a minute.
 
-    So a controller that fails leaves no limit behind for good.
+    So a controller that fails leaves no limit behind forever.
     """
     return now_ns - last_success_ns >= max(FAILED_CYCLES_MAX * interval_ns, FAILED_NS_MIN)

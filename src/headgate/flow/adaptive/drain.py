@@ -1,13 +1,14 @@
 """Law drain: a publish limit that follows what consumers drain, towards a set point.
 
-The target is the measured drain plus what is missing to the set point, spread over the horizon. It
-needs no watermarks: it looks ahead, and holds a backlog where it is told to. The floor does not
-bind it, because a floor cannot hold a topic whose consumers have stopped (law 5.5).
+The target is the measured drain rate, plus what is missing to the set point, spread over the
+horizon. The law needs no watermarks: it acts before the quota is full and holds the backlog at the
+set point. The floor does not apply, because a floor cannot hold a topic whose consumers have
+stopped (law 5.5).
 
-The drain is thought to fall at once and to rise slowly: too low an estimate costs nothing, for the
-backlog then settles a little below the set point; one that is too high passes the quota. The more
-room there is to the set point, the more the typical drain counts instead, so that consumers that
-acknowledge in lumps are not taken for consumers that stop.
+The estimate of the drain rate falls at once and rises slowly. An estimate that is too low costs
+nothing: the backlog settles a little below the set point. One that is too high exceeds the quota.
+The more room is left to the set point, the more the typical drain rate counts instead, so that
+consumers that acknowledge in batches do not look like consumers that stop.
 """
 
 from __future__ import annotations
@@ -21,28 +22,29 @@ from headgate.flow.adaptive.natural_rate import SAMPLE_NS_MIN
 from headgate.flow.quota.backlog_quota import BREACH_S_MAX
 
 DRAIN_RISE: Final = 0.20
-"""What a sample above the estimate counts."""
+"""The weight of a sample above the estimate."""
 DRAIN_FALL: Final = 0.70
-"""What a sample below it counts: one of consumers that acknowledge in lumps is no stop."""
+"""The weight of a sample below the estimate. It is less than 1, because consumers that acknowledge
+in batches have samples without any."""
 TYPICAL_WEIGHT: Final = 0.05
-"""What a sample counts for the typical drain."""
+"""The weight of a sample in the typical drain rate."""
 SAMPLE_TIMES_MAX: Final = 4.0
-"""A sample counts up to so many times what was known or seen before: whoever skips a backlog has
-not drained it."""
+"""A sample counts at most this many times the largest earlier rate, because a consumer that skips a
+backlog has not drained it."""
 SETTLED_SAMPLES: Final = 6
-"""With fewer the law slows nobody while half of the room is left."""
+"""With fewer samples, the law does not slow a topic that has half of its room left."""
 LARGEST_SAMPLE_DECAY: Final = 0.8
-"""What the largest sample counts after another one."""
+"""The factor by which the largest sample decays with each further sample."""
 DRAINED_BACKLOG_S: Final = 0.2
-"""With less backlog than so many seconds of drain, consumers could have done more."""
+"""With a backlog of fewer seconds of drain than this, consumers could have drained more."""
 HORIZON_INTERVALS_MIN: Final = 2
-"""With a horizon of less than that a cycle would overshoot the set point."""
+"""With a shorter horizon, a cycle would overshoot the set point."""
 UNNEEDED_CYCLES: Final = 3
-"""So many cycles in a row in which nothing waited for a limit before it begins to end."""
+"""Cycles in a row in which nothing waited for a limit, before it begins to end."""
 
 
 class DrainRate:
-    """How fast a topic's slowest subscription gets on."""
+    """How fast a topic's slowest subscription drains its backlog."""
 
     __slots__ = (
         "_largest_sample",
@@ -55,20 +57,20 @@ class DrainRate:
 
     def __init__(self) -> None:
         self.bytes_per_s: float | None = None
-        """The estimate to go by; None while nothing is known."""
+        """The estimate; None while nothing is known."""
         self.typical_bytes_per_s = 0.0
-        """A mean of about the last twenty samples, to which a pause is not the end."""
+        """A mean of about the last twenty samples, which a pause changes little."""
         self.samples = 0
-        """So many were taken."""
+        """Samples taken."""
         self._largest_sample = 0.0
         self._mark_ns: int | None = None
         self._mark_bytes = 0
 
     def observe(self, done_bytes: int, backlog_bytes: int, now_ns: int) -> None:
-        """The counter stands so now, and so much is still to be done.
+        """Take a sample of ``done_bytes``, the counter of drained bytes, and of the backlog.
 
-        A sample in which it went back (a seek, another slowest subscription) says nothing. One
-        that left hardly anything to do says only that consumers can do at least as much.
+        A sample in which the counter fell (a seek, another slowest subscription) does not count. A
+        sample that left hardly any backlog shows only a lower bound of the drain rate.
         """
         mark_ns = self._mark_ns
         if mark_ns is None or done_bytes < self._mark_bytes:
@@ -98,11 +100,11 @@ class DrainRate:
 
 
 def drain_target(signals: TopicSignals, drain: DrainRate, settings: AdaptiveSettings) -> float:
-    """Bytes a second that may be published; below 0 where the backlog has to shrink faster than
-    it does, infinite without a quota. The drain is known.
+    """Bytes a second that may be published, given that the drain rate is known.
 
-    A time quota counts as the bytes that are typically drained within it: while consumers work
-    as usual, and otherwise when the oldest message is half as old as the set point.
+    It is below 0 if the backlog must shrink faster than it does, and infinite without a quota. A
+    time quota counts as the bytes that are typically drained within it, while consumers work as
+    usual, or once the oldest message is half as old as the set point.
     """
     known, typical = drain.bytes_per_s or 0.0, drain.typical_bytes_per_s
     limit = math.inf if signals.size_limit is None else float(signals.size_limit)
@@ -118,7 +120,7 @@ def drain_target(signals: TopicSignals, drain: DrainRate, settings: AdaptiveSett
     if drain.samples < SETTLED_SAMPLES and 2.0 * missing > full:
         return math.inf
     if typical > known and missing > 0.0:
-        # While half of the room is left, a pause of consumers is none that matters.
+        # While half of the room is left, a pause of the consumers does not matter.
         known += (typical - known) * (2.0 * missing / full if 2.0 * missing < full else 1.0)
     horizon_ns = settings.drain_horizon_ns
     if horizon_ns < HORIZON_INTERVALS_MIN * settings.interval_ns:
@@ -129,8 +131,8 @@ def drain_target(signals: TopicSignals, drain: DrainRate, settings: AdaptiveSett
 def seconds_to_breach(
     signals: TopicSignals, published_bytes_per_s: float, drain_bytes_per_s: float | None
 ) -> float | None:
-    """Until the size quota is reached at these rates; 0 where it is. None without one, where the
-    backlog does not grow, or where it takes longer than a day."""
+    """Seconds until the size quota is reached at these rates; 0 if it is reached. None without a
+    quota, if the backlog does not grow, or if it takes more than a day."""
     limit = signals.size_limit
     if limit is None:
         return None
@@ -142,24 +144,26 @@ def seconds_to_breach(
 
 
 class DrainLimit:
-    """The limit that law drain sets on one topic, from its beginning to its end."""
+    """The limit that law drain sets on one topic."""
 
     __slots__ = ("_unneeded_cycles", "bytes")
 
     def __init__(self, target: float) -> None:
-        """Begin at once at the target."""
+        """Begin at the target."""
         self.bytes = max(1.0, target)
-        """A second."""
+        """Bytes a second."""
         self._unneeded_cycles = 0
 
     def follow(
         self, target: float | None, natural: float, is_needed: bool, settings: AdaptiveSettings
     ) -> Rule:
-        """One cycle on. ``target``: what the law wants; None: it wants nothing of this topic any
-        more. ``natural``: bytes a second that the topic is known to publish or consumers to drain.
-        ``is_needed``: something waits for the limit, or would. :attr:`Rule.CLEAR`: it has ended.
+        """Move the limit by one cycle; returns why it has its value.
 
-        A limit falls at once and rises by a step; the ramp is such steps beyond the target.
+        ``target`` is the target of the law, None if it has none any more. ``natural`` is the larger
+        of the rates that the topic publishes and its consumers drain, in bytes a second.
+        ``is_needed`` says that something waits for the limit, or would. :attr:`Rule.CLEAR` says
+        that the limit has ended. A limit falls at once and rises step by step; to end, it rises
+        beyond the target in such steps.
         """
         step = natural * settings.max_rate_change_factor
         self._unneeded_cycles = 0 if is_needed else self._unneeded_cycles + 1

@@ -1,14 +1,14 @@
 """Which topics are slowed while memory is short (law 5.3).
 
-While the broker's memory is not under pressure, each topic's memory is its base. Under pressure a
-topic takes part when it has grown by :data:`GROWTH_BYTES_MIN` since then and by a hundredth of
-what all have grown, as of the cycle before; it does so until the pressure is over. All others keep
-their rate, however hard it presses.
+While memory is not under pressure, each topic's memory is its baseline. Under pressure, a topic
+takes part if it has grown by :data:`GROWTH_BYTES_MIN` since then, and by a hundredth of what all
+topics had grown in the cycle before. It takes part until the pressure ends. All other topics keep
+their rate, however high the pressure is.
 
-Where nobody takes part although the pressure has been full for :data:`UNATTRIBUTED_CYCLES` cycles,
-everybody who publishes does, until the pressure is over. If that brings the memory down by nothing
-for :data:`NO_EFFECT_NS`, it is not the publishers who fill it: they are let go, and not slowed
-together again until the pressure was over once.
+If no topic takes part although the pressure was full for :data:`UNATTRIBUTED_CYCLES` cycles, all
+topics that publish are slowed until the pressure ends. If that does not bring memory down within
+:data:`NO_EFFECT_NS`, publishers do not fill the memory: they are no longer slowed, and not slowed
+together again before the pressure has ended once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headgate.flow.adaptive.cycle import MemoryRule
 
 GROWTH_BYTES_MIN: Final = 64 * KIB
 GROWTH_PARTS: Final = 100
-"""A topic takes part from this part of all topics' growth on: a hundredth."""
+"""A topic takes part if its growth is at least 1/100 of the growth of all topics."""
 UNATTRIBUTED_CYCLES: Final = 3
 """Cycles in a row at full pressure in which no topic took part, before all topics are slowed."""
 UNATTRIBUTED_NS_MIN: Final = 2 * NS_PER_S
@@ -28,24 +28,24 @@ UNATTRIBUTED_NS_MIN: Final = 2 * NS_PER_S
 NO_EFFECT_S: Final = 60
 NO_EFFECT_NS: Final = NO_EFFECT_S * NS_PER_S
 EFFECT_SHARE: Final = 0.01
-"""Less than this part of the memory that may be used is no effect. Nor does it need one while the
-pressure is not full any more: then it is held."""
+"""Memory must fall by at least this part of what may be used to count as an effect. While the
+pressure is below full, no effect is needed: memory is under control."""
 
 
 class MemoryBaseline:
-    """What one topic held when the pressure was last clear; made with its first look."""
+    """The memory of one topic when there was no pressure last."""
 
     __slots__ = ("base_bytes", "episode")
 
     def __init__(self) -> None:
         self.base_bytes = -1
-        """-1: not looked at yet."""
+        """-1 before the first cycle."""
         self.episode = 0
-        """In which stretch of pressure it took part last."""
+        """The number of the last episode of pressure in which it took part."""
 
 
 class MemoryAttribution:
-    """Over all topics; a cycle costs each of them O(1)."""
+    """Finds the topics that use the memory up; a cycle costs O(1) for each topic."""
 
     __slots__ = (
         "_began_ns",
@@ -64,31 +64,31 @@ class MemoryAttribution:
 
     def __init__(self) -> None:
         self.pressure = 0.0
-        """The broker's, in this cycle."""
+        """The broker's memory pressure in this cycle."""
         self.slows_all_topics = False
-        """Whether all topics that publish are slowed, because none is seen to take the memory."""
+        """Whether all topics that publish are slowed, because none stands out."""
         self.has_no_effect = False
-        """Whether they were in this stretch of pressure, without effect."""
+        """Whether slowing all topics had no effect in this episode of pressure."""
         self._episode = 0
         self._growth_bytes = 0
         self._growth_before_bytes = 0
         self._slows_any_topic = False
-        """Whether any topic has taken part in this cycle."""
+        """Whether any topic takes part in this cycle."""
         self._began_ns = 0
         """When this cycle began."""
         self._unattributed_cycles = 0
         self._unattributed_since_ns = 0
         self._since_ns = 0
-        """When memory last came down while everybody was slowed, or was not at full pressure."""
+        """When memory last fell while all topics were slowed, or was below full pressure."""
         self._lowest_share = 0.0
 
     def begin_cycle(
         self, pressure: float, used_share: float, now_ns: int, *, is_enforced: bool = True
     ) -> MemoryRule | None:
-        """A cycle begins. ``pressure`` is the broker's, 0..1, with that part of its memory in use.
-        Where nothing is enforced nothing can have an effect, so none is asked for.
+        """Begin a cycle; returns a rule if all topics begin or cease to be slowed with it.
 
-        Says when everybody begins to be slowed with this cycle, or ends to be without effect.
+        ``pressure`` is the broker's memory pressure, 0..1, and ``used_share`` the part of its
+        memory in use. If limits are not enforced, they need not have an effect.
         """
         is_unattributed = (
             self.pressure >= 1.0 and not self._slows_any_topic and not self.slows_all_topics
@@ -129,9 +129,9 @@ class MemoryAttribution:
         return MemoryRule.NO_EFFECT
 
     def pressure_on(self, baseline: MemoryBaseline, held_bytes: int) -> float:
-        """What the memory asks of a topic that holds so much now: the pressure, or nothing."""
+        """The memory pressure on a topic that holds ``held_bytes`` now; 0 if it takes no part."""
         base = baseline.base_bytes
-        # What waits because everybody is slowed is no growth of the topic's own.
+        # What waits because all topics are slowed is not growth that the topic caused.
         if self.pressure <= 0.0 or base < 0 or held_bytes < base or self.slows_all_topics:
             baseline.base_bytes = base = held_bytes
         if self.pressure <= 0.0:
@@ -146,8 +146,7 @@ class MemoryAttribution:
         return self.pressure
 
     def rule_on(self, pressure: float) -> MemoryRule | None:
-        """By which rule :meth:`pressure_on` asks that of a topic, or no longer asks anything; None
-        where it never did."""
+        """Why :meth:`pressure_on` slows a topic, or stopped doing so; None if it never did."""
         if self.slows_all_topics:
             return MemoryRule.EVERYBODY
         if pressure > 0.0:

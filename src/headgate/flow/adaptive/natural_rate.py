@@ -1,13 +1,13 @@
 """The natural rate: what a topic publishes while no limit holds it (law 5.4).
 
-Two averages (messages and bytes a second), quick to rise and slow to fall, and a slow maximum
-beside each. They learn from *samples*: a cycle, or several short ones until half a second is full.
-A sample counts when something was published in it and nothing waited, in it or in the one before:
-what comes right after a wait is clients catching up. So neither silence nor a limit is mistaken
-for a wish, and a topic that was busy within minutes does not wake up with the rate of a trickle.
+It has two averages (messages and bytes a second), which rise quickly and fall slowly, and a slowly
+falling maximum of each. They learn from *samples*: a cycle, or several short ones until half a
+second is full. A sample counts if something was published in it and nothing waited, in it or in the
+sample before: right after a wait, clients catch up. So neither silence nor a limit changes the
+rate, and a topic that was busy minutes ago does not wake up with the rate of a trickle.
 
-A topic that has always waited, say for a limit that an administrator set, is known only by what it
-was allowed: that stands in until the first free sample takes its place.
+A topic that has always waited, for example for an administrator's limit, is known only by what it
+was allowed. That rate is provisional until the first free sample replaces it.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from typing import Final
 from headgate.base.units import NS_PER_MS, NS_PER_S
 
 RISE: Final = 0.30
-"""What a sample above the average counts."""
+"""The weight of a sample above the average."""
 FALL: Final = 0.05
-"""What a sample below it counts."""
+"""The weight of a sample below the average."""
 SAMPLE_NS_MIN: Final = 500 * NS_PER_MS
-"""Rates over less say more about batches than about rates."""
+"""A rate over a shorter time depends more on batches than on the rate."""
 PEAK_HALVING_NS: Final = 300 * NS_PER_S
-"""Of publishing, in which the maximum halves."""
+"""The time of publishing in which the maximum halves."""
 PEAK_SHARE: Final = 0.25
 """The natural rate is at least this part of the maximum."""
 PROBE: Final = 1.01
-"""What a limited topic is thought to have grown in a cycle in which it used all it was allowed."""
+"""The assumed growth of a limited topic in a cycle in which it used all that it was allowed."""
 PROBE_PEAKS_MAX: Final = 2.0
-"""Up to so many times its maximum."""
+"""The most that this growth adds up to, in multiples of the maximum."""
 
 
 class NaturalRate:
-    """One topic's natural rate, and what it published last."""
+    """The natural rate of one topic, and its last sample."""
 
     __slots__ = (
         "_bytes",
@@ -52,7 +52,7 @@ class NaturalRate:
 
     def __init__(self) -> None:
         self.published_messages = 0.0
-        """A second, in the last sample, whatever waited."""
+        """Messages a second in the last sample, whether anything waited or not."""
         self.published_bytes = 0.0
         self._messages = self._bytes = 0.0
         self._peak_messages = self._peak_bytes = 0.0
@@ -63,17 +63,17 @@ class NaturalRate:
 
     @property
     def is_known(self) -> bool:
-        """Whether there was a sample to learn from."""
+        """Whether any sample counted yet."""
         return self._messages > 0.0
 
     @property
     def messages(self) -> float:
-        """Messages a second; 0 while it is not known."""
+        """Messages a second; 0 while unknown."""
         return max(self._messages, self._peak_messages * PEAK_SHARE)
 
     @property
     def bytes(self) -> float:
-        """Bytes a second."""
+        """Bytes a second; 0 while unknown."""
         return max(self._bytes, self._peak_bytes * PEAK_SHARE)
 
     def observe(
@@ -85,11 +85,12 @@ class NaturalRate:
         cycle_ns: int,
         is_limited: bool = False,
     ) -> bool:
-        """The counters stand so now; whether that ended a sample.
+        """Take the counters of this cycle; returns whether they complete a sample.
 
-        ``waited``: something did since the last look. A topic is looked at in every cycle after
-        which its counters differ, so what is new was published within the last ``cycle_ns``.
-        ``is_limited``: an adaptive limit was in force, so that what waited stands in for nothing.
+        ``waited`` says that something waited since the last call. The controller calls this in each
+        cycle in which the counters changed, so the new messages were published within the last
+        ``cycle_ns``. ``is_limited`` says that an adaptive limit was in force, so that a rate with
+        waits is not even provisional.
         """
         mark_ns = self._mark_ns
         if mark_ns is None or messages < self._mark_messages:
@@ -138,7 +139,8 @@ class NaturalRate:
         self._peak_bytes = size_bytes if size_bytes > peak else peak
 
     def probe(self) -> None:
-        """A limited topic used all that it was allowed and did no harm: it may have grown."""
+        """Assume that a limited topic has grown: it used all that it was allowed, and pressure did
+        not rise."""
         messages, size_bytes = self.messages * PROBE, self.bytes * PROBE
         if messages <= self._peak_messages * PROBE_PEAKS_MAX:
             self._messages = messages

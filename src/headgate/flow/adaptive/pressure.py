@@ -1,9 +1,9 @@
 """Law pressure: memory or a quota reduces a topic's natural rate.
 
-Between its watermarks a pressure grows from 0 to 1 in a straight line. With pressure *p* a topic
-may publish its natural rate less *p* times what lies above the floor; a limit moves towards that
-by a bounded step a cycle. It ends by the same steps, after the pressures were clear for
-:data:`CLEAR_CYCLES` (law 5.2).
+Between its watermarks, a pressure grows from 0 to 1 in a straight line. At pressure *p* a topic may
+publish its natural rate less *p* times the part above the floor. A limit moves towards that target
+by a bounded step in each cycle. It ends in the same steps, after :data:`CLEAR_CYCLES` cycles
+without pressure (law 5.2).
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from headgate.flow.adaptive.cycle import AdaptiveSettings, Rule, TopicSignals
 from headgate.flow.adaptive.natural_rate import NaturalRate
 
 CLEAR_CYCLES: Final = 3
-"""So many cycles in a row without pressure before a limit begins to end."""
+"""Cycles in a row without pressure, before a limit begins to end."""
 
 
 def linear_pressure(value: float, low: float, high: float) -> float:
-    """0 up to ``low``, 1 from ``high`` on, a straight line between them."""
+    """0 up to ``low``, 1 from ``high`` on, and linear between them."""
     if value <= low:
         return 0.0
     return 1.0 if value >= high else (value - low) / (high - low)
 
 
 def memory_pressure(used_bytes: int, limit_bytes: int, settings: AdaptiveSettings) -> float:
-    """The broker's, 0..1, when it uses that much of what it may use (at least 1)."""
+    """The broker's memory pressure, 0..1. ``limit_bytes`` is what it may use, at least 1."""
     return linear_pressure(used_bytes / limit_bytes, settings.memory_low, settings.memory_high)
 
 
 def quota_use(backlog: int, limit: int | None) -> float:
-    """Which part of a quota is taken; 0 without one. A quota of nothing is always full."""
+    """The used part of a quota; 0 without one. A quota of 0 is always full."""
     if limit is None or backlog < 0:
         return 0.0
     return backlog / limit if limit > 0 else 1.0
 
 
 def backlog_pressure(signals: TopicSignals, settings: AdaptiveSettings) -> float:
-    """A topic's, 0..1: of its size quota or its time quota, whichever presses harder."""
+    """The pressure of a topic's size or time quota, 0..1, whichever is higher."""
     low = settings.backlog_low
     use = quota_use(signals.backlog_bytes, signals.size_limit)
     if signals.age_limit_ms is not None:
@@ -46,12 +46,12 @@ def backlog_pressure(signals: TopicSignals, settings: AdaptiveSettings) -> float
 
 
 def floor_rate(natural: float, settings: AdaptiveSettings) -> float:
-    """The lowest limit of a topic with that natural rate: at least 1 a second."""
+    """The lowest limit at a natural rate: at least 1 a second."""
     return max(1.0, natural * settings.min_rate_factor)
 
 
 def target_rate(natural: float, pressure: float, settings: AdaptiveSettings) -> float:
-    """What the law wants of a topic; between the floor and the natural rate."""
+    """The target of the law, between the floor and the natural rate."""
     target = natural * (1.0 - pressure * (1.0 - settings.min_rate_factor))
     return max(floor_rate(natural, settings), target)
 
@@ -59,20 +59,20 @@ def target_rate(natural: float, pressure: float, settings: AdaptiveSettings) -> 
 def stepped_rate(
     present: float, target: float, natural: float, settings: AdaptiveSettings
 ) -> float:
-    """``present`` moved towards ``target``, by one cycle's step at most."""
+    """``present``, moved towards ``target`` by at most the step of a cycle."""
     step = natural * settings.max_rate_change_factor
     return min(max(target, present - step), present + step)
 
 
 class PressureLimit:
-    """The limit that law pressure sets on one topic, from its beginning to its end."""
+    """The limit that law pressure sets on one topic."""
 
     __slots__ = ("_clear_cycles", "_pressure", "bytes", "messages")
 
     def __init__(self, natural: NaturalRate) -> None:
         """Begin at the natural rate; the first step follows with :meth:`follow`."""
         self.messages = natural.messages
-        """A second."""
+        """Messages a second."""
         self.bytes = natural.bytes
         self._clear_cycles = 0
         self._pressure = 1.0
@@ -80,8 +80,11 @@ class PressureLimit:
     def follow(
         self, pressure: float, natural: NaturalRate, may_probe: bool, settings: AdaptiveSettings
     ) -> Rule:
-        """One cycle on. ``pressure``: what presses on this topic now. ``may_probe``: it used all
-        that it was allowed in a whole sample. :attr:`Rule.CLEAR`: the limit has ended."""
+        """Move the limit by one cycle; returns why it has its value.
+
+        ``pressure`` is the pressure on this topic now. ``may_probe`` says that the topic used all
+        that it was allowed in a whole sample. :attr:`Rule.CLEAR` says that the limit has ended.
+        """
         if pressure > 0.0:
             self._clear_cycles = 0
             rule = self._step(natural, pressure, settings)
@@ -97,7 +100,7 @@ class PressureLimit:
         return Rule.CLEAR if ended else Rule.RAMP
 
     def _step(self, natural: NaturalRate, pressure: float, settings: AdaptiveSettings) -> Rule:
-        """Move both dimensions; what bound the bytes or, if only they did, the messages."""
+        """Move the limit in both dimensions; :attr:`Rule.STEP` if either is not at its target."""
         rule = Rule.FLOOR if pressure >= 1.0 else Rule.TARGET
         of_messages, of_bytes = natural.messages, natural.bytes
         target = target_rate(of_messages, pressure, settings)

@@ -1,9 +1,9 @@
-"""One topic under adaptive publish throttling, from cycle to cycle (law 5).
+"""The controller's state of one topic, from cycle to cycle (law 5).
 
-Under law drain memory keeps law pressure's arithmetic and the backlog is law drain's alone; the
-tighter of both limits is in force. A law that is switched off in flight lets its limit end over the
-ramp. In observe-only the same is worked out and nothing is in force; a change of the mode begins
-anew from the natural rate.
+Under law drain, memory still follows the arithmetic of law pressure, and the backlog follows law
+drain alone; the tighter of both limits is in force. If the law changes, the limit of the old law
+ends step by step. In observe-only mode the same is computed and nothing is enforced; a change of
+the mode starts again from the natural rate.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from headgate.flow.adaptive.topic_limits import TopicLimits, differs
 
 
 class TopicControl:
-    """The controller's state of one topic, made when it first publishes; empty for two cycles."""
+    """The controller's state of one topic, created when it first publishes."""
 
     __slots__ = (
         "_backlog_pressure",
@@ -50,7 +50,7 @@ class TopicControl:
     def __init__(self) -> None:
         self.natural = NaturalRate()
         self.memory_baseline = MemoryBaseline()
-        """For :class:`headgate.flow.adaptive.memory_share.MemoryAttribution`."""
+        """The state that :class:`headgate.flow.adaptive.memory_share.MemoryAttribution` keeps."""
         self._drain: DrainRate | None = None
         self._limits: TopicLimits | None = None
         self._present: PublishLimit | None = None
@@ -62,18 +62,18 @@ class TopicControl:
 
     @property
     def limit(self) -> PublishLimit | None:
-        """What is in force; None in observe-only."""
+        """The limit in force; None in observe-only mode."""
         return None if self._observe_only else self._present
 
     @property
     def shadow_limit(self) -> PublishLimit | None:
-        """What would be in force; None unless in observe-only."""
+        """The limit that observe-only mode simulates; None in the enforcing mode."""
         return self._present if self._observe_only else None
 
     @property
     def needs_evaluation(self) -> bool:
-        """Whether the next cycle has to look also if nothing is published: there is a limit, in
-        force or simulated, or a figure that would grow old."""
+        """Whether the next cycle must evaluate the topic even if it publishes nothing: it has a
+        limit, in force or simulated, or a figure that would become stale."""
         return (
             self._present is not None
             or self._backlog_pressure > 0.0
@@ -82,12 +82,15 @@ class TopicControl:
 
     @property
     def seconds_to_breach(self) -> float | None:
-        """As of the last cycle that looked; see :class:`headgate.flow.adaptive.cycle.Inputs`."""
+        """Seconds until the size quota is reached, as of the last cycle that evaluated it."""
         return self._seconds_to_breach
 
     def learn_rate(self, messages: int, size_bytes: int, was_parked: bool, cycle: Cycle) -> bool:
-        """The cheap way for a topic without quotas that stop producers, on which no memory
-        presses: learn its rate. False: a limit is in force or simulated, so :meth:`evaluate`."""
+        """Learn the rate of a topic that no memory pressure and no quota can slow.
+
+        This is cheaper than :meth:`evaluate`. Returns False if the topic has a limit, in force or
+        simulated, so that the caller must evaluate it.
+        """
         if self._present is not None:
             return False
         if self._memory_pressure:
@@ -106,11 +109,11 @@ class TopicControl:
         memory_pressure: float,
         memory_rule: MemoryRule | None = None,
     ) -> Decision | None:
-        """One cycle: learn, and decide if the limit (in observe-only the one that would be)
-        begins, changes or ends.
+        """Learn from one cycle; returns a decision if the limit, in force or simulated, begins,
+        changes or ends.
 
-        ``memory_pressure``: what memory asks of this topic, 0..1, by that rule. A topic is
-        evaluated in every cycle after which it had published, and in every one while it
+        ``memory_pressure`` is the memory pressure on this topic, 0..1, and ``memory_rule`` its
+        reason. Evaluate a topic in each cycle in which it published, and while it
         :attr:`needs_evaluation`.
         """
         settings = cycle.settings
@@ -186,8 +189,11 @@ class TopicControl:
         return self._change(limit, rule, self._inputs(signals), settings)
 
     def end_now(self, settings: AdaptiveSettings) -> Decision | None:
-        """End what is in force at once, or what would be: the mode changed, the controller ends,
-        or it has failed for too long. None: there is nothing. What was learned stays."""
+        """End the limit at once, in force or simulated; returns None if there is none.
+
+        The caller does so when the mode changes, when the controller stops or when it failed for
+        too long. The learned rates stay.
+        """
         self._limits = None
         if self._present is None:
             return None
@@ -235,7 +241,8 @@ class TopicControl:
         )
 
     def figures(self) -> TopicFigures:
-        """As of the last cycle that looked. In observe-only the rates are those that would be."""
+        """The figures of the last cycle that evaluated it; in observe-only mode, simulated
+        rates."""
         natural, limit = self.natural, self._present
         left = 1.0
         if limit is not None and natural.is_known:

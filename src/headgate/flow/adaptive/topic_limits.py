@@ -1,4 +1,4 @@
-"""The limit that both laws of adaptive throttling set on one topic (law 5.5).
+"""The limits that both laws of adaptive throttling set on one topic (law 5.5).
 
 Law pressure limits messages and bytes, law drain bytes; the tighter of both is in force.
 """
@@ -13,11 +13,11 @@ from headgate.flow.adaptive.natural_rate import NaturalRate
 from headgate.flow.adaptive.pressure import PressureLimit
 
 CHANGE_MIN: Final = 0.02
-"""A limit that would move by less than this part of itself stays."""
+"""A limit moves only if it changes by more than this part of itself."""
 
 
 class TopicLimits:
-    """Made when either law begins; empty again when both have ended."""
+    """The limits of both laws on one topic; None for a law that sets none."""
 
     __slots__ = ("_drain", "_pressure")
 
@@ -28,7 +28,8 @@ class TopicLimits:
     def follow_pressure(
         self, pressure: float, natural: NaturalRate, may_probe: bool, settings: AdaptiveSettings
     ) -> Rule | None:
-        """One cycle of law pressure; what bound its limit, None if it has none."""
+        """Apply one cycle of law pressure; returns why its limit has its value, None without
+        one."""
         law = self._pressure
         if law is None:
             if not (pressure and natural.is_known):
@@ -47,11 +48,11 @@ class TopicLimits:
         was_slowed: bool | None,
         settings: AdaptiveSettings,
     ) -> Rule | None:
-        """One cycle of law drain; what bound its limit, None if it has none.
+        """Apply one cycle of law drain; returns why its limit has its value, None without one.
 
-        ``published`` bytes a second; ``natural`` as :meth:`DrainLimit.follow` wants it.
-        ``was_slowed``: something waited for the limit; None where it is only simulated, so that
-        what was published tells.
+        ``published`` is in bytes a second; ``natural`` is that of :meth:`DrainLimit.follow`.
+        ``was_slowed`` says that something waited for the limit. It is None if the limit is only
+        simulated; then the published rate decides whether the limit is needed.
         """
         law = self._drain
         if law is None:
@@ -68,7 +69,7 @@ class TopicLimits:
         return rule
 
     def tightest(self) -> tuple[PublishLimit | None, bool]:
-        """The tighter of both, None if both have ended; and whether law drain set its bytes."""
+        """The tighter of both limits, None without any; and whether law drain set its bytes."""
         pressure, drain = self._pressure, self._drain
         if pressure is None:
             if drain is None:
@@ -81,7 +82,7 @@ class TopicLimits:
 
 
 def differs(limit: PublishLimit, present: PublishLimit | None) -> bool:
-    """Whether it is so different from the present one that it is worth a change."""
+    """Whether ``limit`` differs enough from the present one to replace it."""
     if present is None:
         return True
     for new, old in zip(limit, present, strict=True):

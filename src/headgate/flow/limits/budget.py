@@ -1,31 +1,31 @@
-"""One limit in one dimension: a sliding log of what was delivered, a debt, and a pace.
+"""One limit in one dimension: a sliding log of deliveries, a debt and a pace.
 
-Law 1.1: in any window of one period, delivered <= limit + one entry. The log holds what was
-delivered in the last period, as slots; a slot expires one period after its *last* amount, so
-merging amounts can only delay them. Three rules decide about the next entry:
+Law 1.1: in any window of one period, a budget delivers at most its limit plus one entry. The log
+keeps the deliveries of the last period in slots. A slot expires one period after its *last* amount,
+so merging amounts can only delay their expiry. Three rules decide about the next entry:
 
-* **window**: it may go while less than the limit is in the window and no debt is open (1.6).
-* **debt**: what a large entry delivers beyond the limit is owed. Whenever an amount expires, an
-  open debt takes that room at that very instant, as if the owed part were delivered only then.
-* **pace**: while something waits, deliveries come in slices (1.2). Time does the counting:
-  ``_paid_ns`` is the instant up to which the limit's rate has been used. An entry of n moves it
-  on by n/limit of a period, exactly (the fraction is carried); it never lags more than 20 ms
-  behind the present, so a longer stall is not caught up. When it passes the present the slice is
-  over, and the next one opens a slice later, or when one large entry is paid for.
+* **window**: the entry may go while the window holds less than the limit and no debt is open (1.6).
+* **debt**: an entry that exceeds the limit leaves its excess as a debt. Whenever an amount expires,
+  the debt takes that room at once, as if that part of the entry were delivered only then.
+* **pace**: while something waits, deliveries come in slices (1.2). ``_paid_ns`` is the instant up
+  to which the rate of the limit is used. An entry of n advances it by n/limit of a period, exactly
+  (the fraction is carried). It never lags more than 20 ms behind the present, so a longer stall is
+  not caught up. When it passes the present, the slice ends. The next slice opens one slice later,
+  or when a large entry is paid for.
 
-An idle budget has no pace: what fits the window goes at once and nobody is delayed.
+While nothing waits, a budget has no pace: what fits the window goes at once.
 
     slots     gap|gap|gap|...      4 bytes each, time since the slot before, in ticks
               amount|amount|...    8 bytes each
     _head_ns  time of the oldest slot          _tail_ns  time of the youngest
 
-Slots are 4 ms wide, in a period of more than 0.96 s 1/240 of it. (A long period therefore loses
-up to 1/240 = 0.42 % of its limit; the law allows 0.5 %.) The parts of a debt get slots of their
-own while there are few. All integers: no drift.
+A slot is 4 ms wide; in a period of more than 0.96 s it is 1/240 of the period. (A long period
+therefore loses up to 0.42 % of its limit; the law allows 0.5 %.) While there are few slots, the
+parts of a debt get slots of their own. All numbers are integers, so nothing drifts.
 
-Where the limit was changed within the last period, ``in_window`` and ``debt`` are what the amounts
-count under the present one (law 1.5), which :mod:`headgate.flow.limits.past_limits` works out; the
-slots keep the amounts as they were accepted.
+If the limit changed within the last period, ``in_window`` and ``debt`` are what the amounts count
+under the present limit (law 1.5): :mod:`headgate.flow.limits.past_limits` computes them. The slots
+keep the amounts that were delivered.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ from headgate.flow.limits.past_limits import PastLimits
 from headgate.flow.limits.rate_limit import Dimension, Level
 
 SLICE_NS_MAX = 8 * NS_PER_MS
-"""From one slice to the next, or a hundredth of a shorter period. With 10 ms and wake-ups up to
-1 ms late, slices double up and a second may miss 2 %; with 8 ms it misses at most 1.6 %."""
+"""Time between two slices; a hundredth of the period if that is shorter. With 10 ms, wake-ups that
+are 1 ms late merge slices, and a second may miss 2 %; with 8 ms it misses at most 1.6 %."""
 SLICES_PER_PERIOD = 100
 CREDIT_HALF_SLICES = 5
-"""A slice carries at most so many half slices' worth: 20 ms of the limit. So a stall of up to 10 ms
-and a late wake-up are caught up, and no longer stall is."""
+"""The most that one slice delivers, in half slices: 20 ms of the limit. So the budget catches up
+after a stall of up to 10 ms and a late wake-up, and after no longer stall."""
 CREDIT_NS_MAX = SLICE_NS_MAX * CREDIT_HALF_SLICES // 2
 SLOTS_PER_PERIOD_MAX = 240
 COMPACT_AFTER = 16
-"""Expired slots stay at the arrays' front until so many, or all of several, are dropped at once. A
-single one stays to be written over: a limit of one a second would else free and take its memory
-with each message."""
+"""Expired slots stay at the front of the arrays until there are this many, or until all of several
+are expired. A single slot is overwritten: a limit of one message a second would otherwise free and
+allocate its memory with each message."""
 _GAP_BITS = 31
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetStatistics:
-    """One limit in one dimension, at one instant.
+    """The figures of one limit in one dimension.
 
-    ``delivered_in_window`` and ``debt`` are amounts (messages or bytes) as they count under the
-    present limit: what was accepted under a higher one counts less. ``granted`` is all that
-    was ever delivered under it. ``waiting_ns`` is how long something waited for it and
-    ``offered`` what the limit allowed in that time, so that offered against what was granted
-    meanwhile shows how well the limit was used.
+    ``delivered_in_window`` and ``debt`` are messages or bytes as they count under the present
+    limit: what was delivered under a higher limit counts less. ``granted`` is the total ever
+    delivered. ``waiting_ns`` is how long something waited for the limit, and ``offered`` is what
+    the limit allowed in that time. Compared with what was granted meanwhile, it shows how well the
+    limit was used.
     """
 
     dimension: Dimension
@@ -116,24 +116,24 @@ class Budget:
         self.dimension = dimension
         self.limit = limit
         self.share_limit = limit
-        """What fair shares are of: the limit when the present waiting began."""
+        """The limit when the present wait began: fair shares are parts of it."""
         self.in_window = 0
-        """What counts in the present window; never above the largest limit in force in it."""
+        """What the present window counts; never above the largest limit that was in force in it."""
         self.debt = 0
-        """Amount delivered beyond the limit and not yet taken out of expiring room."""
+        """What was delivered beyond the limit and has not yet taken the room of expired amounts."""
         self.granted = 0
-        """All that was ever charged."""
+        """The total ever charged."""
         self.lost_ns = 0
-        """Time whose share of the limit nobody gets any more: something waited, the limit allowed
-        it, and whoever was to send it came later than is caught up."""
+        """Time whose part of the limit is lost: the limit allowed a waiter to send, and the sender
+        came too late to catch up."""
         self.paced = False
         """Whether something waits for this budget, so that the pace applies."""
         self.pace_open_ns = now_ns
         self.refused_until_ns = 0
-        """The release announced by the last refusal; the gate keeps it up to date."""
+        """The release that the last refusal announced; the gate updates it."""
         self._cached_at_ns = -1
-        """When :meth:`release_ns` was last asked, -1 if anything has happened since: whoever asks
-        again in the same instant gets the same answer."""
+        """The instant for which :meth:`release_ns` cached its result; -1 if something happened
+        since."""
         self._cached_release_ns = now_ns
         self._gaps = array("I")
         self._amounts = array("q")
@@ -142,7 +142,7 @@ class Budget:
         self._paid_ns = now_ns
         self._paid_rest = 0
         self._past: PastLimits | None = None
-        """What counts of the window, where not all of it was accepted under the present limit."""
+        """What the window counts, if part of it was delivered under another limit; else None."""
         self._waiting_ns = 0
         self._waiting_since_ns = now_ns
         self._offered_ns = 0
@@ -156,24 +156,24 @@ class Budget:
         self._tick_ns = (period_ns >> _GAP_BITS) + 1
 
     def _set_credit(self) -> None:
-        # Of the usual periods and limits the same number for all: 32 bytes less for each budget.
+        # For the usual periods and limits this is one shared int: 32 bytes less for each budget.
         self._credit_ns = min(CREDIT_NS_MAX, self._slice_ns * CREDIT_HALF_SLICES // 2)
         if self.limit * self._credit_ns < self.period_ns:
-            # One entry: who waits for others' turns when it is released loses nothing by that.
+            # One entry: a waiter that is released during the turns of others loses nothing.
             self._credit_ns = self.period_ns // self.limit
 
     # -- deciding ---------------------------------------------------------------------------
 
     def release_ns(self, now_ns: int) -> int:
-        """``now_ns`` when the next entry may go now, else the first instant at which it may
-        (if nothing else is charged until then)."""
+        """The first instant at which the next entry may go, if nothing else is charged until then;
+        ``now_ns`` if it may go now."""
         if now_ns == self._cached_at_ns:
             return self._cached_release_ns
         limit = self.limit
         if self.in_window >= limit and self._head_ns + self.period_ns <= now_ns:
             self._expire(now_ns)
         at_ns = now_ns
-        # Where there is room, what expired meanwhile could only add to it.
+        # If there is room already, expiring amounts can only add to it.
         if self.in_window >= limit:
             if (
                 not self.debt
@@ -184,8 +184,8 @@ class Budget:
             else:
                 at_ns = self._room_opens_ns()
             if self.paced and self._paid_ns < at_ns - self._credit_ns:
-                # A full window is no stall: after a silence, too, one slice's credit is there and
-                # only a late wake-up adds to it. A larger lump would come back with every period.
+                # A full window is no stall: the credit is one slice, to which only a late wake-up
+                # adds. A larger burst would come back with every period.
                 self._paid_ns = at_ns - self._slice_ns
                 self._paid_rest = 0
         elif self.paced and self._paid_ns < now_ns - self._credit_ns:
@@ -197,8 +197,8 @@ class Budget:
         return at_ns
 
     def _room_opens_ns(self) -> int:
-        """When the window has room again, given that it has none. While a debt is open, each
-        period takes one whole limit of it and repeats the same slots one period later."""
+        """When the window has room again; it has none now. While a debt is open, each period takes
+        one whole limit of it and repeats the same slots one period later."""
         if self._past is not None:
             periods, needed = self._past.until_room()
         else:
@@ -215,7 +215,7 @@ class Budget:
     # -- charging ---------------------------------------------------------------------------
 
     def charge(self, now_ns: int, amount: int) -> None:
-        """Book an entry of ``amount`` handed over now; also one that should not have gone."""
+        """Count an entry of ``amount`` that is delivered now, even if it had to wait."""
         self._cached_at_ns = -1
         if self.in_window and self._head_ns + self.period_ns <= now_ns:
             self._expire(now_ns)
@@ -244,7 +244,7 @@ class Budget:
             steps, self._paid_rest = divmod(amount * self.period_ns + self._paid_rest, self.limit)
             self._paid_ns = paid_ns = paid_ns + steps
             if paid_ns > now_ns:
-                # Counted from when this slice could have begun, so late wake-ups do not add up.
+                # Count from when this slice could have begun, so that late wake-ups do not add up.
                 opened_ns = self.pace_open_ns
                 if now_ns - opened_ns >= self._slice_ns:
                     opened_ns = now_ns
@@ -252,13 +252,13 @@ class Budget:
                 self.pace_open_ns = paid_ns if paid_ns > next_slice_ns else next_slice_ns
 
     def _forfeit(self, now_ns: int) -> None:
-        """The stall was too long: what it left of the limit is not caught up."""
+        """Give up the part of the limit that a long stall left unused."""
         self.lost_ns += now_ns - self._credit_ns - self._paid_ns
         self._paid_ns = now_ns - self._credit_ns
         self._paid_rest = 0
 
     def give_back(self, now_ns: int, amount: int) -> None:
-        """What was charged last did not happen: so much of it counts no more."""
+        """Take back ``amount`` of the last charge: that entry was not delivered."""
         self._cached_at_ns = -1
         if self.in_window:
             self._expire(now_ns)
@@ -299,8 +299,8 @@ class Budget:
         self._head_ns = self._tail_ns = at_ns
 
     def _log(self, at_ns: int, amount: int, merge: bool) -> None:
-        """Append to the log; ``at_ns`` is not before its tail. Merged slots move on to
-        ``at_ns``: what expires later than it might can break no window."""
+        """Append to the log; ``at_ns`` is not before its tail. A merged slot moves on to ``at_ns``:
+        an amount that expires later than it could breaks no window."""
         gaps, amounts = self._gaps, self._amounts
         if self._first == len(amounts):
             self._begin_log(at_ns, amount)
@@ -318,13 +318,13 @@ class Budget:
             amounts.append(amount)
 
     def _expire(self, now_ns: int) -> None:
-        """Drop what left the window by now, oldest first, and let an open debt take its room."""
+        """Drop the amounts that have left the window, oldest first; an open debt takes the room."""
         if self._past is not None:
             self._expire_past(self._past, now_ns)
             return
         period_ns, tick_ns = self.period_ns, self._tick_ns
         if self.debt >= self.limit == self.in_window:
-            # Whole periods of debt repeat the same slots: skip them at once.
+            # Whole periods of debt repeat the same slots: skip them in one step.
             periods = min(self.debt // self.limit, max(0, now_ns - self._tail_ns) // period_ns)
             self.debt -= periods * self.limit
             self._head_ns += periods * period_ns
@@ -344,7 +344,7 @@ class Budget:
         self._compact()
 
     def _expire_past(self, past: PastLimits, now_ns: int) -> None:
-        """The same where not all amounts count in full."""
+        """:meth:`_expire` while not all amounts count in full."""
         period_ns, tick_ns, amounts = self.period_ns, self._tick_ns, self._amounts
         while self._first < len(amounts) and self._head_ns + period_ns <= now_ns:
             if past.owed:
@@ -365,12 +365,12 @@ class Budget:
         self._compact()
 
     def _count(self, past: PastLimits) -> None:
-        """Take over what the window and the debt count."""
+        """Take over from ``past`` what the window and the debt count."""
         self.in_window, self.debt = past.in_window, past.debt
         self._past = None if past.all_under_present_limit else past
 
     def _log_owed(self, expired_ns: int, taken: int) -> None:
-        """A debt took room that opened at that instant."""
+        """Log the part of a debt that took the room which opened at ``expired_ns``."""
         at_ns = max(expired_ns, self._tail_ns)
         many = len(self._amounts) - self._first >= SLOTS_PER_PERIOD_MAX // 2
         self._log(at_ns, taken, many and at_ns // self._slot_ns == self._tail_ns // self._slot_ns)
@@ -384,14 +384,15 @@ class Budget:
             self._first = 0
 
     def _empty(self) -> None:
-        """Drop the log: new arrays, because one that shrinks by a few items keeps its memory."""
+        """Drop the log. The arrays are new, because an array that shrinks by little keeps its
+        memory."""
         self._gaps, self._amounts, self._first = array("I"), array("q"), 0
 
     # -- waiting ----------------------------------------------------------------------------
 
     def begin_waiting(self, now_ns: int, release_ns: int) -> None:
-        """Something waits from now on, refused until ``release_ns``: pace what goes, beginning
-        then with one slice's credit."""
+        """Apply the pace from now on: something waits, refused until ``release_ns``. The credit
+        begins there with one slice."""
         if not self.paced:
             self.paced = True
             self._cached_at_ns = -1
@@ -400,7 +401,7 @@ class Budget:
             self._paid_rest = 0
 
     def end_waiting(self, now_ns: int) -> None:
-        """Nothing waits any more: the pace no longer applies."""
+        """Stop applying the pace: nothing waits any more."""
         if self.paced:
             self._settle(now_ns)
             self.paced = False
@@ -416,9 +417,11 @@ class Budget:
     # -- changing ---------------------------------------------------------------------------
 
     def change(self, limit: int, period_ns: int, now_ns: int) -> None:
-        """Put another limit in force (1.5). What is in the window counts against it, in full or,
-        accepted under a higher one, in proportion; so does a debt. Room that a raise frees is taken
-        by the debt at once."""
+        """Put another limit in force (1.5).
+
+        What the window and the debt hold counts against it: in proportion if it was delivered under
+        a higher limit, else in full. The debt takes the room that a raise frees at once.
+        """
         if limit == self.limit and period_ns == self.period_ns:
             return
         self._settle(now_ns)
@@ -428,7 +431,7 @@ class Budget:
             self._expire(now_ns)
         ahead_ns = self._paid_ns - now_ns
         if ahead_ns > 0:
-            # Credit used in advance is an amount: it takes longer at a lower rate.
+            # What was delivered in advance is an amount: it takes longer at a lower rate.
             ahead_ns = -(-ahead_ns * self.limit * period_ns // (limit * self.period_ns))
             self._paid_ns = now_ns + ahead_ns
         self._paid_rest = 0
@@ -457,8 +460,8 @@ class Budget:
             self._log(max(now_ns, self._tail_ns), taken, merge=False)
 
     def forgive_debt(self, now_ns: int, charged_ns: int) -> None:
-        """Nothing is owed any more, and only what really was delivered in the last period counts;
-        ``charged_ns`` is when the last entry was."""
+        """Drop the debt: from now on only what was delivered in the last period counts.
+        ``charged_ns`` is when the last entry was charged."""
         if now_ns - charged_ns >= self.period_ns:
             self.in_window, self._past = 0, None
             self._empty()
@@ -479,7 +482,7 @@ class Budget:
         self.pace_open_ns = min(self.pace_open_ns, now_ns)
 
     def _change_period(self, period_ns: int, now_ns: int) -> None:
-        """Write the log anew: slots and ticks follow the period."""
+        """Rewrite the log for another period, which sets the width of slots and ticks."""
         at_ns, slots = self._head_ns, []
         for index in range(self._first, len(self._amounts)):
             if index > self._first:
@@ -494,13 +497,13 @@ class Budget:
             self._expire(now_ns)
 
     def is_clear(self, now_ns: int) -> bool:
-        """Whether nothing that it delivered counts any more: it is as good as a new one."""
+        """Whether no past delivery counts any more, so that the budget is as good as new."""
         if self.in_window:
             self._expire(now_ns)
         return not self.in_window and not self.debt
 
     def restart_figures(self, now_ns: int) -> None:
-        """Count what is granted, offered and waited from 0 on; the window stays as it is."""
+        """Set the figures (granted, offered, waiting) to 0; the window stays."""
         self._settle(now_ns)
         self.granted = self._offered_ns = self._waiting_ns = 0
 

@@ -1,13 +1,15 @@
 """Max-min fair turns: the waiter with the smallest share of a limit is next (law 1.4).
 
-A waiter's share is the part of the limit it was granted since it began to wait, as a fixed-point
-integer, so that equal waiters with equal entries stay exactly equal. The smallest goes next and
-ties go first come, first served. Nobody has credit for time in which it did not wait: a newcomer,
-and a waiter that another budget held meanwhile, starts at the present minimum (but not below what
-it already had while the same waiting goes on). Shares are of the limit as it was when that waiting
-began: where it moves meanwhile, what one was granted before is not worth more or less than after.
-Where limits come and go, or messages and bytes no longer stand to each other as they did, everybody
-begins anew with the same share.
+A waiter's share is the part of the limit that it was granted since it began to wait. It is a
+fixed-point integer, so that equal waiters with equal entries stay exactly equal. The smallest share
+goes next; ties go first come, first served.
+
+A waiter gets no credit for time in which it did not wait: a newcomer, and a waiter that another
+budget held meanwhile, starts at the present minimum, but not below its own share in the same wait.
+
+Shares are parts of the limit as it was when the wait began, so a later change of the limit does not
+revalue what was granted before. When a limit is set or removed, or when the ratio of messages to
+bytes changes, all shares restart equal.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ from typing import Generic, Protocol, TypeVar
 from headgate.flow.limits.budget import Budget
 
 SHARE_UNIT_BITS = 40
-"""One whole limit is 2^40 of share: limits up to 10^12 are told apart to the single message, and
-above that equal shares simply take turns."""
+"""One whole limit is 2^40 of share. Up to a limit of 10^12 each message makes a difference; beyond
+it, equal shares take turns."""
 _STALE_ENTRIES_MAX = 32
 
 
 def share_of(budgets: Sequence[Budget], messages: int, size_bytes: int) -> int:
-    """What an entry takes of these limits: the larger of messages/limit and bytes/limit."""
+    """The share that an entry takes: the larger of messages/limit and bytes/limit."""
     share = 0
     amounts = (messages, size_bytes)
     for budget in budgets:
@@ -36,10 +38,10 @@ def share_of(budgets: Sequence[Budget], messages: int, size_bytes: int) -> int:
 
 
 class Queued(Protocol):
-    """A waiter as the queue sees it: an entry counts while the tickets agree."""
+    """A waiter in the queue. A heap entry is valid while it has the waiter's ticket."""
 
     ticket: int
-    """The number of its present place; 0 when it is in no queue."""
+    """The number of its present heap entry; 0 while it is in no queue."""
 
 
 WaiterT = TypeVar("WaiterT", bound=Queued)
@@ -50,8 +52,11 @@ def _place(entry: tuple[int, int, object]) -> tuple[int, int]:
 
 
 class FairQueue(Generic[WaiterT]):
-    """Waiters by (share, order of arrival). Leaving is lazy: the waiter drops its ticket and
-    calls :meth:`forget`; O(log n) for all else."""
+    """Waiters by share, then by order of arrival.
+
+    Leaving is lazy: the waiter clears its ticket and calls :meth:`forget`. Everything else is
+    O(log n).
+    """
 
     __slots__ = ("_floor", "_heap", "waiting")
 
@@ -62,23 +67,23 @@ class FairQueue(Generic[WaiterT]):
         """How many are in the queue now."""
 
     def push(self, share: int, ticket: int, waiter: WaiterT) -> None:
-        """Put ``waiter``, whose ticket is ``ticket``, in its place."""
+        """Queue ``waiter``, whose ticket is ``ticket``."""
         heappush(self._heap, (share, ticket, waiter))
         self.waiting += 1
 
     def minimum(self) -> int:
-        """The share a newcomer starts with: the smallest present one, or that of whoever went
-        last when nobody is left in the queue."""
+        """The share of a newcomer: the smallest in the queue, or, in an empty queue, that of the
+        waiter that was served last."""
         first = self._first() if self.waiting else None
         return self._floor if first is None else first[0]
 
     def precedes(self, share: int) -> bool:
-        """Whether somebody in the queue goes before one with ``share`` who arrives now."""
+        """Whether a queued waiter is served before one that arrives now with ``share``."""
         first = self._first()
         return first is not None and first[0] <= share
 
     def pop(self) -> WaiterT | None:
-        """Take out whoever goes next."""
+        """Remove and return the next waiter; None if the queue is empty."""
         heap = self._heap
         while heap:
             share, ticket, waiter = heappop(heap)
@@ -89,24 +94,24 @@ class FairQueue(Generic[WaiterT]):
         return None
 
     def served(self, share: int) -> None:
-        """Someone was served and now has ``share``: with nobody queued that is the minimum."""
+        """A waiter was served and now has ``share``: the minimum if the queue is empty."""
         if not self.waiting and share > self._floor:
             self._floor = share
 
     def forget(self) -> None:
-        """One waiter has dropped its ticket."""
+        """A waiter left the queue: it has cleared its ticket."""
         self.waiting -= 1
         if len(self._heap) > 2 * self.waiting + _STALE_ENTRIES_MAX:
             self._heap = [entry for entry in self._heap if entry[2].ticket == entry[1]]
             heapify(self._heap)
 
     def reset(self) -> None:
-        """Nobody waits any more: shares begin anew."""
+        """Start over with an empty queue."""
         self._floor = 0
         self._heap.clear()
 
     def restart(self, tickets: Iterator[int]) -> None:
-        """Give everybody the same share, 0, in the present order; ``tickets`` are new places."""
+        """Set all shares to 0 and keep the order; each waiter gets the next of ``tickets``."""
         waiters = [e[2] for e in sorted(self._heap, key=_place) if e[2].ticket == e[1]]
         self._floor = 0
         self._heap = []
@@ -115,7 +120,7 @@ class FairQueue(Generic[WaiterT]):
             self._heap.append((0, waiter.ticket, waiter))
 
     def waiters(self) -> list[WaiterT]:
-        """All present waiters, in no order."""
+        """All queued waiters, in no order."""
         return [entry[2] for entry in self._heap if entry[2].ticket == entry[1]]
 
     def _first(self) -> tuple[int, int, WaiterT] | None:

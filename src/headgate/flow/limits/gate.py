@@ -1,8 +1,8 @@
 """The gate of a broker: a tree of limits in which waiters take fair turns.
 
-Its levels are broker, topic and waiter. A waiter is a subscription in the tree of dispatch limits
-and a producer in that of publish limits. A tree belongs to one event loop; every method takes the
-present instant. How an engine uses it:
+The levels of the tree are broker, topic and waiter. In the tree of dispatch limits a waiter is a
+subscription, in the tree of publish limits a producer. A tree belongs to one event loop; every
+method takes the present instant. An engine uses it like this:
 
     if gate.limited:                        # False: no limit applies, skip the gate entirely
         refusal = gate.request(now_ns)      # None: send ONE entry; else it waits from now on
@@ -23,9 +23,10 @@ The states of a waiter:
       ▲                         ▲                            ▲                          │ pop_ready
       └──── leave ◄──── active ─┴──── request refused ───────┘ ◄── charge ── claimed ◄──┘
 
-A waiter that its own budget holds is in no queue, so it blocks no other; a topic that its budget
-holds is likewise out of the broker's queue. Each re-joins at the present minimum. A waiter that was
-refused or popped *wants* to send until it leaves, and so long the pace of its budgets stays on.
+A waiter that its own budget holds is in no queue, so it blocks no other waiter. In the same way, a
+topic that its own budget holds is not in the broker's queue. Each joins again at the present
+minimum. A waiter that was refused or popped *wants* to send until it leaves; for that time the pace
+of its budgets applies.
 """
 
 from __future__ import annotations
@@ -62,17 +63,17 @@ class BrokerGate(GateNode):
         self.topics: dict[TopicGate, None] = {}
         self.queue: FairQueue[TopicGate] = FairQueue()
         self.demand = 0
-        """Waiters that their own budgets would let go."""
+        """Waiters that no budget of their own holds."""
         self.epoch = 1
         """Grows when shares start over; a topic's share counts within one epoch."""
         self.tickets = count(1)
         self._timers: list[tuple[int, int, Timed]] = []
-        """``(due at, number of the timer, node)``. A node that shares no limit with others goes
-        when its timer is due: first come, first served."""
+        """``(due at, number of the timer, node)``. A node that shares no limit is served when its
+        timer is due: first come, first served."""
         self._now_ns = 0
 
     def topic(self, owner: object = None) -> TopicGate:
-        """A new topic without a limit of its own."""
+        """Add a topic, which has no own limit yet."""
         topic = TopicGate(self, owner)
         self.topics[topic] = None
         return topic
@@ -92,19 +93,18 @@ class BrokerGate(GateNode):
             self.arm(self, now_ns)
 
     def restart_shares(self) -> None:
-        """Start all shares over, equal, counted of the present limit."""
+        """Restart all shares equal, as parts of the present limit."""
         self.epoch += 1
         self._restart_shares()
         for topic in self.topics:
             if not topic.away:
                 topic.share, topic.broker_epoch = 0, self.epoch
             if not topic.budgets:
-                topic.restart_shares()  # its waiters' shares are of this limit, too
+                topic.restart_shares()  # its waiters' shares are parts of this limit, too
         self.queue.restart(self.tickets)
 
     def next_wake_ns(self) -> int | None:
-        """When :meth:`pop_ready` is due: at once if the instant is not in the future; None if
-        nothing waits."""
+        """When to call :meth:`pop_ready`: at once if the instant is past; None if nothing waits."""
         if self.queue.waiting and not self.alarm:
             return self._now_ns
         timers = self._timers
@@ -113,8 +113,10 @@ class BrokerGate(GateNode):
         return timers[0][0] if timers else None
 
     def pop_ready(self, now_ns: int) -> WaiterGate | None:
-        """The next waiter in fair order that may send one entry now; None if there is none. Send
-        and charge the entry before the next call."""
+        """The next waiter in fair order that may send one entry now; None if there is none.
+
+        Send and charge the entry before the next call.
+        """
         self._now_ns = now_ns
         timers = self._timers
         while timers and timers[0][0] <= now_ns:
@@ -143,8 +145,11 @@ class BrokerGate(GateNode):
         heappush(self._timers, (at_ns, alarm, node))
 
     def join(self, topic: TopicGate, now_ns: int) -> None:
-        """Queue a topic by its share of the broker's limit. A topic that was away, because none of
-        its waiters wanted to send or its own budget held it, re-joins at the present minimum."""
+        """Queue a topic by its share of the broker's limit.
+
+        A topic that was ``away``, because no waiter wanted to send or its own budget held it, joins
+        again at the present minimum.
+        """
         self._now_ns = now_ns
         if topic.away:
             topic.away = False
@@ -165,7 +170,7 @@ class BrokerGate(GateNode):
             self._end_waiting(now_ns)
 
     def statistics(self, now_ns: int) -> GateStatistics:
-        """The broker-wide limit and its waiters."""
+        """The figures of the broker-wide limit."""
         waits = (wait for topic in self.topics for wait in topic.waits(now_ns))
         return self._gate_statistics(now_ns, self.demand, waits)
 
@@ -203,16 +208,16 @@ class TopicGate(GateNode):
         """Its share of the broker's limit."""
         self.broker_epoch = 0
         self.away = True
-        """Whether it is out of the broker's turns."""
+        """Whether it takes no part in the broker's turns."""
         self.ticket = 0
-        """Its place in the broker's queue."""
+        """The number of its entry in the broker's queue; 0 if none."""
         self.shared: tuple[Budget, ...] = broker.budgets
-        """Budgets its waiters share: its own, then the broker's."""
+        """The budgets that its waiters share: its own, then the broker's."""
         self.shares_of: tuple[Budget, ...] = broker.budgets
-        """The budgets that its waiters' shares count of: its own, else the broker's."""
+        """The budgets of which its waiters' shares are parts: its own, else the broker's."""
 
     def waiter(self, owner: object = None) -> WaiterGate:
-        """A new subscription or producer, without a limit of its own."""
+        """Add a subscription or producer, which has no own limit yet."""
         waiter = WaiterGate(self, owner)
         self.waiters[waiter] = None
         return waiter
@@ -229,7 +234,7 @@ class TopicGate(GateNode):
             self.broker.arm(self, now_ns)
 
     def give_back(self, now_ns: int, messages: int, size_bytes: int) -> None:
-        """Take back the last charge: the entry was not handed over after all."""
+        """Take back the last charge: the entry was not delivered."""
         amounts = (messages, size_bytes)
         for budget in self.shared:
             budget.give_back(now_ns, amounts[budget.dimension])
@@ -238,14 +243,14 @@ class TopicGate(GateNode):
                 self.broker.arm(node, now_ns)
 
     def close(self, now_ns: int) -> None:
-        """End the gate of a deleted topic and its waiters. An unloaded topic keeps its gate,
+        """Remove the gate of a deleted topic with its waiters. An unloaded topic keeps its gate,
         because a budget outlives an unload (law 1.1)."""
         for waiter in list(self.waiters):
             waiter.close(now_ns)
         self.broker.topics.pop(self, None)
 
     def refresh_paths(self, now_ns: int) -> None:
-        """Work out which budgets apply to the topic's waiters."""
+        """Update which budgets apply to the topic's waiters."""
         self.shared = self.budgets + self.broker.budgets
         for waiter in self.waiters:
             waiter.refresh_path(now_ns)
@@ -255,7 +260,7 @@ class TopicGate(GateNode):
             self.restart_shares()
 
     def restart_shares(self) -> None:
-        """Start all shares over, equal."""
+        """Restart the shares of all waiters equal."""
         self.epoch += 1
         self._restart_shares()
         for waiter in self.waiters:
@@ -289,8 +294,10 @@ class TopicGate(GateNode):
         self.broker.arm(self, at_ns)
 
     def choose(self, now_ns: int) -> WaiterGate | None:
-        """Take the turn: the topic's next waiter if its budgets allow an entry. None passes the
-        turn on; the topic has then arranged its return."""
+        """Take the turn: returns the topic's next waiter if the topic's budgets allow an entry.
+
+        None passes the turn on; the topic then joins again when it may.
+        """
         self.ticket = 0
         at_ns = self._refuse(now_ns)
         if at_ns > now_ns:
@@ -326,9 +333,9 @@ class TopicGate(GateNode):
             self._end_waiting(now_ns)
 
     def statistics(self, now_ns: int) -> GateStatistics:
-        """The topic's limit and its waiters."""
+        """The figures of the topic's limit."""
         return self._gate_statistics(now_ns, self.demand, self.waits(now_ns))
 
     def waits(self, now_ns: int) -> list[tuple[object, int]]:
-        """``(owner, nanoseconds since it wants to send)`` of each queued waiter."""
+        """``(owner, nanoseconds since it first wanted to send)`` of each queued waiter."""
         return [(gate.owner, now_ns - gate.wanting_since_ns) for gate in self.queue.waiters()]

@@ -15,11 +15,11 @@ LARGEST_WAITERS = 5
 
 @dataclass(frozen=True, slots=True)
 class GateStatistics:
-    """One level of one subject.
+    """The figures of one node of the gate.
 
-    ``waiters`` wait for it now, ``waiters_max`` is the largest number so far, and ``waiting_ns``
-    the time in which at least one waited. ``largest_waiters``: owners of the waiters that have
-    wanted to send for longest, with the nanoseconds since each began.
+    ``waiters`` wait for it now, ``waiters_max`` is the largest number so far, and ``waiting_ns`` is
+    the time in which at least one waited. ``largest_waiters`` are the owners that have wanted to
+    send for longest, each with its waiting time in nanoseconds.
     """
 
     budgets: tuple[BudgetStatistics, ...]
@@ -30,11 +30,11 @@ class GateStatistics:
 
 
 NO_STATISTICS: Final = GateStatistics((), 0, 0, 0, ())
-"""Of a limit that was never set."""
+"""The figures of a limit that was never set."""
 
 
 class GateNode:
-    """One level of one subject: up to two budgets and one timer."""
+    """One node of the gate: up to two budgets and one timer."""
 
     __slots__ = (
         "_budget_by_dimension",
@@ -51,15 +51,17 @@ class GateNode:
         self._budget_by_dimension: list[Budget | None] = [None, None]
         self.budgets: tuple[Budget, ...] = ()
         self.alarm = 0
-        """Number of the timer that is set for it; 0 when none is."""
+        """The number of the timer that is set; 0 if none is."""
         self.owner = owner
         self.waiters_max = 0
         self.charged_ns = 0
-        """When anything was last charged; kept for publish limits only."""
+        """When something was last charged; only publish limits maintain it."""
 
     def _install(self, limit: RateLimit | None, now_ns: int) -> bool:
-        """Put ``limit`` in force. Returns whether the set of budgets changed. A budget whose limit
-        is removed is kept, so that its window counts when the limit is set again."""
+        """Put ``limit`` in force; returns whether the set of budgets changed.
+
+        The budget of a removed limit is kept, so that its window counts if the limit is set again.
+        """
         active = []
         for dimension in Dimension:
             amount = None if limit is None else limit.amount(dimension)
@@ -81,23 +83,24 @@ class GateNode:
         return changed
 
     def forgive_raised(self, limit: RateLimit | None, now_ns: int) -> None:
-        """Forgive debts in dimensions in which the coming ``limit`` is higher than the present one,
-        or none: a raise or removal of a publish limit releases at once (law 3.3), and a limit that
-        is set afterwards finds no old debt."""
+        """Forgive the debt in each dimension that ``limit``, the next one, raises or removes.
+
+        A raised or removed publish limit releases at once (law 3.3), and a limit that is set later
+        finds no old debt.
+        """
         for budget in self.budgets:
             amount = None if limit is None else limit.amount(budget.dimension)
             if amount is None or amount > budget.limit:
                 budget.forgive_debt(now_ns, self.charged_ns)
 
     def _restart_shares(self) -> None:
-        """Count shares of the present limits from now on: no waiter is left."""
+        """Count shares as parts of the present limits; no waiter is left."""
         for budget in self._budget_by_dimension:
             if budget is not None:
                 budget.share_limit = budget.limit
 
     def _shares_drifted(self) -> bool:
-        """Whether the weight of messages against bytes has more than doubled or halved since shares
-        began."""
+        """Whether the ratio of the two limits more than doubled or halved since shares began."""
         if len(self.budgets) < len(Dimension):
             return False
         messages, size = self.budgets
@@ -105,14 +108,16 @@ class GateNode:
         return now > 2 * before or before > 2 * now
 
     def is_clear(self, now_ns: int) -> bool:
-        """Whether nothing that was delivered under present or past limits counts any more."""
+        """Whether no past delivery counts any more in any budget, present or kept."""
         return all(
             budget is None or budget.is_clear(now_ns) for budget in self._budget_by_dimension
         )
 
     def _refuse(self, now_ns: int) -> int:
-        """The instant at which its own budgets allow the next entry; ``now_ns`` if now. Budgets
-        that refuse begin to count waiting time."""
+        """The instant at which its own budgets allow the next entry; ``now_ns`` if they do now.
+
+        A budget that refuses begins to count waiting time.
+        """
         latest_ns = now_ns
         for budget in self.budgets:
             at_ns = budget.release_ns(now_ns)
@@ -131,7 +136,7 @@ class GateNode:
     def _gate_statistics(
         self, now_ns: int, waiters: int, waits: Iterable[tuple[object, int]]
     ) -> GateStatistics:
-        """``waits``: owner and waiting time of each waiter at this level."""
+        """The figures; ``waits`` has owner and waiting time of each waiter at this node."""
         figures = tuple(budget.statistics(now_ns) for budget in self.budgets)
         return GateStatistics(
             budgets=figures,

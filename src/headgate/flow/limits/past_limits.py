@@ -1,18 +1,18 @@
-"""The content of a window, by the limits under which it was accepted (law 1.5).
+"""What a window counts after its limit changed (law 1.5).
 
-A budget has this only while its limit has changed within the last period, or while it owes what it
-delivered under another limit. What was accepted under a limit ``then`` counts, under a limit
-``now``, as::
+A budget has this only while its limit changed within the last period, or while it has a debt from
+another limit. An amount that was delivered under a limit ``then`` counts, under a limit ``now``,
+as::
 
     amount * now / then    if then is the higher one
     amount                 otherwise
 
-Nothing is worked out from an earlier count, so that no number of changes adds up: a limit that
-returns to what it was finds the window as it was. Counts are in 2^-32 of a message or byte, each
-rounded up; only their sum is rounded up to a whole one.
+Each count is computed from the delivered amount, never from an earlier count. So errors do not add
+up over many changes, and a limit that returns to its old value finds the window as it was. Counts
+are in 2^-32 of a message or byte, each rounded up; only their sum is rounded up to a whole one.
 
-What counts leaves as it came: in the order of the slots of :mod:`headgate.flow.limits.budget`,
-which hold the amounts themselves.
+Amounts leave in the order of the slots of :mod:`headgate.flow.limits.budget`, which hold the
+delivered amounts.
 """
 
 from __future__ import annotations
@@ -23,49 +23,49 @@ from typing import Final
 PART_BITS: Final = 32
 
 LIMITS_MAX: Final = 32
-"""A limit that changes ten times a second has eleven in its second. Where a longer period has more
-than this, the two neighbours that differ least become one, under the lower limit: it counts a
-little more then, never less."""
+"""Most limits that one window remembers. A limit that changes ten times a second has eleven. Beyond
+this, the two neighbours that differ least are merged under the lower limit, which counts a little
+more, never less."""
 
 
 class PastLimits:
-    """Amounts of one window by the limit under which each was accepted."""
+    """The amounts of one window, by the limit under which each was delivered."""
 
     __slots__ = ("_amounts", "_limits", "_now", "_owed_limit", "_sum", "owed")
 
     def __init__(self, limit: int, held: int, owed: int) -> None:
-        """``held`` is in the window and ``owed`` beyond it, all of it accepted under ``limit``."""
+        """``held`` is in the window, ``owed`` is the debt; both were delivered under ``limit``."""
         self._now = limit
         self._limits = [limit]
         self._amounts = [held]
         """For each limit, oldest first; only the last one may be 0."""
         self._sum = held << PART_BITS
-        """What they count, in parts."""
+        """What the amounts count, in parts of 2^-32."""
         self.owed = owed
-        """Of a large entry, what is not in the window yet: an amount as it was accepted."""
+        """The debt: the delivered amount that is not in the window yet."""
         self._owed_limit = limit
 
     # -- what counts -----------------------------------------------------------------------
 
     @property
     def in_window(self) -> int:
-        """What counts in the window now."""
+        """What the window counts now."""
         return -(-self._sum >> PART_BITS)
 
     @property
     def debt(self) -> int:
-        """What the owed amount counts now."""
+        """What the debt counts now."""
         return -(-self._parts(self.owed, self._owed_limit) >> PART_BITS)
 
     @property
     def held(self) -> int:
-        """What was accepted and is in the window, as it was accepted."""
+        """The delivered amounts in the window, in full."""
         return sum(self._amounts)
 
     @property
     def all_under_present_limit(self) -> bool:
-        """Whether all of it was accepted under the present limit: then each amount is what it
-        counts, and this is not needed any more."""
+        """Whether everything was delivered under the present limit. Then each amount counts in
+        full, and the budget no longer needs this object."""
         if self.owed and self._owed_limit != self._now:
             return False
         return not self._sum or self._limits == [self._now]
@@ -76,12 +76,12 @@ class PastLimits:
         return -(-(amount * self._now << PART_BITS) // then)
 
     def _amount_of(self, parts: int, then: int) -> int:
-        """The largest amount that counts no more than so many parts."""
+        """The largest amount that counts at most ``parts``."""
         return parts * max(then, self._now) // (self._now << PART_BITS)
 
     def until_room(self) -> tuple[int, int]:
-        """After how many whole periods, and then after how much of what is in the window has left
-        it, the next entry may go; given that it may not now."""
+        """When the next entry may go, if it may not go now: after so many whole periods, and then
+        after this amount has left the window."""
         owed = self._parts(self.owed, self._owed_limit)
         needed = self._sum + owed - ((self._now - 1) << PART_BITS)
         periods, rest = divmod(needed - 1, self._sum)
@@ -98,14 +98,14 @@ class PastLimits:
     # -- what happens to it ----------------------------------------------------------------
 
     def charged(self, logged: int, owed: int) -> None:
-        """An entry was accepted now: so much of it is in the window, so much is owed."""
+        """Add an entry: ``logged`` of it is in the window, ``owed`` is debt."""
         if self._limits[-1] == self._now:  # the usual case, and the hot one
             self._amounts[-1] += logged
             self._sum += logged << PART_BITS
         elif logged:
             self._append(logged, self._now)
         if owed:
-            # Of two debts at once both count as under the lower limit.
+            # Two debts under different limits both count as under the lower limit.
             self._owed_limit = min(self._owed_limit, self._now) if self.owed else self._now
             self.owed += owed
 
@@ -123,11 +123,11 @@ class PastLimits:
             self._merge()
 
     def expired(self, amount: int) -> None:
-        """So much, the oldest, left the window."""
+        """The oldest ``amount`` left the window."""
         self._leave(amount, 0)
 
     def given_back(self, amount: int) -> None:
-        """So much, the youngest, was not delivered after all."""
+        """The youngest ``amount`` was not delivered after all."""
         self._leave(amount, -1)
 
     def _leave(self, amount: int, end: int) -> None:
@@ -143,7 +143,7 @@ class PastLimits:
             del limits[end], amounts[end]
 
     def take_room(self) -> int:
-        """The owed amount takes what room there is in the window; return how much of it did."""
+        """Move as much of the debt into the window as fits; returns how much."""
         if not self.owed or self._sum > (self._now - 1) << PART_BITS:
             return 0
         then = self._owed_limit
@@ -155,8 +155,8 @@ class PastLimits:
         return taken
 
     def repeat(self, periods_max: int) -> int:
-        """While a large debt fills whole periods with equal slots, they can be skipped: return how
-        many were."""
+        """Skip whole periods in which a large debt repeats the same slots; returns how many, at
+        most ``periods_max``."""
         held = self._amounts[0]
         is_equal = len(self._limits) == 1 and self._limits[0] == self._owed_limit
         if not (is_equal and self.owed >= held > 0 and self.in_window >= self._now):
@@ -166,16 +166,15 @@ class PastLimits:
         return periods
 
     def forgive(self) -> int:
-        """Nothing is owed any more: it counts in the window as what else was accepted. Return how
-        much that is."""
+        """Drop the debt: its amount counts in the window instead. Returns how much that is."""
         owed, self.owed = self.owed, 0
         if owed:
             self._append(owed, self._owed_limit)
         return owed
 
     def change(self, limit: int, period_ns: int, before_ns: int) -> None:
-        """Another limit is in force, and a period that was ``before_ns`` long. In a shorter one
-        what was accepted counts as under so much less."""
+        """Apply another limit, and a period that was ``before_ns`` long. A shorter period scales
+        the remembered limits down in proportion."""
         if period_ns < before_ns:
             self._limits = [max(1, then * period_ns // before_ns) for then in self._limits]
             self._owed_limit = max(1, self._owed_limit * period_ns // before_ns)
@@ -186,7 +185,7 @@ class PastLimits:
             self._limits[-1] = limit
 
     def _merge(self) -> None:
-        """Make one of the two neighbours that differ least."""
+        """Merge the two neighbours that differ least."""
         pairs = enumerate(pairwise(self._limits))
         at = min(pairs, key=lambda pair: max(pair[1]) / min(pair[1]))[0]
         lower = min(self._limits[at : at + 2])

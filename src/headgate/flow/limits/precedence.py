@@ -1,10 +1,10 @@
-"""Which limit is in force, with the place where it is set (law 1.8).
+"""Which limit is in force, and where it is set (law 1.8).
 
-The order is Pulsar's: the most specific policy that says anything wins *as a whole*; its missing
-dimension is "no limit" and is not inherited. :func:`most_specific` decides for rate limits and
-quotas alike, and REST, metrics, explain and enforcement share the answer.
-A policy whose rates are both <= 0 says nothing and the next level applies, unless it says
-"unlimited": that ends the search, and there is no limit at this level.
+The order is Pulsar's: the most specific policy that sets anything wins *as a whole*; a dimension
+that it leaves out is unlimited, not inherited. :func:`most_specific` decides for rate limits
+and quotas alike, and REST, metrics, explain and enforcement all use its result. A policy whose
+rates are both <= 0 sets nothing, and the next level applies. A policy that says "unlimited" ends
+the search: there is no limit at this level.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from headgate.base.units import NS_PER_S
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
 
 TOPIC_POLICY = "topic policy"
-"""Where a limit or quota is set that somebody set for the topic itself."""
+"""The source of a limit or quota that is set on the topic itself."""
 
 P = TypeVar("P")
 
 ADAPTIVE_SOURCE = "adaptive controller"
-"""Where a publish limit comes from that nobody set."""
+"""The source of a publish limit that the adaptive controller sets."""
 
 ABOVE_PUBLISH_RATE = ", above the publish rate"
-"""Ends the text of a source, in telemetry, where the limit moves with what is published."""
+"""The end of a source's text, in telemetry, if the limit is relative to the publish rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class RatePolicy:
     """A rate as REST stores it: raw numbers, not yet normalised.
 
-    ``messages`` and ``bytes`` per ``period_s`` seconds, <= 0 meaning none; a period < 1 counts as
-    1 (Pulsar clamps it). ``relative``: on top of the publish rate. ``unlimited``: explicitly no
-    limit, whatever further levels say; its rates then mean nothing.
+    ``messages`` and ``bytes`` count per ``period_s`` seconds; <= 0 means no limit. A period < 1
+    counts as 1, as in Pulsar. A ``relative`` rate comes on top of the publish rate. ``unlimited``
+    means no limit, whatever further levels set; the rates are then ignored.
     """
 
     messages: int = 0
@@ -43,11 +43,11 @@ class RatePolicy:
     unlimited: bool = False
 
     def says_nothing(self) -> bool:
-        """Whether the next level applies."""
+        """Whether it sets no limit, so that the next level applies."""
         return not self.unlimited and self.messages <= 0 and self.bytes <= 0
 
     def limit(self) -> RateLimit | None:
-        """The normalised limit; None where it says nothing, or that there is none."""
+        """The normalised limit; None if it sets none or says "unlimited"."""
         if self.unlimited or self.says_nothing():
             return None
         return RateLimit(
@@ -59,7 +59,7 @@ class RatePolicy:
 
 
 class RateKeys(NamedTuple):
-    """The two broker settings that limit the same thing."""
+    """The two broker settings of one limit."""
 
     messages: str
     bytes: str
@@ -74,7 +74,7 @@ DISPATCH_KEYS = {
     ),
     Level.BROKER: RateKeys("dispatchThrottlingRateInMsg", "dispatchThrottlingRateInByte"),
 }
-"""The settings of dispatch limits."""
+"""The broker settings of dispatch limits."""
 
 PUBLISH_KEYS = {
     Level.TOPIC: RateKeys("maxPublishRatePerTopicInMessages", "maxPublishRatePerTopicInBytes"),
@@ -82,16 +82,16 @@ PUBLISH_KEYS = {
         "brokerPublisherThrottlingMaxMessageRate", "brokerPublisherThrottlingMaxByteRate"
     ),
 }
-"""Those of publish limits."""
+"""The broker settings of publish limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectiveLimit:
-    """The limit in force at one level and who set it.
+    """The limit in force at one level, and its source.
 
-    ``source`` is empty when nobody set anything; with a source and no ``limit``, somebody set
-    "unlimited" there. ``policy`` is what was set, as it was. ``sources``: where each
-    :class:`Dimension` comes from, where that is not one policy or the broker's settings.
+    ``source`` is empty if nothing is set. A source without a ``limit`` says "unlimited". ``policy``
+    is the policy as it was set. ``sources`` has the source of each :class:`Dimension`
+    where ``source`` alone does not tell it.
     """
 
     limit: RateLimit | None
@@ -100,7 +100,7 @@ class EffectiveLimit:
     sources: tuple[str, str] | None = None
 
     def source_of(self, dimension: Dimension) -> str:
-        """Where this dimension is set; of two broker settings only the one that counts."""
+        """The source of one dimension; of two broker settings, the one for that dimension."""
         if self.sources is not None:
             return self.sources[dimension]
         parts = self.source.split(" and ")
@@ -114,7 +114,7 @@ NO_LIMIT = EffectiveLimit(None, "")
 
 
 def namespace_policy_source(namespace: str) -> str:
-    """The source text of what is set for a namespace."""
+    """The source text of a namespace policy."""
     return f"namespace policy {namespace}".rstrip()
 
 
@@ -141,14 +141,14 @@ def effective_limit(
     broker_bytes: int = 0,
     broker_relative: bool = False,
 ) -> EffectiveLimit:
-    """The limit in force at one level and its source text.
+    """The limit in force at one level, and its source text.
 
-    ``subscription_policy`` (only for the subscription level: the rate set for this very
-    subscription inside the topic's policies) comes before ``topic_policy`` before
-    ``namespace_policy`` before the broker's settings for that level, whose period is one second.
-    ``broker_keys`` are the names of these, as :data:`DISPATCH_KEYS` and :data:`PUBLISH_KEYS` have
-    them by level. The caller passes the policies that belong to the same level. ``namespace`` is
-    its printed name. ``broker_relative``: the settings are meant on top of the publish rate.
+    The order is ``subscription_policy``, ``topic_policy``, ``namespace_policy``, broker settings.
+    The caller passes policies of the same level; ``subscription_policy`` exists only at the
+    subscription level and is the rate that the topic's policies set for this one subscription. The
+    broker settings count per second; ``broker_keys`` are their names, from :data:`DISPATCH_KEYS` or
+    :data:`PUBLISH_KEYS`. ``broker_relative`` adds them to the publish rate. ``namespace`` is the
+    name to print.
     """
     found = most_specific(
         (_if_it_says_anything(subscription_policy), "subscription policy"),
@@ -171,8 +171,8 @@ def effective_limit(
 
 
 def tighter(one: RateLimit | None, other: RateLimit | None) -> RateLimit | None:
-    """What two limits over one second allow together: as they count the same messages, the tighter
-    one in each dimension is all that can bind (law 3.3)."""
+    """What two limits over one second allow together: the tighter one in each dimension, because
+    both count the same messages (law 3.3)."""
     if one is None or other is None:
         return one or other
     return RateLimit(
@@ -181,7 +181,7 @@ def tighter(one: RateLimit | None, other: RateLimit | None) -> RateLimit | None:
 
 
 def is_tighter(limit: RateLimit, other: RateLimit | None, dimension: Dimension) -> bool:
-    """Whether of a dimension that is limited ``limit`` is what binds."""
+    """Whether ``limit`` is tighter than ``other`` in a dimension that one of them limits."""
     others = None if other is None else other.amount(dimension)
     amount = limit.amount(dimension)
     return others is None or (amount is not None and amount < others)

@@ -12,7 +12,7 @@ from headgate.base.units import INT64_MAX, NS_PER_S
 
 
 class Level(IntEnum):
-    """Whose limit it is. The order is from the most specific outwards and indexes lists."""
+    """Where a limit holds, the most specific level first. The values index lists."""
 
     SUBSCRIPTION = 0
     TOPIC = 1
@@ -20,7 +20,7 @@ class Level(IntEnum):
 
 
 class Dimension(IntEnum):
-    """What is counted. Indexes lists."""
+    """What a limit counts. The values index lists."""
 
     MESSAGES = 0
     BYTES = 1
@@ -30,21 +30,21 @@ class Dimension(IntEnum):
 class RateLimit:
     """At most so many messages and bytes in any window of one period.
 
-    ``None`` means no limit in that dimension. Raises :class:`InputError` when a given amount is
-    outside 1..2^63-1, the period is not positive or neither dimension is limited.
+    ``None`` means no limit in that dimension. Raises :class:`InputError` if an amount is outside
+    1..2^63-1, if the period is not positive, or if neither dimension is limited.
     """
 
     messages: int | None
     bytes: int | None
     period_ns: int = NS_PER_S
     relative: bool = False
-    """Whether the amounts come on top of what is published (law 1.7, PIP-52). Such a limit has to
-    be put :meth:`above` a publish rate before it can be enforced."""
+    """Whether the amounts come on top of the publish rate (law 1.7, PIP-52). Such a limit has to be
+    put :meth:`above` a publish rate before it can be enforced."""
     base: RateLimit | None = None
-    """The relative limit that this one is while so much is published; None for a plain one."""
+    """The relative limit from which this one was computed; None for a plain limit."""
     times: int = 1
-    """How often the publish rate is in a limit with a ``base``: once for each subscription that
-    needs it; 0 for the sum over many topics."""
+    """How many times a limit with a ``base`` contains the publish rate: once for each subscription
+    that needs it; 0 for the sum over many topics."""
 
     def __post_init__(self) -> None:
         for name, amount in (("messages", self.messages), ("bytes", self.bytes)):
@@ -56,19 +56,17 @@ class RateLimit:
             raise InputError(f"period_ns is {self.period_ns}; a period is at least 1 ns")
 
     def amount(self, dimension: Dimension) -> int | None:
-        """The limit in that dimension per period; None if it has none."""
+        """The limit in one dimension, per period; None if there is none."""
         return self.messages if dimension == Dimension.MESSAGES else self.bytes
 
     def per_second(self, dimension: Dimension) -> float | None:
-        """The limit in that dimension as a rate, for people and comparisons."""
+        """The limit in one dimension as a rate, to show and to compare."""
         amount = self.amount(dimension)
         return None if amount is None else amount * NS_PER_S / self.period_ns
 
     def above(self, published: PerSecond) -> RateLimit:
-        """What a relative limit allows while ``published`` is published; itself if it is plain.
-
-        The publish rate counts over the limit's own period, so that units agree.
-        """
+        """What a relative limit allows at the publish rate ``published``; a plain limit is returned
+        unchanged. The publish rate is scaled to the limit's period."""
         if not self.relative:
             return self
 
@@ -86,8 +84,8 @@ class RateLimit:
 
 
 def is_lower(limit: RateLimit, other: RateLimit) -> bool:
-    """Whether ``limit`` lets less through than ``other``, in the first dimension in which their
-    rates differ; no limit lets everything through."""
+    """Whether ``limit`` allows less than ``other`` in the first dimension in which they differ; a
+    missing limit allows everything."""
     for dimension in Dimension:
         rates = limit.per_second(dimension), other.per_second(dimension)
         if rates[0] != rates[1]:
@@ -103,10 +101,10 @@ class PerSecond(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Why the next entry may not go now, and the instant at which it may.
+    """Why the next entry may not go now, and when it may.
 
-    When several budgets refuse, the one that releases last is named. ``release_at_ns`` may be the
-    present instant: then only others' turns come first, and ``pop_ready`` is due at once.
+    If several budgets refuse, it names the one that releases last. ``release_at_ns`` may be the
+    present instant: then the waiter only waits for its turn, and ``pop_ready`` is due at once.
     """
 
     level: Level

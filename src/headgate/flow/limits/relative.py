@@ -1,9 +1,9 @@
 """The publish rate that relative limits follow (law 1.7, PIP-52).
 
-The rate is the mean over a sliding second, taken every :data:`SAMPLE_NS`. A rise is followed at
-once, so it is known in full 1.1 s after it happened. A fall is followed gradually: at most by half
-in every :data:`HALVING_NS`. So a producer that pauses does not starve its consumers, and where
-publishing comes in bursts the fullest of the recent seconds counts.
+The rate is the mean over a sliding second, sampled every :data:`SAMPLE_NS`. A rise counts at once,
+so it is known in full after 1.1 s. A fall counts gradually: the rate falls by at most half in each
+:data:`HALVING_NS`. So a pausing producer does not starve its consumers, and with bursts the fullest
+of the recent seconds counts.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ from collections.abc import Sequence
 from headgate.base.units import NS_PER_MS, NS_PER_S
 
 SAMPLE_NS = 100 * NS_PER_MS
-"""From one sample to the next: a limit changes within this time after the rate did."""
+"""Time between two samples: a limit follows the rate within this time."""
 
 HALVING_NS = 2 * NS_PER_S
-"""The least time in which a followed rate halves."""
+"""The shortest time in which a followed rate halves."""
 
 NOTHING_PER_S = 0.5
-"""A followed rate below this is nothing: with it a halving would never end."""
+"""A followed rate below this counts as 0; otherwise halving would never end."""
 
 
 class PublishRate:
-    """Followed rates of counters that only grow (messages, bytes, entries), per second."""
+    """The followed rates of growing counters (messages, bytes, entries), per second."""
 
     __slots__ = ("_marks", "_sampled_ns", "per_second")
 
     def __init__(
         self, counts: Sequence[int], now_ns: int, *, known: Sequence[float] | None = None
     ) -> None:
-        """``counts`` stand so at ``now_ns``. ``known``: rates that were measured otherwise until
-        now; without them what was published before is unknown and counts as nothing."""
+        """Start from ``counts``, the counters at ``now_ns``. ``known`` are rates that were measured
+        by other means; without them the rates start at 0."""
         self._marks: deque[tuple[int, tuple[int, ...]]] = deque([(now_ns, tuple(counts))])
         self._sampled_ns = now_ns
         self.per_second = tuple(known) if known is not None else (0.0,) * len(counts)
 
     def resume(self, counts: Sequence[int], now_ns: int) -> None:
-        """Nothing was published since the last sample, until now; ``counts`` are from before
-        what is published now."""
+        """Publishing resumes now, after a pause since the last sample; ``counts`` are the counters
+        before it."""
         self._marks.clear()
         self._marks.append((now_ns, tuple(counts)))
 
     def sample(self, counts: Sequence[int], now_ns: int) -> bool:
-        """Follow what was published since the last sample; whether there is more to follow.
+        """Follow what was published since the last sample.
 
-        False: the rates are zero, and stay so while nothing is published.
+        Returns False if the rates are 0 and stay so while nothing is published.
         """
         marks = self._marks
         marks.append((now_ns, tuple(counts)))

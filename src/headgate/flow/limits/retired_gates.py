@@ -1,9 +1,9 @@
 """Gates that outlive their subscription, so that closing and reopening it gains nothing (law 1.1).
 
-A subscription that is deleted or unloaded, or a reader that disconnects, leaves its gate here for
-as long as anything that it delivered still counts. A subscription of the same name gets the gate
-back. Readers have a new name with every connection, so a new reader takes over the gate of the
-reader that closed last: a topic never has more gates of readers than it had readers at once.
+A subscription that is deleted or unloaded, or a reader that disconnects, leaves its gate here
+while its past deliveries still count. A later subscription of the same name gets the gate back.
+Readers have a new name with every connection, so a new reader takes over the gate of the reader
+that closed last: a topic never has more reader gates than it had readers at once.
 """
 
 from __future__ import annotations
@@ -12,14 +12,21 @@ from typing import Generic, Protocol, Self, TypeVar
 
 
 class Retirable(Protocol):
-    """What this module uses of a waiter's gate."""
+    """A waiter's gate, as far as this module needs it."""
 
     owner: object
 
-    def leave(self, now_ns: int) -> None: ...
-    def is_clear(self, now_ns: int) -> bool: ...
-    def close(self, now_ns: int) -> None: ...
-    def renewed(self, now_ns: int) -> Self: ...
+    def leave(self, now_ns: int) -> None:
+        """Stop wanting to send."""
+
+    def is_clear(self, now_ns: int) -> bool:
+        """Whether no past delivery counts any more."""
+
+    def close(self, now_ns: int) -> None:
+        """Remove the gate for good."""
+
+    def renewed(self, now_ns: int) -> Self:
+        """Hand the gate to another subscription."""
 
 
 GateT = TypeVar("GateT", bound=Retirable)
@@ -38,8 +45,7 @@ class RetiredGates(Generic[GateT]):
         return len(self._durable) + len(self._readers)
 
     def keep(self, name: str, gate: GateT, now_ns: int, *, is_reader: bool) -> None:
-        """Keep the gate of the closed subscription ``name`` if something that it delivered still
-        counts."""
+        """Keep the gate of the closed subscription ``name`` while its past deliveries count."""
         self._forget_clear(now_ns)
         gate.leave(now_ns)
         if gate.is_clear(now_ns):
@@ -49,8 +55,8 @@ class RetiredGates(Generic[GateT]):
         (self._readers if is_reader else self._durable)[name] = gate
 
     def take(self, name: str, now_ns: int, *, is_reader: bool) -> GateT | None:
-        """The gate for a new subscription: the one of its name, or for a reader that of the reader
-        that closed last. None if the subscription begins with an empty window."""
+        """Remove and return the gate for a new subscription: the gate of its name or, for a reader,
+        of the reader that closed last. None if the new one begins with an empty window."""
         self._forget_clear(now_ns)
         for kept in (self._durable, self._readers):
             if name in kept:

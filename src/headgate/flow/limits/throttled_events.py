@@ -1,9 +1,8 @@
-"""Throttled events and amounts of a subscription, in both forms of PIP-406 (law 2).
+"""Throttled events and amounts of a subscription, the two forms of PIP-406 (law 2).
 
 The final form counts events. An event is a period of a limiter in which it delayed something: at
-most one per limiter, dimension and period, at least one if anything was delayed, none without
-delay. So events are counted from waits, not from decisions: the pauses of the pace inside a period
-add nothing, and a wait of ten periods is ten events.
+most one for each limiter, dimension and period. Events are counted from waits, not from decisions:
+a wait of ten periods is ten events, and the pauses of the pace inside a period add none.
 
 The first form counts amounts: what backlog and permits allowed and a limiter held back, once for
 each limiter and delivery attempt, however often the limiter is asked again.
@@ -17,7 +16,7 @@ from headgate.flow.limits.rate_limit import Dimension, Level
 
 
 class ThrottledEvents:
-    """The six counters of a subscription, and up to when each limiter's periods are counted."""
+    """The six event counters of a subscription."""
 
     __slots__ = ("_counted_until_ns", "counts")
 
@@ -27,8 +26,8 @@ class ThrottledEvents:
         self._counted_until_ns: list[int | None] = [None] * 6
 
     def count_delay(self, budget: Budget, start_ns: int, end_ns: int) -> None:
-        """``budget`` delayed something from ``start_ns`` to ``end_ns``. May be told in pieces, in
-        the order of time; overlapping pieces count once."""
+        """Count a delay by ``budget`` from ``start_ns`` to ``end_ns``. One delay may be counted in
+        several pieces, in the order of time; overlapping pieces count once."""
         index = 2 * budget.level + budget.dimension
         counted_ns = self._counted_until_ns[index]
         if counted_ns is not None and counted_ns > start_ns:
@@ -42,10 +41,9 @@ class ThrottledEvents:
 class ThrottledAmounts:
     """The six amounts of a subscription: messages or bytes held back, by level, then dimension.
 
-    Deliveries of a subscription are one line of slots, as long as everything that was ever handed
-    over and what waits behind it. A limiter holds back the slots between what was sent and what
-    might have gone; it counts those beyond its high-water mark. A delivery that is repeated has a
-    slot of its own.
+    The deliveries of a subscription form one line: everything ever sent, then what waits. A limiter
+    holds back the part between what was sent and what could have gone. It counts the part beyond
+    its high-water mark in that line. A redelivery is a new place in the line.
     """
 
     __slots__ = ("_counted_to", "counts")
@@ -57,10 +55,13 @@ class ThrottledAmounts:
     def count(
         self, level: Level, dimension: Dimension, *, sent: int, allowed: int, waiting: int
     ) -> None:
-        """A limiter refuses. ``sent`` was handed over since the beginning, ``waiting`` waits, the
-        first ``allowed`` of which might have gone but for limits."""
+        """Count what a limiter that refuses now holds back.
+
+        ``sent`` is everything sent so far and ``waiting`` what waits; the first ``allowed`` of it
+        could go without limits.
+        """
         index = 2 * level + dimension
-        # What was acknowledged or skipped undelivered has left the line; the slots go to others.
+        # What was acknowledged or skipped before delivery has left the line; others move up.
         counted_to = max(sent, min(self._counted_to[index], sent + waiting))
         end = sent + min(allowed, waiting)
         if end > counted_to:

@@ -1,7 +1,7 @@
-"""A waiter's gate: the lowest of the three levels, where a subscription or producer asks to send.
+"""The lowest level of the gate, at which a subscription or producer asks to send.
 
-A waiter is a subscription for dispatch limits and a producer, which has no own limit, for publish
-limits. :mod:`headgate.flow.limits.gate` shows how an engine uses it, and its states.
+A waiter of dispatch limits is a subscription. A waiter of publish limits is a producer, which has
+no own limit. :mod:`headgate.flow.limits.gate` shows the states, and how an engine uses them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headgate.flow.limits.gate import TopicGate
 
 CAUSE_SLACK_NS = 20 * NS_PER_MS
-"""If two levels refuse, the outer one is the cause only if it refuses for so much longer: the time
+"""If two levels refuse, the outer one is the cause only if it refuses for this much longer: the gap
 between two slices of its pace limits nothing."""
 _IDLE, _ACTIVE, _DEFERRED, _CLAIMED, _HELD, _QUEUED = range(6)
 # The last two wait: state >= _HELD.
@@ -59,9 +59,9 @@ class WaiterGate(GateNode):
         self.exempt = False
         """Whether its entries pass without limit and charge; see :meth:`set_exempt`."""
         self.ticket = 0
-        """Its place in its topic's queue."""
+        """The number of its entry in its topic's queue; 0 if none."""
         self.wanting_since_ns = 0
-        """Since when it has wanted to send without a break; meaningful while it does."""
+        """Since when it has wanted to send without a break; meaningless while it does not."""
         self._state = _IDLE
         self._in_topic = False
         self._share = 0
@@ -72,7 +72,8 @@ class WaiterGate(GateNode):
         self._events: ThrottledEvents | None = None
         self._path: tuple[Budget, ...] = ()
         self._lost_ns: tuple[int, ...] = ()
-        """``lost_ns`` of each budget of the path at the last :meth:`late_ns`, or at the begin."""
+        """``lost_ns`` of each budget of the path at the last :meth:`late_ns`, or when the wait
+        began."""
         self._message_budgets: tuple[Budget, ...] = ()
         self._byte_budgets: tuple[Budget, ...] = ()
         self.refresh_path(0)
@@ -80,8 +81,11 @@ class WaiterGate(GateNode):
     # -- what the engine calls --------------------------------------------------------------
 
     def request(self, now_ns: int) -> Refusal | None:
-        """Ask to send the next entry. None allows it: send one and charge it. A refusal names the
-        cause, and the waiter waits for its fair turn from now on."""
+        """Ask to send the next entry.
+
+        None allows it: send one entry and charge it. A refusal names the cause; the waiter waits
+        for its fair turn from now on.
+        """
         state = self._state
         if state == _CLAIMED or not self.limited:
             return None
@@ -90,7 +94,7 @@ class WaiterGate(GateNode):
         refused = False
         for budget in self._path:
             if budget.in_window < budget.limit and not budget.paced:
-                continue  # as release_ns decides first; this loop is hot
+                continue  # the first test of release_ns, inlined: this loop is hot
             at_ns = budget.release_ns(now_ns)
             if at_ns > now_ns:
                 budget.refused_until_ns = at_ns
@@ -102,7 +106,7 @@ class WaiterGate(GateNode):
         return None
 
     def charge(self, now_ns: int, messages: int, size_bytes: int) -> None:
-        """Charge every budget that applies with an entry that is handed to the connection."""
+        """Charge an entry that is handed to the connection to every budget that applies."""
         for budget in self._message_budgets:
             budget.charge(now_ns, messages)
         for budget in self._byte_budgets:
@@ -117,7 +121,7 @@ class WaiterGate(GateNode):
             topic.charged(now_ns, messages, size_bytes)
 
     def leave(self, now_ns: int) -> None:
-        """Stop wanting to send. Cheap if the waiter did not wait."""
+        """Stop wanting to send; this is cheap if the waiter did not wait."""
         state = self._state
         if state == _IDLE:
             return
@@ -135,15 +139,19 @@ class WaiterGate(GateNode):
             self.topic.offer(now_ns)
 
     def defer(self, now_ns: int) -> None:
-        """Give way until the entry is in memory, without losing the turn or blocking others. Call
-        ``request`` again then."""
+        """Give way until the entry is in memory, without losing the turn or blocking others.
+
+        Call :meth:`request` again then.
+        """
         if self._state == _CLAIMED or self._state == _ACTIVE:
             self._state = _DEFERRED
             self.topic.offer(now_ns)
 
     def cause(self, now_ns: int) -> Refusal | None:
-        """The limit that holds the waiter at present. Between ``pop_ready`` and the charge: the
-        limit that released last, for which it waited. None if it does not wait."""
+        """The limit that holds the waiter now; None if it does not wait.
+
+        Between ``pop_ready`` and the charge it is the limit that released last.
+        """
         if self._state < _CLAIMED:
             return None
         if len(self._path) == 1:  # the usual case: there is nothing to choose
@@ -170,8 +178,8 @@ class WaiterGate(GateNode):
         return Refusal(named.level, named.dimension, latest_ns)
 
     def late_ns(self, cause: Refusal | None) -> int:
-        """For how much of the wait, since its begin or the last call, the limit that is the
-        ``cause`` would have allowed more, and the sender came too late to use it."""
+        """Time of the wait, since it began or since the last call, that the limit ``cause`` allowed
+        and the sender came too late to use."""
         path, before = self._path, self._lost_ns
         lost = tuple([budget.lost_ns for budget in path])
         if cause is None or lost == before:
@@ -183,15 +191,14 @@ class WaiterGate(GateNode):
         return 0
 
     def refusing(self) -> tuple[Budget, ...]:
-        """The budgets that refused since the present wait began: each alone would hold the
-        waiter."""
+        """The budgets that refused since the wait began; each alone would hold the waiter."""
         path, since_ns = self._path, self._waiting_since_ns
         if len(path) == 1 and path[0].refused_until_ns > since_ns:
             return path
         return tuple([budget for budget in path if budget.refused_until_ns > since_ns])
 
     def close(self, now_ns: int) -> None:
-        """End for good. A gate whose subscription may return is retired instead."""
+        """Remove the gate for good. If its subscription may return, the gate is retired instead."""
         self.leave(now_ns)
         self.topic.waiters.pop(self, None)
 
@@ -206,18 +213,18 @@ class WaiterGate(GateNode):
             self.topic.broker.arm(self, now_ns)
 
     def set_exempt(self, exempt: bool, now_ns: int) -> None:
-        """Let entries pass without limit and charge, or no longer. The next ``pop_ready`` returns
-        the waiter if it waits."""
+        """Let entries pass without limit and charge, or stop doing so. The next ``pop_ready``
+        returns the waiter if it waits."""
         self.exempt = exempt
         self.refresh_path(now_ns)
 
     @property
     def throttled_events(self) -> list[list[int]]:
-        """Events by level, then dimension; exact after :meth:`settle`. Do not write to it."""
+        """Events by level, then dimension; exact after :meth:`settle`. Do not change the lists."""
         return [[0, 0], [0, 0], [0, 0]] if self._events is None else self._events.counts
 
     def renewed(self, now_ns: int) -> WaiterGate:
-        """This gate for another subscription, with its windows and with all figures at 0."""
+        """Hand this gate to another subscription: the windows stay, the figures restart at 0."""
         self._events = None
         self.waiters_max = 0
         for budget in self._budget_by_dimension:
@@ -226,12 +233,12 @@ class WaiterGate(GateNode):
         return self
 
     def settle(self, now_ns: int) -> None:
-        """Count the throttled events of the present wait so far."""
+        """Count the throttled events of the present wait up to now."""
         if self._state >= _HELD:
             self._count_delay(now_ns)
 
     def statistics(self, now_ns: int) -> GateStatistics:
-        """The waiter's own limit, and whether the waiter waits for it."""
+        """The figures of the waiter's own limit."""
         held = self._state == _HELD
         waits = [(self.owner, now_ns - self.wanting_since_ns)] if held else []
         return self._gate_statistics(now_ns, len(waits), waits)
@@ -239,8 +246,8 @@ class WaiterGate(GateNode):
     # -- what the levels above call ----------------------------------------------------------------
 
     def refresh_path(self, now_ns: int) -> None:
-        """Work out which budgets apply. The next ``pop_ready`` returns a waiter that waited and has
-        no limit any more."""
+        """Update which budgets apply. If the waiter waits and has no limit any more, the next
+        ``pop_ready`` returns it."""
         if self._path:
             self.settle(now_ns)
         path = () if self.exempt else self.budgets + self.topic.shared
@@ -257,7 +264,7 @@ class WaiterGate(GateNode):
                 self._line_up(now_ns)
 
     def restart_share(self, epoch: int) -> None:
-        """Start the share at 0, as all waiters of the topic do in this epoch."""
+        """Restart the share at 0; all waiters of the topic do so in this epoch."""
         if self._in_topic:
             self._share, self._epoch = 0, epoch
 
@@ -273,7 +280,7 @@ class WaiterGate(GateNode):
         return None
 
     def choose(self, now_ns: int) -> WaiterGate | None:
-        """Take the turn: itself, or None if its own budget still refuses."""
+        """Take the turn: returns the waiter itself, or None if its own budget still refuses."""
         self._turn = self.ticket
         self.ticket = 0
         if self.budgets and self._clear_ns != now_ns and not self.exempt:
@@ -281,7 +288,7 @@ class WaiterGate(GateNode):
             if at_ns > now_ns:
                 self._hold(now_ns, at_ns)
                 return None
-        # Without a limit nothing is charged, so there is no later step: idle.
+        # Without a limit no charge follows, so the waiter is idle again.
         self._state = _CLAIMED if self._path else _IDLE
         self._count_delay(now_ns)
         return self
@@ -289,7 +296,7 @@ class WaiterGate(GateNode):
     # -- waiting ----------------------------------------------------------------------------
 
     def _others_first(self) -> bool:
-        """Whether another waiter of a shared budget has the earlier turn."""
+        """Whether another waiter at a shared budget is served first."""
         topic = self.topic
         broker = topic.broker
         queue = topic.queue
@@ -300,7 +307,7 @@ class WaiterGate(GateNode):
         return topic.away or broker.queue.precedes(topic.share)
 
     def _wait(self, now_ns: int) -> Refusal | None:
-        """Begin to wait. Every budget that refuses has its ``refused_until_ns`` set."""
+        """Begin to wait; :meth:`request` has set ``refused_until_ns`` of each refusing budget."""
         if self._state == _IDLE:
             self.wanting_since_ns = now_ns
         self._waiting_since_ns = now_ns
@@ -323,10 +330,10 @@ class WaiterGate(GateNode):
         self.topic.broker.arm(self, at_ns)
 
     def _line_up(self, now_ns: int) -> None:
-        """Wait for a turn at the shared budgets: its own budget allows the entry."""
+        """Queue for the shared budgets; the waiter's own budget allows the entry."""
         topic = self.topic
         self._state = _QUEUED
-        # The caller has just asked the own budgets; a claim in the same instant need not.
+        # The caller has just asked the own budgets, so a claim in the same instant need not.
         self._clear_ns = now_ns
         if self.exempt or not topic.shared:
             topic.broker.arm(self, now_ns)
@@ -350,7 +357,7 @@ class WaiterGate(GateNode):
             self.topic.change_demand(-1, now_ns)
 
     def _count_delay(self, now_ns: int) -> None:
-        """Count events of the wait so far, for each limiter that refused."""
+        """Count the events of the wait up to now, for each limiter that refused."""
         since_ns = self._waiting_since_ns
         for budget in self._path:
             until_ns = budget.refused_until_ns

@@ -1,11 +1,10 @@
 """The backlog of a subscription: everything stored less everything done (law 4.1).
 
-Both are cumulative since the topic was created, so an append touches no subscription. Entries that
-are passed (at or below mark delete, or before the first that is still retained) are done with all
-that they hold, and so are entries acknowledged one by one above that. An entry of which only some
-messages are acknowledged is never split: it stays in the backlog as one entry with all its bytes,
-and only with the messages that are left. So such entries add to the done messages and to nothing
-else.
+Both are cumulative since the topic was created, so an append touches no subscription. An entry is
+done with everything in it if it is at or below the mark-delete position, before the first retained
+entry, or acknowledged individually. An entry of which only some messages are acknowledged stays in
+the backlog as one entry with all its bytes, and with the messages that are left; of such an entry
+only the acknowledged messages count as done.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ from headgate.base.ack_set import AckSet
 
 
 class Index(Protocol):
-    """What is known of all entries that a topic ever stored."""
+    """The cumulative sums over all entries that a topic ever stored."""
 
     def messages_before(self, ordinal: int, /) -> int:
         """Messages of all entries before this one since the topic was created."""
         ...
 
     def bytes_before(self, ordinal: int, /) -> int:
-        """As :meth:`messages_before`, in bytes."""
+        """Bytes of all entries before this one since the topic was created."""
         ...
 
 
 class Amounts(NamedTuple):
-    """Of some entries."""
+    """How many entries, messages and bytes."""
 
     entries: int
     messages: int
@@ -36,7 +35,7 @@ class Amounts(NamedTuple):
 
 
 def stored_within(index: Index, first: int, stop: int) -> Amounts:
-    """What the entries from ``first`` to before ``stop`` hold, whether acknowledged or not."""
+    """The amounts of the entries from ``first`` to before ``stop``, acknowledged or not."""
     return Amounts(
         stop - first,
         index.messages_before(stop) - index.messages_before(first),
@@ -45,10 +44,10 @@ def stored_within(index: Index, first: int, stop: int) -> Amounts:
 
 
 def acked_within(index: Index, acks: AckSet, first: int, stop: int) -> Amounts:
-    """What is acknowledged above mark delete of the entries from ``first`` to before ``stop``.
+    """What is acknowledged individually of the entries from ``first`` to before ``stop``, which are
+    above the mark-delete position.
 
-    Costs a step for each run of entries acknowledged one by one, and one for each partly
-    acknowledged entry, of which there may be none.
+    The cost is one step for each run of acknowledged entries and for each partly acknowledged one.
     """
     entries = messages = size_bytes = 0
     for run_first, run_last in acks.acked_runs(stop):
@@ -61,8 +60,8 @@ def acked_within(index: Index, acks: AckSet, first: int, stop: int) -> Amounts:
 
 
 def newly_done(index: Index, acks: AckSet, first: int, stop: int) -> Amounts:
-    """What becomes done when everything from ``first``, which is above mark delete, to before
-    ``stop`` does: what it holds less what is acknowledged of it already."""
+    """What becomes done when everything from ``first``, which is above the mark-delete position, to
+    before ``stop`` is acknowledged: the stored amounts less those acknowledged already."""
     stored = stored_within(index, first, stop)
     acked = acked_within(index, acks, first, stop)
     return Amounts(
@@ -73,8 +72,8 @@ def newly_done(index: Index, acks: AckSet, first: int, stop: int) -> Amounts:
 
 
 def done_before(index: Index, acks: AckSet, first_kept: int, end: int) -> Amounts:
-    """All that is done of what was ever stored before ``end``; nothing is owed of entries before
-    ``first_kept``. What was stored before ``end`` less this is the backlog."""
+    """What is done of everything that was ever stored before ``end``. Entries before ``first_kept``
+    are done. The backlog is what was stored before ``end`` less this."""
     below = min(max(acks.mark_delete + 1, first_kept), end)
     acked = acked_within(index, acks, below, end)
     return Amounts(

@@ -1,9 +1,9 @@
-"""Backlog quotas: which is in force, and when a topic exceeds it (law 4, PIP-323).
+"""Backlog quotas: which quota is in force, and when a topic exceeds it (law 4, PIP-323).
 
-Two types, each with its own policy, both always evaluated. The *size* quota bounds the largest
-exact backlog of a stored subscription, in bytes; the *time* quota the age of the oldest message
-that any of them has not acknowledged. All functions here are arithmetic over numbers that the
-caller knows exactly; who owns the producers and cursors acts on the answers.
+There are two types, each with its own policy, and both are always evaluated. The *size* quota
+bounds the largest backlog of a durable subscription, in bytes. The *time* quota bounds the age of
+the oldest message that a durable subscription has not acknowledged. The functions are arithmetic
+over exact numbers; the caller owns the producers and cursors and acts on the results.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.flow.limits.precedence import TOPIC_POLICY, most_specific, namespace_policy_source
 
 RELEASE_PERCENT = 95
-"""A hold ends at this part of the limit, so that producers are not let in and cut off by turns."""
+"""A hold ends at this part of the limit, so that producers do not stop and start in quick turns."""
 
 EVICTION_PERCENT = 90
-"""Eviction goes down to this part of the limit, and not one entry further."""
+"""Eviction brings the backlog down to this part of the limit, and not one entry further."""
 
 APPROACH_NS = 20 * NS_PER_S
-"""Over which time the speed of an approach is smoothed (exponentially)."""
+"""The time constant of the exponential smoothing of an approach's speed."""
 
 APPROACH_NS_MIN = 2 * NS_PER_S
-"""Shorter observations say nothing about a speed."""
+"""A shorter observation gives no speed."""
 
 STANDSTILL_NS = 5 * NS_PER_S
-"""A level that does not rise for so long stands still."""
+"""A level that has not risen for this long stands still."""
 
 BREACH_S_MAX = 24 * 3_600
-"""A breach that is further away than a day is none that approaches: it is the noise of a backlog
-that stands still."""
+"""A breach that is more than a day away is not reported: it is the noise of a backlog that stands
+still."""
 
 
 class QuotaType(IntEnum):
-    """What a quota bounds. Indexes lists."""
+    """What a quota bounds. The values index lists."""
 
     SIZE = 0
     TIME = 1
@@ -54,18 +54,18 @@ class QuotaType(IntEnum):
 
 
 class QuotaPolicy(StrEnum):
-    """What happens at the limit, by Pulsar's names."""
+    """What happens at the limit; the values are Pulsar's names."""
 
     HOLD = "producer_request_hold"
-    """Producers stay connected; what they send waits until there is room."""
+    """Producers stay connected; their messages wait until there is room."""
     EXCEPTION = "producer_exception"
     """Producers are closed, and refused until there is room."""
     EVICTION = "consumer_backlog_eviction"
-    """The oldest messages are taken from the subscriptions that have not acknowledged them."""
+    """Subscriptions lose their oldest unacknowledged messages."""
 
     @property
     def stops_producers(self) -> bool:
-        """Whether producers wait or are refused, and subscriptions keep their messages."""
+        """Whether producers wait or are refused, so that subscriptions keep their messages."""
         return self is not QuotaPolicy.EVICTION
 
 
@@ -73,7 +73,7 @@ class QuotaSetting(NamedTuple):
     """One quota as an administrator set it."""
 
     limit: int | None
-    """Bytes of a size quota, seconds of a time quota; None where it was left out."""
+    """Bytes of a size quota, seconds of a time quota; None if it was left out."""
     policy: QuotaPolicy
 
 
@@ -90,14 +90,14 @@ class Quota:
 
 
 class Quotas(NamedTuple):
-    """The quotas in force on a topic, at the places of :class:`QuotaType`."""
+    """The quotas in force on a topic, indexed by :class:`QuotaType`."""
 
     size: Quota | None
     time: Quota | None
 
     @property
     def any(self) -> bool:
-        """Whether there is one."""
+        """Whether any quota is in force."""
         return self.size is not None or self.time is not None
 
 
@@ -105,13 +105,13 @@ NO_QUOTAS = Quotas(None, None)
 
 
 class SetQuota(NamedTuple):
-    """Which setting decides about one type of quota, and what it amounts to."""
+    """The setting that decides about one type of quota, and the quota that results."""
 
     setting: QuotaSetting | None
     source: str
-    """Empty when nobody set anything."""
+    """Empty if nothing is set."""
     quota: Quota | None
-    """None: there is none, perhaps because the setting says so."""
+    """None if no quota is in force, also because the setting says so."""
 
 
 def effective_quota(
@@ -125,9 +125,9 @@ def effective_quota(
 ) -> SetQuota:
     """The quota of one type: the topic's setting, else the namespace's, else the broker's.
 
-    A setting wins as a whole, also one that says "no limit": a negative limit, one that was left
-    out, and for a time quota 0. A size limit of 0 is Pulsar's way to block everybody, since every
-    backlog reaches it.
+    A setting wins as a whole, also if it says "no limit": by a negative limit, by none, or, for a
+    time quota, by 0. A size limit of 0 stops all producers, as in Pulsar, because every backlog
+    reaches it.
     """
     found = most_specific(
         (topic, TOPIC_POLICY),
@@ -145,15 +145,15 @@ def effective_quota(
 
 
 def size_exceeded(backlog_bytes: int, limit_bytes: int) -> bool:
-    """Whether nothing more may be appended; what is submitted and not yet durable counts."""
+    """Whether nothing more may be appended; staged entries count."""
     return backlog_bytes >= limit_bytes
 
 
 def size_released(backlog_bytes: int, limit_bytes: int, entry_bytes: int) -> bool:
-    """Whether a hold ends: at 95 % of the limit, or one entry below it where that is lower.
+    """Whether a hold ends: at 95 % of the limit, or one entry below it if that is lower.
 
-    ``entry_bytes``: the entry that goes next, 0 if none waits. One that is larger than the limit
-    goes when the backlog is empty.
+    ``entry_bytes`` is the size of the next entry, 0 if none waits. An entry that is larger than the
+    limit goes when the backlog is empty.
     """
     mark = min(limit_bytes * RELEASE_PERCENT // 100, limit_bytes - entry_bytes)
     return backlog_bytes < limit_bytes and backlog_bytes <= max(mark, 0)
@@ -170,17 +170,17 @@ def age_exceeded(age_ms: int, limit_ms: int) -> bool:
 
 
 def age_released(age_ms: int, limit_ms: int) -> bool:
-    """Whether a hold ends."""
+    """Whether a hold ends: at 95 % of the limit."""
     return age_ms < limit_ms and age_ms * 100 <= limit_ms * RELEASE_PERCENT
 
 
 def age_evicted_ms(limit_ms: int) -> int:
-    """Messages of this age and older go when the oldest is too old: none younger than 90 %."""
+    """The age from which eviction takes messages once the oldest is too old: 90 % of the limit."""
     return -(-limit_ms * EVICTION_PERCENT // 100)
 
 
 class Approach:
-    """How fast a level nears its limit: a smoothed speed, from looks at any times."""
+    """How fast a level approaches its limit: a smoothed speed from samples at any times."""
 
     __slots__ = ("_at_ns", "_level", "_rose_ns", "_since_ns", "_speed")
 
@@ -194,11 +194,11 @@ class Approach:
         self._speed = 0.0
 
     def observe(self, level: float, now_ns: int) -> None:
-        """The level is this now. The speed is a mean of all stretches of time at first, and later
-        each moves it by its share of :data:`APPROACH_NS`.
+        """Take a sample of the level. At first the speed is the mean over all samples; later each
+        sample weighs its part of :data:`APPROACH_NS`.
 
-        A smoothed speed only ever fades. So a level that has not risen for :data:`STANDSTILL_NS`
-        has none, and one that fell to half begins anew.
+        A smoothed speed never fades to 0. So the speed is 0 after :data:`STANDSTILL_NS` without a
+        rise, and the observation starts over when the level falls to half.
         """
         elapsed_ns = now_ns - self._at_ns
         if elapsed_ns <= 0:
@@ -212,18 +212,18 @@ class Approach:
             self._begin(level, now_ns)
             return
         speed = (level - self._level) * NS_PER_S / elapsed_ns
-        # Else the first stretch would count for all that was not seen before it.
+        # Otherwise the first sample would also weigh for the time before it.
         known = elapsed_ns / (now_ns - self._since_ns)
         weight = max(known, 1.0 - exp(-elapsed_ns / APPROACH_NS))
         self._speed += weight * (speed - self._speed)
         self._level, self._at_ns = level, now_ns
 
     def seconds_to(self, limit: float, level: float) -> float | None:
-        """Until ``level``, which it has now, reaches ``limit`` at the smoothed speed; 0 where it
-        has.
+        """Seconds until ``level``, the present level, reaches ``limit`` at the smoothed speed; 0 if
+        it has reached it.
 
-        None when it does not approach: it stands, falls, was hardly observed, or would need more
-        than :data:`BREACH_S_MAX`.
+        None if the level does not approach the limit: it stands still or falls, was observed too
+        briefly, or would need more than :data:`BREACH_S_MAX`.
         """
         if level >= limit:
             return 0.0
@@ -234,10 +234,10 @@ class Approach:
 
 
 def age_ms(log_ms: int, received_ms: int | None) -> int:
-    """The age of the oldest unacknowledged message at a time of the log; -1 without one."""
+    """The age of the oldest unacknowledged message at the log time ``log_ms``; -1 without one."""
     return -1 if received_ms is None else max(log_ms - received_ms, 0)
 
 
 def due_ns(received_ms: int, limit_ms: int, log_ms: int, now_ns: int) -> int:
-    """The monotonic instant at which a message that was received then is too old."""
+    """The monotonic instant at which a message received at ``received_ms`` is too old."""
     return now_ns + (received_ms + limit_ms - log_ms) * NS_PER_MS
