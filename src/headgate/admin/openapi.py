@@ -1,4 +1,4 @@
-"""The description of the API (OpenAPI 3.1), made from the routes at its first request."""
+"""The description of the API (OpenAPI 3.1), built from the routes at its first request."""
 
 from __future__ import annotations
 

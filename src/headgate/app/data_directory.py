@@ -54,7 +54,7 @@ class DataDirectory:
         Raises:
             DirectoryInUseError: another broker runs on it.
             UnknownFormatError: it is not Headgate's, or its format is unknown.
-            StorageError: it cannot be made, read or written.
+            StorageError: it cannot be created, read or written.
         """
         try:
             fs.make_directory(path)

@@ -38,7 +38,7 @@ class ExportSettings:
 
 
 def export_settings(environment: Mapping[str, str]) -> ExportSettings | None:
-    """The export that the environment asks for; None without one.
+    """The export that the environment configures; None without one.
 
     Raises:
         InputError: a variable has a value that is not allowed; not while the export is off.

@@ -30,7 +30,7 @@ def names_key(settings: Settings, data_path: str) -> bytes | None:
 
     Raises:
         InputError: the file that the settings name cannot be read, or holds no key.
-        StorageError: the one in the data directory cannot be read or made.
+        StorageError: the one in the data directory cannot be read or created.
     """
     if settings.headgateTelemetryNames != "hash":
         return None

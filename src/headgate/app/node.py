@@ -137,7 +137,7 @@ def broker_info(
 
 
 def ledger_settings(settings: Settings) -> LedgerSettings:
-    """The log's bounds as the broker's settings ask for them."""
+    """The bounds of the log by the settings of the broker."""
     defaults = LedgerSettings()
     age_ms_max = settings.managedLedgerMaxLedgerRolloverTimeMinutes * S_PER_MINUTE * MS_PER_S
     return LedgerSettings(

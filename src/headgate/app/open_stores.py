@@ -29,9 +29,9 @@ def open_metadata(
     ``make_room`` frees space when the disk is full (:class:`SqliteStore`).
 
     Raises:
-        BindingError: they are missing, although there is a log.
-        CorruptionError: they are damaged, or of a later release.
-        StorageError: they cannot be read or made.
+        BindingError: it is missing, although there is a log.
+        CorruptionError: it is damaged, or of a later release.
+        StorageError: it cannot be read or created.
     """
     if not directory.has_metadata():
         error = metadata_missing([directory.log_place(name) for name in (MAIN_LOG, TELEMETRY_LOG)])

@@ -88,7 +88,7 @@ async def _serve(settings: Settings, data_path: str, announce: Callable[[str], N
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.receive, number)
     node = await Node.start(settings, data_path, on_bug=_end_at_once)
-    # What the start loaded stays for ever, so the collector need not visit it.
+    # What the start loaded stays until the end, so the collector need not visit it.
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
     gc.enable()

@@ -28,7 +28,7 @@ class ProcSelfMemory:
     """
 
     def __init__(self, statm_path: str = STATM_PATH, library: object = None) -> None:
-        """``library`` has the allocator's functions; None is whatever this process has loaded."""
+        """``library`` has the allocator's functions; None for those of this process."""
         self._page_bytes = os.sysconf("SC_PAGE_SIZE")
         self._mallinfo = _mallinfo2(library or ctypes.CDLL(None))
         try:

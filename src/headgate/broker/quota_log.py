@@ -31,7 +31,7 @@ _ACTIONS: Final = {
 
 @dataclass(slots=True)
 class _Stops:
-    """How often a quota stopped the producers of one topic, as far as not logged yet."""
+    """How often a quota stopped the producers of one topic since its last log line."""
 
     topic: Topic
     quota: Quota

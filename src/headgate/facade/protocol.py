@@ -3,7 +3,7 @@
 Rules:
 
 * Metadata is read from ``facade.catalog`` (always durable state). A change is planned there
-  (``catalog.plan_...``, which validates and raises :class:`RefusalError`) and made by
+  (``catalog.plan_...``, which validates and raises :class:`RefusalError`) and committed by
   ``await facade.commit(change)``; there must be no ``await`` between the two.
 * The other methods are about *topics that hold messages*: a partition, or a topic without
   partitions. The admin API resolves a partitioned topic and asks for each partition. Only

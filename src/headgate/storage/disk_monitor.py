@@ -114,7 +114,7 @@ class DiskMonitor:
 
     def _begin(self, now_ns: int) -> None:
         self._logged_begin_ns, self._full_at_begin_ns = now_ns, self._full_before_ns
-        reason = self._reason or f"no segment of {self._log.segment_bytes:,} bytes can be made"
+        reason = self._reason or f"no segment of {self._log.segment_bytes:,} bytes can be created"
         logger.error("the disk is full: producers wait for room, consumers continue (%s)", reason)
 
     def _end(self) -> None:

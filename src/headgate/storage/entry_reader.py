@@ -219,7 +219,7 @@ class EntryReader:
         try:
             self._decode_slice()
         except Exception as error:
-            # Subscriptions that wait for these entries would wait for ever.
+            # Otherwise subscriptions would wait for these entries without end.
             raise broken("dispatching entries that were read", error) from error
 
     def _decode_slice(self) -> None:

@@ -1,17 +1,17 @@
 """Checks at each start that the metadata and the logs of a data directory belong together.
 
-The metadata say which topics exist; a log holds their messages under numbers. With metadata that
-are missing or older than the log, the broker would delete messages as garbage. A log that is
-missing or older than the metadata has lost messages silently. So both stores hold
+The metadata says which topics exist; a log holds their messages under numbers. With metadata that
+is missing or older than the log, the broker would delete messages as garbage. A log that is missing
+or older than the metadata has lost messages silently. So both stores hold
 
 * the data directory's random id, created at its first start: a different id shows a foreign store;
 * how often the log was opened: a log with fewer starts than the metadata is older;
 * the metadata's last revision and the highest topic number, which the broker writes into the log's
   directory at each start, within a second of a change and when it closes: metadata with lower
-  values are older. A record with an unknown higher number proves the same when the log is read.
+  values is older. A record with an unknown higher number proves the same when the log is read.
 
-After a crash the metadata may be ahead of the log; that is allowed. Each step of binding is durable
-before the next, metadata first, and can be repeated after a crash.
+After a crash the metadata may be newer than the log; that is allowed. Each step of binding is
+durable before the next, metadata first, and can be repeated after a crash.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def is_loss_accepted(catalog: Catalog, place: LogPlace) -> bool:
 
 
 def check_binding(catalog: Catalog, place: LogPlace) -> None:
-    """Check that the stores belong together, as far as that shows before the log is read.
+    """Check that the stores belong together, by what is known before the log is read.
 
     Raises:
         BindingError: they do not.

@@ -106,7 +106,7 @@ def test_a_start_on_a_full_disk_is_told_without_a_reason(caplog: pytest.LogCaptu
         world.run(story(world))
     assert any(
         line.startswith("the disk is full: ")
-        and line.endswith(f"(no segment of {SEGMENT_BYTES:,} bytes can be made)")
+        and line.endswith(f"(no segment of {SEGMENT_BYTES:,} bytes can be created)")
         for line in caplog.messages
     )
 
