@@ -244,7 +244,7 @@ def _wrong_in(s: Subscription, broker: Broker, handed: tuple[int, int]) -> list[
     if handed != (s.messages_sent, s.bytes_sent):
         wrong.append(f"counted {s.messages_sent}, {s.bytes_sent} of {handed} handed over")
     done = (s.done_entries, s.done_messages, s.done_bytes)
-    s._count_done()
+    s.count_done()
     if done != (s.done_entries, s.done_messages, s.done_bytes):
         wrong.append(f"done {done}, by its acks {(s.done_entries, s.done_messages)}")
     unacked = [o for o in range(log.first, log.end) if not s.acks.is_acked(o)]
