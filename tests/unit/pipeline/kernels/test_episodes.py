@@ -48,7 +48,7 @@ _SCHEMA = arrow_schema(
 def judged(patterns: Sequence[str], seconds: int) -> list[dict[str, Any]]:
     """Minutes as the step gives them, of subscriptions with these stories."""
     stories = [Backlog(f"{NS}{number:03}", text) for number, text in enumerate(patterns)]
-    rows = minutes(tell(seconds, 30, topics={}, limiters=(), backlogs=stories))
+    rows = minutes(tell(seconds, 60, topics={}, limiters=(), backlogs=stories))
     return [_judged_minute(row) for row in rows]
 
 

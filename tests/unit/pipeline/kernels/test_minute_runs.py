@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -17,7 +18,13 @@ from headgate.record.fields import STATE_FIELD_NAMES
 from tests.unit.pipeline.judged import input_table
 from tests.unit.pipeline.play import SITUATIONS, T0, S, minutes, play
 
-HELD = [row for row in minutes(play(300)) if row["topic"] == SITUATIONS[1].topic]
+
+@cache
+def held_minutes() -> list[dict[str, Any]]:
+    """Five minutes of the subscription that its limit holds."""
+    return [row for row in minutes(play(300)) if row["topic"] == SITUATIONS[1].topic]
+
+
 ABOVE = "topic policy, above the publish rate"
 
 
@@ -28,11 +35,11 @@ def runs(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def changed(place: int, **values: Any) -> list[dict[str, Any]]:
     """Five minutes, of which one and those after it have other values."""
-    return [row | (values if i >= place else {}) for i, row in enumerate(HELD)]
+    return [row | (values if i >= place else {}) for i, row in enumerate(held_minutes())]
 
 
 def test_a_run_has_the_sums_and_the_ends_of_its_minutes() -> None:
-    (run,) = runs(HELD)
+    (run,) = runs(held_minutes())
     assert run["minutes"] == 5
     assert (run["from_ns"], run["to_ns"]) == (T0, T0 + 300 * S)
     assert (run["appended"], run["acked"]) == (150_000, 60_000)
@@ -43,7 +50,7 @@ def test_a_run_has_the_sums_and_the_ends_of_its_minutes() -> None:
     assert run["voted_throttled_subscription_ns"] == 300 * S
     assert sum(run[name] for name in VOTE_COLUMNS) == 300 * S
     assert run["last_most_from_ns"] == T0
-    assert minute_runs(input_table(HELD)).schema == arrow_schema(RUN_COLUMNS)
+    assert minute_runs(input_table(held_minutes())).schema == arrow_schema(RUN_COLUMNS)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +71,7 @@ def test_another_limit_or_subscription_begins_a_run(values: dict[str, Any]) -> N
 
 
 def test_a_hole_begins_a_run() -> None:
-    assert [run["minutes"] for run in runs(HELD[:2] + HELD[3:])] == [2, 2]
+    assert [run["minutes"] for run in runs(held_minutes()[:2] + held_minutes()[3:])] == [2, 2]
 
 
 def test_what_is_no_limit_has_no_period() -> None:
@@ -74,7 +81,7 @@ def test_what_is_no_limit_has_no_period() -> None:
 def test_a_limit_that_moves_with_the_publish_rate_is_one_run() -> None:
     moving = [
         row | {"limit_topic_messages": 100 + i, "limit_topic_source": ABOVE}
-        for i, row in enumerate(HELD)
+        for i, row in enumerate(held_minutes())
     ]
     (run,) = runs(moving)
     assert (run["first_limit_topic_messages"], run["limit_topic_messages"]) == (100, 104)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -13,7 +14,11 @@ from headgate.record.fields import STATE_CELLS, STATE_FIELD_NAMES
 from tests.unit.pipeline.judged import judge_ranges
 from tests.unit.pipeline.play import SITUATIONS, S, Situation, minutes, play
 
-ROWS = minutes(play(150))
+
+@cache
+def played_minutes() -> list[dict[str, Any]]:
+    """Minutes of every situation over two and a half minutes."""
+    return minutes(play(150))
 
 
 def judge_minutes(rows: list[dict[str, Any]], demonstrated_per_s: float | None) -> dict[str, Any]:
@@ -25,7 +30,7 @@ def judge_minutes(rows: list[dict[str, Any]], demonstrated_per_s: float | None) 
 def of(situation: Situation) -> list[dict[str, Any]]:
     return [
         r
-        for r in ROWS
+        for r in played_minutes()
         if (r["topic"], r["subscription"]) == (situation.topic, situation.subscription)
     ]
 

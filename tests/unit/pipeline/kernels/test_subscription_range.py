@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -12,7 +15,11 @@ from tests.unit.pipeline.judged import judge_ranges
 from tests.unit.pipeline.play import SITUATIONS, T0, S, Situation, minutes, play
 from tests.unit.pipeline.row_by_row import proven_rate_per_s
 
-ROWS = minutes(play(290))
+
+@cache
+def played_minutes() -> list[dict[str, Any]]:
+    """Minutes of every situation over almost five minutes."""
+    return minutes(play(290))
 
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda s: s.topic.rsplit("/", 1)[1])
@@ -20,7 +27,7 @@ ROWS = minutes(play(290))
 def test_it_is_judged_as_all_are(situation: Situation, since_s: int) -> None:
     mine = [
         row
-        for row in ROWS
+        for row in played_minutes()
         if (row["topic"], row["subscription"]) == (situation.topic, situation.subscription)
     ]
     until_ns = T0 + 200 * S
@@ -34,5 +41,5 @@ def test_it_is_judged_as_all_are(situation: Situation, since_s: int) -> None:
 
 
 def test_a_range_without_minutes() -> None:
-    table = pa.Table.from_pylist(ROWS[:2], schema=table_arrow_schema(INTERVALS))
+    table = pa.Table.from_pylist(played_minutes()[:2], schema=table_arrow_schema(INTERVALS))
     assert judge_subscription_range(table, T0 - 200 * S, T0 - 100 * S) is None

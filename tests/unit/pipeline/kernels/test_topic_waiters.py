@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -13,8 +14,19 @@ from headgate.record.fields import STATE_FIELD_NAMES
 from tests.unit.pipeline.judged import judge_each, judge_ranges
 from tests.unit.pipeline.play import HUNGRY, S, minutes, play
 
-ROWS = minutes(play(180))
-LIMITED = [row for row in ROWS if row["topic"].endswith("/topic-limit")]
+
+@cache
+def played_minutes() -> list[dict[str, Any]]:
+    """Minutes of every situation over three minutes."""
+    return minutes(play(180))
+
+
+@cache
+def limited_minutes() -> list[dict[str, Any]]:
+    """Those of the topic with a limit of its own."""
+    return [row for row in played_minutes() if row["topic"].endswith("/topic-limit")]
+
+
 HELD = next(name for name in STATE_FIELD_NAMES if HUNGRY["topic"] in name)
 
 
@@ -27,31 +39,36 @@ def counted(rows: list[dict[str, Any]], *place: str) -> list[dict[str, Any]]:
 
 
 def test_two_that_wait_are_two_and_one_is_nobody() -> None:
-    (found,) = counted(ROWS)
+    (found,) = counted(played_minutes())
     assert found["topic"].endswith("/topic-limit")
     assert found["topic_waiters"] == 2
-    assert counted([row for row in LIMITED if row["subscription"] == "one"]) == []
+    assert counted([row for row in limited_minutes() if row["subscription"] == "one"]) == []
 
 
 def test_each_minute_by_itself() -> None:
-    several = counted(ROWS, "minute")
-    assert len(several) == len(LIMITED) / 2
+    several = counted(played_minutes(), "minute")
+    assert len(several) == len(limited_minutes()) / 2
     assert {row["topic_waiters"] for row in several} == {2}
 
 
 def test_who_was_held_for_a_moment_did_not_wait() -> None:
     moment = [
         row | ({HELD: S} if row["subscription"] == "two" else {}) | {"state_caught_up_ns": 59 * S}
-        for row in LIMITED
+        for row in limited_minutes()
     ]
     assert counted(moment) == []
 
 
 def test_the_sentence_says_what_explain_says() -> None:
     """Of each that shares a limit, for a minute and for a range."""
-    for found in (*judge_each(LIMITED, None, 2), *judge_ranges(LIMITED, None, topic_waiters=2)):
+    for found in (
+        *judge_each(limited_minutes(), None, 2),
+        *judge_ranges(limited_minutes(), None, topic_waiters=2),
+    ):
         assert "held 2 waiting subscriptions" in found["sentence"]
         assert "500 msg/s are published for each of them" in found["sentence"]
         assert found["sentence"].endswith("so raise it above their sum.")
-    for found in judge_each([row for row in ROWS if row["topic"].endswith("/sub-limit")], None, 2):
+    for found in judge_each(
+        [row for row in played_minutes() if row["topic"].endswith("/sub-limit")], None, 2
+    ):
         assert "held this subscription" in found["sentence"]
