@@ -262,4 +262,4 @@ def test_what_is_to_be_pasted_is_for_the_level_that_counts(spark: SparkSession, 
     assert limit["commands"] == ["headgate admin namespaces set-publish-rate public/default -b 500"]
     command, said = evict["commands"]
     assert command.startswith("headgate admin namespaces set-backlog-quota public/default ")
-    assert said.startswith(f"# Where the size quota of {TOPICS} topics is set is not known")
+    assert said.startswith(f"# It is unknown where the size quota of {TOPICS} topics is set")

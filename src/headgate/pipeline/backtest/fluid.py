@@ -1,9 +1,9 @@
 """A fluid model of a topic: bytes that arrive, wait, drain, and are evicted or refused.
 
-Rates are constant over an interval. So the model is exact from one event to the next: the parked
-bytes reach zero, the backlog reaches zero, the backlog reaches its quota. A size quota that holds
-is a ceiling: producers may add what consumers take, which is the mean effect of its release at 95
-%. A time quota holds between its limit and its release mark.
+Rates are constant over an interval. So the model is exact from one event to the next. An event is
+that the parked bytes reach zero, or that the backlog reaches zero or its quota. A size quota that
+holds is a ceiling: producers may add what consumers take, which is the mean effect of its release
+at 95 %. A time quota holds between its limit and its release mark.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class FluidModel:
     was_parked: bool = False
     """Whether bytes were parked since this was last set to False."""
     was_slowed: bool = False
-    """Whether they waited for the controller's limit."""
+    """Whether parked bytes waited for the controller's limit."""
     totals: Totals = field(default_factory=Totals)
     _now_s: float = 0.0
     _is_held: bool = False
@@ -259,7 +259,7 @@ class FluidModel:
 
 
 def _refuses(conditions: FlowConditions, is_held: bool, is_full: bool) -> bool:
-    """Whether a quota refuses producers: what they want meanwhile is not parked."""
+    """Whether a quota refuses producers, so that their messages are not parked."""
     if is_full and conditions.size is not None:
         return conditions.size.policy is QuotaPolicy.EXCEPTION
     return (

@@ -122,7 +122,7 @@ def load_grid(path: str | Path) -> Grid:
 
 
 def parse_grid(text: str, name: str = "grid") -> Grid:
-    """As :func:`load_grid`, from text; errors mention ``name``."""
+    """Read a grid from text, as :func:`load_grid` does; errors mention ``name``."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -127,13 +127,14 @@ def topic_sources(samples: DataFrame) -> DataFrame:
     for setting, source in SOURCE_COLUMNS.items():
         is_set = reduce(or_, (F.col(name).isNotNull() for name in LIMIT_COLUMNS[setting]))
         within = F.col("window_end_ns")
-        tells = F.when(F.col(source).isNull(), ~is_set).otherwise(F.col(source) != ADAPTIVE_SOURCE)
+        is_configured = F.col(source) != ADAPTIVE_SOURCE
+        has_source = F.when(F.col(source).isNull(), ~is_set).otherwise(is_configured)
         found += [
-            F.max_by(source, F.when(tells, within)).alias(source),
-            F.max_by(F.struct(*VALUE_COLUMNS[setting]), F.when(tells, within)).alias(
+            F.max_by(source, F.when(has_source, within)).alias(source),
+            F.max_by(F.struct(*VALUE_COLUMNS[setting]), F.when(has_source, within)).alias(
                 value_name(setting)
             ),
-            F.max(tells).alias(known_name(setting)),
+            F.max(has_source).alias(known_name(setting)),
         ]
     # Only a topic that the controller watches has a natural rate.
     watched = reduce(or_, (F.col(name).isNotNull() for name in _NATURAL_RATES))
@@ -293,7 +294,7 @@ def _write(
 
 def _row(grid: Grid, place: Ranked, namespaces: list[Namespace]) -> dict[str, Any]:
     point = grid.points[place.totals.grid_point]
-    pasted = settings_commands(point.policy, namespaces, point.written)
+    commands = settings_commands(point.policy, namespaces, point.written)
     own = asdict(place)
     totals = own.pop("totals")
     return {
@@ -302,6 +303,6 @@ def _row(grid: Grid, place: Ranked, namespaces: list[Namespace]) -> dict[str, An
         **totals,
         **own,
         "is_censored": place.is_censored,
-        "conf": list(pasted.conf),
-        "commands": list(pasted.commands),
+        "conf": list(commands.conf),
+        "commands": list(commands.commands),
     }

@@ -59,8 +59,8 @@ class Load:
     from_ns: int = 0
     to_ns: int = 0
     censored_share: float = 0.0
-    """Share of the steps in which a limit or quota held producers throughout, so that their demand
-    is known only in part."""
+    """Share of the steps in which a limit or quota held producers all the time, so that their
+    demand is known only in part."""
     drain_known_share: float = 0.0
     """Share of the steps in which old messages waited, so that the capacity of consumers was
     measured."""

@@ -10,8 +10,8 @@ from headgate.pipeline.backtest.ranking import CENSORED_SHARE_MAX
 TIE_TEXT: Final = "=: settings with equal scores share a rank."
 
 _HELD: Final = (
-    "in which a limit or quota held producers throughout when it was recorded. What they would "
-    "have sent is unknown, so a setting that admits more may look better than it is"
+    "in which a limit or quota held producers without a break in the recording. How much they "
+    "wanted to send then is unknown, so a setting that admits more may look better than it is"
 )
 
 CENSORED_TEXT: Final = f"part of the replayed time {_HELD}"

@@ -2,9 +2,9 @@
 
 Rows have running totals. So two consecutive rows of one *stream* (source, boot, start of counting)
 give the amounts between them; the first row of a stream counts from its start. Amounts are spread
-evenly between rows. A window that was skipped because nothing changed has none. Time between no two
-rows is unknown and gives no step. Demand is the accepted bytes plus the growth of the parked bytes.
-So sends that a restart drops, and that clients send again, are not counted twice.
+evenly between rows. A window that was skipped because nothing changed has none. Time outside of
+all pairs is unknown and gives no step. Demand is the accepted bytes plus the growth of the parked
+bytes. So sends that a restart drops, and that clients send again, are not counted twice.
 
 The capacity of consumers is what they drained, in steps at whose end old messages waited. It
 includes the limits on their dispatch, which another publish policy would not have changed. In other
@@ -103,14 +103,14 @@ def topic_loads(
     columns = _Columns(table, streams)
     for first, stop in zip(firsts[:-1].tolist(), firsts[1:].tolist(), strict=True):
         own = slice(first, stop)
-        in_time = _in_time(columns, own)
-        _show_set_limits(columns, first + in_time)
-        pieces = _pieces(columns, own, in_time)
-        if pieces is None:
+        by_time = _by_time(columns, own)
+        _restore_configured_limits(columns, first + by_time)
+        spans = _topic_spans(columns, own, by_time)
+        if spans is None:
             continue
         windows = columns.window_end[own] - columns.window_start[own]
         length_ns = step_ns or max(int(np.median(windows)), NS_PER_MS)
-        load = _load(columns, pieces, length_ns, since_ns, until_ns)
+        load = _load(columns, spans, length_ns, since_ns, until_ns)
         if load is not None:
             yield TopicLoad(int(places[first]), load)
 
@@ -139,7 +139,7 @@ class _Columns:
         limits = [_doubles(table, name, inf) for name in _LIMITS]
         self.levels = np.stack([*quotas, *limits])
         """Quotas and limits in the order of a step's last columns."""
-        self.hides_limit = _hides_limit(table)
+        self.is_controller_limit = _is_controller_limit(table)
 
 
 def _longs(table: pa.Table, name: str) -> Longs:
@@ -162,9 +162,8 @@ def _quota(table: pa.Table, limit: str, policy: str, unit: int) -> tuple[Doubles
     return np.where(codes > 0.0, limits, NO_LIMIT), codes
 
 
-def _hides_limit(table: pa.Table) -> Flags:
-    """[2 x rows]: whether the limit in messages, and in bytes, is the controller's instead of a
-    configured one."""
+def _is_controller_limit(table: pa.Table) -> Flags:
+    """[2 x rows]: whether the limit in messages, and that in bytes, is the controller's."""
     sources = table.column("publish_limit_source").combine_chunks().dictionary_encode()
     known = [split_source(source) for source in sources.dictionary.to_pylist()]
     is_adaptive = np.array([*known, ("", "")]) == ADAPTIVE_SOURCE
@@ -173,16 +172,16 @@ def _hides_limit(table: pa.Table) -> Flags:
     return np.asarray(is_adaptive[places].T & np.stack(is_set))
 
 
-def _in_time(columns: _Columns, own: slice) -> Longs:
+def _by_time(columns: _Columns, own: slice) -> Longs:
     """One topic's rows in order of time, over all sources."""
     keys = (columns.counters[1, own], columns.backlog[own], columns.covered_from[own])
     return np.lexsort((*keys, columns.to[own]))
 
 
-def _show_set_limits(columns: _Columns, rows: Longs) -> None:
+def _restore_configured_limits(columns: _Columns, rows: Longs) -> None:
     """Replace the controller's limits in one topic's rows, which are in order of time, by the last
     configured limits before them; infinite before the first."""
-    for number, hidden in enumerate(columns.hides_limit[:, rows], -len(_LIMITS)):
+    for number, hidden in enumerate(columns.is_controller_limit[:, rows], -len(_LIMITS)):
         seen = np.maximum.accumulate(np.where(hidden, -1, np.arange(len(rows))))
         own = columns.levels[number, rows]
         columns.levels[number, rows] = np.where(seen < 0, inf, own[np.maximum(seen, 0)])
@@ -205,19 +204,19 @@ class _Spans:
     end_age_ns: Longs
 
 
-def _pieces(columns: _Columns, own: slice, in_time: Longs) -> _Spans | None:
+def _topic_spans(columns: _Columns, own: slice, by_time: Longs) -> _Spans | None:
     """The spans of one topic, whose order in time is given; None if there are none."""
     begins, to_ns, age_ns = columns.first_of_stream[own], columns.to[own], columns.age_ns[own]
     backlog, parked, counters = columns.backlog[own], columns.parked[own], columns.counters[:, own]
     before = _shifted(counters, 0.0)
     from_zero = begins | (counters < before).any(axis=0)
     gained = counters - np.where(from_zero, 0.0, before)
-    start_ns, end_ns, row, is_quiet = _spans(columns, own, gained[1])
+    start_ns, end_ns, row, is_quiet = _span_edges(columns, own, gained[1])
     if len(row) == 0:
         return None
     # The levels at the start of a span are those of the row before, which may be of another stream.
-    latest = np.searchsorted(to_ns[in_time], start_ns, "right") - 1
-    place = np.where(latest < 0, -1, in_time[latest])
+    latest = np.searchsorted(to_ns[by_time], start_ns, "right") - 1
+    place = np.where(latest < 0, -1, by_time[latest])
     is_own = ~begins[row] & (to_ns[row - 1] >= to_ns[place])
     place = np.where(is_own, row - 1, place)
     at_first = np.maximum(backlog[row] - counters[1, row], 0.0)
@@ -237,7 +236,9 @@ def _pieces(columns: _Columns, own: slice, in_time: Longs) -> _Spans | None:
     )
 
 
-def _spans(columns: _Columns, own: slice, gained: Doubles) -> tuple[Longs, Longs, Longs, Flags]:
+def _span_edges(
+    columns: _Columns, own: slice, gained: Doubles
+) -> tuple[Longs, Longs, Longs, Flags]:
     """The spans of one topic: begin, end, the row, and whether nothing changed before that row.
 
     They are in order of time and do not overlap, over all streams. ``gained`` are the bytes
@@ -254,11 +255,11 @@ def _spans(columns: _Columns, own: slice, gained: Doubles) -> tuple[Longs, Longs
     window = columns.window_start[own]
     is_still = ~begins & (lost_ns == 0) & (from_ns < window) & (window < to_ns)
     is_still &= ~columns.clock_step[own]
-    moved, still = np.flatnonzero(is_known), np.flatnonzero(is_still)
-    row = np.append(moved, still)
-    start_ns = np.append(np.where(is_still, window, from_ns)[moved], from_ns[still])
-    end_ns = np.append(to_ns[moved], window[still])
-    is_quiet = np.arange(len(row)) >= len(moved)
+    with_amounts, without_change = np.flatnonzero(is_known), np.flatnonzero(is_still)
+    row = np.append(with_amounts, without_change)
+    start_ns = np.append(np.where(is_still, window, from_ns)[with_amounts], from_ns[without_change])
+    end_ns = np.append(to_ns[with_amounts], window[without_change])
+    is_quiet = np.arange(len(row)) >= len(with_amounts)
     order = np.lexsort((-np.where(is_quiet, 0.0, gained[row]), end_ns, start_ns))
     start_ns, end_ns, row, is_quiet = start_ns[order], end_ns[order], row[order], is_quiet[order]
     start_ns = np.maximum(start_ns, _shifted(np.maximum.accumulate(end_ns), 0))
@@ -268,46 +269,46 @@ def _spans(columns: _Columns, own: slice, gained: Doubles) -> tuple[Longs, Longs
 
 def _shifted(values: Any, first: float) -> Any:
     """The values shifted by one along the last axis, with ``first`` in front."""
-    moved = np.empty_like(values)
-    moved[..., 1:], moved[..., :1] = values[..., :-1], first
-    return moved
+    with_amounts = np.empty_like(values)
+    with_amounts[..., 1:], with_amounts[..., :1] = values[..., :-1], first
+    return with_amounts
 
 
 def _load(
-    columns: _Columns, pieces: _Spans, step_ns: int, since_ns: int, until_ns: int
+    columns: _Columns, spans: _Spans, step_ns: int, since_ns: int, until_ns: int
 ) -> Load | None:
-    edges = _touched(pieces, step_ns, since_ns, until_ns) * step_ns
+    edges = _touched_steps(spans, step_ns, since_ns, until_ns) * step_ns
     if len(edges) == 0:
         return None
-    base = int(pieces.from_ns[0])
+    base = int(spans.from_ns[0])
     at = (np.stack([edges, edges + step_ns]) - base).astype(np.float64)
-    ends = np.stack([pieces.from_ns - base, pieces.to_ns - base], axis=1).astype(np.float64).ravel()
-    spans = (pieces.to_ns - pieces.from_ns).astype(np.float64)
-    covered = _in_steps(at, ends, spans)
+    ends = np.stack([spans.from_ns - base, spans.to_ns - base], axis=1).astype(np.float64).ravel()
+    lengths_ns = (spans.to_ns - spans.from_ns).astype(np.float64)
+    covered = _in_steps(at, ends, lengths_ns)
     kept = np.flatnonzero(covered >= COVERED_MIN * step_ns)
     if len(kept) == 0:
         return None
     seconds = covered[kept] / NS_PER_S
     messages, accepted, drained, wanted, waited = (
-        _in_steps(at, ends, amounts)[kept] for amounts in pieces.amounts
+        _in_steps(at, ends, amounts)[kept] for amounts in spans.amounts
     )
     most = (1 - HELD_SHARE_MAX) * covered[kept]
-    is_old = pieces.end_age_ns >= YOUNG_NS
-    is_measured = _in_steps(at, ends, spans * is_old)[kept] >= most
-    is_old &= pieces.age_ns >= YOUNG_NS
-    is_demonstrated = _in_steps(at, ends, spans * is_old)[kept] >= most
+    is_old = spans.end_age_ns >= YOUNG_NS
+    is_measured = _in_steps(at, ends, lengths_ns * is_old)[kept] >= most
+    is_old &= spans.age_ns >= YOUNG_NS
+    is_demonstrated = _in_steps(at, ends, lengths_ns * is_old)[kept] >= most
     steps = np.empty((len(kept), len(STEP_COLUMNS)))
     steps[:, 0] = wanted / seconds
     steps[:, 1] = _message_bytes(messages, accepted)
     steps[:, 2] = _capacity(drained / seconds, is_measured, is_demonstrated)
-    place = np.clip(np.searchsorted(pieces.from_ns, edges[kept] + step_ns, "left") - 1, 0, None)
-    steps[:, 3:] = columns.levels[:, pieces.row[place]].T
-    start = max(0, int(np.searchsorted(pieces.from_ns, edges[kept[0]], "right")) - 1)
+    place = np.clip(np.searchsorted(spans.from_ns, edges[kept] + step_ns, "left") - 1, 0, None)
+    steps[:, 3:] = columns.levels[:, spans.row[place]].T
+    start = max(0, int(np.searchsorted(spans.from_ns, edges[kept[0]], "right")) - 1)
     return Load(
         step_ns=step_ns,
         steps=steps,
-        backlog_bytes=float(pieces.backlog[start]),
-        oldest_age_s=float(pieces.age_ns[start]) / NS_PER_S if pieces.backlog[start] else 0.0,
+        backlog_bytes=float(spans.backlog[start]),
+        oldest_age_s=float(spans.age_ns[start]) / NS_PER_S if spans.backlog[start] else 0.0,
         from_ns=int(edges[kept[0]]),
         to_ns=int(edges[kept[-1]]) + step_ns,
         censored_share=float(np.mean(waited >= most)),
@@ -315,11 +316,11 @@ def _load(
     )
 
 
-def _touched(pieces: _Spans, step_ns: int, since_ns: int, until_ns: int) -> Longs:
+def _touched_steps(spans: _Spans, step_ns: int, since_ns: int, until_ns: int) -> Longs:
     """Numbers of the steps in a range that touch spans, ascending. Steps without a span are not
     created: one row of a clock that is years off would create millions."""
-    first = np.maximum(pieces.from_ns, since_ns) // step_ns
-    stop = -(-np.minimum(pieces.to_ns, until_ns) // step_ns)
+    first = np.maximum(spans.from_ns, since_ns) // step_ns
+    stop = -(-np.minimum(spans.to_ns, until_ns) // step_ns)
     first = np.maximum(first, _shifted(np.maximum.accumulate(stop), 0))
     counts = np.maximum(stop - first, 0)
     before = np.cumsum(counts) - counts

@@ -41,7 +41,8 @@ class SettingsCommands:
 def settings_commands(
     policy: Policy, namespaces: Sequence[Namespace] = (), written: Collection[str] = ()
 ) -> SettingsCommands:
-    """How to set a policy, without settings that stay as recorded or are in force already.
+    """The lines and commands that set a policy, without settings that stay as recorded or are in
+    force already.
 
     The controller is set for the whole broker, limits and quotas for each of ``namespaces`` and for
     their topics with topic policies. ``written`` are the controller settings in the grid file.
@@ -171,7 +172,9 @@ def _commands(
     ]
     found = [verb.command("namespaces", name) for name in wide[:LISTED_MAX]]
     if len(wide) > LISTED_MAX:
-        found.append(f"# {len(wide) - LISTED_MAX:,} more namespaces were replayed: set each alike.")
+        found.append(
+            f"# {len(wide) - LISTED_MAX:,} more namespaces were replayed: set each the same way."
+        )
     topics = [
         topic
         for own in levels
@@ -180,10 +183,10 @@ def _commands(
         if own.own_values.get(topic) != frozenset({value})
     ]
     if topics:
-        have = "has a policy of its" if len(topics) == 1 else "have policies of their"
+        have = "has a topic policy" if len(topics) == 1 else "have topic policies"
         found.append(
-            f"# {topics_text(len(topics))} {have} own for the {setting.value}, which goes "
-            "before the namespace's:"
+            f"# {topics_text(len(topics))} {have} for the {setting.value}, which "
+            f"{'overrides' if len(topics) == 1 else 'override'} the namespace's:"
         )
     found += [verb.command("topicPolicies", topic) for topic in topics[:LISTED_MAX]]
     if len(topics) > LISTED_MAX:
@@ -194,7 +197,7 @@ def _commands(
     unknown = sum(own.unknown for own in levels if own is not None)
     if unknown:
         found.append(
-            f"# Where the {setting.value} of {topics_text(unknown)} is set is not known: a "
-            "policy of its own would go before the namespace's."
+            f"# It is unknown where the {setting.value} of {topics_text(unknown)} is set: a topic "
+            "policy would override the namespace's."
         )
     return found

@@ -69,8 +69,7 @@ class WorstBacklog:
     shares: dict[str, Doubles]
     """By cause: its share of the time of each step."""
     is_unused: bool
-    """No consumer was connected throughout: :mod:`headgate.pipeline.output.unused_subscriptions`.
-    """
+    """Whether it is unused, as :mod:`headgate.pipeline.output.unused_subscriptions` says."""
 
     @property
     def growth_per_s(self) -> float:

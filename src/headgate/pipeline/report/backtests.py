@@ -36,8 +36,8 @@ class GridPoint:
     drain_used: float | None
     """Mean over topics, 0 to 1."""
     censored_share: float | None
-    """Mean over topics, 0 to 1: share of the samples during which a limit held producers
-    throughout."""
+    """Mean over topics, 0 to 1: share of the samples in which a limit held producers all the
+    time."""
     activations: int
     evicted_bytes: int
     score: float | None
@@ -64,7 +64,7 @@ class BacktestRun:
 def newest_run(scan: TableScan) -> BacktestRun | None:
     """The newest run of ``policy_backtest``; None if there is none.
 
-    The page's range does not select runs: each run has a replayed range of its own.
+    The range of the page does not select runs, because each run has its own.
     """
     runs = totals(scan.batches(("run_id", "run_at")), ("run_id",), [("run_at", "max")])
     if runs is None:

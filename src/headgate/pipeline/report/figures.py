@@ -42,11 +42,11 @@ from headgate.record.fields import QUOTA_TYPES
 _HEIGHT: Final = 300
 _TALL: Final = 400
 _MARKED_MAX: Final = 60
-"""A line of at most so many points shows a marker for each: a point between two gaps would be
-invisible otherwise. So few steps are also drawn from begin to end."""
+"""A line of at most so many points has markers, because a point between two gaps would otherwise be
+invisible. Such a chart also draws each step from its begin to its end."""
 _NAME_MAX: Final = 48
 _HORIZON_S: Final = 86_400.0
-"""The chart shows no breach farther ahead; the text does."""
+"""Longest time to a breach that the chart shows; the text has no bound."""
 _TICKS: Final = [
     {"dtickrange": [None, 59_999], "value": "%H:%M:%S\n%d %b %Y UTC"},
     {"dtickrange": [60_000, 86_400_000], "value": "%H:%M\n%d %b %Y UTC"},

@@ -54,7 +54,7 @@ def run_report(options: ReportOptions, err: TextIO) -> Path:
                 f"folder {options.out} has no table {needed} yet: headgate pipeline run --out "
                 f"{options.out} makes it"
             )
-        TableScan(options.out, needed)  # raises if its layout is another one
+        TableScan(options.out, needed)  # raises for another layout version
     with progress.stage(f"Reading the tables of {options.out}") as stage:
         report = _Report(options.out, tables, requested, options.top)
         html = report.html(f"on {instant(now_ns)}", stage.on_progress)
@@ -65,7 +65,7 @@ def run_report(options: ReportOptions, err: TextIO) -> Path:
 
 
 def _write(path: Path, html: str) -> None:
-    """The whole page or none: whoever looks at the old one meanwhile sees that."""
+    """Replace the page in one step: a reader sees the old page or the new one."""
     hidden = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         hidden.write_text(html, encoding="utf-8")
@@ -127,8 +127,10 @@ class _Report:
         sections.append(backtest_section(run, self._charts))
         on_progress(7, 8)
         sections.append(page_sections.quality_section(known, self.grid, self._charts))
-        said = summary_sentences(found, quotas or Quotas(), held or (), lost or Evictions(), known)
-        return page_html(self._head(found, known, written), said, sections, self._charts.by_id)
+        summary = summary_sentences(
+            found, quotas or Quotas(), held or (), lost or Evictions(), known
+        )
+        return page_html(self._head(found, known, written), summary, sections, self._charts.by_id)
 
     def _scores(self, quotas: Quotas) -> list[dict[str, Any]]:
         names = [topic.name for topic in quotas.topics]

@@ -19,7 +19,7 @@ YELLOW: Final = "#d6c61e"
 """Darker than in the palette, so that it is visible on white."""
 
 SLATE: Final = "#6b7f94"
-"""Series that are no cause: amounts, use, completeness."""
+"""Colour of series that are not causes: amounts, use, completeness."""
 
 BLAME_COLORS: Final = {
     "NONE": GREY,
@@ -41,7 +41,7 @@ BLAME_NAMES: Final = {
     "THROTTLED_BROKER": "broker limit",
     "BROKER": "broker",
 }
-"""As legends have them."""
+"""Names in legends."""
 
 PARK_COLORS: Final = {
     "topic_rate": VERMILION,
@@ -75,4 +75,4 @@ PARK_NAMES: Final = {
     "memory": "broker's memory",
     "disk_full": "full disk",
 }
-"""As legends have them."""
+"""Names in legends."""

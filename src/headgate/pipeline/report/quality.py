@@ -1,4 +1,4 @@
-"""How much of the range the telemetry covers."""
+"""The coverage of the range by telemetry."""
 
 from __future__ import annotations
 

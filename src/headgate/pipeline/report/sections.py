@@ -116,8 +116,8 @@ def backlog_section(found: Backlogs, grid: Grid, charts: Charts) -> Section:
     section = Section(
         "backlogs",
         "Backlogs",
-        "The fastest growing and the largest. The upper chart shows messages not acknowledged, the "
-        "lower one the cause of each minute."
+        "The fastest growing and the largest backlogs. The upper chart shows unacknowledged "
+        "messages, the lower chart the cause of each minute."
         + " Subscriptions without any consumer come last."
         * _some_are_unused(found),
     )
@@ -168,12 +168,12 @@ def capitalized(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _with_minute(minute_ns: int, said: str, which: str = "") -> str:
+def _with_minute(minute_ns: int, sentence: str, which: str = "") -> str:
     """A sentence about one minute, with that minute in front."""
-    if not said:
+    if not sentence:
         return ""
     when = f"{which}, {minute_text(minute_ns)}" if which else minute_text(minute_ns)
-    return f"{when}: {said}"
+    return f"{when}: {sentence}"
 
 
 def growth_text(backlog: WorstBacklog) -> str:
@@ -237,13 +237,13 @@ def quota_section(found: Sequence[QuotaTopic], grid: Grid, charts: Charts) -> Se
 
 def quota_acts(topic: QuotaTopic) -> list[str]:
     """Effects of the quotas over the range: ``held producers for 37 min (62 % of the range)``."""
-    said = []
+    parts = []
     if topic.held_s > 0:
         share = percent(topic.held_share)
-        said.append(f"held producers for {time_text(topic.held_s)} ({share} of the range)")
+        parts.append(f"held producers for {time_text(topic.held_s)} ({share} of the range)")
     if topic.evicted_messages:
-        said.append(f"evicted {messages_text(topic.evicted_messages)}")
-    return said
+        parts.append(f"evicted {messages_text(topic.evicted_messages)}")
+    return parts
 
 
 def _quota_row(topic: QuotaTopic) -> tuple[str, ...]:
@@ -279,8 +279,8 @@ def producer_section(found: Sequence[ParkedTopic], grid: Grid, charts: Charts) -
     section = Section(
         "producers",
         "Producers",
-        "Topics whose sends waited before the broker stored them, by the time of the main cause "
-        "and its share of the range. Causes may overlap.",
+        "Topics whose messages waited before the broker stored them. The time and share are those "
+        "of the main cause; causes may overlap.",
         table=TableView(
             ("topic", "held", "main cause", "worst minute"),
             tuple(
@@ -327,7 +327,7 @@ def limiter_section(found: Sequence[Limiter], grid: Grid, charts: Charts) -> Sec
     section = Section(
         "limits",
         "Limits",
-        "Limits that delayed subscriptions or producers, by the time in which one waited.",
+        "Limits that delayed subscriptions or producers, ordered by waiting time.",
     )
     for limiter in found:
         subject = short(limiter.subject).replace("|", " / ")

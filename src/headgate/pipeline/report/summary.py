@@ -15,7 +15,6 @@ from headgate.pipeline.report.quality import Quality
 from headgate.pipeline.report.quota_states import APPROACHED, REACHED
 from headgate.pipeline.report.quotas import Evictions, Quotas, QuotaTopic, breach_time_ns
 from headgate.pipeline.report.sections import (
-    capitalized,
     growth_text,
     main_cause,
     name_text,
@@ -69,7 +68,7 @@ def summary_sentences(
 
 
 def _quota_sentences(quotas: Quotas) -> list[str]:
-    """One sentence each: a quota that is reached, that was reached, that is next."""
+    """One sentence about each: a reached quota, one that was reached earlier, the next one."""
     sentences: list[str] = []
     reached = next((t for t in quotas.topics if t.state == REACHED), None)
     if reached is not None:
@@ -105,7 +104,7 @@ def _backlogs_sentence(found: Backlogs) -> str:
     others = subscriptions_text(found.subscriptions - found.unused.subscriptions)
     if not found.growing:
         which = f"{others} that had a consumer" if found.unused.subscriptions else others
-        return f"No backlog with a cause grew. {capitalized(which)} had telemetry."
+        return f"No backlog with a cause grew. There is telemetry of {which}."
     blamed = {b: s for b, s in found.blame_seconds.items() if b != "NONE" and s > 0}
     whole = sum(blamed.values())
     most = sorted(blamed.items(), key=lambda item: -item[1])
@@ -127,16 +126,16 @@ def _joined(parts: Sequence[str]) -> str:
 
 
 def _unused_sentence(found: UnusedSubscriptions) -> str:
-    """The unused subscriptions in a separate sentence: their time would outweigh all others."""
+    """A separate sentence about unused subscriptions: their time would outweigh all other."""
     name, growth = subscription_text(*found.name), found.growth_messages
     if found.subscriptions == 1:
         return (
-            f"1 more subscription, {name}, had no consumer throughout. Its backlog is "
+            f"1 more subscription, {name}, had no consumer at any time. Its backlog is "
             f"{messages_text(found.backlog_messages)}, {growth:,} of them new. Connect a consumer, "
             "or delete the subscription if it is not needed."
         )
     return (
-        f"{found.subscriptions:,} more subscriptions had no consumer throughout. Their backlogs "
+        f"{found.subscriptions:,} more subscriptions had no consumer at any time. Their backlogs "
         f"grew by {messages_text(growth)} in total, and the largest is that of {name} with "
         f"{messages_text(found.backlog_messages)}. Connect consumers, or delete the subscriptions "
         "that are not needed."

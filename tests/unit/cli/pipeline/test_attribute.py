@@ -111,7 +111,7 @@ def test_what_was_found_is_said(asked: list[Any]) -> None:
             "--scrapes s --admin-url http://a:1 --broker-url pulsar://a:1",
             "--broker-url and --admin-url mean nothing with --scrapes, which asks no broker.",
         ),
-        ("--scrapes s --no-read", "--scrapes says what to read, --no-read to read nothing"),
+        ("--scrapes s --no-read", "--scrapes and --no-read exclude each other"),
         ("--fail-confidence 2", "is not in the range 0<=x<=1"),
     ],
 )

@@ -62,8 +62,7 @@ def test_topics_with_policies_of_their_own_get_commands_of_their_own() -> None:
     all_own = namespace("acme/b", own=("persistent://acme/b/x",))
     assert settings_commands(Policy(Rates(7)), [mixed, all_own]).commands == (
         "headgate admin namespaces set-publish-rate acme/a -m 7",
-        "# 3 topics have policies of their own for the publish limit, which goes before the "
-        "namespace's:",
+        "# 3 topics have topic policies for the publish limit, which override the namespace's:",
         "headgate admin topicPolicies set-publish-rate persistent://acme/a/x -m 7",
         "headgate admin topicPolicies set-publish-rate 'persistent://acme/a/y z' -m 7",
         "headgate admin topicPolicies set-publish-rate persistent://acme/b/x -m 7",
@@ -78,14 +77,14 @@ def test_each_setting_is_set_where_that_one_is_set() -> None:
     assert [line.split()[2] for line in (limit, size, time)] == [
         "namespaces", "topicPolicies", "namespaces",
     ]  # fmt: skip
-    assert comment.startswith("# 1 topic has a policy of its own for the size quota")
+    assert comment.startswith("# 1 topic has a topic policy for the size quota")
 
 
 def test_where_it_is_not_known_a_line_says_so() -> None:
     *_, said = settings_commands(Policy(Rates(7)), [namespace("a/b", unknown=2)]).commands
     assert said == (
-        "# Where the publish limit of 2 topics is set is not known: a policy of its own would go "
-        "before the namespace's."
+        "# It is unknown where the publish limit of 2 topics is set: a topic policy would override "
+        "the namespace's."
     )
 
 
@@ -96,7 +95,7 @@ def test_of_many_some_are_listed_and_all_are_counted() -> None:
     lines = settings_commands(Policy(time_quota=TIME), many).commands
     assert len([line for line in lines if " namespaces " in line and line[0] != "#"]) == LISTED_MAX
     assert len([line for line in lines if " topicPolicies " in line]) == LISTED_MAX
-    assert "# 4 more namespaces were replayed: set each alike." in lines
+    assert "# 4 more namespaces were replayed: set each the same way." in lines
     assert lines[-1] == (
         "# 2 more: the topics in the table intervals whose quota_time_source is 'topic policy'."
     )
@@ -174,7 +173,7 @@ def test_what_is_in_force_is_not_told() -> None:
     other = {topics[0]: frozenset({(8.0, None)}), topics[1]: frozenset({(7.0, None)})}
     changed = alike | {Setting.PUBLISH: replace(alike[Setting.PUBLISH], own_values=other)}
     comment, command = settings_commands(policy, [Namespace("a/b", changed)]).commands
-    assert comment.startswith("# 1 topic has a policy of its own for the publish limit")
+    assert comment.startswith("# 1 topic has a topic policy for the publish limit")
     assert command == f"headgate admin topicPolicies set-publish-rate {topics[0]} -m 7"
     stricter = replace(alike[Setting.PUBLISH], other_values=frozenset({(7.0, None), (1.0, None)}))
     wide = settings_commands(

@@ -47,7 +47,7 @@ def test_where_nobody_reads_the_sentence_is_still_one() -> None:
 def test_a_quiet_range_is_told_in_a_sentence() -> None:
     quiet = facts.quality(completeness=1.0)
     said = summary_sentences(facts.backlogs(), Quotas(), (), Evictions(), quiet)
-    assert said == ["No backlog with a cause grew. 1,000 subscriptions had telemetry."]
+    assert said == ["No backlog with a cause grew. There is telemetry of 1,000 subscriptions."]
 
 
 def test_a_quota_that_acts_is_reached() -> None:
@@ -102,7 +102,7 @@ def test_subscriptions_that_nobody_uses_are_told_apart() -> None:
     assert said[0].startswith("The backlogs of 1 of 588 subscriptions grew")
     assert "THROTTLED_TOPIC" in said[1]
     assert said[2:] == [
-        "412 more subscriptions had no consumer throughout. Their backlogs grew by 3,000,000 "
+        "412 more subscriptions had no consumer at any time. Their backlogs grew by 3,000,000 "
         "messages in total, and the largest is that of public/default/a / old with 90,000 "
         "messages. Connect consumers, or delete the subscriptions that are not needed."
     ]
@@ -112,8 +112,9 @@ def test_subscriptions_that_nobody_uses_are_told_apart() -> None:
     one = dataclasses.replace(facts.backlogs(), unused=UnusedSubscriptions(1, 10, name, 30))
     said = summary_sentences(one, Quotas(), (), Evictions(), facts.quality(completeness=1.0))
     assert said == [
-        "No backlog with a cause grew. 999 subscriptions that had a consumer had telemetry.",
-        "1 more subscription, public/default/a / old, had no consumer throughout. Its backlog is "
+        "No backlog with a cause grew. There is telemetry of 999 subscriptions that had a "
+        "consumer.",
+        "1 more subscription, public/default/a / old, had no consumer at any time. Its backlog is "
         "30 messages, 10 of them new. Connect a consumer, or delete the subscription if it is not "
         "needed.",
     ]
