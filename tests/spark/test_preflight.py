@@ -101,7 +101,7 @@ def test_an_unknown_host(topic: str) -> None:
 def test_a_topic_that_is_not_there(broker: Broker, cluster: Cluster) -> None:
     missing = cluster.new_topic()
     assert failure(broker.service_url, broker.admin_url, missing).startswith(
-        f"{broker.admin_url} has no topic {missing}: a broker makes it with its first telemetry"
+        f"{broker.admin_url} has no topic {missing}: a broker creates it with its first telemetry"
     )
 
 

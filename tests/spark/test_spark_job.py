@@ -32,9 +32,9 @@ def test_the_tables_judge_as_explain_does(tmp_path: Path) -> None:
     assert f"attribution: {len(list(subjects()))} subscriptions judged" in text
     assert "judged from the tables over the whole run" in text
     assert text.endswith(f"The tables (Delta) stay in {tables}\n{NEXT}\n")
-    meant = {(s.cluster, s.topic, s.subscription): scene.verdict for s, scene in subjects()}
+    expected = {(s.cluster, s.topic, s.subscription): scene.verdict for s, scene in subjects()}
     rows = DeltaTable(tables / "attribution").to_pyarrow_table().to_pylist()
-    assert {(row["cluster"], row["topic"], row["subscription"]) for row in rows} == set(meant)
+    assert {(row["cluster"], row["topic"], row["subscription"]) for row in rows} == set(expected)
     samples = DeltaTable(tables / "bronze_samples").to_pyarrow_table(columns=["kind"])
     (published,) = re.findall(r"bronze_samples: all ([\d,]+) samples", text)
     batches = samples.column("kind").to_pylist().count("batch")

@@ -1,7 +1,7 @@
 """Checks that adaptive throttling slows the producer that fills a backlog quota, and no other.
 
-A look is four answers of one broker, milliseconds apart. The messages published between two looks
-are the difference of two sums.
+A snapshot has four responses of one broker, milliseconds apart. The messages published between two
+snapshots are the difference of two sums.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from headgate.demo.scenes import Scene, Subject
 from headgate.demo.spans import Span, mean_over_time, spans
 
 KEPT_SHARE: Final = 0.9
-"""The neighbour keeps its rate if it publishes this part of it, of the whole demo."""
+"""The neighbour keeps its rate if it publishes at least this part of it over the whole demo."""
 SETTLED: Final = 1.2
-"""A limit of so many times what the consumer does, or less, has come down."""
+"""A limit has settled at this multiple of the consumer's rate, or below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,12 @@ class Neighbours:
     other: tuple[Subject, Scene]
 
 
-def neighbours(meant: Sequence[tuple[Subject, Scene]]) -> Neighbours:
-    """Those among all subscriptions of the demo."""
-    slowed = next(each for each in meant if each[1].has_quota)
-    other = next(each for each in meant if each[0].cluster == slowed[0].cluster and each != slowed)
+def neighbours(expected: Sequence[tuple[Subject, Scene]]) -> Neighbours:
+    """The two scenes among all subscriptions of the demo."""
+    slowed = next(each for each in expected if each[1].has_quota)
+    other = next(
+        each for each in expected if each[0].cluster == slowed[0].cluster and each != slowed
+    )
     return Neighbours(slowed, other)
 
 
@@ -46,27 +48,27 @@ class Publishing:
     waiting: int
     """Messages that wait in the broker now."""
     waited_s: Mapping[str, float]
-    """How long anything waited, by cause."""
+    """Seconds in which any message waited, by cause."""
     address: str
     """The other end of its producer's connection."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """One look."""
+class Snapshot:
+    """The state of both topics at one instant."""
 
     at_s: float
     """By the broker's clock, since the epoch."""
     slowed: Publishing
     other: Publishing
     use: float
-    """Of the quota."""
+    """Use of the quota; 1 is full."""
     limit_per_s: float | None
     """The limit of the controller; None without one."""
 
 
 def publishing(report: Mapping[str, Any], stats: Mapping[str, Any]) -> Publishing:
-    """From the answers of explain and statistics about a topic with at most one producer."""
+    """The publishing side, from explain and statistics of a topic with at most one producer."""
     parked = report["publishing"]["parked"]
     return Publishing(
         published=stats["msgInCounter"],
@@ -76,12 +78,12 @@ def publishing(report: Mapping[str, Any], stats: Mapping[str, Any]) -> Publishin
     )
 
 
-def from_reports(report: Mapping[str, Any], slowed: Publishing, other: Publishing) -> Look:
-    """A look, from explain's answer about the topic with the quota and from both topics."""
+def snapshot_of(report: Mapping[str, Any], slowed: Publishing, other: Publishing) -> Snapshot:
+    """A snapshot, from explain's response about the topic with the quota and from both topics."""
     (quota,) = report["quotas"]
     adaptive = report["adaptive"]
     is_limited = adaptive is not None and adaptive["active"] > 0
-    return Look(
+    return Snapshot(
         at_s=datetime.fromisoformat(report["at"]).timestamp(),
         slowed=slowed,
         other=other,
@@ -92,28 +94,28 @@ def from_reports(report: Mapping[str, Any], slowed: Publishing, other: Publishin
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A few seconds of it; rates are means over them, a second."""
+    """A few seconds of the demo, with mean rates per second."""
 
     span: Span
     use: float
-    """At its end; so is the limit."""
+    """Use of the quota at the end, as is the limit."""
     limit_per_s: float | None
     published_per_s: float
     wait_s: float
-    """Of a message on its way, as a mean."""
+    """Mean time for which a message waited."""
     other_per_s: float
 
 
-def rows(looks: Sequence[Look], seconds: float) -> list[Row]:
-    """The rows that are complete, of a demo of ``seconds``; the last one may be short."""
-    return [_row(span, seen) for span, seen in spans(looks, seconds)]
+def rows(snapshots: Sequence[Snapshot], seconds: float) -> list[Row]:
+    """The complete rows of a demo of ``seconds``; the last one may be short."""
+    return [_row(span, seen) for span, seen in spans(snapshots, seconds)]
 
 
-def _row(span: Span, looks: Sequence[Look]) -> Row:
-    first, last = looks[0], looks[-1]
+def _row(span: Span, snapshots: Sequence[Snapshot]) -> Row:
+    first, last = snapshots[0], snapshots[-1]
     passed_s = last.at_s - first.at_s
     published_per_s = (last.slowed.published - first.slowed.published) / passed_s
-    waiting = mean_over_time([(look.at_s, look.slowed.waiting) for look in looks])
+    waiting = mean_over_time([(snapshot.at_s, snapshot.slowed.waiting) for snapshot in snapshots])
     return Row(
         span=span,
         use=last.use,
@@ -125,18 +127,18 @@ def _row(span: Span, looks: Sequence[Look]) -> Row:
     )
 
 
-def is_settled(looks: Sequence[Look], scene: Scene) -> bool:
-    """Whether at the end the producer of a scene may publish about what the consumer does."""
-    limit = looks[-1].limit_per_s
+def is_settled(snapshots: Sequence[Snapshot], scene: Scene) -> bool:
+    """Whether the limit at the end is about the rate of the scene's consumer."""
+    limit = snapshots[-1].limit_per_s
     return limit is not None and limit <= SETTLED * (scene.consume_per_s or 0)
 
 
-def problems(looks: Sequence[Look], pair: Neighbours) -> list[str]:
-    """A sentence for each difference from what was built, from at least two looks."""
+def problems(snapshots: Sequence[Snapshot], pair: Neighbours) -> list[str]:
+    """A sentence for each unexpected result, from at least two snapshots."""
     (subject, scene), (other, other_scene) = pair.slowed, pair.other
-    first, last = looks[0], looks[-1]
+    first, last = snapshots[0], snapshots[-1]
     found = []
-    full = next((look for look in looks if look.use >= 1), None)
+    full = next((snapshot for snapshot in snapshots if snapshot.use >= 1), None)
     if full is not None:
         at_s = full.at_s - first.at_s
         found.append(f"{subject.text}: the quota was reached, after {at_s:.1f} s")
@@ -147,20 +149,20 @@ def problems(looks: Sequence[Look], pair: Neighbours) -> list[str]:
             f"{subject.text}: its producer was to be slowed below {most:.0f}/s and has {limit} at"
             " the end"
         )
-    found += _waits(subject, last.slowed, {ParkCause.ADAPTIVE})
-    found += _waits(other, last.other, set())
+    found += _wait_problems(subject, last.slowed, {ParkCause.ADAPTIVE})
+    found += _wait_problems(other, last.other, set())
     kept = (last.other.published - first.other.published) / (last.at_s - first.at_s)
     if kept < KEPT_SHARE * other_scene.publish_per_s:
         found.append(
             f"{other.text}: {kept:.0f}/s were published, its producer's"
             f" {other_scene.publish_per_s}/s were to be kept"
         )
-    if any(look.slowed.address != look.other.address for look in looks):
+    if any(snapshot.slowed.address != snapshot.other.address for snapshot in snapshots):
         found.append(f"{subject.text} and {other.text}: their producers do not share a connection")
     return found
 
 
-def _waits(subject: Subject, side: Publishing, due: set[ParkCause]) -> list[str]:
+def _wait_problems(subject: Subject, side: Publishing, due: set[ParkCause]) -> list[str]:
     """A line for each cause that wrongly held a topic's producer, or wrongly did not."""
     labels = {cause.label for cause in due}
     found = [

@@ -9,7 +9,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from headgate.demo.adaptive import Look, Neighbours, Row, is_settled
+from headgate.demo.adaptive import Neighbours, Row, Snapshot, is_settled
 from headgate.demo.scenes import Subject
 from headgate.flow.sentences.backlog import percent
 from headgate.flow.sentences.quota import size_text
@@ -36,7 +36,7 @@ def name(subject: Subject) -> str:
     return subject.topic.rpartition("/")[2]
 
 
-def about(pair: Neighbours) -> str:
+def heading(pair: Neighbours) -> str:
     """The heading of the lines of :func:`line`."""
     slowed, other = name(pair.slowed[0]), name(pair.other[0])
     return f"{slowed}: its quota fills, its producer is slowed; {other}: on the same connection"
@@ -101,15 +101,15 @@ def print_slowed(
         console.print(Text(f"{_INDENT_FURTHER}{written}", "cyan"), soft_wrap=True)
 
 
-def print_kept(console: Console, pair: Neighbours, looks: Sequence[Look]) -> None:
+def print_kept(console: Console, pair: Neighbours, snapshots: Sequence[Snapshot]) -> None:
     """Print the result, of at least one look, when everything is as it was built."""
     (subject, scene), (other, _) = pair.slowed, pair.other
-    most = percent(max(look.use for look in looks))
-    passed_s = max(1.0, looks[-1].at_s - looks[0].at_s)
-    kept = (looks[-1].other.published - looks[0].other.published) / passed_s
+    most = percent(max(snapshot.use for snapshot in snapshots))
+    passed_s = max(1.0, snapshots[-1].at_s - snapshots[0].at_s)
+    kept = (snapshots[-1].other.published - snapshots[0].other.published) / passed_s
     end = (
         "at the end it may publish about as fast as its consumer"
-        if is_settled(looks, scene)
+        if is_settled(snapshots, scene)
         else "its limit still falls, towards the rate of its consumer"
     )
     _say(

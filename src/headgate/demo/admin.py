@@ -18,7 +18,7 @@ _OK_MAX: Final = 299
 
 
 class AdminCallError(HeadgateError):
-    """A broker refused or did not answer."""
+    """A broker refused a request or did not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class HttpCall:
     body: Any = None
 
     def curl(self, web_url: str) -> str:
-        """The same as a command to paste."""
+        """The request as a shell command."""
         text = f"curl -X {self.method} {web_url}{self.path}"
         if self.body is not None:
             text += f" -H 'Content-Type: application/json' -d '{json.dumps(self.body)}'"
@@ -98,16 +98,16 @@ class AdminClient:
         Raises:
             AdminCallError: it was refused.
         """
-        self._ask(call.method, call.path, call.body)
+        self._request(call.method, call.path, call.body)
 
     def report(self, topic: str) -> dict[str, Any]:
-        """The answer of explain about a topic.
+        """Explain's response about a topic.
 
         Raises:
             AdminCallError: it was refused.
         """
         path = f"/admin/v2/headgate/explain/{_path_of(topic)}"
-        report: dict[str, Any] = json.loads(self._ask("GET", path))
+        report: dict[str, Any] = json.loads(self._request("GET", path))
         return report
 
     def stats(self, topic: str) -> dict[str, Any]:
@@ -116,7 +116,8 @@ class AdminClient:
         Raises:
             AdminCallError: it was refused.
         """
-        stats: dict[str, Any] = json.loads(self._ask("GET", f"/admin/v2/{_path_of(topic)}/stats"))
+        path = f"/admin/v2/{_path_of(topic)}/stats"
+        stats: dict[str, Any] = json.loads(self._request("GET", path))
         return stats
 
     def explain(self, topic: str) -> list[Finding]:
@@ -134,13 +135,13 @@ class AdminClient:
         Raises:
             AdminCallError: it was refused.
         """
-        return self._ask("GET", "/metrics/").decode()
+        return self._request("GET", "/metrics/").decode()
 
     def close(self) -> None:
         """Close the connections."""
         self._http.clear()
 
-    def _ask(self, method: str, path: str, body: Any = None) -> bytes:
+    def _request(self, method: str, path: str, body: Any = None) -> bytes:
         try:
             response = self._http.request(
                 method,

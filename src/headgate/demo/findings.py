@@ -11,7 +11,7 @@ from headgate.demo.scenes import Subject
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A judgement of one subscription, from either side."""
+    """A judgement of one subscription."""
 
     subject: Subject
     backlog: int

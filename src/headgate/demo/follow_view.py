@@ -9,7 +9,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from headgate.demo.follow import Look, Row
+from headgate.demo.follow import Row, Snapshot
 from headgate.demo.scenes import Scene, Subject
 
 _INDENT: Final = "  "
@@ -27,7 +27,7 @@ _HEAD: Final = " ".join(
 _GAP: Final = 3
 
 
-def about(subject: Subject, scene: Scene) -> str:
+def heading(subject: Subject, scene: Scene) -> str:
     """``parcels / tracking: limit = publish rate + 50/s``."""
     return f"{subject.text}: limit = publish rate + {scene.limit_per_s}/s"
 
@@ -67,8 +67,12 @@ def table(found: Sequence[Row], width: int) -> list[Text]:
     return lines
 
 
-def print_followed(
-    console: Console, subject: Subject, scene: Scene, looks: Sequence[Look], found: Sequence[Row]
+def print_timeline(
+    console: Console,
+    subject: Subject,
+    scene: Scene,
+    snapshots: Sequence[Snapshot],
+    found: Sequence[Row],
 ) -> None:
     """Print the table of at least one look, and what it shows."""
     width = min(_WIDTH_MAX, console.width)
@@ -86,13 +90,13 @@ def print_followed(
 
     say(
         f"{subject.text} has an old backlog and a limit of {scene.limit_per_s}/s above what is"
-        f" published ({looks[-1].source}, relativeToPublishRate). Means of some seconds; bars:"
+        f" published ({snapshots[-1].source}, relativeToPublishRate). Means of some seconds; bars:"
         f" {_PUBLISHED} published, {_ABOVE} what the limit in force allows beyond that."
     )
     for text in table(found, width):
         console.print(text, soft_wrap=True)
-    passed_s = max(1.0, looks[-1].at_s - looks[0].at_s)
-    change = (looks[-1].backlog - looks[0].backlog) / passed_s
+    passed_s = max(1.0, snapshots[-1].at_s - snapshots[0].at_s)
+    change = (snapshots[-1].backlog - snapshots[0].backlog) / passed_s
     say(
         f"Whatever was published, on average the backlog changed by {change:+.0f}/s. A rise is"
         " followed within 2 s; after a fall the limit comes down by no more than half in 2 s, so"

@@ -14,10 +14,10 @@ from rich.text import Text
 from headgate.demo.findings import Finding
 
 PLAIN_EVERY_S: Final = 10.0
-"""Between two sets of plain lines."""
-FOLLOWED_LINES: Final = 3
-"""Of what is followed over time so many lines are drawn, the last ones: with all the subscriptions
-they fit on a terminal of 24 lines."""
+"""Time between two sets of plain lines."""
+TIMELINE_LINES: Final = 3
+"""Most lines of a timeline, the newest ones. With all subscriptions they fit on a terminal of 24
+lines."""
 
 _COLUMNS: Final = ("  topic / subscription", "backlog", "state now", "verdict, confidence")
 _SUBJECT_WIDTH: Final = 22
@@ -76,27 +76,27 @@ def table(findings: Sequence[Finding], width: int) -> Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
-    """Something that changes over time, such as a limit, up to now."""
+class Timeline:
+    """The course of a limit up to now."""
 
-    about: str
+    heading: str
     """The heading of its lines."""
     lines: Sequence[Text]
     """One for each span of time."""
 
 
-def _followed_lines(about: str, new: Sequence[Text]) -> list[Text]:
+def _timeline_lines(heading: str, new: Sequence[Text]) -> list[Text]:
     """``new`` lines under what they are about; nothing where there are none."""
     if not new:
         return []
-    lines = [Text(f"  {about}", "dim"), *(text.copy() for text in new)]
+    lines = [Text(f"  {heading}", "dim"), *(text.copy() for text in new)]
     for text in lines:
         text.no_wrap, text.overflow = True, "ellipsis"
     return lines
 
 
 class LiveView:
-    """A context in which findings are shown as they come."""
+    """A context in which findings are shown as they arrive."""
 
     def __init__(self, console: Console, seconds: float) -> None:
         """The situations develop for ``seconds``."""
@@ -105,7 +105,7 @@ class LiveView:
         self._live: Live | None = None
         self._next_plain_s = 0.0
         self._shown: dict[str, int] = {}
-        """Lines of what is followed, by what they are about."""
+        """Printed lines of each timeline, by its heading."""
 
     def __enter__(self) -> LiveView:
         """Begin to draw."""
@@ -124,7 +124,7 @@ class LiveView:
         elapsed_s: float,
         findings: Sequence[Finding],
         note: str,
-        followed: Sequence[Followed] = (),
+        timelines: Sequence[Timeline] = (),
     ) -> None:
         """Draw the present state; ``note`` is one more line, such as Spark's progress."""
         clock = f"  {min(elapsed_s, self._seconds):3.0f} of {self._seconds:.0f} s"
@@ -133,8 +133,8 @@ class LiveView:
                 table(findings, self._console.width),
                 *(
                     text
-                    for each in followed
-                    for text in _followed_lines(each.about, each.lines[-FOLLOWED_LINES:])
+                    for each in timelines
+                    for text in _timeline_lines(each.heading, each.lines[-TIMELINE_LINES:])
                 ),
                 Text(f"{clock}   {note}", "dim", no_wrap=True, overflow="ellipsis"),
             ]
@@ -142,8 +142,8 @@ class LiveView:
         elif elapsed_s >= self._next_plain_s or elapsed_s >= self._seconds:
             self._next_plain_s = elapsed_s - elapsed_s % PLAIN_EVERY_S + PLAIN_EVERY_S
             lines = [f"{clock}   {note}".rstrip(), *map(plain_line, findings)]
-            for each in followed:
-                new = each.lines[self._shown.get(each.about, 0) :]
-                self._shown[each.about] = len(each.lines)
-                lines += [text.plain for text in _followed_lines(each.about, new)]
+            for each in timelines:
+                new = each.lines[self._shown.get(each.heading, 0) :]
+                self._shown[each.heading] = len(each.lines)
+                lines += [text.plain for text in _timeline_lines(each.heading, new)]
             self._console.print("\n".join(lines), markup=False, soft_wrap=True)

@@ -15,10 +15,10 @@ LATE_S_MAX = 0.05
 
 
 class Pace:
-    """When the next of a steady series is due. Times are seconds of any steady clock."""
+    """When the next action of a steady series is due. Times are seconds of a monotonic clock."""
 
     def __init__(self, rate_per_s: float, now_s: float) -> None:
-        """The first is due one step after ``now_s``.
+        """The first action is due one step after ``now_s``.
 
         Raises:
             InputError: the rate is not positive.
@@ -29,7 +29,7 @@ class Pace:
         self._next_s = now_s + self._step_s
 
     def due(self, now_s: float) -> int:
-        """How many are due since the last call; they count as done."""
+        """How many actions became due since the last call; they count as done."""
         self._next_s = max(self._next_s, now_s - BEHIND_S_MAX)
         if now_s < self._next_s:
             return 0
@@ -38,7 +38,7 @@ class Pace:
         return count
 
     def wait_s(self, now_s: float) -> float:
-        """How long until the next is due; it counts as done. 0 when it is late.
+        """Seconds until the next action is due, 0 if it is late; it counts as done.
 
         An action that is late by more than :data:`LATE_S_MAX` is dropped, so a pause or a busy
         machine causes no burst.
@@ -65,7 +65,7 @@ class PhasedPace:
         self._end_s = now_s + phase_s
 
     def due(self, now_s: float) -> int:
-        """How many are due since the last call; they count as done."""
+        """How many actions became due since the last call; they count as done."""
         count = 0
         while len(self._paces) > 1 and now_s >= self._end_s:
             count += self._paces.popleft().due(self._end_s)

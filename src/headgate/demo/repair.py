@@ -35,14 +35,14 @@ class Repair:
 
 
 def plan_repair(
-    meant: Iterable[tuple[Subject, Scene]], findings: Mapping[Subject, Finding]
+    expected: Iterable[tuple[Subject, Scene]], findings: Mapping[Subject, Finding]
 ) -> Repair | None:
     """Choose the largest backlog that explain blames on a limit; None without one.
 
     A limit relative to the publish rate needs no repair: its backlog drains at every publish rate.
     The new limit is the publish rate plus the backlog over :data:`DRAIN_S`.
     """
-    scenes = dict(meant)
+    scenes = dict(expected)
     throttled = [
         finding
         for subject, finding in findings.items()

@@ -23,7 +23,7 @@ _INDENT: Final = "    "
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    """One subscription: its scene, its finding and the answer of PIP-406's rule."""
+    """One subscription: its scene, its finding and the result of PIP-406's rule."""
 
     scene: Scene
     finding: Finding
@@ -31,7 +31,7 @@ class ReportRow:
 
     @property
     def is_right(self) -> bool:
-        """Whether the verdict is what the situation was built to be."""
+        """Whether the verdict is the cause that the situation was built with."""
         return self.finding.verdict == self.scene.verdict.value
 
     @property
@@ -41,24 +41,24 @@ class ReportRow:
 
 
 def rows(
-    meant: Sequence[tuple[Subject, Scene]],
+    expected: Sequence[tuple[Subject, Scene]],
     findings: Mapping[Subject, Finding],
     rule: Mapping[Subject, str],
 ) -> list[ReportRow]:
     """One row for each subscription that was found, in the order of the scenes."""
     return [
         ReportRow(scene, findings[subject], rule[subject])
-        for subject, scene in meant
+        for subject, scene in expected
         if subject in findings
     ]
 
 
 def wrong_verdicts(
-    meant: Sequence[tuple[Subject, Scene]], findings: Mapping[Subject, Finding], by: str
+    expected: Sequence[tuple[Subject, Scene]], findings: Mapping[Subject, Finding], by: str
 ) -> list[str]:
-    """A line for each subscription whose verdict is missing or differs from what was built."""
+    """A line for each subscription whose verdict is missing or unexpected."""
     lines = []
-    for subject, scene in meant:
+    for subject, scene in expected:
         finding = findings.get(subject)
         found = "no verdict" if finding is None else finding.verdict
         if found != scene.verdict.value:
@@ -88,7 +88,7 @@ def blame_text(finding: Finding) -> str:
 
 
 def rule_text(row: ReportRow) -> str:
-    """The answer of the rule, marked if it is wrong."""
+    """The result of the rule, marked if it is wrong."""
     if row.rule_is_right:
         return row.rule
     return f"{row.rule}: wrong"

@@ -84,11 +84,11 @@ def rule_answer(before: Sample | None, after: Sample | None) -> str:
 
 def rule_is_right(answer: str, verdict: str) -> bool:
     """Whether the rule's answer is the cause that a situation was built with."""
-    meant = {
+    expected = {
         "NONE": "no backlog",
         "CONSUMER": "the consumer",
         "THROTTLED_SUBSCRIPTION": "the subscription limit",
         "THROTTLED_TOPIC": "the topic limit",
         "THROTTLED_BROKER": "the broker limit",
     }
-    return meant.get(verdict) == answer
+    return expected.get(verdict) == answer

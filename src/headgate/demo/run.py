@@ -20,13 +20,13 @@ from rich.text import Text
 from headgate.base.errors import InputError
 from headgate.demo import adaptive, adaptive_view, follow, follow_view
 from headgate.demo.findings import Finding
-from headgate.demo.live import Followed, LiveView
+from headgate.demo.live import LiveView, Timeline
 from headgate.demo.repair import is_drained, plan_repair
 from headgate.demo.report import print_report, rows, wrong_verdicts
 from headgate.demo.rule import PROMQL, rule_answer
 from headgate.demo.scenes import SCENES, Scene, Subject, subjects
-from headgate.demo.spans import LOOK_EVERY_S
-from headgate.demo.spark import SparkJob, SparkSpec, what_is_missing
+from headgate.demo.spans import SNAPSHOT_PERIOD_S
+from headgate.demo.spark import SparkJob, SparkSpec, missing_requirement
 from headgate.demo.stage import Stage
 
 EXIT_WRONG: Final = 1
@@ -35,13 +35,13 @@ EXIT_WRONG: Final = 1
 SECONDS: Final = 60.0
 """Default time in which the situations develop."""
 SECONDS_MIN: Final = 10.0
-"""A shorter run settles nothing."""
+"""A shorter run gives no settled verdict."""
 
 _INDENT: Final = "  "
 _EXPLAIN_EVERY_S: Final = 1.0
 _DRAIN_S_MAX: Final = 60.0
 _LAST_WINDOW_S: Final = 1.6
-"""Until the telemetry of the last second is published."""
+"""Time until the telemetry of the last second is published."""
 
 NEXT_STAGES: Final = {
     "": "reading the last records",
@@ -56,7 +56,7 @@ NEXT: Final = (
 )
 """The commands to continue with."""
 
-WHAT_SPARK_ADDS: Final = (
+SPARK_HINT: Final = (
     "headgate[spark] with Java 17 adds the pipeline: the same judgement from telemetry in tables"
 )
 
@@ -80,24 +80,24 @@ class Demo:
     """One run of the demo."""
 
     def __init__(self, options: DemoOptions, console: Console) -> None:
-        """``console`` is where everything is shown."""
+        """``console`` shows all output."""
         self._options = options
         self._console = console
-        self._meant: list[tuple[Subject, Scene]] = list(subjects())
-        self._moving = next(each for each in self._meant if each[1].relative)
+        self._expected: list[tuple[Subject, Scene]] = list(subjects())
+        self._relative = next(each for each in self._expected if each[1].relative)
         """The limit that follows the publish rate, by the subscription that it holds."""
-        self._looks: list[follow.Look] = []
-        self._pair = adaptive.neighbours(self._meant)
-        self._adaptive_looks: list[adaptive.Look] = []
+        self._snapshots: list[follow.Snapshot] = []
+        self._pair = adaptive.neighbours(self._expected)
+        self._adaptive_snapshots: list[adaptive.Snapshot] = []
         self._tables_path = ""
 
     def run(self) -> int:
-        """Play all of it; the exit status.
+        """Run all steps; returns the exit status.
 
         Raises:
             HeadgateError: a broker or a client process failed.
         """
-        missing = what_is_missing() if self._options.spark else "--no-spark was given"
+        missing = missing_requirement() if self._options.spark else "--no-spark was given"
         begin_s = time.monotonic()
         with (
             tempfile.TemporaryDirectory(
@@ -110,7 +110,7 @@ class Demo:
             stage.start_brokers()
             for cluster, urls in stage.urls.items():
                 self._say(f"broker {cluster:<13} {urls.broker}   {urls.web}")
-            subject, scene = self._moving
+            subject, scene = self._relative
             old = scene.old_backlog(self._options.seconds)
             self._say(f"{subject.text}: {old:,} messages were there before its broker's restart")
             job = None
@@ -132,30 +132,31 @@ class Demo:
         return SparkJob(spec, folder)
 
     def _play(self, stage: Stage, job: SparkJob | None, missing: str) -> list[str]:
-        """Play steps 2 to 7; return a line for each difference from what was built."""
+        """Run steps 2 to 7; returns a line for each unexpected result."""
         begin_ns = time.time_ns()
-        stage.go()
+        stage.start_publishing()
         before = stage.scrape()
         self._title(2, "Ten situations develop; the brokers' account (explain) shows why")
         seen = self._watch(stage, job)
         after = stage.scrape()
         width = adaptive_view.explained_width(self._console)
         explained = stage.explain_text(self._pair.slowed[0], width)
-        wrongs = wrong_verdicts(self._meant, seen, "explain")
-        rule = {s: rule_answer(before.get(s), after.get(s)) for s, _ in self._meant}
+        wrongs = wrong_verdicts(self._expected, seen, "explain")
+        rule = {s: rule_answer(before.get(s), after.get(s)) for s, _ in self._expected}
         if job is None:
             self._title(3, f"Tables by Spark are left out: {missing}")
-            self._say(WHAT_SPARK_ADDS)
+            self._say(SPARK_HINT)
             self._title(4, "Whose fault: explain's judgement of the last minute")
             found = seen
         else:
             self._title(3, "The same from telemetry: Spark reads what the brokers published")
             found = self._judge(job, begin_ns)
-            wrongs += wrong_verdicts(self._meant, found, "the pipeline")
+            wrongs += wrong_verdicts(self._expected, found, "the pipeline")
             self._title(4, "Whose fault: judged from the tables over the whole run")
-        print_report(self._console, rows(self._meant, found, rule))
+        print_report(self._console, rows(self._expected, found, rule))
         self._console.print(Text(PROMQL, "dim"))
-        return wrongs + self._show_followed() + self._show_slowed(explained) + self._repair(stage)
+        wrongs += self._show_relative_limit() + self._show_adaptive(explained)
+        return wrongs + self._repair(stage)
 
     def _watch(self, stage: Stage, job: SparkJob | None) -> Findings:
         begin_s = time.monotonic()
@@ -164,53 +165,56 @@ class Demo:
         with LiveView(self._console, seconds) as view:
             while True:
                 elapsed_s = time.monotonic() - begin_s
-                self._looks.append(stage.look(self._moving[0]))
-                self._adaptive_looks.append(stage.look_at_both(self._pair))
+                self._snapshots.append(stage.limit_snapshot(self._relative[0]))
+                self._adaptive_snapshots.append(stage.adaptive_snapshot(self._pair))
                 is_last = elapsed_s >= seconds
                 if is_last or elapsed_s >= next_s:
                     next_s = elapsed_s - elapsed_s % _EXPLAIN_EVERY_S + _EXPLAIN_EVERY_S
                     found = stage.explain()
-                    note = "" if job is None else job.look()
-                    view.show(elapsed_s, self._in_order(found), note, self._followed())
+                    note = "" if job is None else job.poll()
+                    view.show(elapsed_s, self._in_order(found), note, self._timelines())
                 if is_last:
                     return found
-                time.sleep(_pause_s(time.monotonic() - begin_s, LOOK_EVERY_S))
+                time.sleep(_pause_s(time.monotonic() - begin_s, SNAPSHOT_PERIOD_S))
 
-    def _followed(self) -> list[Followed]:
-        """The limits that move, up to now."""
+    def _timelines(self) -> list[Timeline]:
+        """The timelines of both moving limits."""
         pair, seconds = self._pair, self._options.seconds
-        moving = [follow_view.line(row) for row in follow.rows(self._looks, seconds)]
+        moving = [follow_view.line(row) for row in follow.rows(self._snapshots, seconds)]
         slowed = [
-            adaptive_view.line(row, pair) for row in adaptive.rows(self._adaptive_looks, seconds)
+            adaptive_view.line(row, pair)
+            for row in adaptive.rows(self._adaptive_snapshots, seconds)
         ]
         return [
-            Followed(follow_view.about(*self._moving), moving),
-            Followed(adaptive_view.about(pair), slowed),
+            Timeline(follow_view.heading(*self._relative), moving),
+            Timeline(adaptive_view.heading(pair), slowed),
         ]
 
-    def _show_followed(self) -> list[str]:
+    def _show_relative_limit(self) -> list[str]:
         """Show how the limit moved; return a line for each problem."""
         self._title(5, "A limit that moves: relative to the publish rate")
-        subject, scene = self._moving
+        subject, scene = self._relative
         seconds = self._options.seconds
-        found = follow.rows(self._looks, seconds)
-        follow_view.print_followed(self._console, subject, scene, self._looks, found)
-        return [f"{subject.text}: {each}" for each in follow.problems(self._looks, scene, seconds)]
+        found = follow.rows(self._snapshots, seconds)
+        follow_view.print_timeline(self._console, subject, scene, self._snapshots, found)
+        return [
+            f"{subject.text}: {each}" for each in follow.problems(self._snapshots, scene, seconds)
+        ]
 
-    def _show_slowed(self, explained: str) -> list[str]:
+    def _show_adaptive(self, explained: str) -> list[str]:
         """Show how the quota filled and the producer was slowed; return a line for each problem."""
         self._title(6, "A quota that is never reached: adaptive publish throttling")
-        pair, looks, seconds = self._pair, self._adaptive_looks, self._options.seconds
+        pair, snapshots, seconds = self._pair, self._adaptive_snapshots, self._options.seconds
         adaptive_view.print_slowed(
             self._console,
             pair,
-            adaptive.rows(looks, seconds),
+            adaptive.rows(snapshots, seconds),
             pair.slowed[1].quota_bytes(seconds),
             explained,
         )
-        problems = adaptive.problems(looks, pair)
+        problems = adaptive.problems(snapshots, pair)
         if not problems:
-            adaptive_view.print_kept(self._console, pair, looks)
+            adaptive_view.print_kept(self._console, pair, snapshots)
         return problems
 
     def _judge(self, job: SparkJob, begin_ns: int) -> Findings:
@@ -230,8 +234,8 @@ class Demo:
     def _repair(self, stage: Stage) -> list[str]:
         """Raise the limit that explain names until its backlog has drained; the problems."""
         self._title(7, "Repair: raise the one limit that explain names")
-        # Backlogs have grown since the last look: Spark takes its time.
-        repair = plan_repair(self._meant, stage.explain())
+        # Backlogs have grown while Spark computed.
+        repair = plan_repair(self._expected, stage.explain())
         if repair is None:
             return ["explain blames no limit, so there is none to raise"]
         named = repair.named
@@ -261,7 +265,7 @@ class Demo:
             time.sleep(_pause_s(elapsed_s, _EXPLAIN_EVERY_S))
 
     def _in_order(self, found: Findings) -> list[Finding]:
-        return [found[subject] for subject, _ in self._meant if subject in found]
+        return [found[subject] for subject, _ in self._expected if subject in found]
 
     def _title(self, number: int, text: str) -> None:
         self._console.print(f"\n{number}  {text}", style="bold")

@@ -29,7 +29,7 @@ ENTRY_BYTES: Final = 250
 """Approximate size of a message of the demo in a backlog quota."""
 _QUOTA_S_MIN: Final = 20
 _QUOTA_S_MAX: Final = 60
-"""Bounds on the seconds that a full quota lasts its consumer: so it fills in every demo."""
+"""Bounds on the seconds of consumption in a full quota, so that it fills in every demo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ SCENES: Final = (
 
 @dataclass(frozen=True, slots=True, order=True)
 class Subject:
-    """One subscription of one cluster: what a line of the demo is about."""
+    """One subscription of one cluster, the subject of a line."""
 
     cluster: str
     topic: str

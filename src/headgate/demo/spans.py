@@ -1,4 +1,4 @@
-"""Sums up two looks a second into a few spans of time."""
+"""Divides the snapshots of a demo into a few spans of time."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-LOOK_EVERY_S: Final = 0.5
-"""Between two looks."""
+SNAPSHOT_PERIOD_S: Final = 0.5
+"""Time between two snapshots."""
 SPANS: Final = 12
-"""Spans of a demo, or a few more; few enough to be read, enough to see a fall."""
+"""Approximate number of spans: few enough to read, enough to show a fall."""
 
 
 class Timed(Protocol):
-    """A look at something."""
+    """A snapshot with its instant."""
 
     @property
     def at_s(self) -> float:
         """By the broker's clock, since the epoch."""
 
 
-_Look = TypeVar("_Look", bound=Timed)
+_Snapshot = TypeVar("_Snapshot", bound=Timed)
 
 
 class Span(NamedTuple):
@@ -36,31 +36,31 @@ class Span(NamedTuple):
         return f"{self.begin_s:.0f}-{self.end_s:.0f} s"
 
 
-def spans(looks: Sequence[_Look], seconds: float) -> list[tuple[Span, Sequence[_Look]]]:
+def spans(snapshots: Sequence[_Snapshot], seconds: float) -> list[tuple[Span, Sequence[_Snapshot]]]:
     """The spans that are complete, of a demo of ``seconds``, each with its looks (at least two,
     its end is the next one's begin); the last one may be short."""
-    if len(looks) < 2:
+    if len(snapshots) < 2:
         return []
     span_s = max(1.0, round(seconds / SPANS))
-    begin_s, last_s = looks[0].at_s, looks[-1].at_s - looks[0].at_s
+    begin_s, last_s = snapshots[0].at_s, snapshots[-1].at_s - snapshots[0].at_s
     edges_s: list[float] = []
-    while (edge_s := min(span_s * len(edges_s), seconds)) <= last_s + LOOK_EVERY_S / 2:
+    while (edge_s := min(span_s * len(edges_s), seconds)) <= last_s + SNAPSHOT_PERIOD_S / 2:
         edges_s.append(edge_s)
         if edge_s == seconds:
             break
-    at = [closest(looks, begin_s + edge_s) for edge_s in edges_s]
+    at = [closest(snapshots, begin_s + edge_s) for edge_s in edges_s]
     return [
-        (Span(begin, end), looks[first : last + 1])
+        (Span(begin, end), snapshots[first : last + 1])
         for (first, last), (begin, end) in zip(pairwise(at), pairwise(edges_s), strict=True)
-        if looks[last].at_s > looks[first].at_s
+        if snapshots[last].at_s > snapshots[first].at_s
     ]
 
 
-def closest(looks: Sequence[Timed], at_s: float) -> int:
+def closest(snapshots: Sequence[Timed], at_s: float) -> int:
     """Which of the looks (at least one) was closest to an instant."""
-    after = bisect_left(looks, at_s, key=lambda look: look.at_s)
-    around = range(max(0, after - 1), min(after + 1, len(looks)))
-    return min(around, key=lambda number: abs(looks[number].at_s - at_s))
+    after = bisect_left(snapshots, at_s, key=lambda snapshot: snapshot.at_s)
+    around = range(max(0, after - 1), min(after + 1, len(snapshots)))
+    return min(around, key=lambda number: abs(snapshots[number].at_s - at_s))
 
 
 def mean_over_time(points: Sequence[tuple[float, float]]) -> float:

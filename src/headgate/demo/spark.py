@@ -1,4 +1,4 @@
-"""The demo's control of its Spark job."""
+"""Controls the Spark job of the demo."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from headgate.demo.findings import Finding, from_table
 
 _PACKAGES: Final = ("pyspark", "pyspark_pulsar", "pyarrow", "pandas", "deltalake")
 _NICE: Final = 0
-"""The clients and brokers of the demo share the machine with Spark and come first."""
+"""Spark yields to the clients and brokers of the demo, which share the machine."""
 ATTEMPTS: Final = 3
 """How often a step is tried. On a machine that is busy with other things Spark's Python workers
 miss Spark's own limit of 10 s to start. The tables take each record once, however often it is
@@ -57,8 +57,8 @@ class SparkSpec:
         )  # fmt: skip
 
 
-def what_is_missing() -> str:
-    """A sentence about what Spark needs and the machine lacks; empty when nothing is missing."""
+def missing_requirement() -> str:
+    """A sentence about the first requirement of Spark that is missing; empty if none is."""
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         return f"the package {missing[0]} is not installed"
@@ -100,7 +100,7 @@ class SparkJob:
         self.progress = "Spark starts"
         """The present step of the job, as a sentence."""
 
-    def look(self) -> str:
+    def poll(self) -> str:
         """Read the job's new lines and return :attr:`progress`.
 
         Raises:
@@ -118,14 +118,14 @@ class SparkJob:
     def judge(
         self, since_ns: int, until_ns: int, tick: Callable[[str, str], None]
     ) -> list[Finding]:
-        """Have everything read and the range judged (ns since the epoch).
+        """Read all telemetry and judge the range (ns since the epoch).
 
         ``tick`` receives each finished stage with a sentence about its result.
 
         Raises:
             ChildFailedError: it has ended, or took too long.
         """
-        self.look()
+        self.poll()
         self._child.send(json.dumps({"since_ns": since_ns, "until_ns": until_ns}))
         while True:
             facts = json.loads(self._child.next_line(_STAGE_S))
@@ -157,7 +157,7 @@ def _temporary_files_in(folder: Path) -> dict[str, str]:
     }
 
 
-def persistently(work: Callable[[], None], failed: Callable[[Exception], None]) -> None:
+def with_retries(work: Callable[[], None], failed: Callable[[Exception], None]) -> None:
     """Do ``work``, up to :data:`ATTEMPTS` times while it fails; ``failed`` receives each error.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The demo's Spark job: ``python -m headgate.demo.spark_job SPEC`` in a process of its own.
+"""The demo's Spark job, a separate process: ``python -m headgate.demo.spark_job SPEC``.
 
 It runs the pipeline's structured streaming query over the telemetry topics of all brokers, and
 refreshes the tables after every batch. One line of JSON on its input names the range to attribute:
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headgate.base.errors import HeadgateError
-from headgate.demo.spark import SparkSpec, persistently
+from headgate.demo.spark import SparkSpec, with_retries
 from headgate.pipeline.derived.intervals import Intervals
 from headgate.pipeline.jobs import bronze_counts, create_tables
 from headgate.pipeline.options import SourceOptions
@@ -36,39 +36,39 @@ _POLL_S: Final = 0.1
 
 
 @dataclass
-class _Orders:
-    """The one order that the process gets, and when."""
+class _Request:
+    """The request to judge, which comes from another thread."""
 
-    given: threading.Event
+    arrived: threading.Event
     line: str = ""
 
 
-def _tell(**facts: Any) -> None:
+def _write_stage(**facts: Any) -> None:
     sys.stdout.write(f"{json.dumps(facts)}\n")
     sys.stdout.flush()
 
 
-def _listen(orders: _Orders) -> None:
-    orders.line = sys.stdin.readline()
-    orders.given.set()
-    if not orders.line or not sys.stdin.readline():
-        # The demo is gone or has had enough; Spark's Java process ends with this one.
+def _listen(request: _Request) -> None:
+    request.line = sys.stdin.readline()
+    request.arrived.set()
+    if not request.line or not sys.stdin.readline():
+        # The demo has ended or needs no more; Spark's Java process ends with this one.
         os._exit(0)
 
 
 class Job:
-    """Streams until it is ordered to judge, then judges."""
+    """Streams until it is asked to judge, then judges."""
 
-    def __init__(self, spec: SparkSpec, orders: _Orders) -> None:
+    def __init__(self, spec: SparkSpec, request: _Request) -> None:
         """``orders`` is filled from another thread."""
         self._source = SourceOptions(spec.out, spec.broker_urls, spec.web_urls)
         self._trigger_s = spec.trigger_s
-        self._orders = orders
+        self._request = request
         self._root = str(Path(spec.out).resolve())
         self._checkpoint = checkpoint_path(self._source)
 
     def run(self) -> None:
-        """All of it.
+        """Stream, read the rest and judge.
 
         Raises:
             InputError: Java is missing, or the folder is in use.
@@ -77,21 +77,21 @@ class Job:
         begin_s = time.monotonic()
         with folder_lock(self._root):
             spark = create_session("headgate demo")
-            _tell(stage="started", seconds=time.monotonic() - begin_s)
+            _write_stage(stage="started", seconds=time.monotonic() - begin_s)
             create_tables(self._root)
             for step in (self._stream, self._read_the_rest, self._judge):
-                persistently(partial(step, spark), self._tell_failure)
+                with_retries(partial(step, spark), self._write_failure)
 
-    def _tell_failure(self, error: Exception) -> None:
-        _tell(stage="again", reason=reason_of(str(error)))
+    def _write_failure(self, error: Exception) -> None:
+        _write_stage(stage="again", reason=reason_of(str(error)))
 
     def _stream(self, spark: Any) -> None:
-        """Read what comes, until the order; the tables follow after every batch."""
+        """Read telemetry until the request; refresh the tables after every batch."""
 
         def after(session: Any, batch_id: int) -> None:
-            if not self._orders.given.is_set():
+            if not self._request.arrived.is_set():
                 refresh_all(session, self._root)
-                _tell(stage="batch", number=batch_id + 1, rows=self._rows())
+                _write_stage(stage="batch", number=batch_id + 1, rows=self._rows())
 
         query = start_query(
             telemetry_messages(spark, self._source),
@@ -100,22 +100,22 @@ class Job:
             trigger_s=self._trigger_s,
             after=after,
         )
-        run_until(query, self._orders.given.is_set, poll_s=_POLL_S, last_batch_s=inf)
+        run_until(query, self._request.arrived.is_set, poll_s=_POLL_S, last_batch_s=inf)
 
     def _read_the_rest(self, spark: Any) -> None:
-        """What is in the topics now. The stream alone would never be done: brokers go on."""
+        """Read what the topics hold now. The stream would never end: brokers go on publishing."""
         messages = telemetry_messages(spark, self._source)
         start_query(messages, self._root, self._checkpoint, trigger_s=None).awaitTermination()
-        _tell(stage="read", rows=self._rows())
+        _write_stage(stage="read", rows=self._rows())
 
     def _judge(self, spark: Any) -> None:
-        order = json.loads(self._orders.line)
+        order = json.loads(self._request.line)
         refresh(spark, self._root, Intervals())
-        _tell(stage="intervals", rows=self._rows())
+        _write_stage(stage="intervals", rows=self._rows())
         refresh_all(spark, self._root)
         found = judge_range(spark, self._root, order["since_ns"], order["until_ns"])
         documents = [judgement_document(row) for row in found]
-        _tell(stage="judged", rows=self._rows(), found=documents)
+        _write_stage(stage="judged", rows=self._rows(), found=documents)
 
     def _rows(self) -> int:
         """Samples in the tables."""
@@ -123,11 +123,11 @@ class Job:
 
 
 def main() -> None:
-    """The process."""
-    orders = _Orders(threading.Event())
-    threading.Thread(target=_listen, args=(orders,), daemon=True).start()
+    """Run the process."""
+    request = _Request(threading.Event())
+    threading.Thread(target=_listen, args=(request,), daemon=True).start()
     try:
-        Job(SparkSpec.from_json(sys.argv[1]), orders).run()
+        Job(SparkSpec.from_json(sys.argv[1]), request).run()
     except HeadgateError as error:
         _fail(str(error))
     except Exception as error:

@@ -16,7 +16,7 @@ from headgate.demo import adaptive
 from headgate.demo.admin import AdminClient, limit_calls, quota_calls, topic_calls
 from headgate.demo.children import Child
 from headgate.demo.findings import Finding
-from headgate.demo.follow import Look, from_report
+from headgate.demo.follow import Snapshot, snapshot_of
 from headgate.demo.rule import Sample, parse_scrape
 from headgate.demo.scenes import SETTINGS, Scene, Subject, clusters
 from headgate.demo.workers import BacklogSpec, ConsumerSpec, ProducerSpec, WorkSpec
@@ -25,11 +25,11 @@ _CONNECTED_S: Final = 30.0
 _PUBLISHED_S: Final = 60.0
 _EXPLAINED_S: Final = 60.0
 _PRIORITY: Final = -10
-"""Brokers and clients need little time, but without delay. A broker that is a tenth of a second
-late in each turn delivers less than its limits allow, and explain then blames the broker."""
+"""Brokers and clients need little time, but at once. A broker that is a tenth of a second late in
+each turn delivers less than its limits allow, and explain then blames the broker."""
 _SWITCH_INTERVAL_S: Final = 0.000_5
-"""The brokers and the display share this interpreter. At each switch one thread waits until another
-is awake, on a busy machine for milliseconds: it must not happen in every turn."""
+"""The brokers and the display share this interpreter. A switch between threads takes milliseconds
+on a busy machine, so it must not happen in every turn."""
 _SETTINGS: Final = {"headgateTelemetryIntervalMs": "1000"}
 
 
@@ -54,7 +54,7 @@ class Stage:
         Raises:
             HeadgateError: a broker cannot start.
         """
-        _come_first()
+        _raise_priority()
         self._stack.callback(sys.setswitchinterval, sys.getswitchinterval())
         for cluster in clusters(self._scenes):
             data = str(self._folder / cluster)
@@ -110,7 +110,7 @@ class Stage:
         for child in self._workers:
             child.next_line(_CONNECTED_S)
 
-    def go(self) -> None:
+    def start_publishing(self) -> None:
         """Let the producers publish."""
         for child in self._workers:
             child.send("go")
@@ -130,15 +130,15 @@ class Stage:
             for finding in self._admins[scene.cluster].explain(topic)
         }
 
-    def look(self, subject: Subject) -> Look:
+    def limit_snapshot(self, subject: Subject) -> Snapshot:
         """The present amount of the relative limit over a subscription.
 
         Raises:
             AdminCallError: the broker refused.
         """
-        return from_report(self._admins[subject.cluster].report(subject.topic), subject)
+        return snapshot_of(self._admins[subject.cluster].report(subject.topic), subject)
 
-    def look_at_both(self, pair: adaptive.Neighbours) -> adaptive.Look:
+    def adaptive_snapshot(self, pair: adaptive.Neighbours) -> adaptive.Snapshot:
         """The present use of the backlog quota, and the publish rates of both producers.
 
         Raises:
@@ -147,7 +147,7 @@ class Stage:
         admin = self._admins[pair.slowed[0].cluster]
         report = admin.report(pair.slowed[0].topic)
         other = pair.other[0].topic
-        return adaptive.from_reports(
+        return adaptive.snapshot_of(
             report,
             adaptive.publishing(report, admin.stats(pair.slowed[0].topic)),
             adaptive.publishing(admin.report(other), admin.stats(other)),
@@ -178,7 +178,7 @@ class Stage:
         return self._admins[cluster]
 
     def __enter__(self) -> Stage:
-        """Nothing runs yet."""
+        """Return the stage; nothing runs yet."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -186,7 +186,7 @@ class Stage:
         self._stack.close()
 
 
-def _come_first() -> None:
+def _raise_priority() -> None:
     """Raise the priority of this process and its children, if that is allowed and the user has
     not set one."""
     if os.getpriority(os.PRIO_PROCESS, 0) == 0:

@@ -25,7 +25,7 @@ _TICK_S: Final = 0.02
 """Producers publish what is due at this interval."""
 _PAYLOAD: Final = b"x" * 200
 _PENDING_MAX: Final = 100_000
-"""More than ever waits for its receipt."""
+"""More messages than ever wait for their receipts."""
 _RECEIVE_MS: Final = 500
 """How long a consumer waits for a message at a time."""
 
@@ -98,7 +98,7 @@ class Clients:
         self._by_url: dict[str, Any] = {}
 
     def get(self, url: str) -> Any:
-        """The client of a broker, made when it is first asked for."""
+        """The client of a broker, created on first use."""
         if url not in self._by_url:
             logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
             self._by_url[url] = pulsar.Client(url, logger=logger)
@@ -123,8 +123,8 @@ def consume(consumer: Any, rate_per_s: int | None) -> None:
         consumer.acknowledge(message)
 
 
-def publish_at_once(producer: Any, messages: int) -> None:
-    """Publish so many messages as fast as they are taken; return when all are stored.
+def publish_all(producer: Any, messages: int) -> None:
+    """Publish messages as fast as the broker accepts them; return when all are stored.
 
     Raises:
         RuntimeError: a message was refused.
@@ -145,7 +145,7 @@ def publish(producers: list[tuple[Any, ProducerSpec]], stop: threading.Event) ->
     """
     begin_s = time.monotonic()
     refused: list[Any] = []
-    all_sending = [_Sending(producer, spec, begin_s, refused) for producer, spec in producers]
+    all_sending = [_PacedProducer(producer, spec, begin_s, refused) for producer, spec in producers]
     while not stop.wait(_TICK_S):
         now_s = time.monotonic()
         for sending in all_sending:
@@ -154,8 +154,8 @@ def publish(producers: list[tuple[Any, ProducerSpec]], stop: threading.Event) ->
             _check(refused)
 
 
-class _Sending:
-    """One producer at its pace."""
+class _PacedProducer:
+    """A producer that publishes at its pace."""
 
     def __init__(
         self, producer: Any, spec: ProducerSpec, begin_s: float, refused: list[Any]
@@ -195,11 +195,13 @@ def _producer(clients: Clients, service_url: str, topic: str) -> Any:
     )
 
 
-def work(spec: WorkSpec, clients: Clients, stop: threading.Event, go: threading.Event) -> None:
+def work(
+    spec: WorkSpec, clients: Clients, stop: threading.Event, start_event: threading.Event
+) -> None:
     """Connect all clients, write ``ready``, work until ``stop``; publishing waits for ``go``."""
     for backlog in spec.backlogs:
         producer = _producer(clients, backlog.service_url, backlog.topic)
-        publish_at_once(producer, backlog.messages)
+        publish_all(producer, backlog.messages)
         producer.close()
     for each in spec.consumers:
         consumer = clients.get(each.service_url).subscribe(
@@ -214,19 +216,19 @@ def work(spec: WorkSpec, clients: Clients, stop: threading.Event, go: threading.
     ]
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    go.wait()
+    start_event.wait()
     if producers:
         publish(producers, stop)
     stop.wait()
 
 
-def _obey(stop: threading.Event, go: threading.Event) -> None:
-    """Read orders: ``go``, and the end of the input, which means stop."""
+def _read_commands(stop: threading.Event, start_event: threading.Event) -> None:
+    """Read commands: ``go``, and the end of the input, which means stop."""
     for line in sys.stdin:
         if line.strip() == "go":
-            go.set()
+            start_event.set()
     stop.set()
-    go.set()
+    start_event.set()
     # Clients would wait for what is in flight; the demo deletes it anyway.
     os._exit(0)
 
@@ -234,10 +236,10 @@ def _obey(stop: threading.Event, go: threading.Event) -> None:
 def main() -> None:
     """Run the process."""
     spec = WorkSpec.from_json(sys.argv[1])
-    stop, go = threading.Event(), threading.Event()
-    threading.Thread(target=_obey, args=(stop, go), daemon=True).start()
+    stop, start_event = threading.Event(), threading.Event()
+    threading.Thread(target=_read_commands, args=(stop, start_event), daemon=True).start()
     try:
-        work(spec, Clients(), stop, go)
+        work(spec, Clients(), stop, start_event)
     except Exception as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         sys.stderr.flush()

@@ -9,9 +9,9 @@ from typing import Any
 from headgate.base.units import NS_PER_S
 from headgate.demo import adaptive
 from headgate.demo.findings import Finding
-from headgate.demo.follow import Look
+from headgate.demo.follow import Snapshot
 from headgate.demo.scenes import SCENES, Scene, Subject, subjects
-from headgate.demo.spans import LOOK_EVERY_S
+from headgate.demo.spans import SNAPSHOT_PERIOD_S
 from headgate.flow.limits.rate_limit import Level
 from headgate.flow.limits.relative import SAMPLE_NS, PublishRate
 
@@ -62,7 +62,7 @@ _OLD = 5_000
 """Messages that wait; about: some are published before the first look."""
 
 
-def looks(
+def snapshots(
     seconds: float,
     rates_per_s: Sequence[int] = (100, 300, 100),
     *,
@@ -70,28 +70,28 @@ def looks(
     late_s: float = 0.0,
     stays: bool = False,
     delivers: float = 1.0,
-) -> list[Look]:
+) -> list[Snapshot]:
     """What is seen of a limit as the law has it: with ``late_s`` (at most 1.9) that much later,
     with ``stays`` it never falls. Of what it allows the part ``delivers`` is delivered."""
     each_s = SAMPLE_NS / NS_PER_S
     before, steps = round(2 / each_s), round(seconds / each_s)
     rate = PublishRate((0,), 0)
-    followed: list[float] = []
+    timelines: list[float] = []
     published = delivered = 0.0
     found = []
     for step in range(-before + 1, steps + 1):
         phase = max(0, step - 1) * len(rates_per_s) // steps
         published += rates_per_s[phase] * each_s
         rate.sample((round(published),), (step + before) * SAMPLE_NS)
-        followed.append(max([*followed, *rate.per_second] if stays else rate.per_second))
+        timelines.append(max([*timelines, *rate.per_second] if stays else rate.per_second))
         if step < 0:
             continue
-        limit = round(followed[-1 - round(late_s / each_s)]) + above_per_s
+        limit = round(timelines[-1 - round(late_s / each_s)]) + above_per_s
         delivered += limit * each_s * delivers if step else 0.0
-        if step % round(LOOK_EVERY_S / each_s) == 0:
+        if step % round(SNAPSHOT_PERIOD_S / each_s) == 0:
             at_s = 1_000.0 + step * each_s
             counts = round(published), round(delivered), round(_OLD + published - delivered)
-            found.append(Look(at_s, *counts, limit, "topic policy"))
+            found.append(Snapshot(at_s, *counts, limit, "topic policy"))
     return found
 
 
@@ -99,17 +99,17 @@ PAIR = adaptive.neighbours(list(subjects()))
 """Who is slowed by the adaptive controller, and who is not."""
 
 
-def adaptive_looks(
+def adaptive_snapshots(
     seconds: float, *, other_per_s: int = 100, slows: bool = True
-) -> list[adaptive.Look]:
+) -> list[adaptive.Snapshot]:
     """What is seen of a quota of 6,000 messages under law drain; without ``slows`` it fills."""
     drained, wanted, quota, horizon_s = 100, 400, 6_000, 10
     backlog = published = other = waited_s = 0.0
     found = []
-    for step in range(round(seconds / LOOK_EVERY_S) + 1):
+    for step in range(round(seconds / SNAPSHOT_PERIOD_S) + 1):
         asked = drained + (0.7 * quota - backlog) / horizon_s
         limit = asked if slows and asked < wanted else None
-        waited_s += 0.0 if limit is None else LOOK_EVERY_S
+        waited_s += 0.0 if limit is None else SNAPSHOT_PERIOD_S
         slowed = adaptive.Publishing(
             published=round(published),
             waiting=0 if limit is None else 50,
@@ -117,12 +117,12 @@ def adaptive_looks(
             address="127.0.0.1:40404",
         )
         beside = adaptive.Publishing(round(other), 0, {}, "127.0.0.1:40404")
-        at_s = 1_000.0 + step * LOOK_EVERY_S
-        found.append(adaptive.Look(at_s, slowed, beside, backlog / quota, limit))
+        at_s = 1_000.0 + step * SNAPSHOT_PERIOD_S
+        found.append(adaptive.Snapshot(at_s, slowed, beside, backlog / quota, limit))
         rate = wanted if limit is None else limit
-        published += rate * LOOK_EVERY_S
-        other += other_per_s * LOOK_EVERY_S
-        backlog = min(quota, backlog + (rate - drained) * LOOK_EVERY_S)
+        published += rate * SNAPSHOT_PERIOD_S
+        other += other_per_s * SNAPSHOT_PERIOD_S
+        backlog = min(quota, backlog + (rate - drained) * SNAPSHOT_PERIOD_S)
     return found
 
 

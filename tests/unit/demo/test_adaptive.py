@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from headgate.demo.adaptive import (
-    Look,
     Publishing,
-    from_reports,
+    Snapshot,
     is_settled,
     problems,
     publishing,
     rows,
+    snapshot_of,
 )
-from tests.unit.demo.made import PAIR, adaptive_looks
+from tests.unit.demo.made import PAIR, adaptive_snapshots
 
 _SCENE = PAIR.slowed[1]
 
@@ -48,20 +48,20 @@ def test_a_look_is_what_explain_and_statistics_say() -> None:
         waited_s={"adaptive": 12.5, "pending_limit": 0.5},
         address="127.0.0.1:40404",
     )
-    look = from_reports(_REPORT, side, side)
-    assert look.at_s % 60 == 7.5
-    assert (look.use, look.limit_per_s) == (0.62, 119.4)
+    snapshot = snapshot_of(_REPORT, side, side)
+    assert snapshot.at_s % 60 == 7.5
+    assert (snapshot.use, snapshot.limit_per_s) == (0.62, 119.4)
 
 
 @pytest.mark.parametrize("adaptive", [None, {"active": 0, "effectiveMessagesPerS": 400.0}])
 def test_before_it_is_slowed_there_is_no_limit(adaptive: dict[str, Any] | None) -> None:
     side = publishing(_REPORT | {"publishing": {"parked": []}}, _STATS | {"publishers": []})
     assert (side.waiting, side.address) == (0, "")
-    assert from_reports(_REPORT | {"adaptive": adaptive}, side, side).limit_per_s is None
+    assert snapshot_of(_REPORT | {"adaptive": adaptive}, side, side).limit_per_s is None
 
 
 def test_rows_tell_how_the_quota_fills() -> None:
-    found = rows(adaptive_looks(60), 60)
+    found = rows(adaptive_snapshots(60), 60)
     assert [row.span.text for row in found[:2]] == ["0-5 s", "5-10 s"]
     assert found[0].published_per_s == pytest.approx(400, rel=0.05)
     assert found[-1].published_per_s == pytest.approx(100, rel=0.05)
@@ -75,58 +75,62 @@ def test_rows_tell_how_the_quota_fills() -> None:
 
 
 def test_nothing_published_is_no_wait() -> None:
-    first = adaptive_looks(60)[-1]
+    first = adaptive_snapshots(60)[-1]
     row = rows([first, replace(first, at_s=first.at_s + 5)], 60)[0]
     assert (row.published_per_s, row.wait_s) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("seconds", [10, 12, 60, 300])
 def test_a_producer_that_is_slowed_in_time_is_right(seconds: float) -> None:
-    assert problems(adaptive_looks(seconds), PAIR) == []
+    assert problems(adaptive_snapshots(seconds), PAIR) == []
 
 
 def test_a_limit_settles() -> None:
-    assert not is_settled(adaptive_looks(3), _SCENE)
-    assert not is_settled(adaptive_looks(12), _SCENE)
-    assert is_settled(adaptive_looks(60), _SCENE)
+    assert not is_settled(adaptive_snapshots(3), _SCENE)
+    assert not is_settled(adaptive_snapshots(12), _SCENE)
+    assert is_settled(adaptive_snapshots(60), _SCENE)
 
 
 def test_a_quota_that_is_reached_is_found() -> None:
-    full, limit = problems(adaptive_looks(30, slows=False), PAIR)[:2]
+    full, limit = problems(adaptive_snapshots(30, slows=False), PAIR)[:2]
     assert full == "videos / encoding: the quota was reached, after 20.0 s"
     assert limit.endswith("slowed below 320/s and has no limit at the end")
 
 
 def test_a_limit_that_hardly_slows_is_found() -> None:
-    seen = adaptive_looks(60)
+    seen = adaptive_snapshots(60)
     (found,) = problems([*seen, replace(seen[-1], limit_per_s=350.0)], PAIR)
     assert found.endswith("slowed below 320/s and has a limit of 350/s at the end")
 
 
 def test_a_producer_that_never_waited_was_not_slowed() -> None:
-    assert _found(lambda look: replace(look, slowed=_waited(look.slowed))) == [
+    assert _found(lambda snapshot: replace(snapshot, slowed=_waited(snapshot.slowed))) == [
         "videos / encoding: its producer never waited for adaptive"
     ]
 
 
 def test_a_wait_for_anything_else_is_found() -> None:
     assert _found(
-        lambda look: replace(look, slowed=_waited(look.slowed, adaptive=9.0, backlog_quota=1.25))
+        lambda snapshot: replace(
+            snapshot, slowed=_waited(snapshot.slowed, adaptive=9.0, backlog_quota=1.25)
+        )
     ) == ["videos / encoding: its producer waited 1.2 s for backlog_quota"]
-    assert _found(lambda look: replace(look, other=_waited(look.other, adaptive=0.5))) == [
-        "chats / inbox: its producer waited 0.5 s for adaptive"
-    ]
+    assert _found(
+        lambda snapshot: replace(snapshot, other=_waited(snapshot.other, adaptive=0.5))
+    ) == ["chats / inbox: its producer waited 0.5 s for adaptive"]
 
 
 def test_a_neighbour_that_does_not_keep_its_rate_is_found() -> None:
-    assert problems(adaptive_looks(60, other_per_s=92), PAIR) == []
-    assert problems(adaptive_looks(60, other_per_s=80), PAIR) == [
+    assert problems(adaptive_snapshots(60, other_per_s=92), PAIR) == []
+    assert problems(adaptive_snapshots(60, other_per_s=80), PAIR) == [
         "chats / inbox: 80/s were published, its producer's 100/s were to be kept"
     ]
 
 
 def test_a_neighbour_on_another_connection_proves_nothing() -> None:
-    (found,) = _found(lambda look: replace(look, other=replace(look.other, address="127.0.0.1:1")))
+    (found,) = _found(
+        lambda snapshot: replace(snapshot, other=replace(snapshot.other, address="127.0.0.1:1"))
+    )
     assert found.endswith("their producers do not share a connection")
 
 
@@ -134,5 +138,5 @@ def _waited(side: Publishing, **seconds: float) -> Publishing:
     return replace(side, waited_s=seconds)
 
 
-def _found(change: Callable[[Look], Look]) -> list[str]:
-    return problems([change(look) for look in adaptive_looks(60)], PAIR)
+def _found(change: Callable[[Snapshot], Snapshot]) -> list[str]:
+    return problems([change(snapshot) for snapshot in adaptive_snapshots(60)], PAIR)

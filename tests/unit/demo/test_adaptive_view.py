@@ -9,16 +9,16 @@ from rich.console import Console
 
 from headgate.demo.adaptive import rows
 from headgate.demo.adaptive_view import (
-    about,
     explained_width,
+    heading,
     line,
     print_kept,
     print_slowed,
     table,
 )
-from tests.unit.demo.made import PAIR, adaptive_looks
+from tests.unit.demo.made import PAIR, adaptive_snapshots
 
-_ROWS = rows(adaptive_looks(60), 60)
+_ROWS = rows(adaptive_snapshots(60), 60)
 
 
 def _recorded(width: int) -> Console:
@@ -26,17 +26,17 @@ def _recorded(width: int) -> Console:
 
 
 def test_a_row_reads_as_what_follows_from_what() -> None:
-    assert about(PAIR) == (
+    assert heading(PAIR) == (
         "videos: its quota fills, its producer is slowed; chats: on the same connection"
     )
-    assert line(rows(adaptive_looks(3), 12)[0], PAIR).plain == (
+    assert line(rows(adaptive_snapshots(3), 12)[0], PAIR).plain == (
         "      0-1 s  quota  5 % -> no limit    -> videos 400/s; chats 100/s"
     )
     assert line(_ROWS[5], PAIR).plain == (
         "    25-30 s  quota 67 % -> limit 121/s -> videos 128/s waits 0.4 s; chats 100/s"
     )
     assert max(len(line(row, PAIR).plain) for row in _ROWS) <= 80
-    assert len(about(PAIR)) + 2 <= 80
+    assert len(heading(PAIR)) + 2 <= 80
 
 
 @pytest.mark.parametrize(("width", "bar"), [(50, 0), (80, 22), (100, 42)])
@@ -55,7 +55,7 @@ def test_figures_stand_under_their_names() -> None:
     ]:  # fmt: skip
         assert head.index(name) + len(name) == last.index(figure) + len(figure)
     assert last.startswith(f"{'55-60 s':>11} {'101/s':>10} {'101/s':>7}")
-    assert "  none  0.0 s" in table(rows(adaptive_looks(3), 12), 80)[1].plain
+    assert "  none  0.0 s" in table(rows(adaptive_snapshots(3), 12), 80)[1].plain
 
 
 def test_a_bar_is_as_long_as_the_quota_is_used() -> None:
@@ -84,9 +84,9 @@ def test_the_table_and_what_explain_says(width: int) -> None:
 )
 def test_what_it_shows(seconds: float, said: str) -> None:
     console = _recorded(80)
-    looks = adaptive_looks(seconds)
-    print_kept(console, PAIR, looks)
+    snapshots = adaptive_snapshots(seconds)
+    print_kept(console, PAIR, snapshots)
     text = " ".join(console.export_text().split())
-    most = f"{100 * max(look.use for look in looks):.0f} %"
+    most = f"{100 * max(snapshot.use for snapshot in snapshots):.0f} %"
     assert f"The quota was never reached (at most {most} of it)" in text
     assert said in text

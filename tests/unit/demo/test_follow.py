@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from headgate.demo.follow import Look, from_report, problems, rows, sustained_rate_per_s
-from headgate.demo.spans import LOOK_EVERY_S
-from tests.unit.demo.made import MOVING, looks, scene
+from headgate.demo.follow import Snapshot, problems, rows, snapshot_of, sustained_rate_per_s
+from headgate.demo.spans import SNAPSHOT_PERIOD_S
+from tests.unit.demo.made import MOVING, scene, snapshots
 
 _SCENE = scene("relative-limit")
 
@@ -35,21 +35,21 @@ _REPORT: dict[str, Any] = {
 
 
 def test_a_look_is_one_answer_of_explain() -> None:
-    look = from_report(_REPORT, MOVING)
-    assert look.at_s % 60 == 44.25
-    assert (look.delivered, look.backlog, look.published) == (700, 4_000, 4_680)
-    assert (look.limit_per_s, look.source) == (351, "topic policy")
+    snapshot = snapshot_of(_REPORT, MOVING)
+    assert snapshot.at_s % 60 == 44.25
+    assert (snapshot.delivered, snapshot.backlog, snapshot.published) == (700, 4_000, 4_680)
+    assert (snapshot.limit_per_s, snapshot.source) == (351, "topic policy")
 
 
 @pytest.mark.parametrize("changes", [{"budgets": []}, {"subject": ""}])
 def test_another_limit_than_the_topics_is_none(changes: dict[str, Any]) -> None:
     limits = [_REPORT["limits"][0] | changes]
-    look = from_report(_REPORT | {"limits": limits}, MOVING)
-    assert (look.limit_per_s, look.delivered, look.source) == (0, 0, "")
+    snapshot = snapshot_of(_REPORT | {"limits": limits}, MOVING)
+    assert (snapshot.limit_per_s, snapshot.delivered, snapshot.source) == (0, 0, "")
 
 
 def test_rows_are_means_of_a_few_seconds() -> None:
-    found = rows(looks(60), 60)
+    found = rows(snapshots(60), 60)
     assert [row.span for row in found] == [(5 * n, 5 * n + 5) for n in range(12)]
     published = [100] * 4 + [300] * 4 + [100] * 4
     assert [row.published_per_s for row in found] == pytest.approx(published, abs=1)
@@ -59,31 +59,31 @@ def test_rows_are_means_of_a_few_seconds() -> None:
     rise, fall = found[4], found[8]
     assert 300 < rise.limit_per_s < 350
     assert 150 < fall.limit_per_s < 250
-    assert found[-1].backlog == looks(60)[-1].backlog
+    assert found[-1].backlog == snapshots(60)[-1].backlog
 
 
 def test_a_row_comes_when_its_time_is_over() -> None:
-    seen = looks(60)
+    seen = snapshots(60)
     assert rows(seen[:1], 60) == []
-    assert rows(seen[: round(4 / LOOK_EVERY_S)], 60) == []
-    assert len(rows(seen[: round(5 / LOOK_EVERY_S) + 1], 60)) == 1
-    assert [row.span.end_s for row in rows(looks(12), 12)] == list(range(1, 13))
-    assert rows(looks(100), 100)[-1].span.end_s == 100
+    assert rows(seen[: round(4 / SNAPSHOT_PERIOD_S)], 60) == []
+    assert len(rows(seen[: round(5 / SNAPSHOT_PERIOD_S) + 1], 60)) == 1
+    assert [row.span.end_s for row in rows(snapshots(12), 12)] == list(range(1, 13))
+    assert rows(snapshots(100), 100)[-1].span.end_s == 100
 
 
 def test_looks_that_come_late_change_no_rate() -> None:
     """A machine that is busy with other things: of five seconds most looks are missing."""
-    seen = looks(60)
-    fewer = [look for number, look in enumerate(seen) if number % 10 in (0, 3, 4)]
+    seen = snapshots(60)
+    fewer = [snapshot for number, snapshot in enumerate(seen) if number % 10 in (0, 3, 4)]
     rates = [row.published_per_s for row in rows(fewer, 60)]
     assert rates == pytest.approx([row.published_per_s for row in rows(seen, 60)], abs=1)
     assert problems(fewer, _SCENE, 60) == []
 
 
 def test_surely_published_is_what_held_for_two_seconds() -> None:
-    seen = looks(60)
+    seen = snapshots(60)
     known = [sustained_rate_per_s(seen, at) for at in range(len(seen))]
-    at = {look.at_s - seen[0].at_s: per_s for look, per_s in zip(seen, known, strict=True)}
+    at = {snapshot.at_s - seen[0].at_s: per_s for snapshot, per_s in zip(seen, known, strict=True)}
     assert at[1.5] == 0.0
     assert at[19.5] == pytest.approx(100, abs=2)
     assert at[21.0] == pytest.approx(100, abs=2)
@@ -93,18 +93,18 @@ def test_surely_published_is_what_held_for_two_seconds() -> None:
 
 @pytest.mark.parametrize("seconds", [10, 12, 60, 300])
 def test_a_limit_as_the_law_has_it_is_right(seconds: float) -> None:
-    assert problems(looks(seconds), _SCENE, seconds) == []
+    assert problems(snapshots(seconds), _SCENE, seconds) == []
 
 
 def test_a_producer_that_is_held_up_for_a_moment_is_no_fault_of_the_limit() -> None:
     """Nothing for a second, then two seconds' worth: the limit follows that, too."""
-    seen = looks(60, (100,) * 20 + (300,) * 20 + (100,) * 18 + (0, 200))
+    seen = snapshots(60, (100,) * 20 + (300,) * 20 + (100,) * 18 + (0, 200))
     assert seen[-1].limit_per_s > 200
     assert problems(seen, _SCENE, 60) == []
 
 
 def test_a_limit_that_does_not_rise_is_found() -> None:
-    seen = [replace(look, limit_per_s=150) for look in looks(60)]
+    seen = [replace(snapshot, limit_per_s=150) for snapshot in snapshots(60)]
     assert problems(seen, _SCENE, 60) == [
         "at 21.5 s the limit in force was 150/s though 200/s had been published for 2 s:"
         " 250/s were due"
@@ -112,37 +112,37 @@ def test_a_limit_that_does_not_rise_is_found() -> None:
 
 
 def test_a_limit_that_rises_too_late_is_found() -> None:
-    assert problems(looks(60, late_s=0.5), _SCENE, 60) == []
-    (found,) = problems(looks(60, late_s=1.5), _SCENE, 60)
+    assert problems(snapshots(60, late_s=0.5), _SCENE, 60) == []
+    (found,) = problems(snapshots(60, late_s=1.5), _SCENE, 60)
     assert found.startswith("at 2")
     assert found.endswith("/s were due")
 
 
 def test_a_limit_that_does_not_fall_is_found() -> None:
-    (found,) = problems(looks(60, stays=True), _SCENE, 60)
+    (found,) = problems(snapshots(60, stays=True), _SCENE, 60)
     assert found == "at the end the limit in force was 350/s, 150/s were due"
 
 
 def test_a_limit_that_is_not_there_is_found() -> None:
-    seen = [replace(look, limit_per_s=0) for look in looks(60)]
+    seen = [replace(snapshot, limit_per_s=0) for snapshot in snapshots(60)]
     first, last = problems(seen, _SCENE, 60)
     assert first.startswith("at 0.0 s the limit in force was 0/s")
     assert last == "at the end the limit in force was 0/s, 150/s were due"
 
 
 def test_what_was_never_published_proves_nothing() -> None:
-    assert problems(looks(60, (100,)), _SCENE, 60) == [
+    assert problems(snapshots(60, (100,)), _SCENE, 60) == [
         "300/s were to be published and never were for 2 s"
     ]
 
 
 def test_a_backlog_that_does_not_shrink_is_found() -> None:
-    assert problems(looks(60, delivers=0.95), _SCENE, 60) == []
-    (found,) = problems(looks(60, delivers=0.7), _SCENE, 60)
+    assert problems(snapshots(60, delivers=0.95), _SCENE, 60) == []
+    (found,) = problems(snapshots(60, delivers=0.7), _SCENE, 60)
     assert found.startswith("the backlog changed by +")
     assert found.endswith(" in 60 s, not by -50/s")
 
 
 def test_no_looks_are_wrong() -> None:
-    none: list[Look] = []
+    none: list[Snapshot] = []
     assert len(problems(none, _SCENE, 60)) == 2

@@ -8,15 +8,15 @@ import pytest
 from rich.console import Console
 
 from headgate.demo.follow import rows
-from headgate.demo.follow_view import about, line, print_followed, table
-from tests.unit.demo.made import MOVING, looks, scene
+from headgate.demo.follow_view import heading, line, print_timeline, table
+from tests.unit.demo.made import MOVING, scene, snapshots
 
-_ROWS = rows(looks(60), 60)
+_ROWS = rows(snapshots(60), 60)
 _SCENE = scene("relative-limit")
 
 
 def test_a_row_reads_as_what_follows_from_what() -> None:
-    assert about(MOVING, _SCENE) == "parcels / tracking: limit = publish rate + 50/s"
+    assert heading(MOVING, _SCENE) == "parcels / tracking: limit = publish rate + 50/s"
     assert line(_ROWS[5]).plain == (
         "    25-30 s  published 300/s -> limit 350/s -> delivered 350/s -> backlog -50/s"
     )
@@ -49,8 +49,8 @@ def test_a_bar_is_as_long_as_the_limit() -> None:
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_table_and_what_it_shows(width: int) -> None:
     console = Console(file=io.StringIO(), width=width, record=True)
-    seen = looks(60)
-    print_followed(console, MOVING, _SCENE, seen, rows(seen, 60))
+    seen = snapshots(60)
+    print_timeline(console, MOVING, _SCENE, seen, rows(seen, 60))
     text = console.export_text()
     assert max(map(len, text.splitlines())) <= min(width, 100)
     said = " ".join(text.split())

@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from headgate.demo import adaptive, adaptive_view, follow, follow_view
-from headgate.demo.live import FOLLOWED_LINES, Followed, LiveView, table, verdict_text
-from tests.unit.demo.made import PAIR, adaptive_looks, all_findings, finding, looks
+from headgate.demo.live import TIMELINE_LINES, LiveView, Timeline, table, verdict_text
+from tests.unit.demo.made import PAIR, adaptive_snapshots, all_findings, finding, snapshots
 
 _FOUND = [
     finding("orders / billing", 1_234),
@@ -18,17 +18,19 @@ _FOUND = [
 ]
 
 
-def _moving(seconds: float) -> Followed:
+def _relative(seconds: float) -> Timeline:
     """What is known of a limit that moves after so many of 60 seconds."""
-    seen = looks(60)
-    known = follow.rows([look for look in seen if look.at_s - seen[0].at_s <= seconds], 60)
-    return Followed("a limit that moves", [follow_view.line(row) for row in known])
+    seen = snapshots(60)
+    known = follow.rows(
+        [snapshot for snapshot in seen if snapshot.at_s - seen[0].at_s <= seconds], 60
+    )
+    return Timeline("a limit that moves", [follow_view.line(row) for row in known])
 
 
-def _slowed() -> Followed:
+def _slowed() -> Timeline:
     """What is known of a producer that is slowed after 60 seconds."""
-    known = adaptive.rows(adaptive_looks(60), 60)
-    return Followed(adaptive_view.about(PAIR), [adaptive_view.line(row, PAIR) for row in known])
+    known = adaptive.rows(adaptive_snapshots(60), 60)
+    return Timeline(adaptive_view.heading(PAIR), [adaptive_view.line(row, PAIR) for row in known])
 
 
 def _recorded(width: int, *, terminal: bool) -> Console:
@@ -66,7 +68,7 @@ def test_a_file_gets_every_line_of_what_is_followed_once() -> None:
     console = _recorded(100, terminal=False)
     with LiveView(console, 60) as view:
         for second in range(61):
-            view.show(second, _FOUND, "", [_moving(second), _slowed()])
+            view.show(second, _FOUND, "", [_relative(second), _slowed()])
     lines = console.export_text().splitlines()
     for mark in ("-> delivered", "quota"):
         times = [line.split()[0] for line in lines if mark in line and " s  " in line]
@@ -80,9 +82,9 @@ def test_a_terminal_of_24_lines_has_room_for_all_of_it() -> None:
     console = _recorded(80, terminal=True)
     with LiveView(console, 60) as view:
         found = list(all_findings().values())
-        view.show(60.0, found, "note " * 40, [_moving(60), _slowed()])
+        view.show(60.0, found, "note " * 40, [_relative(60), _slowed()])
     text = console.export_text()
-    assert text.count("-> delivered") == text.count("-> videos") == FOLLOWED_LINES
+    assert text.count("-> delivered") == text.count("-> videos") == TIMELINE_LINES
     assert "55-60 s  published 100/s -> limit 150/s" in text
     assert "55-60 s  quota 70 % -> limit 101/s" in text
     assert len(text.rstrip().splitlines()) <= 23

@@ -18,7 +18,7 @@ from headgate.base.errors import InputError
 from headgate.demo import adaptive, run
 from headgate.demo.admin import HttpCall
 from headgate.demo.findings import Finding
-from headgate.demo.follow import Look
+from headgate.demo.follow import Snapshot
 from headgate.demo.rule import Sample
 from headgate.demo.run import EXIT_WRONG, DemoOptions, run_demo, tables_folder
 from headgate.demo.scenes import Subject
@@ -27,9 +27,9 @@ from tests.unit.demo.made import (
     MOVING,
     PAIR,
     SUBJECTS,
-    adaptive_looks,
+    adaptive_snapshots,
     all_findings,
-    looks,
+    snapshots,
     subject,
 )
 
@@ -58,10 +58,12 @@ class _Play:
         self.found = all_findings()
         self.growth_per_s = 0
         self.drains = True
-        self.looks = iter(looks(20))
-        self.adaptive_looks = iter(adaptive_looks(20))
-        self.change: Callable[[Look], Look] = lambda look: look
-        self.change_both: Callable[[adaptive.Look], adaptive.Look] = lambda look: look
+        self.snapshots = iter(snapshots(20))
+        self.adaptive_snapshots = iter(adaptive_snapshots(20))
+        self.change: Callable[[Snapshot], Snapshot] = lambda snapshot: snapshot
+        self.change_both: Callable[[adaptive.Snapshot], adaptive.Snapshot] = lambda snapshot: (
+            snapshot
+        )
         self.calls: list[HttpCall] = []
         self.steps: list[str] = []
 
@@ -99,8 +101,8 @@ class _Stage:
 
     def __call__(self, folder: Path, _scenes: object, seconds: float) -> _Stage:
         assert folder.is_dir()
-        self._play.looks = iter(looks(seconds))
-        self._play.adaptive_looks = iter(adaptive_looks(seconds))
+        self._play.snapshots = iter(snapshots(seconds))
+        self._play.adaptive_snapshots = iter(adaptive_snapshots(seconds))
         return self
 
     def start_brokers(self) -> None:
@@ -109,19 +111,19 @@ class _Stage:
     def connect_clients(self) -> None:
         self._play.steps.append("clients")
 
-    def go(self) -> None:
+    def start_publishing(self) -> None:
         self._play.steps.append("go")
 
     def explain(self) -> dict[Subject, Finding]:
         return self._play.explain()
 
-    def look(self, what: Subject) -> Look:
+    def limit_snapshot(self, what: Subject) -> Snapshot:
         assert what == MOVING
-        return self._play.change(next(self._play.looks))
+        return self._play.change(next(self._play.snapshots))
 
-    def look_at_both(self, pair: adaptive.Neighbours) -> adaptive.Look:
+    def adaptive_snapshot(self, pair: adaptive.Neighbours) -> adaptive.Snapshot:
         assert pair == PAIR
-        return self._play.change_both(next(self._play.adaptive_looks))
+        return self._play.change_both(next(self._play.adaptive_snapshots))
 
     def explain_text(self, what: Subject, width: int) -> str:
         assert (what, width) == (PAIR.slowed[0], 96)
@@ -174,7 +176,7 @@ def test_all_goes_well(play: _Play) -> None:
     )
     assert "  headgate explain videos:\n    The topic is at 56 % of its quota.\n" in text
     assert re.search(r"The quota was never reached \(at most \d\d % of it\)", text)
-    assert run.WHAT_SPARK_ADDS in text
+    assert run.SPARK_HINT in text
     assert "drained: that limit was the cause" in text
     assert text.endswith(
         "Every verdict matches the situation that was built; 20 s.\n" + f"{run.NEXT}\n"
@@ -204,7 +206,7 @@ class _Job:
         assert spec.web_urls == ("http://a", "http://b", "http://c")
         return self
 
-    def look(self) -> str:
+    def poll(self) -> str:
         return "Spark: 5 samples"
 
     def judge(
@@ -251,7 +253,7 @@ class _Spinner:
 @pytest.fixture
 def job(play: _Play, monkeypatch: pytest.MonkeyPatch) -> _Job:
     played = _Job(play)
-    monkeypatch.setattr(run, "what_is_missing", lambda: "")
+    monkeypatch.setattr(run, "missing_requirement", lambda: "")
     monkeypatch.setattr(run, "SparkJob", played)
     monkeypatch.setattr(Console, "status", lambda _, text: _Spinner(text, played.shown))
     return played
@@ -302,7 +304,7 @@ def test_a_wrong_verdict_is_an_exit_status(play: _Play) -> None:
 
 
 def test_a_limit_that_does_not_follow_is_an_exit_status(play: _Play) -> None:
-    play.change = lambda look: replace(look, limit_per_s=150)
+    play.change = lambda snapshot: replace(snapshot, limit_per_s=150)
     status, text = _run()
     assert status == EXIT_WRONG
     said = " ".join(text.split())
@@ -310,7 +312,7 @@ def test_a_limit_that_does_not_follow_is_an_exit_status(play: _Play) -> None:
 
 
 def test_a_quota_that_is_reached_is_an_exit_status(play: _Play) -> None:
-    play.change_both = lambda look: replace(look, use=1.0)
+    play.change_both = lambda snapshot: replace(snapshot, use=1.0)
     status, text = _run()
     assert status == EXIT_WRONG
     assert "WRONG: videos / encoding: the quota was reached, after 0.0 s" in text

@@ -12,9 +12,9 @@ from headgate.demo.spark import (
     ATTEMPTS,
     SparkSpec,
     java_problem,
-    persistently,
+    missing_requirement,
     progress_text,
-    what_is_missing,
+    with_retries,
 )
 
 
@@ -64,7 +64,7 @@ def test_nothing_is_missing(
     _java(tmp_path, 'openjdk version "17.0.1"')
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert what_is_missing() == ""
+    assert missing_requirement() == ""
 
 
 def test_java_home_counts_before_the_path(
@@ -74,9 +74,9 @@ def test_java_home_counts_before_the_path(
     (tmp_path / "bin").mkdir()
     java = _java(tmp_path / "bin", 'openjdk version "11.0.1"')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert what_is_missing() == f"Java 17 or newer is needed, {java} is 11"
+    assert missing_requirement() == f"Java 17 or newer is needed, {java} is 11"
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
-    assert what_is_missing() == f"no Java in JAVA_HOME={tmp_path / 'gone'}"
+    assert missing_requirement() == f"no Java in JAVA_HOME={tmp_path / 'gone'}"
 
 
 def test_no_java_at_all(
@@ -85,12 +85,12 @@ def test_no_java_at_all(
     assert packages
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert what_is_missing() == "no Java was found"
+    assert missing_requirement() == "no Java was found"
 
 
 def test_the_first_missing_package_is_named(packages: set[str]) -> None:
     packages -= {"pyarrow", "deltalake"}
-    assert what_is_missing() == "the package pyarrow is not installed"
+    assert missing_requirement() == "the package pyarrow is not installed"
 
 
 def test_a_spec_survives_the_command_line() -> None:
@@ -115,7 +115,7 @@ def test_a_step_that_fails_is_tried_again() -> None:
     told: list[Exception] = []
     slow = [RuntimeError("first"), RuntimeError("second")]
     work = _Work(*slow)
-    persistently(work, told.append)
+    with_retries(work, told.append)
     assert (work.done, told) == (ATTEMPTS, slow)
 
 
@@ -123,7 +123,7 @@ def test_what_fails_always_is_raised() -> None:
     told: list[Exception] = []
     work = _Work(*(RuntimeError(f"number {number}") for number in range(9)))
     with pytest.raises(RuntimeError, match=f"number {ATTEMPTS - 1}"):
-        persistently(work, told.append)
+        with_retries(work, told.append)
     assert (work.done, len(told)) == (ATTEMPTS, ATTEMPTS - 1)
 
 
@@ -131,7 +131,7 @@ def test_what_another_attempt_cannot_help_is_not_tried_again() -> None:
     told: list[Exception] = []
     work = _Work(InputError("the folder is in use"))
     with pytest.raises(InputError):
-        persistently(work, told.append)
+        with_retries(work, told.append)
     assert (work.done, told) == (1, [])
 
 

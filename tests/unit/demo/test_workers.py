@@ -18,7 +18,7 @@ from headgate.demo.workers import (
     WorkSpec,
     consume,
     publish,
-    publish_at_once,
+    publish_all,
 )
 
 
@@ -157,10 +157,10 @@ def test_a_producer_waits_for_its_receipts(time: _Time) -> None:
 
 def test_a_backlog_is_published_in_parts_that_fit_the_clients_queue() -> None:
     producer = _Producer()
-    publish_at_once(producer, 250_000)
+    publish_all(producer, 250_000)
     assert producer.flushed_at == [100_000, 200_000, 250_000]
     with pytest.raises(RuntimeError, match="ServiceUnitNotReady"):
-        publish_at_once(_Producer(pulsar.Result.ServiceUnitNotReady), 3)
+        publish_all(_Producer(pulsar.Result.ServiceUnitNotReady), 3)
 
 
 def test_a_message_that_is_refused_ends_the_work(time: _Time) -> None:
