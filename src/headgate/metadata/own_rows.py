@@ -1,6 +1,6 @@
-"""The rows that a broker keeps for itself: counters, identity, log time, settings.
+"""The broker's own rows: counters, identity, time of the log, dynamic settings.
 
-The part of the catalog that is not about tenants and topics; see ``catalog`` for the life of a
+These are the parts of the catalog beside tenants and topics; ``catalog`` describes the life of a
 change.
 """
 
@@ -17,56 +17,72 @@ _MARK = "mark"
 _IDENTITY = "data"
 
 
+class TopicNumbers:
+    """The topic numbers of one broker, also those whose topics were not created in the end."""
+
+    def __init__(self, last: int) -> None:
+        self.last = last
+        """The highest assigned number."""
+
+    def assign(self) -> int:
+        """The next number."""
+        self.last += 1
+        return self.last
+
+    def skip_to(self, number: int) -> None:
+        """Assign only numbers above ``number``."""
+        self.last = max(self.last, number)
+
+
 class OwnRows:
-    """What a broker knows of itself; :class:`headgate.metadata.catalog.Catalog` adds the rest."""
+    """The broker's own rows; :class:`headgate.metadata.catalog.Catalog` adds all others."""
 
     def __init__(self, stored: Mapping[tuple[str, str], bytes]) -> None:
-        """Start from what a store holds.
+        """Decode the rows of a store.
 
         Raises:
             CorruptionError: a row cannot be read.
         """
         self._state = RowState(stored)
-        self._number_last = self.topic_number_last
-        """Also of topics whose creation is in flight or was abandoned."""
+        self._numbers = TopicNumbers(self.topic_number_last)
 
     @property
     def identity(self) -> IdentityRow:
-        """What binds this metadata to their logs."""
+        """The identity that binds the metadata to its logs."""
         row = self._state.get(Kind.IDENTITY, _IDENTITY)
         return cast(IdentityRow, row or IdentityRow())
 
     @property
     def revision(self) -> int:
-        """Grows with every change that becomes durable; 0 when there never was one."""
+        """A number that grows with every durable change; 0 if there never was one."""
         return self._state.revision
 
     @property
     def topic_number_last(self) -> int:
-        """The highest number that is durably given; the log has records of none beyond it."""
+        """The highest topic number assigned durably; the log has no record of a higher one."""
         counter = self._state.get(Kind.COUNTER, TOPIC_NUMBER)
         return counter.value if isinstance(counter, CounterRow) else 0
 
     def settings(self) -> dict[str, str]:
-        """Dynamic settings that were overridden, with their texts."""
+        """The overridden dynamic settings and their texts."""
         rows = self._state.rows(Kind.SETTING)
         return {name: cast(SettingRow, rows[name]).value for name in sorted(rows)}
 
     def log_time(self) -> LogTimeRow | None:
-        """What the time of the log goes on from; None before the first start that keeps it."""
+        """The mark from which the time of the log continues; None before the first start."""
         return cast(LogTimeRow | None, self._state.get(Kind.LOG_TIME, _MARK))
 
     def planned_settings(self) -> dict[str, str]:
-        """The same as they will be once every change in flight is durable."""
+        """The overridden dynamic settings in the staged view."""
         names = sorted(self._state.staged_children(Kind.SETTING, ""))
         rows = {name: self._state.staged(Kind.SETTING, name) for name in names}
         return {name: cast(SettingRow, row).value for name, row in rows.items()}
 
     def plan_identity(self, identity: IdentityRow, *, topic_number_min: int = 0) -> Change:
-        """Set what binds the metadata to their logs; later topics get numbers beyond
+        """Set the identity that binds the metadata to its logs. Later topics get numbers above
         ``topic_number_min``."""
-        self._number_last = max(self._number_last, topic_number_min)
-        counter = CounterRow(self._number_last)
+        self._numbers.skip_to(topic_number_min)
+        counter = CounterRow(self._numbers.last)
         return self._state.stage(
             [
                 (Kind.IDENTITY, _IDENTITY, identity),
@@ -75,7 +91,7 @@ class OwnRows:
         )
 
     def plan_setting(self, name: str, value: str | None) -> Change:
-        """Override a dynamic setting, or (``None``) go back to the start-up value.
+        """Override a dynamic setting, or (``None``) restore its start-up value.
 
         The caller has checked that the setting is dynamic and the value allowed.
         """
@@ -84,5 +100,5 @@ class OwnRows:
         )
 
     def plan_log_time(self, row: LogTimeRow) -> Change:
-        """Keep what the next start finds the time of the log by."""
+        """Store the mark from which the next start continues the time of the log."""
         return self._state.stage([(Kind.LOG_TIME, _MARK, row)])

@@ -1,0 +1,136 @@
+"""Changes of tenants and namespaces, validated and staged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from headgate.base.names import NamespaceName
+from headgate.metadata.bundles import split_bundles
+from headgate.metadata.checks import (
+    NAMESPACE_QUOTA_TOO_LARGE,
+    check_quotas_fit,
+    check_retention,
+)
+from headgate.metadata.errors import conflict, not_allowed, not_found
+from headgate.metadata.policies import NamespacePolicies
+from headgate.metadata.rows import Bundles, ClusterRow, Kind, NamespaceRow, TenantRow
+from headgate.metadata.staged_rows import NO_PROPERTIES, RowValues, staged_namespace
+from headgate.metadata.state import Change, RowState
+
+_BUNDLES_DEFAULT = 4
+
+
+class TenantPlans:
+    """Plans changes of the tenants and namespaces of one cluster."""
+
+    def __init__(self, state: RowState, cluster: str) -> None:
+        self._state = state
+        self._cluster = cluster
+
+    def plan_first_boot(self, *, system_namespaces: Iterable[NamespaceName] = ()) -> Change | None:
+        """Create what every broker has: its cluster, ``public/default``, Pulsar's system tenant.
+
+        Returns ``None`` if all of it exists, so each start can call it.
+        """
+        rows: RowValues = []
+        if self._state.staged(Kind.CLUSTER, self._cluster) is None:
+            rows.append((Kind.CLUSTER, self._cluster, ClusterRow()))
+            namespaces = [NamespaceName("public", "default"), NamespaceName("pulsar", "system")]
+        else:
+            namespaces = []
+        for namespace in [*namespaces, *system_namespaces]:
+            if self._state.staged(Kind.TENANT, namespace.tenant) is None and not any(
+                key == namespace.tenant for kind, key, _ in rows if kind is Kind.TENANT
+            ):
+                tenant = TenantRow(allowed_clusters=(self._cluster,))
+                rows.append((Kind.TENANT, namespace.tenant, tenant))
+            if self._state.staged(Kind.NAMESPACE, str(namespace)) is None:
+                rows.append((Kind.NAMESPACE, str(namespace), self._new_namespace(None)))
+        return self._state.stage(rows) if rows else None
+
+    def plan_create_tenant(self, name: str, tenant: TenantRow) -> Change:
+        """Create a tenant.
+
+        Raises:
+            RefusalError: 412 unless its clusters exist, 409 if the tenant exists.
+        """
+        self._check_clusters(tenant.allowed_clusters)
+        if self._state.staged(Kind.TENANT, name) is not None:
+            raise conflict("Tenant already exist")
+        return self._state.stage([(Kind.TENANT, name, tenant)])
+
+    def plan_update_tenant(self, name: str, tenant: TenantRow) -> Change:
+        """Replace a tenant's roles and clusters.
+
+        Raises:
+            RefusalError: 412 unless its clusters exist, 404 without the tenant.
+        """
+        self._check_clusters(tenant.allowed_clusters)
+        if self._state.staged(Kind.TENANT, name) is None:
+            raise not_found(f"Tenant {name} not found")
+        return self._state.stage([(Kind.TENANT, name, tenant)])
+
+    def plan_delete_tenant(self, name: str) -> Change:
+        """Delete a tenant that has no namespaces.
+
+        Raises:
+            RefusalError: 404 or 409.
+        """
+        if self._state.staged(Kind.TENANT, name) is None:
+            raise not_found("Tenant doesn't exist")
+        if any(True for _ in self._state.staged_children(Kind.NAMESPACE, name)):
+            raise conflict("The tenant still has active namespaces")
+        return self._state.stage([(Kind.TENANT, name, None)])
+
+    def plan_create_namespace(
+        self,
+        name: NamespaceName,
+        *,
+        bundles: Bundles | None = None,
+        policies: NamespacePolicies | None = None,
+        properties: Mapping[str, str] = NO_PROPERTIES,
+    ) -> Change:
+        """Create a namespace; by default with four bundles, as in a Pulsar standalone.
+
+        Raises:
+            RefusalError: 404 without its tenant, 409 if it exists, 400 for a bad policy, 412 for
+                a quota that its retention does not cover.
+        """
+        if self._state.staged(Kind.TENANT, name.tenant) is None:
+            raise not_found("Tenant does not exist")
+        if self._state.staged(Kind.NAMESPACE, str(name)) is not None:
+            raise conflict("Namespace already exists")
+        row = self._new_namespace(bundles)
+        if policies is not None:
+            check_retention(policies.retention)
+            check_quotas_fit(policies.backlog_quotas, policies.retention, NAMESPACE_QUOTA_TOO_LARGE)
+            row = msgspec.structs.replace(row, policies=policies)
+        row = msgspec.structs.replace(row, properties=dict(properties))
+        return self._state.stage([(Kind.NAMESPACE, str(name), row)])
+
+    def plan_delete_namespace(self, name: NamespaceName) -> Change:
+        """Delete a namespace that has no topics.
+
+        Raises:
+            RefusalError: 404 or 409.
+        """
+        staged_namespace(self._state, name)
+        for domain in ("persistent", "non-persistent"):
+            for kind in (Kind.TOPIC, Kind.PARTITIONED):
+                if any(True for _ in self._state.staged_children(kind, f"{domain}://{name}")):
+                    raise conflict("Cannot delete non empty namespace")
+        return self._state.stage([(Kind.NAMESPACE, str(name), None)])
+
+    def _new_namespace(self, bundles: Bundles | None) -> NamespaceRow:
+        return NamespaceRow(
+            bundles=bundles or split_bundles(_BUNDLES_DEFAULT), clusters=(self._cluster,)
+        )
+
+    def _check_clusters(self, clusters: Iterable[str]) -> None:
+        names = list(clusters)
+        if not names or any(not name.strip() for name in names):
+            raise not_allowed("Clusters cannot be empty or blank")
+        if any(self._state.staged(Kind.CLUSTER, name) is None for name in names):
+            raise not_allowed("Clusters do not exist")

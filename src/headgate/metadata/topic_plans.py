@@ -1,0 +1,204 @@
+"""Changes of topics and their schemas, validated and staged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import cast
+
+import msgspec
+
+from headgate.base.names import TopicName
+from headgate.metadata.checks import check_partition_count, check_partition_name
+from headgate.metadata.errors import conflict, not_allowed, not_found
+from headgate.metadata.own_rows import TOPIC_NUMBER, TopicNumbers
+from headgate.metadata.rows import CounterRow, Kind, PartitionedRow, SchemaRow, TopicRow
+from headgate.metadata.staged_rows import (
+    NO_PROPERTIES,
+    RowValues,
+    own_name,
+    staged_namespace,
+    topic_exists,
+)
+from headgate.metadata.state import Change, RowState
+
+
+class TopicPlans:
+    """Plans changes of topics, and assigns their numbers."""
+
+    def __init__(
+        self,
+        state: RowState,
+        numbers: TopicNumbers,
+        topic_by_number: Callable[[int], TopicRow | None],
+    ) -> None:
+        """``topic_by_number`` looks a topic up in the durable view."""
+        self._state = state
+        self._numbers = numbers
+        self._topic_by_number = topic_by_number
+        self._log_by_name: dict[str, str] = {}
+        """Logs of topics to be created with these names; all others are in the main log."""
+
+    def keep_in(self, topic: TopicName, log: str) -> None:
+        """Create a topic of this name in a log other than the main one from now on."""
+        self._log_by_name[topic.full] = log
+
+    def plan_create_topic(
+        self, topic: TopicName, *, now_ms: int, properties: Mapping[str, str] = NO_PROPERTIES
+    ) -> Change:
+        """Create a topic that holds messages. The change has its row, of kind ``TOPIC``.
+
+        Raises:
+            RefusalError: 404 without its namespace, 409 if it exists, 412 for a partition that
+                its partitioned topic does not have.
+        """
+        staged_namespace(self._state, topic.namespace)
+        base = None
+        if topic.partition >= 0:
+            base = self._state.staged(Kind.PARTITIONED, topic.base.full)
+            check_partition_name(topic, cast(PartitionedRow | None, base))
+        if topic_exists(self._state, topic.full):
+            raise conflict("This topic already exists")
+        lacks_subscriptions = base is not None
+        return self._state.stage(
+            self._new_topics([topic], now_ms, properties, lacks_subscriptions=lacks_subscriptions)
+        )
+
+    def plan_move_topic(self, topic: TopicName, log: str) -> Change:
+        """Record that another log holds a topic's messages from now on.
+
+        Raises:
+            RefusalError: 404 if there is no such topic.
+        """
+        row = self._state.staged(Kind.TOPIC, topic.full)
+        if row is None:
+            raise not_found(f"Topic {topic} not found")
+        moved = msgspec.structs.replace(cast(TopicRow, row), log=log)
+        return self._state.stage([(Kind.TOPIC, topic.full, moved)])
+
+    def plan_create_partitioned(
+        self,
+        topic: TopicName,
+        partitions: int,
+        *,
+        now_ms: int,
+        properties: Mapping[str, str] = NO_PROPERTIES,
+    ) -> Change:
+        """Create a partitioned topic and all its partitions.
+
+        Raises:
+            RefusalError: 404 without its namespace, 406 for the count, 409 if it exists, 412 if
+                it is named like a partition.
+        """
+        if topic.partition >= 0:
+            raise not_allowed("Partitioned Topic Name should not contain '-partition-'")
+        check_partition_count(partitions)
+        staged_namespace(self._state, topic.namespace)
+        if topic_exists(self._state, topic.full):
+            raise conflict("This topic already exists")
+        row = PartitionedRow(partitions=partitions, created_ms=now_ms, properties=dict(properties))
+        names = [topic.partition_name(index) for index in range(partitions)]
+        missing = [name for name in names if self._state.staged(Kind.TOPIC, name.full) is None]
+        lacks_subscriptions = len(missing) < partitions
+        new = self._new_topics(missing, now_ms, {}, lacks_subscriptions=lacks_subscriptions)
+        schemas = self._schemas_taken_over(topic, names)
+        return self._state.stage([(Kind.PARTITIONED, topic.full, row), *new, *schemas])
+
+    def plan_grow_partitioned(self, topic: TopicName, partitions: int, *, now_ms: int) -> Change:
+        """Add partitions up to a new count; create missing ones again.
+
+        Raises:
+            RefusalError: 406 for the count, 409 if the topic is not partitioned, 422 for fewer
+                partitions than it has.
+        """
+        check_partition_count(partitions)
+        row = cast(PartitionedRow | None, self._state.staged(Kind.PARTITIONED, topic.full))
+        if row is None:
+            raise conflict(f"Topic {topic} is not the partitioned topic.")
+        check_partition_count(partitions, at_least=row.partitions)
+        names = [topic.partition_name(index) for index in range(partitions)]
+        missing = [name for name in names if self._state.staged(Kind.TOPIC, name.full) is None]
+        grown = msgspec.structs.replace(row, partitions=partitions)
+        new = self._new_topics(missing, now_ms, {}, lacks_subscriptions=True)
+        return self._state.stage([(Kind.PARTITIONED, topic.full, grown), *new])
+
+    def plan_subscriptions_complete(self, numbers: Iterable[int]) -> Change | None:
+        """Record that these partitions, by number, have all subscriptions of the older ones.
+        ``None`` if all of them are recorded."""
+        rows: RowValues = []
+        for number in numbers:
+            topic = self._topic_by_number(number)
+            row = None if topic is None else self._state.staged(Kind.TOPIC, topic.name)
+            if isinstance(row, TopicRow) and row.number == number and row.lacks_subscriptions:
+                rows.append(
+                    (Kind.TOPIC, row.name, msgspec.structs.replace(row, lacks_subscriptions=False))
+                )
+        return self._state.stage(rows) if rows else None
+
+    def plan_delete_topic(self, topic: TopicName) -> Change:
+        """Delete a topic, or a partitioned topic with all its partitions, and its policies.
+
+        Deleting one partition of a partitioned topic leaves the others and the policies.
+
+        Raises:
+            RefusalError: 404.
+        """
+        rows: RowValues = []
+        partitioned = cast(PartitionedRow | None, self._state.staged(Kind.PARTITIONED, topic.full))
+        if partitioned is not None:
+            rows.append((Kind.PARTITIONED, topic.full, None))
+            names = [topic.partition_name(i).full for i in range(partitioned.partitions)]
+        else:
+            names = [topic.full]
+        rows += [(Kind.TOPIC, n, None) for n in names if self._state.staged(Kind.TOPIC, n)]
+        if not rows:
+            raise not_found(f"Topic {topic} not found")
+        for kind in (Kind.TOPIC_POLICIES, Kind.SCHEMA):
+            own = {topic.full: None} | dict.fromkeys(names)
+            rows += [(kind, n, None) for n in own if self._state.staged(kind, n) is not None]
+        return self._state.stage(rows)
+
+    def plan_schema(self, topic: TopicName, schema: SchemaRow) -> Change:
+        """Set the schema of a topic.
+
+        Raises:
+            RefusalError: 404 without the topic, 409 if it has a schema.
+        """
+        name = own_name(topic, self._state.staged)
+        if not topic_exists(self._state, topic.full):
+            raise not_found(f"Topic {topic} not found")
+        if self._state.staged(Kind.SCHEMA, name) is not None:
+            raise conflict(f"{name} has a schema")
+        return self._state.stage([(Kind.SCHEMA, name, schema)])
+
+    def _new_topics(
+        self,
+        names: list[TopicName],
+        now_ms: int,
+        properties: Mapping[str, str],
+        *,
+        lacks_subscriptions: bool = False,
+    ) -> RowValues:
+        """Rows of new topics, and the counter that keeps their numbers from being reused."""
+        if not names:
+            return []
+        rows: RowValues = []
+        for name in names:
+            row = TopicRow(
+                name=name.full,
+                number=self._numbers.assign(),
+                created_ms=now_ms,
+                properties=dict(properties),
+                lacks_subscriptions=lacks_subscriptions,
+                log=self._log_by_name.get(name.full, ""),
+            )
+            rows.append((Kind.TOPIC, name.full, row))
+        rows.append((Kind.COUNTER, TOPIC_NUMBER, CounterRow(self._numbers.last)))
+        return rows
+
+    def _schemas_taken_over(self, topic: TopicName, names: list[TopicName]) -> RowValues:
+        """Rows that move the schema of the first topic that becomes a partition to the new
+        partitioned topic."""
+        found = [(n.full, self._state.staged(Kind.SCHEMA, n.full)) for n in names]
+        with_schema = [(name, row) for name, row in found if row is not None]
+        rows: RowValues = [(Kind.SCHEMA, name, None) for name, _ in with_schema]
+        return [(Kind.SCHEMA, topic.full, with_schema[0][1]), *rows] if with_schema else []
