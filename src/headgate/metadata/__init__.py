@@ -1,6 +1,6 @@
-"""Tenants, namespaces, policies, topics and dynamic settings: what exists, kept durably.
+"""The durable metadata: tenants, namespaces, policies, topics and dynamic settings.
 
-``store`` says what a store must do; ``sqlite_store`` and ``memory_store`` do it. ``catalog`` is
-the domain model over a store: it validates and plans, and never shows what is not yet durable.
-Imports ``headgate.base`` only (and msgspec, sqlite3).
+``store`` is the protocol of a store; ``sqlite_store`` and ``memory_store`` implement it.
+``catalog`` is the domain model over a store: it validates and plans changes, and shows only durable
+ones. Imports ``headgate.base`` only (and msgspec, sqlite3).
 """

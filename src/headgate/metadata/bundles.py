@@ -1,7 +1,7 @@
-"""Bundles: the hash ranges that a namespace is shown to consist of.
+"""Bundles: the hash ranges of a namespace.
 
-One broker owns every range, so bundles decide nothing here; clients, ``lookup`` and admin tools
-ask for them. A topic's range is chosen by CRC-32 of its name, as in Pulsar.
+One broker owns every range, so bundles decide nothing here; clients, ``lookup`` and admin tools ask
+for them. The CRC-32 of a topic's name selects its range, as in Pulsar.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from headgate.metadata.errors import RefusalError
 from headgate.metadata.rows import Bundles
 
 BUNDLES_MAX = 1_024
-"""Most bundles of a namespace that is created here (Pulsar allows 2^32)."""
+"""Most bundles of a new namespace (Pulsar allows 2^32)."""
 
 _HASH_END = 1 << 32
 _LAST = "0xffffffff"
@@ -61,7 +61,7 @@ def check_boundaries(boundaries: tuple[str, ...]) -> Bundles:
 
 
 def bundle_of(bundles: Bundles, topic_full_name: str) -> str:
-    """The range ``0x..._0x...`` that a topic falls into."""
+    """The range ``0x..._0x...`` of a topic."""
     starts = [int(text, 16) for text in bundles.boundaries[:-1]]
     index = bisect_right(starts, crc32(topic_full_name.encode())) - 1
     return f"{bundles.boundaries[index]}_{bundles.boundaries[index + 1]}"

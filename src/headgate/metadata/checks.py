@@ -1,4 +1,4 @@
-"""Checks of single values, with Pulsar's statuses and texts."""
+"""Checks of single values, with Pulsar's status codes and texts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from headgate.metadata.policies import BacklogQuota, QuotaKind, Retention
 from headgate.metadata.rows import PartitionedRow
 
 PARTITIONS_MAX = 4_096
-"""Most partitions of one topic. Pulsar has no limit by default; each is a topic row, a share of
-every stats answer and a set of metrics series, so a mistyped count must not fill the broker."""
+"""Most partitions of one topic. Pulsar has no limit by default. Each partition is a topic row, a
+part of every stats response and a set of metric series, so a mistyped count must not fill the
+broker."""
 
 
 def check_partition_count(partitions: int, *, at_least: int = 1) -> None:
@@ -38,7 +39,7 @@ def check_partition_count(partitions: int, *, at_least: int = 1) -> None:
 def check_partition_name(topic: TopicName, base: PartitionedRow | None) -> None:
     """Return if a topic that is named like a partition may be created.
 
-    Without its partitioned topic it is a topic like any other, as clients make them.
+    Without a partitioned topic of that name it is a topic like any other.
 
     Raises:
         RefusalError: 412 if its partitioned topic has fewer partitions.
@@ -92,10 +93,10 @@ TOPIC_RETENTION_TOO_SMALL = (
 def check_quotas_fit(
     quotas: Mapping[QuotaKind, BacklogQuota], retention: Retention | None, refusal: str
 ) -> None:
-    """Return if each of ``quotas`` is below what ``retention`` keeps.
+    """Return if each of ``quotas`` is below ``retention``.
 
-    Of each type the limit that counts is compared, with a retention above 0 alone: of 0 and
-    without end it bounds nothing that a backlog could pass.
+    The size limit is compared with the retained size and the time limit with the retained time,
+    if that is above 0: a retention of 0 or -1 bounds no backlog.
 
     Raises:
         RefusalError: 412 with ``refusal`` and both numbers.

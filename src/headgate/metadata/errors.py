@@ -1,4 +1,4 @@
-"""The error for a request that the metadata refuses."""
+"""Errors of requests that the metadata refuses."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from headgate.base.errors import HeadgateError
 
 
 class RefusalError(HeadgateError):
-    """The request cannot be carried out; nothing was changed.
+    """The request is refused; nothing was changed.
 
     Attributes:
-        status: the HTTP status that the admin API answers with. The binary protocol maps it to
-            a server error code (404 to TopicNotFound or MetadataError, 409 to a busy one...).
+        status: the HTTP status of the admin API's response. The binary protocol maps it to a server
+            error code (404 to TopicNotFound or MetadataError, 409 to a busy error).
         reason: the text for the client, in Pulsar's words where Pulsar has some.
     """
 
@@ -21,19 +21,19 @@ class RefusalError(HeadgateError):
 
 
 class IncompatibleSchemaError(HeadgateError):
-    """What a client takes a topic's messages for is not what the topic's schema says."""
+    """The schema of a client differs from the schema of the topic."""
 
 
 def not_found(reason: str) -> RefusalError:
-    """What the request names does not exist."""
+    """The error for a request about something that does not exist."""
     return RefusalError(404, reason)
 
 
 def conflict(reason: str) -> RefusalError:
-    """What exists already, or is in use, forbids the request."""
+    """The error for a request that conflicts with something that exists or is in use."""
     return RefusalError(409, reason)
 
 
 def not_allowed(reason: str) -> RefusalError:
-    """A name or value fails Pulsar's preconditions (it answers these with 412)."""
+    """The error for a name or value that fails a precondition of Pulsar."""
     return RefusalError(412, reason)

@@ -1,4 +1,4 @@
-"""A metadata store in memory, for tests: it applies or loses whole transactions."""
+"""A metadata store in memory, for tests: it keeps or loses whole transactions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from headgate.metadata.store import Write
 
 
 class MemoryStore:
-    """Keeps rows in a dictionary. ``crash_clone`` is what a restart after a power cut finds.
+    """Keeps rows in a dictionary. ``crash_clone`` returns the store after a power cut.
 
-    A test decides the fate of transactions: ``fail_next`` makes the next commits raise (nothing
-    stored); ``crash_at`` raises in the middle of a later one, whose rows are then kept or
-    lost as a whole.
+    A test decides about transactions: ``fail_next`` makes the next commits raise without storing
+    anything; ``crash_at`` makes a later one raise, whose rows are then kept or lost as a whole.
     """
 
     def __init__(self, rows: dict[tuple[str, str], bytes] | None = None) -> None:
@@ -22,17 +21,17 @@ class MemoryStore:
         self._crash: tuple[int, bool] | None = None
         self._crashed = False
         self.commits = 0
-        """How many transactions were stored."""
+        """Transactions stored."""
 
     def load(self) -> dict[tuple[str, str], bytes]:
         """All rows."""
         return dict(self._rows)
 
     def commit(self, writes: Sequence[Write]) -> None:
-        """Store all ``writes`` or, as the test asked, none.
+        """Store all ``writes``, or none if the test planned a failure.
 
         Raises:
-            StorageError: the test asked for a failure or a crash here.
+            StorageError: the test planned a failure or a crash.
         """
         if self._failures:
             raise self._failures.pop(0)
@@ -47,21 +46,21 @@ class MemoryStore:
         raise StorageError("the power was cut during this transaction", retryable=False)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """No effect: there is no file."""
 
     def fail_next(self, error: StorageError, count: int = 1) -> None:
-        """Let the next ``count`` commits raise ``error`` and store nothing."""
+        """Make the next ``count`` commits raise ``error`` and store nothing."""
         self._failures += [error] * count
 
     def crash_at(self, commits: int, *, keep: bool) -> None:
-        """Cut the power in the commit that follows ``commits`` successful ones.
+        """Cut the power in the commit after ``commits`` successful ones.
 
-        ``keep`` says whether that transaction reached the disk. Later commits raise as well.
+        ``keep``: whether that transaction reaches the disk. Later commits raise as well.
         """
         self._crash = (commits, keep)
 
     def crash_clone(self) -> MemoryStore:
-        """A new store with what is durable, as a restart finds it."""
+        """A new store with the durable rows, as a restart finds them."""
         return MemoryStore(self._rows)
 
     def _store(self, writes: Sequence[Write]) -> None:

@@ -1,8 +1,8 @@
 """Policies as Pulsar's admin API writes them.
 
-Field names in JSON are Pulsar's (``rename="camel"``). A field that JSON leaves out gets Pulsar's
-default for a *missing* field, which is 0 for dispatch rates: their -1 is only what the builder of
-the Java client and the CLI fill in.
+Field names in JSON are Pulsar's (``rename="camel"``). A missing field has Pulsar's default for
+*missing* fields. For dispatch rates that is 0; only the builder of the Java client and the CLI send
+-1.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class DispatchRate(Struct, frozen=True, rename="camel"):
     A dimension <= 0 is not limited; if both are, the policy counts as not set and the next level
     applies, unless it is ``unlimited``. A period below 1 s is stored as given and treated as 1 s.
 
-    Raises ``ValueError`` for an unlimited one with a rate, or relative to one.
+    Raises ``ValueError`` if it is unlimited and has a rate or is relative to one.
     """
 
     dispatch_throttling_rate_in_msg: JavaInt = 0
@@ -35,7 +35,7 @@ class DispatchRate(Struct, frozen=True, rename="camel"):
     relative_to_publish_rate: bool = False
     rate_period_in_second: JavaInt = 0
     unlimited: bool | UnsetType = UNSET
-    """Explicitly no limit, whatever is set further out. Headgate's own; absent unless given."""
+    """No limit, whatever wider levels set. A field of Headgate; absent unless set."""
 
     def __post_init__(self) -> None:
         if self.is_unlimited and (self.is_limit or self.relative_to_publish_rate):
@@ -48,7 +48,7 @@ class DispatchRate(Struct, frozen=True, rename="camel"):
 
     @property
     def is_unlimited(self) -> bool:
-        """Whether it says that there is no limit."""
+        """Whether it sets no limit explicitly."""
         return self.unlimited is True
 
     @property
@@ -66,15 +66,15 @@ class PublishRate(Struct, frozen=True, rename="camel"):
     """A publish limit of a topic: messages and bytes per second.
 
     A dimension <= 0 is not limited; if both are, the policy counts as not set and the next level
-    applies, unless it is ``unlimited``. A field that JSON leaves out is -1, as in Pulsar.
+    applies, unless it is ``unlimited``. A missing field is -1, as in Pulsar.
 
-    Raises ``ValueError`` for an unlimited one with a rate.
+    Raises ``ValueError`` if it is unlimited and has a rate.
     """
 
     publish_throttling_rate_in_msg: JavaInt = -1
     publish_throttling_rate_in_byte: JavaLong = -1
     unlimited: bool | UnsetType = UNSET
-    """Explicitly no limit, whatever is set further out. Headgate's own; absent unless given."""
+    """No limit, whatever wider levels set. A field of Headgate; absent unless set."""
 
     def __post_init__(self) -> None:
         rates = (self.publish_throttling_rate_in_msg, self.publish_throttling_rate_in_byte)
@@ -83,14 +83,14 @@ class PublishRate(Struct, frozen=True, rename="camel"):
 
     @property
     def is_unlimited(self) -> bool:
-        """Whether it says that there is no limit."""
+        """Whether it sets no limit explicitly."""
         return self.unlimited is True
 
 
 class Retention(Struct, frozen=True, rename="camel"):
-    """How long, and how much of, acknowledged messages are kept; -1 is without end.
+    """For how long, and up to which size, acknowledged messages are kept; -1 means without bound.
 
-    What either of the two no longer covers is removed. ``(0, 0)``: nothing is kept.
+    A message that either bound does not cover is removed. ``(0, 0)`` keeps none.
     """
 
     retention_time_in_minutes: JavaInt = 0
@@ -100,15 +100,15 @@ class Retention(Struct, frozen=True, rename="camel"):
 QuotaPolicyName = Literal[
     "producer_request_hold", "producer_exception", "consumer_backlog_eviction"
 ]
-"""What may happen at the limit of a backlog quota, by Pulsar's names."""
+"""The actions of a backlog quota at its limit, by Pulsar's names."""
 
 
 class BacklogQuota(Struct, frozen=True, rename="camel"):
-    """What bounds a backlog, and what happens at the bound.
+    """A bound on a backlog, and the action at the bound.
 
-    Of a quota of type ``destination_storage`` only ``limit_size`` counts, of ``message_age`` only
-    ``limit_time``. Negative: no limit. So is a limit that JSON leaves out, where Pulsar takes 0;
-    a size limit of 0 blocks everybody, as in Pulsar.
+    A quota of type ``destination_storage`` uses only ``limit_size``, one of ``message_age`` only
+    ``limit_time``. A negative or missing limit is no limit; Pulsar takes 0 for a missing one. A
+    size limit of 0 blocks all producers, as in Pulsar.
     """
 
     policy: QuotaPolicyName
@@ -122,21 +122,21 @@ QuotaKind = Literal["destination_storage", "message_age"]
 """The types of backlog quotas, by Pulsar's names."""
 
 QUOTA_KINDS: tuple[QuotaKind, ...] = get_args(QuotaKind)
-"""All of them, in the order in which they are shown."""
+"""All types, in the order of responses."""
 
 
 def with_quota(
     quotas: Mapping[QuotaKind, BacklogQuota], kind: QuotaKind, quota: BacklogQuota | None
 ) -> dict[QuotaKind, BacklogQuota]:
-    """``quotas`` with another one, or (``None``) none, of one type, in the order of types."""
+    """``quotas`` with one type replaced or (``None``) removed, in the order of types."""
     found = {**quotas, kind: quota}
     return {each: one for each in QUOTA_KINDS if (one := found.get(each)) is not None}
 
 
 class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What may be set on a namespace. ``None``: not set, the broker's setting applies.
+    """The policies of a namespace. ``None``: not set, the broker's setting applies.
 
-    A later policy is one more optional field: stored rows without it read as not set.
+    A new policy is another optional field: in stored rows it is not set.
     """
 
     dispatch_rate: DispatchRate | None = None
@@ -147,7 +147,7 @@ class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What may be set on a topic. A partitioned topic has one, which its partitions share."""
+    """The policies of a topic. The partitions of a partitioned topic share them."""
 
     dispatch_rate: DispatchRate | None = None
     subscription_dispatch_rate: DispatchRate | None = None
@@ -155,11 +155,11 @@ class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     retention: Retention | None = None
     backlog_quotas: Mapping[QuotaKind, BacklogQuota] = field(default_factory=dict)
     dispatch_rate_by_subscription: Mapping[str, DispatchRate] = field(default_factory=dict)
-    """Limits of single subscriptions, by name; stronger than ``subscription_dispatch_rate``."""
+    """Limits of single subscriptions by name; they override ``subscription_dispatch_rate``."""
 
 
 NO_TOPIC_POLICIES = TopicPolicies()
-"""What a topic without any policy of its own has."""
+"""The policies of a topic on which none is set."""
 
 
 def retention_policy(topic: TopicPolicies, namespace: NamespacePolicies) -> Retention | None:

@@ -1,8 +1,8 @@
 """The rows of the catalog, as the store keeps them.
 
-A row is a frozen value; its stored form is JSON, so that fields can be added (absent = default)
-and a person can read the file. ``Kind`` is the row's kind in the store; ``ROW_TYPES`` says which
-value belongs to which kind. Numbers of kinds are names, so nothing needs renumbering.
+A row is a frozen value, stored as JSON: fields can be added (absent means the default), and a
+person can read the file. ``Kind`` is the kind of a row; ``ROW_TYPES`` maps each kind to its type.
+Kinds are names, so they never need renumbering.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from headgate.metadata.policies import NamespacePolicies, TopicPolicies
 
 
 class Kind(StrEnum):
-    """What a row is about, and what its key looks like."""
+    """The kind of a row, with the form of its key."""
 
     COUNTER = "counter"
-    """``topic_number`` -> the highest number ever given to a topic; ``revision`` -> how many
-    changes were planned until the last one that is stored."""
+    """``topic_number`` -> the highest topic number ever assigned; ``revision`` -> the number of
+    changes planned up to the last one stored."""
     IDENTITY = "identity"
     """``data`` -> IdentityRow."""
     CLUSTER = "cluster"
@@ -44,46 +44,46 @@ class Kind(StrEnum):
 
 
 class CounterRow(Struct, frozen=True):
-    """The highest number given out so far."""
+    """The highest number assigned so far."""
 
     value: int
 
 
 class IdentityRow(Struct, frozen=True):
-    """What binds the metadata to the logs of their data directory."""
+    """The identity that binds the metadata to the logs of its data directory."""
 
     data_id: str = ""
     """32 hexadecimal digits, the same in every log; empty before the first start."""
     starts_by_log: Mapping[str, int] = field(default_factory=dict)
-    """How often each log was opened for a broker; without one that never was."""
+    """How often a broker opened each log; logs that were never opened are absent."""
     accepted_loss: str = ""
-    """``metadata`` or ``log``: what the operator gives up; the next start does it and forgets."""
+    """``metadata`` or ``log``: the loss that the operator accepts for the next start."""
 
 
 class ClusterRow(Struct, frozen=True):
-    """A cluster that exists. Its addresses are the broker's present ones, so none are stored."""
+    """A cluster that exists. Its addresses are the broker's, so none are stored."""
 
 
 class TenantRow(Struct, frozen=True, rename="camel"):
-    """Who administers a tenant and in which clusters it may have namespaces."""
+    """A tenant: its administrators, and the clusters in which it may have namespaces."""
 
     admin_roles: tuple[str, ...] = ()
     allowed_clusters: tuple[str, ...] = ()
 
 
 class Bundles(Struct, frozen=True, rename="camel"):
-    """A namespace's hash ranges. One broker owns them all; they are shown as clients expect."""
+    """A namespace's hash ranges, all owned by one broker."""
 
     boundaries: tuple[str, ...]
     num_bundles: int
 
 
 class NamespaceRow(Struct, frozen=True, kw_only=True):
-    """A namespace and what is set on it."""
+    """A namespace with its policies and properties."""
 
     bundles: Bundles
     clusters: tuple[str, ...]
-    """Its replication clusters: always the one cluster that this broker is."""
+    """Its replication clusters: always this broker's cluster only."""
     policies: NamespacePolicies = NamespacePolicies()
     properties: Mapping[str, str] = field(default_factory=dict)
 
@@ -92,9 +92,9 @@ class TopicRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A topic that holds messages."""
 
     name: str
-    """Full name, as its key."""
+    """The full name, which is also the key."""
     number: int
-    """How the commit log knows it. Given once, never again: also its incarnation number."""
+    """Its number in the commit log, never reused: also its incarnation number."""
     created_ms: int
     """Milliseconds since the epoch."""
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class TopicRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def incarnation(self) -> int:
-        """Differs between two topics that had the same name one after the other."""
+        """A number that distinguishes topics that had the same name one after the other."""
         return self.number
 
 
@@ -118,7 +118,7 @@ class PartitionedRow(Struct, frozen=True, kw_only=True):
 
 
 class SchemaRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a topic's messages are, in the words of the client that said it first."""
+    """A topic's schema, as its first client sent it."""
 
     type: int
     """``Schema.Type`` of the protocol."""
@@ -128,26 +128,26 @@ class SchemaRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SettingRow(Struct, frozen=True):
-    """A dynamic setting's value, as the text that the admin gave."""
+    """A dynamic setting's value, as the admin's text."""
 
     value: str
 
 
 class LogTimeRow(Struct, frozen=True, kw_only=True):
-    """One instant by which a start finds the time of the log (see headgate.base.log_time), and what
-    bounds receive times that are older than that time."""
+    """The mark from which a start continues the time of the log (see headgate.base.log_time), and
+    the bound of receive times that are older than that time."""
 
     machine: str
     """The boot of the machine; empty when it is not known."""
     running_ns: int
-    """How long the machine was up."""
+    """Time since the machine booted."""
     wall_ns: int
     skew_ms: int
     """How far the wall clock was ahead of the time of the log."""
     bound_before_segment: int
-    """What is in segments before this one ..."""
+    """The bound is for segments before this one."""
     bound_received_ms: int
-    """... was received by then at the latest."""
+    """The latest receive time in those segments."""
 
 
 Row = (

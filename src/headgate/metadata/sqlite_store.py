@@ -1,18 +1,18 @@
-"""The metadata store behind a broker: one SQLite file.
+"""The metadata store of a broker: one SQLite file.
 
     table row(kind TEXT, key TEXT, value BLOB, crc INTEGER, PRIMARY KEY (kind, key)) WITHOUT ROWID
     table total(id INTEGER PRIMARY KEY, row_count INTEGER, crc_sum INTEGER), one line with id 0
     PRAGMA application_id = 0x68676d64 ("hgmd"); PRAGMA user_version = FORMAT_VERSION
 
-``crc`` is the CRC-32 of kind, key and value with a zero byte between them; ``total`` has the number
-of rows and the sum of their checksums. So a flipped bit, a row that is lost and one that is there
-twice are found at the start, also where SQLite takes them for sound. Format 1 had neither: it is
-rewritten once, in one transaction.
+``crc`` is the CRC-32 of kind, key and value with a zero byte between them. ``total`` has the number
+of rows and the sum of their checksums. So a start detects flipped bits, missing rows and duplicate
+rows, also where SQLite does not. Format 1 had neither column nor table: the first start rewrites
+it in one transaction.
 
-WAL with ``synchronous=FULL``: a commit costs one sync and survives a power cut. All calls must
-come from one thread (SQLite's own check is on). The data directory's lock, not SQLite's, keeps a
-second broker out; ``locking_mode=EXCLUSIVE`` also keeps the file from being changed by hand
-while a broker runs.
+WAL mode with ``synchronous=FULL``: a commit costs one sync and survives a power cut. All calls must
+come from one thread (SQLite checks that). The lock of the data directory, not SQLite's, keeps a
+second broker out; ``locking_mode=EXCLUSIVE`` also prevents changes by other tools while a broker
+runs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _MAKE_TOTAL = (
 
 
 _ERRORS = (sqlite3.Error, UnicodeDecodeError)
-"""What a call may raise: SQLite's own texts quote damaged names, which may be no texts any more."""
+"""What a call may raise. SQLite's messages quote names that may be damaged, and then not decode."""
 
 
 class SqliteStore:
@@ -62,12 +62,12 @@ class SqliteStore:
     ) -> None:
         """Open ``path``, or create it (its folder must exist).
 
-        ``busy_timeout_s`` is how long to wait for another process to let go of it. ``make_room``
-        is asked when the disk is full; what failed is tried again while it returns True.
+        ``busy_timeout_s`` is the time to wait for another process to close it. If the disk is
+        full, ``make_room`` is called, and the operation retried while that returns True.
 
         Raises:
-            CorruptionError: it is not a metadata file, damaged, or of a format that is not known.
-            StorageError: it cannot be opened, or another process has it.
+            CorruptionError: it is not a metadata file, or is damaged, or has an unknown format.
+            StorageError: it cannot be opened, or another process has it open.
         """
         self._path = path
         self._make_room = make_room
@@ -83,15 +83,15 @@ class SqliteStore:
 
     def _connect(self, busy_timeout_s: float) -> None:
         try:
-            # Opened and loaded by whoever starts the broker, then used by one lane's thread:
-            # never by two at once.
+            # The starting thread opens and loads it, then one lane's thread uses it: never two
+            # threads at once.
             self._connection = sqlite3.connect(
                 self._path, isolation_level=None, timeout=busy_timeout_s, check_same_thread=False
             )
             self._prepare(self._connection)
         except _ERRORS as error:
             self.close()
-            raise self._bad_news(error) from error
+            raise self._error_from(error) from error
         except CorruptionError:
             self.close()
             raise
@@ -100,11 +100,11 @@ class SqliteStore:
         """All rows.
 
         Raises:
-            CorruptionError: the file is damaged; the text names the row where one is.
+            CorruptionError: the file is damaged; the text names a damaged row.
             StorageError: it cannot be read.
         """
         connection = self._open()
-        # A damaged text is read as it is: its checksum tells.
+        # Decode damaged text without an error: its checksum shows the damage.
         connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
         try:
             self._check_pages(connection)
@@ -112,7 +112,7 @@ class SqliteStore:
             total = connection.execute("SELECT row_count, crc_sum FROM total WHERE id = 0")
             row_count, crc_sum = total.fetchone() or (-1, -1)
         except _ERRORS as error:
-            raise self._bad_news(error) from error
+            raise self._error_from(error) from error
         for kind, key, value, crc in found:
             if not isinstance(value, bytes) or crc != _crc(kind, key, value):
                 raise self._damaged(f"the row {kind} {key!r} has a wrong checksum")
@@ -125,7 +125,7 @@ class SqliteStore:
 
         Raises:
             StorageError: ``retryable``, and nothing was changed, if the disk was full or busy.
-                After any other error, what lies in the WAL may count at the next start.
+                After any other error, the next start may find ``writes`` durable.
         """
         while True:
             try:
@@ -147,11 +147,11 @@ class SqliteStore:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
             except _ERRORS as worse:
-                raise self._bad_news(worse) from error
-            raise self._bad_news(error) from error
+                raise self._error_from(worse) from error
+            raise self._error_from(error) from error
 
     def close(self) -> None:
-        """Close the file; the WAL is folded into it."""
+        """Close the file, which checkpoints the WAL into it."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -162,7 +162,7 @@ class SqliteStore:
         return self._connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Check whose file it is, then set it up."""
+        """Check the application and format of the file, then set it up."""
         connection.execute("PRAGMA locking_mode=EXCLUSIVE")
         application_id = _pragma(connection, "application_id")
         version = _pragma(connection, "user_version")
@@ -189,7 +189,7 @@ class SqliteStore:
             connection.execute("COMMIT")
 
     def _check_wal(self, path: Path) -> None:
-        """Raises as :meth:`__init__` when transactions behind damage would be dropped silently."""
+        """Raise as :meth:`__init__` if SQLite would silently drop transactions behind damage."""
         try:
             at = wal_damage(path.read_bytes())
         except FileNotFoundError:
@@ -205,7 +205,7 @@ class SqliteStore:
             )
 
     def _check_pages(self, connection: sqlite3.Connection) -> None:
-        """Look for damage between the rows, which a later write would make worse."""
+        """Check the pages of the file: a later write would make damage worse."""
         (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise self._damaged(verdict)
@@ -216,15 +216,15 @@ class SqliteStore:
             "same backup"
         )
 
-    def _bad_news(self, error: Exception) -> CorruptionError | StorageError:
+    def _error_from(self, error: Exception) -> CorruptionError | StorageError:
         if isinstance(error, UnicodeDecodeError):
-            return self._damaged("it holds a text that is none")
+            return self._damaged("it holds text that is not UTF-8")
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         text = f"metadata file {self._path}: {error}"
         if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             return CorruptionError(text)
         if code == sqlite3.SQLITE_ERROR:
-            return self._damaged(str(error))  # the statements are right: the tables are not there
+            return self._damaged(str(error))  # the statements are right, so tables are missing
         if code == sqlite3.SQLITE_FULL:
             return NoRoomError(text)
         return StorageError(text, retryable=code == sqlite3.SQLITE_BUSY)
@@ -236,7 +236,7 @@ def _crc(kind: str, key: str, value: bytes) -> int:
 
 
 def _change(connection: sqlite3.Connection, write: Write) -> None:
-    """Carry one write out, within a transaction."""
+    """Execute one write, within a transaction."""
     row = (write.kind, write.key)
     before = connection.execute(_CRC_OF, row).fetchone()
     crc = 0
@@ -250,7 +250,7 @@ def _change(connection: sqlite3.Connection, write: Write) -> None:
 
 
 def _add_checksums(connection: sqlite3.Connection) -> None:
-    """Take format 1 to 2, within a transaction."""
+    """Convert format 1 to 2, within a transaction."""
     found = connection.execute("SELECT kind, key, value FROM row").fetchall()
     connection.execute("DROP TABLE row")
     connection.execute(_MAKE_ROWS)

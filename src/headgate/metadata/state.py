@@ -1,12 +1,11 @@
-"""Rows in two views: durable, and with everything in flight.
+"""Rows in two views: durable, and staged with all changes in flight.
 
 Readers see the durable view only. A new change is validated against the *staged* view, so that a
-second identical create is refused while the first is still being written. Changes are applied in
-the order in which they were staged, which is the order in which the store commits them. If one
-cannot be committed, all that were staged after it rest on something that never happened: they
-are abandoned together.
+second identical create is refused while the first one is being written. Changes are applied in the
+order of staging, which is the order of commits. If a commit fails, all changes staged after it
+depend on something that did not happen, so they are abandoned together.
 
-The staged view is the durable one under a small overlay, so staging costs the change's size.
+The staged view is an overlay over the durable one, so staging costs the size of the change only.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _decoders = {kind: msgspec.json.Decoder(type_) for kind, type_ in ROW_TYPES.item
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """One row before and after a change. ``before`` may itself still be in flight."""
+    """One row before and after a change. ``before`` may be in flight itself."""
 
     kind: Kind
     key: str
@@ -40,14 +39,14 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Change:
-    """A validated change that is staged: to be committed, then applied (or abandoned)."""
+    """A validated, staged change: the caller commits it, then applies (or abandons) it."""
 
     rows: tuple[RowChange, ...]
-    """What it changes; after :meth:`RowState.apply` the broker acts on these."""
+    """The changed rows; after :meth:`RowState.apply` the broker acts on them."""
 
     @property
     def writes(self) -> list[Write]:
-        """What the store must commit, in one transaction."""
+        """The writes that the store must commit in one transaction."""
         return [Write(row.kind.value, row.key, _encode(row.after)) for row in self.rows]
 
 
@@ -62,10 +61,10 @@ class _Staged:
 
 
 class RowState:
-    """All rows of a catalog. Used from one thread."""
+    """All rows of a catalog. Not thread-safe."""
 
     def __init__(self, stored: Mapping[tuple[str, str], bytes]) -> None:
-        """Decode what a store holds.
+        """Decode the rows of a store.
 
         Raises:
             CorruptionError: a row is of an unknown kind or cannot be decoded.
@@ -84,17 +83,17 @@ class RowState:
 
     @property
     def revision(self) -> int:
-        """Grows with every change that becomes durable."""
+        """A number that grows with every durable change."""
         row = self._rows[Kind.COUNTER].get(_REVISION)
         return row.value if isinstance(row, CounterRow) else 0
 
     @property
     def in_flight_count(self) -> int:
-        """How many changes are staged and neither applied nor abandoned."""
+        """Number of changes that are staged and neither applied nor abandoned."""
         return len(self._in_flight)
 
     def get(self, kind: Kind, key: str) -> Row | None:
-        """The durable row."""
+        """A row in the durable view."""
         return self._rows[kind].get(key)
 
     def children(self, kind: Kind, parent: str) -> list[str]:
@@ -102,11 +101,11 @@ class RowState:
         return list(self._sorted.get((kind, parent), ()))
 
     def rows(self, kind: Kind) -> Mapping[str, Row]:
-        """The durable rows of ``kind``; not to be changed, nor kept across a change."""
+        """The durable rows of ``kind``. Do not change the mapping, nor keep it across a change."""
         return self._rows[kind]
 
     def staged(self, kind: Kind, key: str) -> Row | None:
-        """The row as it will be once everything in flight is durable."""
+        """A row in the staged view."""
         entry = self._overlay.get((kind, key))
         return self._rows[kind].get(key) if entry is None else entry.row
 
@@ -120,7 +119,7 @@ class RowState:
                 yield key
 
     def stage(self, rows: Iterable[tuple[Kind, str, Row | None]]) -> Change:
-        """Put validated rows, and the revision that they make, into the staged view."""
+        """Stage validated rows with the next revision."""
         self._revision_last += 1
         numbered = [*rows, (Kind.COUNTER, _REVISION, CounterRow(self._revision_last))]
         change = Change(
@@ -134,7 +133,7 @@ class RowState:
         return change
 
     def apply(self, change: Change) -> None:
-        """Make ``change``, which is durable now, visible. Changes are applied as staged."""
+        """Make a durable change visible. Call it in the order of staging."""
         invariant(
             self._in_flight and self._in_flight[0] is change,
             "metadata changes must be applied in the order in which they were planned",
@@ -147,7 +146,7 @@ class RowState:
                 del self._overlay[(row.kind, row.key)]
 
     def abandon_all(self) -> None:
-        """Forget everything in flight: a commit failed, and the rest was planned upon it."""
+        """Forget all changes in flight, after a failed commit: later ones depend on it."""
         self._in_flight.clear()
         self._overlay.clear()
 
@@ -167,18 +166,18 @@ class RowState:
 
 
 def parent_of(kind: Kind, key: str) -> str:
-    """What a row belongs to: a topic to its ``domain://tenant/namespace``, a namespace to its
-    tenant, everything else to ``""``."""
+    """The parent of a row: of a topic its ``domain://tenant/namespace``, of a namespace its tenant,
+    of any other row ``""``."""
     if kind in (Kind.NAMESPACE, Kind.TOPIC, Kind.PARTITIONED, Kind.TOPIC_POLICIES, Kind.SCHEMA):
         return key.rpartition("/")[0]
     return ""
 
 
 def decode_row(kind_text: str, key: str, value: bytes) -> tuple[Kind, Row]:
-    """Read one stored row.
+    """Decode one stored row.
 
     Raises:
-        CorruptionError: the kind is unknown or the value is not that kind's.
+        CorruptionError: the kind is unknown, or the value does not fit it.
     """
     try:
         kind = Kind(kind_text)

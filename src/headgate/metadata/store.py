@@ -1,7 +1,7 @@
 """The protocol of a metadata store: small rows, changed in transactions.
 
-The store is blocking and knows nothing of what the rows mean. The broker calls it from one thread
-of its own; a test calls it directly.
+A store blocks, and knows nothing of the meaning of rows. The broker calls it from a separate
+thread; tests call it directly.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ class MetadataStore(Protocol):
     """Rows by (kind, key), changed in transactions."""
 
     def load(self) -> dict[tuple[str, str], bytes]:
-        """All rows, as of the last transaction that was committed.
+        """All rows, as of the last committed transaction.
 
         Raises:
-            CorruptionError: the file is not a metadata store, or of an unknown format.
-            StorageError: it cannot be read.
+            CorruptionError: the file is not a metadata store, or has an unknown format.
+            StorageError: the file is unreadable.
         """
 
     def commit(self, writes: Sequence[Write]) -> None:
         """Make all ``writes`` durable in one transaction, in order (the last one of a key wins).
 
-        When it returns, they survive a power cut. When it raises a retryable error, none of them
-        is visible to a later :meth:`load`. After any other error, and after a crash in the middle
-        of the call, all or none are: only a new start on the file knows.
+        When it returns, they survive a power cut. If it raises a retryable error, a later
+        :meth:`load` has none of them. After any other error, and after a crash during the call, the
+        next start finds all or none of them.
 
         Raises:
             StorageError: the disk refused; ``retryable`` says whether a later call can succeed.
         """
 
     def close(self) -> None:
-        """Let go of the file. Safe to call twice."""
+        """Close the file. A second call does nothing."""

@@ -1,17 +1,17 @@
 """Checks SQLite's write-ahead log for damage that SQLite takes for its end.
 
-SQLite takes a WAL up to its last transaction that is whole, and says nothing of what follows: after
-a power cut that is the transaction that nobody was told of. A damaged frame in the middle is taken
-for the same, and every later transaction is gone without a word.
+SQLite uses a WAL up to its last whole transaction and silently ignores the rest. After a power cut
+the rest is a transaction that was never confirmed. But SQLite treats a damaged frame in the middle
+alike, and so silently drops every later transaction.
 
-A transaction is written only when the one before it was synced. So where frames that are not whole
-are followed by the last frame of a transaction, and that by another whole frame, what is not whole
-was durable once. Each frame's checksum goes on from the one stored before it, so what follows
-damage can be checked. The header lies in one sector and is never written in part: one that is not
-whole is damaged, unless it is all zeros, as where a file grew and nothing was stored.
+A transaction is written only after the one before it was synced. So if the last frame of a
+transaction and another whole frame follow frames that are not whole, the latter were durable once.
+Each frame's checksum continues the one stored before it, so frames behind damage can be checked.
+The header lies in one sector and is never written in part. A header that is not whole is damaged,
+unless it is all zeros, as after the file grew without a write.
 
-Damage in the last two transactions cannot be told from a torn tail here: the revision of the
-metadata, which the log's directory knows as well, tells it.
+This check cannot distinguish damage in the last two transactions from a torn tail. The revision of
+the metadata, which the log's directory records as well, shows that.
 
 The format is SQLite's, big-endian; see "WAL-mode File Format" in its documentation.
 """
@@ -24,16 +24,16 @@ from typing import Final
 _HEADER = struct.Struct(">8I")
 _FRAME = struct.Struct(">6I")
 _MAGIC_LITTLE: Final = 0x377F0682
-"""Checksums are of little-endian words; of big-endian ones when it is one more."""
+"""The magic number of little-endian checksums; one more means big-endian."""
 _U32 = 0xFFFFFFFF
 
 Sum = tuple[int, int]
 
 
 def wal_damage(data: bytes) -> int | None:
-    """Where a WAL is damaged for certain: 0, or the offset of a frame; None when it is nowhere.
+    """The offset where a WAL is certainly damaged: 0 or that of a frame; None if there is none.
 
-    An empty or missing WAL is ``b""``.
+    Pass ``b""`` for an empty or missing WAL.
     """
     if len(data) < _HEADER.size or not any(data[: _HEADER.size]):
         return None
@@ -60,7 +60,7 @@ def wal_damage(data: bytes) -> int | None:
 
 
 def _sum(data: bytes, before: Sum, order: str) -> Sum:
-    """SQLite's checksum of an even number of words, going on from ``before``."""
+    """SQLite's checksum of an even number of words, continued from ``before``."""
     first, second = before
     words = iter(struct.unpack(f"{order}{len(data) // 4}I", data))
     for even, odd in zip(words, words, strict=True):
