@@ -15,13 +15,13 @@ from headgate.app.options import DATA_DIRECTORY
     metavar="DIR",
     default=DATA_DIRECTORY,
     show_default=True,
-    help="The data directory that a start refuses.",
+    help="Data directory of the broker.",
 )
 def accept_loss_command(loss: str, data_path: str) -> None:
-    """Accept the loss for which a start is refused, so that the next start succeeds.
+    """Accept a loss of data that keeps the broker from starting.
 
-    A broker does not start if metadata and log are of different states. If you can, restore both
-    from the same backup. If you cannot, accept the loss:
+    A broker does not start if its metadata and its log do not match. If you can, restore both from
+    the same backup. If you cannot, accept the loss:
 
     \b
     metadata  the metadata is older than the log: messages of topics that were
@@ -29,7 +29,7 @@ def accept_loss_command(loss: str, data_path: str) -> None:
     log       the log is missing or older than the metadata: its messages and
               subscriptions are gone, the topics stay
 
-    Stop the broker first. Only a loss that the start refuses can be accepted.
+    Stop the broker first. The command accepts only a loss that the last start reported.
     """
     from headgate.app.accept_loss import accept_loss
 

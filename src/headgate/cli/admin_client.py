@@ -96,4 +96,4 @@ def split_url(url: str) -> SplitResult:
 
 
 def _wrong(url: str) -> AdminUrlError:
-    return AdminUrlError(f"{url!r}: http://HOST:PORT of the admin API is allowed")
+    return AdminUrlError(f"{url!r}; use http://HOST:PORT of the admin API")

@@ -102,11 +102,11 @@ main = _Main(
         "standalone": ("headgate.cli.standalone:standalone_command", "Run a broker."),
         "accept-loss": (
             "headgate.cli.accept_loss:accept_loss_command",
-            "Accept the loss for which a start is refused.",
+            "Accept a loss of data that keeps the broker from starting.",
         ),
         "explain": (
             "headgate.cli.explain.command:explain_command",
-            "Show what holds a backlog back, and which limit.",
+            "Show what holds a backlog or a producer, and which limit.",
         ),
         "admin": (
             "headgate.cli.admin.command:admin_group",

@@ -44,13 +44,13 @@ PORT = click.IntRange(0, 65_535)
     type=click.Choice(LOG_LEVELS),
     default="info",
     show_default=True,
-    help="Lowest level that is logged, to the standard error.",
+    help="Lowest level to log. Log lines go to the standard error.",
 )
 @click.option(
     "--log-file",
     "log_path",
     metavar="FILE",
-    help="Append log lines to this file too; it may be moved away while the broker runs.",
+    help="Also append log lines to this file. It may be moved away while the broker runs.",
 )
 def standalone_command(
     config_path: str | None,
@@ -63,8 +63,8 @@ def standalone_command(
 ) -> None:
     """Run a broker until it is interrupted.
 
-    It speaks Pulsar's binary protocol and admin REST. It prints one line with its addresses when it
-    is ready.
+    The broker speaks Pulsar's binary protocol and admin REST. When it is ready, it prints one line
+    with its addresses.
     """
     # Modules are never garbage; app.run switches the collector on when the broker serves.
     gc.disable()

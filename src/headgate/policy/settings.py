@@ -131,7 +131,7 @@ class Settings:
     )
     backlogQuotaDefaultLimitGB: float = setting(
         -1.0,
-        "The next key in gigabytes, which wins if it is above 0. Deprecated.",
+        "backlogQuotaDefaultLimitBytes in gigabytes; a value above 0 replaces it. Deprecated.",
         minimum=-1,
         maximum=INT64_MAX // GIB,
     )
@@ -149,7 +149,7 @@ class Settings:
     )
     backlogQuotaDefaultRetentionPolicy: str = setting(
         "producer_request_hold",
-        "Action at the two limits above.",
+        "Action at the default limits of size and age.",
         choices=("producer_request_hold", "producer_exception", "consumer_backlog_eviction"),
     )
     preciseTimeBasedBacklogQuotaCheck: bool = setting(False, "No effect: ages are always precise.")
@@ -211,7 +211,8 @@ class Settings:
     )
     dispatchThrottlingRateRelativeToPublishRate: bool = setting(
         False,
-        "Add the publish rate to the six rates above (PIP-52). Policies have a separate flag.",
+        "Add the publish rate to the broker's six dispatch rates (PIP-52). Policies have a "
+        "separate flag.",
         dynamic=True,
     )
     dispatchThrottlingOnBatchMessageEnabled: bool = setting(
@@ -230,7 +231,8 @@ class Settings:
         "Messages per second that each topic or partition without a policy accepts; 0 is no limit."
     )
     maxPublishRatePerTopicInBytes: int = rate_setting(
-        "The same in bytes per second; 0 is no limit.", maximum=INT64_MAX
+        "Bytes per second that each topic or partition without a policy accepts; 0 is no limit.",
+        maximum=INT64_MAX,
     )
     brokerPublisherThrottlingMaxMessageRate: int = rate_setting(
         "Messages per second that the whole broker accepts; 0 is no limit."
@@ -262,7 +264,7 @@ class Settings:
     )
     adaptivePublisherThrottlingMemoryLowWatermarkPct: float = share_setting(
         0.70,
-        "Share of that memory up to which there is no pressure (0); must be below the high one.",
+        "Share of that memory up to which its pressure is 0; must be below the high watermark.",
         excluded=(0, 1),
     )
     adaptivePublisherThrottlingBacklogHighWatermarkPct: float = share_setting(
@@ -272,7 +274,8 @@ class Settings:
     )
     adaptivePublisherThrottlingBacklogLowWatermarkPct: float = share_setting(
         0.75,
-        "Share of that quota up to which there is no pressure (0); must be below the high one.",
+        "Share of a topic's backlog quota up to which its pressure is 0; must be below the high "
+        "watermark.",
         excluded=(0, 1),
     )
     adaptivePublisherThrottlingMinRateFactor: float = share_setting(
@@ -303,7 +306,7 @@ class Settings:
     )
     adaptivePublisherThrottlingDrainHorizonMs: int = setting(
         10_000,
-        "Milliseconds in which the law drain brings the backlog to that share.",
+        "Milliseconds in which the law drain brings the backlog to its set point.",
         dynamic=True,
         minimum=100,
         maximum=600_000,

@@ -36,7 +36,7 @@ def test_a_get_has_no_body_and_a_post_says_what_its_body_is(server: FakeServer) 
 def test_urls_that_cannot_be(server: FakeServer, url: str) -> None:
     with pytest.raises(AdminUrlError) as caught:
         ask(url, "/", timeout_s=1)
-    assert str(caught.value) == f"{url!r}: http://HOST:PORT of the admin API is allowed"
+    assert str(caught.value) == f"{url!r}; use http://HOST:PORT of the admin API"
     assert server.asked == []
 
 

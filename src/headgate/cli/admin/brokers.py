@@ -39,7 +39,7 @@ def check_quotas(server: Server, values: Values) -> None:
 
 GROUP: Final = VerbGroup(
     "brokers",
-    "The broker and its dynamic settings.",
+    "Show the broker, change its dynamic settings.",
     (
         Verb("list", "List a cluster's brokers.", (_CLUSTER,),
              show(f"{_PATH}/{{cluster}}", as_lines)),
@@ -56,7 +56,7 @@ GROUP: Final = VerbGroup(
              show(f"{_SETTINGS}/values", as_map)),
         Verb("get-runtime-config", "Print all settings with their present values.", (),
              _RUNTIME),
-        Verb("get-runtime-configuration", "The same as get-runtime-config, an additional name.", (),
+        Verb("get-runtime-configuration", "Another name for get-runtime-config.", (),
              _RUNTIME),
         Verb("update-dynamic-config", "Change a dynamic setting, now and for later starts.",
              (_NAME, _VALUE), send("POST", f"{_SETTINGS}/{{configName}}/{{configValue}}")),

@@ -21,7 +21,7 @@ def list_clusters(server: Server, values: Values) -> None:
 
 GROUP: Final = VerbGroup(
     "clusters",
-    "The cluster's name and addresses.",
+    "Show the cluster's name and addresses.",
     (
         Verb(
             "list",

@@ -138,7 +138,7 @@ admin_group = _AdminGroup(
     params=[
         click.Option(
             ["--admin-url"], metavar="URL", default=admin_client.ADMIN_URL, show_default=True,
-            help="The admin API.",
+            help="URL of the admin API.",
         ),
         click.Option(
             ["--request-timeout"], metavar="SECONDS", type=click.IntRange(min=1),
@@ -146,17 +146,17 @@ admin_group = _AdminGroup(
         ),
     ],
     help="Administer a broker with pulsar-admin's verbs and flags.\n\n"
-    "As with pulsar-admin, the exit status is 0 or, for every failure, 1: also if the command line "
-    "is wrong, unlike Headgate's other commands.\n\n"
-    "A namespace is written tenant/namespace; a topic persistent://tenant/namespace/topic, or "
-    "tenant/namespace/topic, or just topic in public/default.",
+    "The exit status is that of pulsar-admin: 0 on success, 1 on every failure. Headgate's other "
+    "commands end with 2 if the command line is wrong.\n\n"
+    "Write a namespace as tenant/namespace, and a topic as persistent://tenant/namespace/topic, as "
+    "tenant/namespace/topic, or as topic if it is in public/default.",
     table={
-        "tenants": (f"{_MODULES}.tenants:GROUP", "Tenants."),
-        "clusters": (f"{_MODULES}.clusters:GROUP", "The cluster's name and addresses."),
-        "brokers": (f"{_MODULES}.brokers:GROUP", "The broker and its dynamic settings."),
-        "namespaces": (f"{_MODULES}.namespaces:GROUP", "Namespaces and their policies."),
-        "topics": (f"{_MODULES}.topics:GROUP", "Topics, their subscriptions and messages."),
-        "topicPolicies": (f"{_MODULES}.topic_policies:GROUP", "Policies of topics."),
+        "tenants": (f"{_MODULES}.tenants:GROUP", "Create, change and delete tenants."),
+        "clusters": (f"{_MODULES}.clusters:GROUP", "Show the cluster's name and addresses."),
+        "brokers": (f"{_MODULES}.brokers:GROUP", "Show the broker, change its dynamic settings."),
+        "namespaces": (f"{_MODULES}.namespaces:GROUP", "Manage namespaces and their policies."),
+        "topics": (f"{_MODULES}.topics:GROUP", "Manage topics, subscriptions and messages."),
+        "topicPolicies": (f"{_MODULES}.topic_policies:GROUP", "Manage policies of single topics."),
     },
     no_args_is_help=False,
     subcommand_metavar="GROUP VERB ...",

@@ -97,7 +97,7 @@ _QUOTAS: Final = (
         Verb(name, summary, (NAMESPACE_NAME,), show(f"{_QUOTA}Map", as_quotas))
         for name, summary in (
             ("get-backlog-quotas", "Show the backlog quotas of the topics of a namespace."),
-            ("get-backlog-quota", "The same; pulsar-admin has only the other name."),
+            ("get-backlog-quota", "Another name for get-backlog-quotas."),
         )
     ),
     Verb("set-backlog-quota", "Set a backlog quota for the topics of a namespace.",
@@ -108,7 +108,7 @@ _QUOTAS: Final = (
 
 GROUP: Final = VerbGroup(
     "namespaces",
-    "Namespaces and their policies.",
+    "Manage namespaces and their policies.",
     (
         Verb(
             "list", "List a tenant's namespaces.",
@@ -130,7 +130,7 @@ GROUP: Final = VerbGroup(
              show(NAMESPACE_PATH)),
         Verb("bundles", "Show a namespace's hash ranges.", (NAMESPACE_NAME,),
              show(f"{NAMESPACE_PATH}/bundles")),
-        Verb("permissions", "Print granted permissions: none, without authorization.",
+        Verb("permissions", "Print granted permissions: none, as there is no authorization.",
              (NAMESPACE_NAME,), show(f"{NAMESPACE_PATH}/permissions", as_map)),
         Verb(
             "create", "Create a namespace.",
@@ -144,7 +144,10 @@ GROUP: Final = VerbGroup(
         ),
         Verb(
             "delete", "Delete a namespace without topics.",
-            (NAMESPACE_NAME, switch("--force -f", "force", "With its topics; always refused.")),
+            (
+                NAMESPACE_NAME,
+                switch("--force -f", "force", "Delete its topics too; always refused."),
+            ),
             send("DELETE", NAMESPACE_PATH, ("force={force}",)),
         ),
         *_policy("dispatch-rate", "dispatchRate", RATE_OPTIONS, rate_body,

@@ -22,23 +22,23 @@ QUOTA_POLICIES: Final = (
 )  # fmt: skip
 
 SAYS_NOTHING: Final = (
-    "Note: without a rate above 0 the next wider level's limit applies; "
-    "--unlimited removes that limit."
+    "Note: a policy without a rate above 0 has no effect, and the limit of the next level applies; "
+    "--unlimited lifts that limit."
 )
 
 _UNLIMITED: Final = switch(
     "--unlimited", "unlimited",
-    "No limit, even if a wider level has one; excludes rates. Headgate only.",
+    "Set no limit, even if the next level has one; takes no rates. Headgate only.",
 )  # fmt: skip
 
 RATE_OPTIONS: Final = (
     option(
         "--msg-dispatch-rate -md", "msgDispatchRate", int32,
-        "Messages in a period; -1 does not limit them.", default=str(NO_LIMIT),
+        "Messages per period; -1 is no limit.", default=str(NO_LIMIT),
     ),
     option(
         "--byte-dispatch-rate -bd", "byteDispatchRate", int64,
-        "Bytes in a period, a plain number; -1 does not limit them.", default=str(NO_LIMIT),
+        "Bytes per period, a plain number; -1 is no limit.", default=str(NO_LIMIT),
     ),
     option(
         "--dispatch-rate-period -dt", "dispatchRatePeriodSec", int32,
@@ -55,11 +55,11 @@ RATE_OPTIONS: Final = (
 PUBLISH_RATE_OPTIONS: Final = (
     option(
         "--msg-publish-rate -m", "msgPublishRate", int32,
-        "Messages a second; -1 does not limit them.", default=str(NO_LIMIT),
+        "Messages per second; -1 is no limit.", default=str(NO_LIMIT),
     ),
     option(
         "--byte-publish-rate -b", "bytePublishRate", int64,
-        "Bytes a second, a plain number; -1 does not limit them.", default=str(NO_LIMIT),
+        "Bytes per second, a plain number; -1 is no limit.", default=str(NO_LIMIT),
     ),
     _UNLIMITED,
 )  # fmt: skip
@@ -68,14 +68,14 @@ PUBLISH_RATE_OPTIONS: Final = (
 RETENTION_OPTIONS: Final = (
     option(
         "--time -t", "retentionTimeInSec", time_s,
-        "Time to keep them, such as 100m, 3h, 2d, 5w; seconds without a unit, whole minutes count. "
-        "0: not at all, -1: for ever.",
+        "How long to keep acknowledged messages, such as 100m, 3h, 2d or 5w; a plain number is "
+        "seconds, rounded down to minutes. 0 keeps none, -1 keeps them for ever.",
         required=True,
     ),
     option(
         "--size -s", "sizeLimit", size_bytes,
-        "Size to keep, such as 10M, 16G, 3T; bytes without a unit, whole MB count. "
-        "0: nothing, -1: everything.",
+        "How much of them to keep, such as 10M, 16G or 3T; a plain number is bytes, rounded down "
+        "to MB. 0 keeps none, -1 keeps all.",
         required=True,
     ),
 )  # fmt: skip
@@ -94,7 +94,7 @@ def quota_type(text: str) -> str:
 
 QUOTA_TYPE: Final = option(
     "--type -t", "backlogQuotaTypeStr", quota_type,
-    "destination_storage: its size, message_age: the age of its oldest message.",
+    "destination_storage limits the size of a backlog, message_age the age of its oldest message.",
     default=QUOTA_TYPES[0],
 )  # fmt: skip
 """The type of backlog quota."""
@@ -103,9 +103,9 @@ QUOTA_TYPE_QUERY: Final = "backlogQuotaType={backlogQuotaTypeStr}"
 
 QUOTA_OPTIONS: Final = (
     option("--limit -l", "limit", size_bytes,
-           "Size limit, such as 10M, 16G; bytes without a unit, negative: no limit."),
+           "Size limit, such as 10M or 16G; a plain number is bytes, a negative one no limit."),
     option("--limitTime -lt", "limitTimeInSec", time_s,
-           "Age limit, such as 100m, 3h, 2d, 5w; seconds without a unit, 0 and below: no limit."),
+           "Age limit, such as 100m, 3h, 2d or 5w; a plain number is seconds, 0 or less no limit."),
     option("--policy -p", "policyStr", quota_policy,
            "Action at the limit: producer_request_hold, producer_exception or "
            "consumer_backlog_eviction.", required=True),

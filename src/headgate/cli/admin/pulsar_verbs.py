@@ -1,7 +1,7 @@
 """The groups and verbs of ``pulsar-admin`` 4.0.8, aliases and hidden ones included.
 
-Whoever types one that Headgate does not have meant it: that is no slip of the pen. Taken from the
-tool's own table of commands.
+A user who types one that Headgate lacks made no typing error, so the error says that it is missing.
+The names are those of the tool's own table of commands.
 """
 
 from __future__ import annotations
@@ -207,16 +207,16 @@ PULSAR_VERBS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def missing_group(group: str, verb: str = "") -> str:
-    """The error for a group that Headgate does not have, called with a verb: that ``pulsar-admin``
-    has it. Empty if that does not have it either."""
+    """The error for a group that only ``pulsar-admin`` has, called with ``verb``; empty if it does
+    not have it either."""
     if group not in PULSAR_VERBS:
         return ""
     return _sentence(group, verb if verb in PULSAR_VERBS[group] else "")
 
 
 def missing_verb(group: str, verb: str, present: Iterable[str]) -> str:
-    """The error for a verb that is none of those ``present`` in a group: that ``pulsar-admin`` has
-    it, or one of which this is a slip. Empty if it is a slip of one that is present, or of none."""
+    """The error for a verb that is not ``present`` in a group, if it is or resembles one that only
+    ``pulsar-admin`` has. Otherwise empty: it resembles a verb that is present, or none."""
     verbs = PULSAR_VERBS.get(group, frozenset())
     if verb in verbs:
         return _sentence(group, verb)

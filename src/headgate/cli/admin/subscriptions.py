@@ -27,7 +27,9 @@ _NAME: Final = option("--subscription -s", "subName", str, "The subscription.", 
 _EXCLUDED: Final = switch(
     "--exclude-reset-position -e", "excludeResetPosition", "Begin after that message, not with it."
 )
-_AGE: Final = "Older than this, such as 100m, 3h, 2d, 5w; seconds without a unit."
+_AGE: Final = (
+    "Age from which messages expire, such as 100m, 3h, 2d or 5w; a plain number is seconds."
+)
 
 
 def reset_cursor(server: Server, values: Values) -> None:
@@ -116,7 +118,10 @@ VERBS: Final = (
     ),
     Verb(
         "skip", "Skip a number of messages.",
-        (TOPIC_NAME, _NAME, option("--count -n", "numMessages", int64, "Number.", required=True)),
+        (
+            TOPIC_NAME, _NAME,
+            option("--count -n", "numMessages", int64, "Number of messages.", required=True),
+        ),
         send("POST", f"{_PATH}/skip/{{numMessages}}"),
     ),
     Verb("clear-backlog", "Skip the whole backlog.", (TOPIC_NAME, _NAME),
@@ -126,7 +131,7 @@ VERBS: Final = (
         (
             TOPIC_NAME, _NAME,
             option("--time -t", "time", time_s,
-                   "Time back from now, such as 100m, 3h, 2d, 5w; seconds without a unit."),
+                   "How far back from now, such as 100m, 3h, 2d or 5w; a plain number is seconds."),
             option("--messageId -m", "messageId", message_id,
                    "To this message: latest, earliest or ledgerId:entryId."),
             _EXCLUDED,

@@ -48,7 +48,7 @@ def write_tenant(method: str) -> Action:
 
 GROUP: Final = VerbGroup(
     "tenants",
-    "Tenants.",
+    "Create, change and delete tenants.",
     (
         Verb("list", "List the tenants.", (), show("/admin/v2/tenants", as_lines)),
         Verb("get", "Show a tenant's roles and clusters.", (_TENANT,), show(_PATH)),

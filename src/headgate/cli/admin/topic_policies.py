@@ -135,7 +135,7 @@ OLDER_VERBS: Final = (
 
 GROUP: Final = VerbGroup(
     "topicPolicies",
-    "Policies of topics. Those of a partitioned topic act on each partition.",
+    "Manage policies of single topics. Those of a partitioned topic act on each partition.",
     (
         *policy_verbs("dispatch-rate", f"{TOPIC_PATH}/dispatchRate", rate_body, RATE_OPTIONS,
                       _TOPIC_RATE, (GLOBAL,)),

@@ -42,11 +42,12 @@ _COUNT: Final = option(
     "--partitions -p", "numPartitions", int32, "Number of partitions.", required=True
 )
 _STATS: Final = (
-    switch("--get-precise-backlog -gpb", "getPreciseBacklog", "No effect: it always is precise."),
+    switch("--get-precise-backlog -gpb", "getPreciseBacklog",
+           "No effect: backlogs are always precise."),
     switch("--get-subscription-backlog-size -sbs", "subscriptionBacklogSize",
            "Show -1 instead of the size of each backlog.", default=True, given=False),
     switch("--get-earliest-time-in-backlog -etb", "getEarliestTimeInBacklog",
-           "Show the age of each backlog."),
+           "Show the publish time of each backlog's oldest message."),
 )  # fmt: skip
 _STATS_QUERY: Final = (
     "getPreciseBacklog={getPreciseBacklog}",
@@ -197,7 +198,7 @@ _STATISTICS: Final = (
 
 GROUP: Final = VerbGroup(
     "topics",
-    "Topics, their subscriptions and messages.",
+    "Manage topics, subscriptions and messages.",
     (
         *_TOPICS, *_STATISTICS, *subscriptions.VERBS, *messages.VERBS, *topic_policies.OLDER_VERBS,
     ),

@@ -44,7 +44,12 @@ class ExplainError(click.ClickException):
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.option("--per-partition", is_flag=True, help="Show each partition of a partitioned topic.")
 @click.option(
-    "--admin-url", "url", metavar="URL", default=URL, show_default=True, help="The admin API."
+    "--admin-url",
+    "url",
+    metavar="URL",
+    default=URL,
+    show_default=True,
+    help="URL of the admin API.",
 )
 @click.option(
     "--count",

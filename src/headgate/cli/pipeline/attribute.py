@@ -52,7 +52,7 @@ class _Verdict(click.Choice[str]):
 )  # fmt: skip
 @click.option(
     "--producers", is_flag=True,
-    help="Show for each topic instead what held its producers, how long, at which limit.",
+    help="Show instead what held the producers of each topic, how long, and at which limit.",
 )  # fmt: skip
 @click.option(
     "--fail-on", metavar="VERDICT", multiple=True,
@@ -95,7 +95,7 @@ def attribute_command(
     if not fail_on:
         return
     if not rows:
-        # Not to know is no pass: who watches by a script would never learn that telemetry ended.
+        # Without telemetry there is no verdict: a script that watches must learn that it ended.
         raise InputError(
             "--fail-on: no subscription has telemetry in this range, so none is judged"
         )

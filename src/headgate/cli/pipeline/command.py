@@ -12,9 +12,9 @@ pipeline_group = LazyGroup(
         "Find out why backlogs grew, from the telemetry of brokers.\n\n"
         "The commands need headgate[spark]; run, stream, attribute, forecast and backtest also "
         "need Java 17 or newer.\n\n"
-        "Rows are printed to the standard output, stages and warnings to the standard error. The "
-        "exit status is 0 on success, 1 if the job failed, 2 if the request is not allowed, 3 if "
-        "--fail-on or --fail-within found a match, and 130 after Ctrl-C.\n\n"
+        "Commands print rows to the standard output, stages and warnings to the standard error. "
+        "The exit status is 0 on success, 1 if the job failed, 2 if the request is not allowed, "
+        "3 if --fail-on or --fail-within found a match, and 130 after Ctrl-C.\n\n"
         "Begin with: headgate pipeline run --out tables"
     ),
     table={

@@ -96,7 +96,7 @@ def source_options(command: Command) -> Command:
         ),
         click.option(
             "--token-file", metavar="PATH", type=click.Path(exists=True, dir_okay=False),
-            help="File of the token for the brokers; the variable HEADGATE_TOKEN by default.",
+            help="File with the token for the brokers; by default HEADGATE_TOKEN has the token.",
         ),
         click.option(
             "--topic", metavar="TOPIC", default=TELEMETRY_TOPIC, show_default=True,
@@ -149,8 +149,8 @@ def range_options(command: Command) -> Command:
     )
     since = click.option(
         "--since", metavar="TIME",
-        help="Begin of the range: a time with its offset, as 2026-11-21T10:00:00Z, or an age, as"
-        " 30s, 15m, 2h or 1d; the begin of the tables by default.",
+        help="Start of the range: a time with its offset, such as 2026-11-21T10:00:00Z, or an age,"
+        " such as 30s, 15m, 2h or 1d; by default the start of the tables.",
     )  # fmt: skip
     return since(until(command))
 
@@ -197,9 +197,9 @@ def check_no_brokers(option: str, *more: str) -> None:
         and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
     ]
     if given:
-        verb = "means" if len(given) == 1 else "mean"
+        verb = "has" if len(given) == 1 else "have"
         raise click.UsageError(
-            f"{' and '.join(given)} {verb} nothing with {option}, which asks no broker."
+            f"{' and '.join(given)} {verb} no effect with {option}, which asks no broker."
         )
 
 

@@ -29,9 +29,7 @@ def _days(
         try:
             days.append(date.fromisoformat(value))
         except ValueError as error:
-            raise click.BadParameter(
-                f"{value!r} is no day; one such as 2026-11-21 is allowed."
-            ) from error
+            raise click.BadParameter(f"{value!r} is no day; use one such as 2026-11-21.") from error
     return tuple(days)
 
 
@@ -61,7 +59,7 @@ def _seconds(_ctx: click.Context, _param: click.Parameter, value: str) -> float:
         return float(value)
     except ValueError as error:
         raise click.BadParameter(
-            f"{value!r} is no number of seconds; one such as 5 or 0.5 is allowed."
+            f"{value!r} is no number of seconds; use one such as 5 or 0.5."
         ) from error
 
 

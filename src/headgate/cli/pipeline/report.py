@@ -20,12 +20,12 @@ from headgate.pipeline.options import TOP_MAX, ReportOptions
 )  # fmt: skip
 @click.option(
     "--top", metavar="N", type=click.IntRange(1, TOP_MAX), default=10, show_default=True,
-    help="Rows to show of each list of the worst.",
+    help="Number of rows in each top list.",
 )  # fmt: skip
 def report_command(
     out: str, since: str | None, until: str | None, html: str | None, top: int
 ) -> None:
-    """Write one HTML page about a time range: what grew, why, what was held, what is next.
+    """Write one HTML page about a time range: backlogs, their causes, held producers, forecasts.
 
     The page opens without a network. The command starts no Spark.
 

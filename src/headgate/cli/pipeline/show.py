@@ -43,7 +43,7 @@ def _names(_ctx: click.Context, _param: click.Parameter, value: str | None) -> t
 
 _HELP: Final = f"""Print rows of TABLE, without Spark.
 
-A table has the latest 50 rows and the main columns; json and csv have all rows and columns.
+The format table prints the latest 50 rows and the main columns; json and csv print all.
 
 TABLE is {", ".join(TABLES)}, or a view: {", ".join(VIEWS)}.
 

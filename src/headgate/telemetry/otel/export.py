@@ -107,5 +107,5 @@ class MetricExport:
             self._failing = True
             interval_s = self._interval_ns / NS_PER_S
             logger.warning(
-                "metrics are not exported, and are tried every %g s: %s", interval_s, reason
+                "the export of metrics fails and is retried every %g s: %s", interval_s, reason
             )

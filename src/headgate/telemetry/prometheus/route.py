@@ -131,7 +131,7 @@ async def _stream(
             gathered.clear()
             size = 0
     if page.is_closed and abort is not None:
-        logger.info("a scrape that reads too slowly is cut off: later pages are there")
+        logger.info("the broker ends a scrape that reads too slowly: two later pages exist")
         abort()
         await asyncio.Event().wait()  # the end of its connection ends this
     yield b"".join(gathered)

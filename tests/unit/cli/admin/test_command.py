@@ -124,8 +124,8 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
         ),
         (
             ["--admin-url", "pulsar://b", "tenants", "list"],
-            "Invalid value for option '--admin-url': 'pulsar://b': http://HOST:PORT of the admin "
-            "API is allowed",
+            "Invalid value for option '--admin-url': 'pulsar://b'; use http://HOST:PORT of the "
+            "admin API",
         ),
     ],
 )

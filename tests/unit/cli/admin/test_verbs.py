@@ -107,7 +107,7 @@ def test_a_url_that_only_the_client_refuses(server: FakeServer) -> None:
     with pytest.raises(NotConnectedError) as caught:
         SERVER.get("/p")
     assert caught.value.message == (
-        "--admin-url is 'http://b:1': http://HOST:PORT of the admin API is allowed"
+        "--admin-url is 'http://b:1'; use http://HOST:PORT of the admin API"
     )
 
 

@@ -117,7 +117,7 @@ def test_urls(
 def test_a_url_that_cannot_be_is_not_asked(server: Server, url: str) -> None:
     result = explain("--admin-url", url)
     assert result.exit_code == 2
-    assert f"--admin-url is {url!r}: http://HOST:PORT of the admin API is allowed" in result.stderr
+    assert f"--admin-url is {url!r}; use http://HOST:PORT of the admin API" in result.stderr
     assert server.asked == []
 
 

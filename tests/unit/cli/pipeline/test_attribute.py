@@ -104,12 +104,12 @@ def test_what_was_found_is_said(asked: list[Any]) -> None:
         ("--fail-confidence 0.9", "--fail-confidence has no effect without --fail-on."),
         (
             "--no-read --broker-url pulsar://a:1",
-            "--broker-url means nothing with --no-read, which asks no broker.",
+            "--broker-url has no effect with --no-read, which asks no broker.",
         ),
-        ("--no-read --topic x --work w", "--work and --topic mean nothing with --no-read"),
+        ("--no-read --topic x --work w", "--work and --topic have no effect with --no-read"),
         (
             "--scrapes s --admin-url http://a:1 --broker-url pulsar://a:1",
-            "--broker-url and --admin-url mean nothing with --scrapes, which asks no broker.",
+            "--broker-url and --admin-url have no effect with --scrapes, which asks no broker.",
         ),
         ("--scrapes s --no-read", "--scrapes and --no-read exclude each other"),
         ("--fail-confidence 2", "is not in the range 0<=x<=1"),

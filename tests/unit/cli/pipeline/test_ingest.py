@@ -87,7 +87,7 @@ def test_days_to_recompute(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == [None, (one, one), (first, last)]
     refused = CliRunner().invoke(main, [*words, "--recompute", "yesterday"])
     assert refused.exit_code == 2
-    said = "'--recompute': 'yesterday' is no day; one such as 2026-11-21 is allowed."
+    said = "'--recompute': 'yesterday' is no day; use one such as 2026-11-21."
     assert said in refused.stderr
 
 
@@ -116,7 +116,7 @@ def test_a_token_comes_by_a_file_or_the_environment(
         ([], "Missing option '--out'"),
         (["--out", "t", "--broker-url", "http://a"], "--broker-url 'http://a': pulsar://HOST"),
         (["--out", "t", "--admin-url", "http://a", "--admin-url", "http://b"], "one of each"),
-        (["--out", "t", "--scrapes", "s", "--tls-insecure"], "--tls-insecure means nothing with"),
+        (["--out", "t", "--scrapes", "s", "--tls-insecure"], "--tls-insecure has no effect with"),
     ],
 )
 def test_bad_options(monkeypatch: pytest.MonkeyPatch, words: list[str], text: str) -> None:
@@ -166,7 +166,7 @@ def test_a_host_for_metrics_that_nobody_serves_is_refused(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("trigger", "said"),
     [
-        ("fast", "'--trigger': 'fast' is no number of seconds; one such as 5 or 0.5 is allowed."),
+        ("fast", "'--trigger': 'fast' is no number of seconds; use one such as 5 or 0.5."),
         ("0.05", "--trigger 0.05: seconds from 0.1 on are allowed, such as 5"),
         ("nan", "--trigger nan: seconds from 0.1 on are allowed, such as 5"),
     ],

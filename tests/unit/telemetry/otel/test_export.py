@@ -85,9 +85,9 @@ def test_a_refusal_is_told_once_and_the_next_export_is_tried(
     with World() as world:
         world.run(scenario(world))
     assert [record.getMessage() for record in caplog.records] == [
-        "metrics are not exported, and are tried every 10 s: code: 503",
+        "the export of metrics fails and is retried every 10 s: code: 503",
         "metrics are exported again",
-        "metrics are not exported, and are tried every 10 s: code: 401",
+        "the export of metrics fails and is retried every 10 s: code: 401",
     ]
 
 
