@@ -1,9 +1,9 @@
 """The account of time: a subscription is in exactly one state at every instant.
 
-``docs/telemetry.md`` section 1 is the law. A *cell* is a state, split by dimension and by
-hungry/busy where a limiter holds; the seconds of all cells add up to the elapsed time exactly,
-because time is kept in integer nanoseconds and every instant is booked once. Booking costs one
-transition, not a sample.
+``docs/telemetry.md`` section 1 defines the states. A *cell* is a state; a throttled state has one
+cell for each dimension, hungry and busy apart. The times of all cells add up to the elapsed time
+exactly, because time is kept in integer nanoseconds and each instant is counted once. The account
+records transitions and takes no samples.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headgate.flow.limits.rate_limit import Dimension, Level
 
 
 class State(Enum):
-    """What a subscription is doing; the first that applies counts. Values are metric labels."""
+    """What a subscription is doing: the first state that applies. The values are metric labels."""
 
     TRANSITION = "transition"
     CAUGHT_UP = "caught_up"
@@ -36,8 +36,8 @@ class State(Enum):
 
 
 class Cell(IntEnum):
-    """Where time is booked. The ten plain states, then the twelve throttled cells:
-    ``THROTTLED + 4 * level + 2 * dimension + busy`` (see :func:`throttled_cell`)."""
+    """The parts of the account: ten plain states, then twelve throttled cells, numbered
+    ``FIRST_THROTTLED + 4 * level + 2 * dimension + busy``."""
 
     TRANSITION = 0
     CAUGHT_UP = 1
@@ -64,15 +64,15 @@ class Cell(IntEnum):
 
 
 FIRST_THROTTLED = int(Cell.SUBSCRIPTION_MESSAGES_HUNGRY)
-"""From this cell on, all cells are waits at a limiter."""
+"""This cell and all after it are waits at a limiter."""
 _ALL_CELLS = tuple(Cell)
 CELL_COUNT = len(_ALL_CELLS)
 
 
 @dataclass(frozen=True, slots=True)
 class CellLabels:
-    """A cell as metrics name it: ``dimension`` and ``consumer`` are empty where they do not
-    apply; ``level`` is None unless a limiter holds."""
+    """The metric labels of a cell. ``dimension`` and ``consumer`` are empty and ``level`` is None
+    unless a limiter holds."""
 
     state: State
     dimension: str
@@ -97,34 +97,39 @@ LABELS: tuple[CellLabels, ...] = tuple(_labels(cell) for cell in _ALL_CELLS)
 
 
 def throttled_cell(level: Level, dimension: Dimension, *, hungry: bool) -> Cell:
-    """The cell for a wait on that limiter."""
+    """The cell of a wait at one limiter."""
     return _ALL_CELLS[FIRST_THROTTLED + 4 * level + 2 * dimension + (not hungry)]
 
 
 def is_hungry(permits: int, permits_max: int) -> bool:
-    """Whether at least half of a consumer's window is free. ``permits_max`` is its window: the
-    largest permit total it ever had. Clients return permits in lumps of half their queue, so a
-    consumer below that mark still works on what it has."""
+    """Whether at least half of a consumer's window is free.
+
+    ``permits_max`` is its window: the largest permit total it ever had. Clients return permits when
+    half of their queue is empty, so a consumer with fewer permits still works on what it has.
+    """
     return permits > 0 and 2 * permits >= permits_max
 
 
 class Account:
-    """Nanoseconds per cell since the account was opened. Idle accounts cost < 150 bytes: the
-    table of cells comes into being with the first move that books time."""
+    """The nanoseconds in each cell since the account was opened.
+
+    An idle account takes less than 150 bytes, because the table of cells is created with the first
+    move that takes time.
+    """
 
     __slots__ = ("_booked_ns", "_since_ns", "cell", "entered_ns", "opened_ns")
 
     def __init__(self, now_ns: int, cell: Cell = Cell.TRANSITION) -> None:
         self.opened_ns = now_ns
         self.entered_ns = now_ns
-        """Since when it is in the present cell without a break."""
+        """Since when it has been in the present cell without a break."""
         self.cell = cell
-        """The present cell; read-only for others."""
+        """The present cell; only this class changes it."""
         self._since_ns = now_ns
         self._booked_ns: array[int] | None = None
 
     def move(self, cell: Cell, now_ns: int) -> None:
-        """Book the time since the last move in the cell left, and enter ``cell``. O(1)."""
+        """Add the time since the last move to the present cell, and enter ``cell``; O(1)."""
         elapsed_ns = now_ns - self._since_ns
         if elapsed_ns:
             invariant(elapsed_ns > 0, "an account's time went back")
@@ -138,16 +143,16 @@ class Account:
             self.cell = cell
 
     def reassign(self, cell: Cell) -> None:
-        """Say that the present stretch, back to the last move or snapshot, belongs to ``cell``.
+        """Count the time since the last move or snapshot for ``cell``.
 
-        For a wait whose cause shows only at its end: the limit that released last is the cause
-        of all of it (rule 2.3). What a snapshot has shown stays as it was shown.
+        This is for a wait whose cause is known only at its end: the limit that released last is the
+        cause of the whole wait (rule 2.3). Time in a snapshot stays as it is.
         """
         self.cell = cell
 
     def reassign_part(self, cell: Cell, part_ns: int, now_ns: int) -> None:
-        """Of the present stretch, back to the last move or snapshot, up to ``part_ns`` belong to
-        another ``cell``; it goes on in the present one."""
+        """Count up to ``part_ns`` of the time since the last move or snapshot for ``cell``; the
+        present cell does not change."""
         part_ns = min(part_ns, now_ns - self._since_ns)
         self.move(self.cell, now_ns)
         if part_ns > 0 and self._booked_ns is not None:
@@ -156,26 +161,26 @@ class Account:
 
     @property
     def since_ns(self) -> int:
-        """The instant of the last move or snapshot: while it and ``cell`` stand still, nothing
-        has happened but that time went on in ``cell``."""
+        """The instant of the last move or snapshot. While it and ``cell`` are unchanged, all time
+        passed in ``cell``."""
         return self._since_ns
 
     def peek(self, now_ns: int) -> tuple[int, ...]:
-        """What :meth:`snapshot` would say, booking nothing: for a passing look, not for figures
-        that are kept (a :meth:`reassign` may still change the present stretch)."""
+        """What :meth:`snapshot` would return, without changing the account. Do not keep the
+        figures: :meth:`reassign` may still change the time since the last move."""
         booked = self._booked_ns
         cells = [0] * CELL_COUNT if booked is None else list(booked)
         cells[self.cell] += now_ns - self._since_ns
         return tuple(cells)
 
     def snapshot(self, now_ns: int) -> tuple[int, ...]:
-        """Nanoseconds per cell (index :class:`Cell`) up to now; their sum is
-        ``now_ns - opened_ns``. Never decreases from one snapshot to the next."""
+        """Nanoseconds in each :class:`Cell` up to now; their sum is ``now_ns - opened_ns``. No
+        figure falls from one snapshot to the next."""
         self.move(self.cell, now_ns)
         booked = self._booked_ns
         return (0,) * CELL_COUNT if booked is None else tuple(booked)
 
 
 def difference(later: Sequence[int], earlier: Sequence[int]) -> tuple[int, ...]:
-    """Nanoseconds per cell between two snapshots of one account."""
+    """Nanoseconds in each cell between two snapshots of one account."""
     return tuple(b - a for a, b in zip(earlier, later, strict=True))

@@ -1,11 +1,11 @@
-"""What an account of time says about the consumers of a subscription.
+"""The rate that a subscription's consumers have demonstrated, from its account of time.
 
 Consumers demonstrate their rate only in an interval in which they had as much as they could take:
-an old message waited, a consumer was connected, and no limiter held anything back. Where all
+an old message waited, a consumer was connected, and no limiter held anything back. While all
 messages are young, consumers take what is published, however fast they are. An interval in which a
-backlog quota evicted messages demonstrates nothing either: an acknowledgement that comes after the
-eviction is not counted, so the rate would be too low. The broker applies these rules to its own
-history, the pipeline to stored minutes.
+backlog quota evicted messages demonstrates nothing either: an acknowledgement after the eviction
+does not count, so the rate would be too low. The broker applies these rules to its own history, the
+pipeline to stored minutes.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ HELD_SHARE_MAX = 0.05
 """An interval demonstrates a rate if at most this part of it is in :data:`HELD_BY_OTHERS`."""
 
 DEMONSTRATED_PERCENTILE = 0.95
-"""Which of the demonstrated rates counts: nearly the best, but no single outlier."""
+"""The percentile of the demonstrated rates that counts: nearly the best, but not one outlier."""
 
 HELD_BY_OTHERS: tuple[bool, ...] = tuple(
     labels.level is not None
     or labels.state in (State.CAUGHT_UP, State.NO_CONSUMER, State.TRANSITION)
     for labels in LABELS
 )
-"""By cell: whether time in it says nothing of what the consumers can do."""
+"""By cell: whether time in it shows nothing about the rate of the consumers."""
 
 CONSUMER_STATES: frozenset[State] = frozenset(
     labels.state
@@ -43,11 +43,11 @@ CONSUMER_STATES: frozenset[State] = frozenset(
 class Interval:
     """One subscription over one interval.
 
-    ``covered_ns`` is how much of it is accounted for, ``cells_ns`` nanoseconds per cell in it
-    (``account.difference`` of two snapshots), ``acked`` messages acknowledged in it, ``evicted``
-    messages that a backlog quota evicted.
-    ``oldest_age_ns`` is the age of the oldest waiting message: the smaller of the ages at the two
-    ends, or, where these are not kept, the largest age in between (0 if either end had no backlog).
+    ``covered_ns`` is the time that the account covers, ``cells_ns`` the nanoseconds in each cell
+    (``account.difference`` of two snapshots). ``acked`` messages were acknowledged, ``evicted``
+    messages were evicted by a backlog quota. ``oldest_age_ns`` is the age of the oldest waiting
+    message: the smaller of the ages at the two ends or, if these are not kept, the largest age in
+    between (0 if either end had no backlog).
     """
 
     covered_ns: int
@@ -60,8 +60,8 @@ class Interval:
 def demonstrated_ack_per_s(
     intervals: Iterable[Interval], *, young_ns: int = YOUNG_NS
 ) -> float | None:
-    """The rate that the consumers have demonstrated, in acknowledged messages per second; None
-    without such an interval. A message younger than ``young_ns`` is in flight, not waiting."""
+    """The demonstrated rate in acknowledged messages per second; None if no interval demonstrates
+    one. A message younger than ``young_ns`` is in flight, not waiting."""
     rates = sorted(
         interval.acked * NS_PER_S / interval.covered_ns
         for interval in intervals
@@ -80,7 +80,7 @@ def _demonstrates(interval: Interval, young_ns: int) -> bool:
 
 
 def stopped_by(cells_ns: Sequence[int]) -> str:
-    """The label of the consumer state that took most of the time; empty if none took any."""
+    """The label of the consumer state that took the most time; empty if none took any."""
     held = [
         (ns, labels.state.value)
         for ns, labels in zip(cells_ns, LABELS, strict=True)
@@ -90,8 +90,8 @@ def stopped_by(cells_ns: Sequence[int]) -> str:
 
 
 def hungry_share(cells_ns: Sequence[int], level: Level | None) -> float | None:
-    """The part of all time in which the limiter of ``level`` held a hungry consumer; None without
-    a level or any time."""
+    """The part of the time in which the limiter of ``level`` held a hungry consumer; None without a
+    level, or if no time passed."""
     total_ns = sum(cells_ns)
     if level is None or not total_ns:
         return None

@@ -1,11 +1,11 @@
-"""The account of time, inferred from counters of a broker that keeps none.
+"""The account of time, inferred from the counters of a broker that has no account.
 
-Two looks at a subscription, some seconds apart, and what was counted between them. The law of
-``docs/telemetry.md`` section 5: each look speaks for the half of the time next to it, by the order
-of states of the account. Where a look shows messages waiting although a consumer is there, the
-limiters' events say how much of that time was theirs; the rest is the consumer's.
+The input is two snapshots of a subscription, some seconds apart, and what was counted between them.
+As ``docs/telemetry.md`` section 5 says, each snapshot stands for the half of the time next to it,
+by the order of states of the account. If a snapshot shows waiting messages and a consumer, the
+throttled events give the part of that time that limiters held; the rest is the consumer's.
 
-A backlog is in entries, as brokers count it: a batch is one. So is what moves it
+A backlog is in entries, as brokers count it: a batch is one. So are its changes
 (:class:`BacklogChanges`).
 """
 
@@ -21,10 +21,10 @@ from headgate.flow.account.verdict import YOUNG_NS
 from headgate.flow.limits.rate_limit import Dimension, Level
 
 EVENT_NS = NS_PER_S
-"""A throttled event stands for at most this much time: the retry of a Pulsar broker."""
+"""A throttled event stands for at most this much time: a Pulsar broker retries after it."""
 
 BUSY_NS = YOUNG_NS
-"""A consumer that holds messages for longer, on average, has more than it can do."""
+"""A consumer that holds messages for longer than this on average is busy."""
 
 EVENT_COUNT = len(Level) * len(Dimension)
 
@@ -33,9 +33,10 @@ EVENT_COUNT = len(Level) * len(Dimension)
 class SubscriptionSnapshot:
     """A subscription at one instant.
 
-    ``backlog`` and ``delayed`` (of it, not yet due) are entries, ``unacked`` messages with
-    consumers; a Pulsar broker counts the latter for Shared and Key_Shared only, and says 0 for
-    others. ``permits`` is the sum over its consumers, None where it is not told.
+    ``backlog`` and ``delayed``, the part of it that is not due yet, are entries. ``unacked`` are
+    messages with consumers; a Pulsar broker counts them for Shared and Key_Shared only, and reports
+    0 for other types. ``permits`` is the sum over all consumers, None if the broker does not report
+    it.
     """
 
     backlog: int
@@ -53,12 +54,12 @@ class SubscriptionSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPair:
-    """Two looks and what was counted between them.
+    """Two snapshots, and what was counted between them.
 
-    ``acked`` is in messages, ``entry_messages`` their mean number in an entry (at least 1).
+    ``acked`` is in messages; ``entry_messages`` is their mean number in an entry, at least 1.
     ``events`` are throttled events by level, then dimension.
 
-    Raises :class:`InputError` for a time that is not positive or another number of events.
+    Raises :class:`InputError` if the time is not positive or the number of events is wrong.
     """
 
     elapsed_ns: int
@@ -96,14 +97,15 @@ def inferred_cells(between: SnapshotPair) -> tuple[int, ...]:
         for index, part_ns in enumerate(proportional_parts(held_ns, between.events)):
             level, dimension = divmod(index, len(Dimension))
             cells[throttled_cell(Level(level), Dimension(dimension), hungry=has_room)] += part_ns
-        # Only free permits that are told clear a consumer; without them it is the likelier cause.
+        # Only reported free permits clear a consumer; without them it is the likelier cause.
         idle = has_room and look.permits is not None
         cells[Cell.DISPATCHING if idle else Cell.NO_PERMITS] += ns - held_ns
     return tuple(cells)
 
 
 def _plain_cell(look: SubscriptionSnapshot, entry_messages: float) -> Cell | None:
-    """The state that a look shows; None where it is a limiter, the consumers or the broker."""
+    """The state that a snapshot shows; None if a limiter, the consumers or the broker may be the
+    cause."""
     if not look.deliverable:
         return Cell.CAUGHT_UP
     if look.consumers <= 0:
@@ -114,16 +116,16 @@ def _plain_cell(look: SubscriptionSnapshot, entry_messages: float) -> Cell | Non
 
 
 def _has_room(look: SubscriptionSnapshot, between: SnapshotPair) -> bool:
-    """Whether the consumers could take more: half of what they have room for is free, or, where
-    permits are not told, what they hold is soon acknowledged."""
+    """Whether the consumers could take more: half of their room is free or, if permits are unknown,
+    they acknowledge soon what they hold."""
     if look.permits is not None:
         return look.permits > 0 and look.permits >= look.unacked
     return look.unacked * between.elapsed_ns <= BUSY_NS * between.acked
 
 
 def proportional_parts(total: int, weights: Sequence[int]) -> list[int]:
-    """Whole parts of ``total`` in proportion to the weights, which are not negative. The parts sum
-    to ``total``, or to 0 where no weight is positive."""
+    """Divide ``total`` into whole parts in proportion to the weights, which are not negative. The
+    parts sum to ``total``, or to 0 if no weight is positive."""
     whole = sum(weights)
     parts: list[int] = []
     given = running = 0
@@ -136,15 +138,16 @@ def proportional_parts(total: int, weights: Sequence[int]) -> list[int]:
 
 
 def scaled_cells(cells_ns: Sequence[int], elapsed_ns: int) -> tuple[int, ...]:
-    """A broker's own account between two scrapes, made as long as the time between them: the
-    instants at which the texts were written are not known exactly. No time at all stays none."""
+    """A broker's own account between two scrapes, scaled to the time between them, because the
+    instants at which the broker wrote the texts are not known exactly. An empty account stays
+    empty."""
     return tuple(proportional_parts(elapsed_ns, cells_ns))
 
 
 @dataclass(frozen=True, slots=True)
 class BacklogChanges:
-    """What moved a backlog, in entries: it grew by ``appended + rewound - acked - skipped -
-    evicted`` less what expired."""
+    """What changed a backlog, in entries: it grew by ``appended + rewound - acked - skipped -
+    evicted``, less what expired."""
 
     appended: int
     rewound: int
@@ -155,9 +158,12 @@ class BacklogChanges:
 
 @dataclass(frozen=True, slots=True)
 class GrowthCounters:
-    """What is known of a backlog's growth. ``growth`` and ``expired`` are entries, ``published``
-    messages. ``was_acked``: whether an acknowledgement was seen. ``acked_at_most``: entries, by
-    the broker's rate of acknowledgements, asked for only when a quota ``evicted`` something."""
+    """The known figures of a backlog's growth.
+
+    ``growth`` and ``expired`` are entries, ``published`` is in messages. ``was_acked`` says whether
+    any acknowledgement was counted. ``acked_at_most`` is in entries, from the broker's
+    acknowledgement rate; it matters only if a quota ``evicted`` something.
+    """
 
     growth: int
     published: int
@@ -169,15 +175,15 @@ class GrowthCounters:
 
 
 def backlog_changes(counted: GrowthCounters) -> BacklogChanges:
-    """The causes of a growth that broker counters do not tell; they always add up to it.
+    """The causes of a growth, which broker counters do not report; they always add up to it.
 
-    What grew beyond all that was published was rewound. What left is acknowledged, but for what a
-    quota took, and skipped if nobody acknowledged anything.
+    Growth beyond everything published was rewound. What left the backlog was acknowledged, except
+    what a quota evicted; if nothing was acknowledged, it was skipped.
     """
     needed = counted.growth + counted.expired
     published = max(0, counted.published)
     if not counted.was_acked and not counted.evicted and 0 <= needed <= published:
-        # All that came is still there: what the batches' mean size says is not needed.
+        # Everything published is still there, so the mean batch size is not needed.
         appended = needed
     else:
         by_size = round(published / max(1.0, counted.entry_messages))
@@ -193,9 +199,12 @@ def backlog_changes(counted: GrowthCounters) -> BacklogChanges:
 
 
 def oldest_age_ns(waiting: int, appended: int, elapsed_ns: int) -> int | None:
-    """Age of the oldest of ``waiting`` entries when ``appended`` came at an even pace in
-    ``elapsed_ns``, if they leave in order. At most ``elapsed_ns``: it may be older than the first
-    of two looks. One that may just have come counts as new. None: nothing waits."""
+    """Age of the oldest of ``waiting`` entries, if ``appended`` entries came at an even rate in
+    ``elapsed_ns`` and leave in order.
+
+    It is at most ``elapsed_ns``, although the entry may be older than the first snapshot. An entry
+    that may have just arrived counts as new. None if nothing waits.
+    """
     if waiting <= 0:
         return None
     if appended <= 0:

@@ -1,27 +1,26 @@
 """The verdict: the cause of a backlog, from the account of time.
 
-The law of ``docs/telemetry.md`` section 1, over a frozen :class:`Evidence`, so that the broker's
-explain view and the pipeline's history judge alike:
+It applies the law of ``docs/telemetry.md`` section 1 to a frozen :class:`Evidence`, so that the
+broker's explain and the pipeline's history judge alike:
 
-1. NONE, when the oldest deliverable unacknowledged message stayed young, the backlog did not grow
-   and no backlog quota evicted anything of it. Something is always in flight on a healthy busy
-   subscription. Over more than :data:`GROWTH_NS_MAX` growth is not asked: where all is young, what
-   waits came in the last seconds. What was evicted before it was acknowledged is no sign of health,
-   however young it was.
+1. NONE, if the oldest deliverable unacknowledged message stayed young, the backlog did not grow and
+   no backlog quota evicted anything. A healthy busy subscription always has messages in flight. In
+   a window longer than :data:`GROWTH_NS_MAX` growth does not matter: if all messages are young, the
+   waiting ones came in the last seconds. An eviction before the acknowledgement is no sign of
+   health, however young the message was.
 2. Otherwise the class with the largest share of blame, by seconds.
-3. Before a limiter is blamed: when what is with the consumers grew and they acknowledge no more
-   than the limit, the limiter is a bystander. A slow consumer's queue is still filling. What was
-   handed over and evicted before it was acknowledged counts as if it were still with them.
-4. Two classes within 5 % of each other are both named, with low confidence.
+3. Before it blames a limiter: if consumers hold more and more, and acknowledge no more than the
+   limit allows, the limiter is a bystander, because a slow consumer's queue is still filling.
+   Messages that were delivered and evicted before the acknowledgement count as still held.
+4. If two classes are within 5 % of each other, it names both, with low confidence.
+5. An account that is inferred from counters is less certain than a measured one: it multiplies the
+   confidence by :data:`INFERRED_CONFIDENCE`.
 
-5. What is inferred from counters, and not measured by an account of time, is less sure: its
-   confidence is multiplied by :data:`INFERRED_CONFIDENCE`.
+The counterfactual: at the rate that the consumer has demonstrated, would the backlog have grown
+without that limit too?
 
-The counterfactual asks: without that limit, at the rate the consumer has demonstrated, would the
-backlog have grown all the same?
-
-``headgate.pipeline.kernels.verdict_arrays`` applies the same law to arrays; a change here is one
-there, and its test holds the two together.
+``headgate.pipeline.kernels.verdict_arrays`` applies the same law to arrays. Change both together;
+its test compares them.
 """
 
 from __future__ import annotations
@@ -38,20 +37,20 @@ from headgate.flow.limits.rate_limit import Dimension, Level
 YOUNG_NS = 2 * NS_PER_S
 """A message younger than this is in flight, not in a backlog (an option of :func:`judge`)."""
 CLOSE_SHARE = 0.05
-"""Shares this close name both classes."""
+"""If two shares are this close, the verdict names both classes."""
 GROWTH_SHARE_MIN = 0.05
-"""What is with the consumers grew, if by more than this part of what they got ..."""
+"""What consumers hold counts as growing if it grew by more than this part of what they got ..."""
 IN_FLIGHT_NS = 250 * NS_PER_MS
 """... and by more than this time's deliveries: clients group acknowledgements for 100 ms."""
 GROWTH_NS_MAX = 10 * YOUNG_NS
-"""In a longer window growth tells nothing beside the age: who fell behind for a tenth of it has an
-old message at its end."""
+"""In a longer window, growth shows nothing that age does not: a consumer that falls behind for a
+tenth of the window has an old message at its end."""
 INFERRED_CONFIDENCE = 0.6
-"""Counters cannot tell a hungry consumer from a busy one, nor what happened between two looks."""
+"""Counters do not show whether a consumer was hungry, nor what happened between two snapshots."""
 
 
 class Verdict(Enum):
-    """Whose fault. The values are what REST, tables and people read."""
+    """The cause of a backlog. The values appear in REST, tables and sentences."""
 
     NONE = "NONE"
     CONSUMER = "CONSUMER"
@@ -67,7 +66,7 @@ THROTTLED = (
     Verdict.THROTTLED_TOPIC,
     Verdict.THROTTLED_BROKER,
 )
-"""By :class:`Level`."""
+"""Indexed by :class:`Level`."""
 
 _BLAME = {
     State.TRANSITION: Verdict.BROKER,
@@ -91,12 +90,12 @@ def _blame(index: int) -> Verdict:
 
 
 BLAME: tuple[Verdict, ...] = tuple(_blame(index) for index in range(CELL_COUNT))
-"""Whom each cell blames, indexed by ``account.Cell``: every one blames exactly one."""
+"""The class that each cell blames, indexed by ``account.Cell``: exactly one."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitFact:
-    """A limit in force at one level, as rates: None where that dimension is not limited."""
+    """A limit in force at one level, as rates; None for a dimension without a limit."""
 
     level: Level
     messages_per_s: float | None
@@ -105,17 +104,16 @@ class LimitFact:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All that the law looks at, of one subscription over one window.
+    """The inputs of the law: one subscription over one window.
 
-    Message counts are at the window's start and end or sums over it. ``cells_ns`` are
-    nanoseconds per cell (``account.difference`` of two snapshots); ``sub_windows_ns`` the same
-    for its parts, in any number. ``oldest_age_ns_max`` is the largest age the oldest deliverable
-    unacknowledged message had in the window. ``unacked``: with consumers, not acknowledged.
-    ``evicted``: what a backlog quota took before it was acknowledged; an acknowledgement of it
-    that comes afterwards is not among the ``acked``.
-    ``demonstrated_ack_per_s`` is the 95th percentile of the ack rate while unthrottled with
-    backlog, None if that never was. ``completeness`` 0..1 says how much of the window is covered
-    and how well growth adds up. ``is_inferred``: the cells were worked out from counters.
+    Message counts are taken at the start and end of the window, or are sums over it. ``cells_ns``
+    has the nanoseconds in each cell (``account.difference`` of two snapshots), ``sub_windows_ns``
+    the same for any number of parts of the window. ``oldest_age_ns_max`` is the largest age of the
+    oldest deliverable unacknowledged message. ``unacked`` messages are with consumers. ``evicted``
+    messages were evicted by a backlog quota before they were acknowledged; a later acknowledgement
+    of them is not in ``acked``. ``demonstrated_ack_per_s`` is the rate that the consumers have
+    demonstrated, None if they have not. ``completeness`` (0..1) says how much of the window is
+    covered and how well the growth adds up. ``is_inferred`` says that the cells come from counters.
     """
 
     window_ns: int
@@ -147,13 +145,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict and why.
+    """The verdict, with its reasons.
 
-    ``second`` is also named: because it is within 5 %, or because it is a limiter that merely
-    stood by (``bystander``). ``shares`` of all classes sum to 1. ``dimension`` is what the blamed
-    (or bystanding) limiter counts. ``would_have_grown`` without that limit: None when nobody is
-    throttled or the consumer has demonstrated no rate. ``growth`` in messages. ``is_inferred`` as
-    the evidence says.
+    ``second`` is another class to name: one within 5 %, or a limiter that is a ``bystander``. The
+    ``shares`` of all classes sum to 1. ``dimension`` is what the blamed limiter (or the bystander)
+    counts. ``would_have_grown`` says whether the backlog would have grown without that limit; it is
+    None if no limiter is blamed or the consumer has demonstrated no rate. ``growth`` is in
+    messages. ``is_inferred`` is that of the evidence.
     """
 
     verdict: Verdict
@@ -168,7 +166,8 @@ class Judgement:
 
 
 def blame_shares(cells_ns: Sequence[int]) -> dict[Verdict, float]:
-    """The part of the time each class is to blame for; sums to 1. No time at all blames nobody."""
+    """The part of the time for which each class is to blame; they sum to 1. Without any time, all
+    of it is NONE."""
     blamed_ns = dict.fromkeys(Verdict, 0)
     for index, ns in enumerate(cells_ns):
         blamed_ns[BLAME[index]] += ns
@@ -181,9 +180,11 @@ def blame_shares(cells_ns: Sequence[int]) -> dict[Verdict, float]:
 def blamed_shares(
     shares: Mapping[Verdict, float], verdict: Verdict, second: Verdict | None, *, bystander: bool
 ) -> dict[Verdict, float]:
-    """Shares as the verdict reads them, so that the two do not contradict each other: with NONE
-    nobody is to blame, for they are of messages in flight, and the share of a limiter that merely
-    stands by is the consumer's. They sum to 1."""
+    """Shares that agree with the verdict; they sum to 1.
+
+    With NONE, all of the time is NONE, because the other shares are messages in flight. The share
+    of a bystander goes to the consumer.
+    """
     if verdict is Verdict.NONE:
         return {each: float(each is Verdict.NONE) for each in Verdict}
     found = dict(shares)
@@ -194,13 +195,13 @@ def blamed_shares(
 
 
 def nobody_text(shares: Mapping[Verdict, float]) -> str:
-    """For people, instead of the shares, where the verdict is NONE."""
+    """The text that stands for the shares if the verdict is NONE."""
     in_flight = 1.0 - shares[Verdict.NONE]
     return f"nobody; messages were in flight for {100 * in_flight:.0f} % of it"
 
 
 def judge(evidence: Evidence, *, young_ns: int = YOUNG_NS) -> Judgement:
-    """Apply the law. ``young_ns``: up to which age a message counts as in flight."""
+    """Apply the law. A message younger than ``young_ns`` is in flight."""
     shares = blame_shares(evidence.cells_ns)
     growth = evidence.backlog_end - evidence.backlog_start
     certainty = INFERRED_CONFIDENCE if evidence.is_inferred else 1.0
@@ -218,7 +219,7 @@ def judge(evidence: Evidence, *, young_ns: int = YOUNG_NS) -> Judgement:
             is_inferred=evidence.is_inferred,
         )
     first, next_best = _two_largest(shares)
-    # A backlog although the account says that nothing waited: the evidence contradicts itself.
+    # A backlog, although the account says that nothing waited: the evidence contradicts itself.
     margin = 0.0 if first is Verdict.NONE else shares[first] - shares[next_best]
     second = next_best if shares[next_best] > 0 and margin <= CLOSE_SHARE else None
     bystander = False
@@ -244,10 +245,10 @@ def judge(evidence: Evidence, *, young_ns: int = YOUNG_NS) -> Judgement:
 
 
 def _is_healthy(evidence: Evidence, growth: int, young_ns: int) -> bool:
-    """Young enough and not growing, but for what is in flight at any instant.
+    """Whether all messages are young, and the backlog does not grow beyond what is in flight.
 
-    A window's mean rate says little about a producer that began late in it; but where no message
-    ever got older than clients take to acknowledge, all there is was in flight, whatever the rate.
+    The mean rate of a window says little about a producer that began late in it. But if no message
+    got older than clients take to acknowledge, all messages were in flight, whatever the rate.
     """
     if evidence.evicted:
         return False
@@ -260,8 +261,7 @@ def _is_healthy(evidence: Evidence, growth: int, young_ns: int) -> bool:
 
 
 def _two_largest(shares: Mapping[Verdict, float]) -> tuple[Verdict, Verdict]:
-    """The two classes with most blame. Nobody's time blames nobody, so it does not count,
-    unless there is no other."""
+    """The two classes with the most blame. NONE counts only if no other class has a share."""
     blamed = [verdict for verdict in Verdict if verdict is not Verdict.NONE]
     blamed.sort(key=lambda verdict: -shares[verdict])
     if shares[blamed[0]] == 0:
@@ -270,7 +270,7 @@ def _two_largest(shares: Mapping[Verdict, float]) -> tuple[Verdict, Verdict]:
 
 
 def _stands_by(evidence: Evidence, limiter: Verdict) -> bool:
-    """Whether the blamed limiter only holds back what a slow consumer could not use anyway."""
+    """Whether the limiter holds back only what a slow consumer could not take anyway."""
     grown = _unacked_growth(evidence)
     in_flight = evidence.delivered * IN_FLIGHT_NS / evidence.window_ns
     if grown <= max(1.0, in_flight, GROWTH_SHARE_MIN * evidence.delivered):
@@ -281,16 +281,16 @@ def _stands_by(evidence: Evidence, limiter: Verdict) -> bool:
 
 
 def _unacked_growth(evidence: Evidence) -> int:
-    """By how much what is with the consumers grew, and what was evicted out of their hands: at most
-    what they were handed and neither acknowledged nor still have."""
+    """By how much the messages with the consumers grew, plus those that were evicted while they had
+    them: at most what was delivered and is neither acknowledged nor still there."""
     grown = evidence.unacked_end - evidence.unacked_start
     gone = evidence.delivered - evidence.acked - grown
     return grown + max(0, min(evidence.evicted, gone))
 
 
 def _limit_messages_per_s(evidence: Evidence, limiter: Verdict) -> float | None:
-    """The limiter's limit in messages; a limit in bytes by the mean size of what was delivered.
-    None when it is not known, as for counters of a real cluster."""
+    """The limit of the limiter in messages a second; a limit in bytes is converted by the mean size
+    of the delivered messages. None if it is unknown, as with the counters of another cluster."""
     dimension = _dimension(evidence.cells_ns, limiter)
     for limit in evidence.limits:
         if limit.level == THROTTLED.index(limiter):
@@ -302,12 +302,12 @@ def _limit_messages_per_s(evidence: Evidence, limiter: Verdict) -> float | None:
 
 
 def _growth_margin(evidence: Evidence) -> float:
-    """How clearly the consumers fell behind what they got."""
+    """How far the consumers fell behind what they got, 0..1."""
     return min(1.0, _unacked_growth(evidence) / evidence.delivered) if evidence.delivered else 0.0
 
 
 def _dimension(cells_ns: Sequence[int], limiter: Verdict) -> Dimension:
-    """What the limiter counted for most of the time it held."""
+    """The dimension in which the limiter held for the longer time."""
     held_ns = [0, 0]
     for ns, labels in zip(cells_ns, LABELS, strict=True):
         if labels.level is not None and THROTTLED[labels.level] is limiter:
@@ -316,7 +316,8 @@ def _dimension(cells_ns: Sequence[int], limiter: Verdict) -> Dimension:
 
 
 def _would_have_grown(evidence: Evidence, limiter: Verdict) -> bool | None:
-    """Without the limit the consumer takes its demonstrated rate, and never less than with it."""
+    """Whether the backlog would have grown without the limit: the consumer then takes the rate that
+    it has demonstrated, and never less than with the limit."""
     if limiter not in THROTTLED or evidence.demonstrated_ack_per_s is None:
         return None
     acked_per_s = evidence.acked * NS_PER_S / evidence.window_ns
@@ -325,10 +326,10 @@ def _would_have_grown(evidence: Evidence, limiter: Verdict) -> bool | None:
 
 
 def _agreement(evidence: Evidence, first: Verdict, second: Verdict | None) -> float:
-    """The part of the blamed sub-windows, by their time, that points at the same class, or at the
-    one beside it (a bystander's sub-windows are the same story). 1 when there are none to ask.
+    """The part of the sub-windows, by time, that blame the same class or the second one; 1 without
+    sub-windows that blame a class.
 
-    By time, because the last sub-window is often a short one: a second must not outvote a minute.
+    It goes by time, because the last sub-window is often short: a second must not outvote a minute.
     """
     agreeing_ns = asked_ns = 0
     for cells_ns in evidence.sub_windows_ns:

@@ -1,5 +1,5 @@
-"""One sentence for an operator about each finding of the laws.
+"""Sentences for operators: one about each finding of the laws.
 
-Broker, command line and pipeline print the same ones. Pure: imports every other law, and no law
+Broker, command line and pipeline print the same sentences. Pure: imports the other laws, and no law
 imports a sentence.
 """

@@ -1,6 +1,6 @@
 """One sentence about a decision of adaptive publish throttling.
 
-The log, ``explain`` and the pipeline say it with the same words; no line break, no full stop.
+The log, ``explain`` and the pipeline print it. It has no line break and no full stop.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NO_EFFECT: Final = f"slowing all topics for {NO_EFFECT_S} s did not bring memor
 
 
 def publish_limit_text(limit: PublishLimit) -> str:
-    """``750 msg/s and 768,000 B/s``, or the one that there is."""
+    """``750 msg/s and 768,000 B/s``, or one of the two."""
     parts = []
     if limit.messages_per_s is not None:
         parts.append(f"{limit.messages_per_s:,} msg/s")
@@ -50,7 +50,7 @@ def publish_limit_text(limit: PublishLimit) -> str:
 
 
 def decision_sentence(decision: Decision) -> str:
-    """Say what a decision does, why, and what bound its limit."""
+    """What a decision does, why, and what bounds its limit."""
     would = "would be " if decision.observe_only else ""
     if decision.new is None:
         why = _ENDED.get(decision.rule, _ENDED[Rule.CLEAR])
@@ -84,7 +84,7 @@ def _why(decision: Decision) -> str:
         parts += _backlog(inputs)
     if decision.law is Law.DRAIN and inputs.drain_bytes_per_s is not None:
         parts.append(f"consumers drain {inputs.drain_bytes_per_s:,.0f} B/s")
-    # Later the limit is there, so that the present rates are not those that follow.
+    # Later decisions change a limit, so the present rates will not continue.
     if inputs.seconds_to_breach and decision.kind is DecisionKind.ACTIVATED:
         parts.append(f"at the present rates the quota breaks in {_soon(inputs.seconds_to_breach)}")
     if not parts and inputs.memory_rule is MemoryRule.NO_EFFECT:
@@ -95,7 +95,7 @@ def _why(decision: Decision) -> str:
 
 
 def _backlog(inputs: Inputs) -> list[str]:
-    """The quota that presses harder."""
+    """The use of the fuller quota; empty without any."""
     size = quota_use(inputs.backlog_bytes, inputs.size_limit)
     age = quota_use(inputs.age_ms, inputs.age_limit_ms)
     if age > size or (inputs.size_limit is None and inputs.age_limit_ms is not None):

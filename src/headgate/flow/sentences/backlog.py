@@ -1,7 +1,7 @@
 """One sentence about a verdict: what holds the backlog, since when, and what would help.
 
-The words are about *this* judgement and these figures; nothing is guessed. Whatever is not known
-is left out of the sentence.
+The sentence is about *this* judgement and these figures. It guesses nothing: it leaves out whatever
+is not known.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ from headgate.flow.limits.rate_limit import Dimension, RateLimit
 
 _SECONDS_PER_HOUR = 60 * S_PER_MINUTE
 NOTHING_PER_S = 0.05
-"""A rate below this reads as nothing."""
+"""The sentence calls a rate below this "nothing"."""
 INFERRED_TEXT = "(inferred from counters)"
-"""Ends the sentence of a judgement that no account of time was measured for."""
+"""The end of a sentence whose account of time was inferred from counters."""
 _MOST = 0.5
 _KEEPS_UP = 0.95
-"""Who was handed this part of what was published reads as fast as that is."""
+"""A consumer that gets this part of what is published keeps up with it."""
 _HANGS = "check whether it hangs, fails or never acknowledges"
 _SILENT_S_MIN = 30.0
 _SILENT_ACKS_MIN = 5.0
-"""Who acknowledged nothing for so long, in which that many were due at its own mean rate, may
-hang. Fewer are no sign: some acknowledge once a minute."""
+"""A consumer may hang if it acknowledged nothing for this long, in which it would have acknowledged
+this many messages at its mean rate. Fewer prove nothing: some consumers acknowledge once a minute.
+"""
 _LEVEL_NAMES = ("subscription", "topic", "broker-wide")
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What is known besides the judgement; every field may be left at its default.
+    """The known figures beside the judgement; each has a default that means "not known".
 
-    ``limit`` and ``limit_source`` are those of the limiter that the judgement names, as they were
-    while it held. ``limit_changed``: another one was in force at the end, ``limit_at_end`` (None:
-    no limit any more). ``waiting_subscriptions`` wait for it now, 0 where nobody counted.
-    ``permits`` of ``permits_max`` are free now, half of them were for ``hungry_share`` of the
-    time. ``batches_count_as_one``: limits in messages count a batch as one. Rates are messages a
-    second, ``bytes_per_message`` is a mean. ``since_s``: for how many seconds this has been so, or
-    for longer if ``since_at_least``. ``silent_s``: for how many seconds up to the end nothing was
-    acknowledged. ``stopped_by``: the consumer state that took most time, as
-    its label. ``evicted`` messages a backlog quota took before they were acknowledged, in the time
-    that was judged; ``evicted_by`` is the one that did so last
-    (:func:`headgate.flow.sentences.quota.quota_text`). ``partitions``: over how many the figures
-    are summed, each with such a limit of its own; of them ``partitions_without_consumer`` have none
-    now where others have.
+    ``limit`` and ``limit_source`` belong to the limiter that the judgement names, while it held. If
+    ``limit_changed``, ``limit_at_end`` was in force at the end; None means that no limit was. Now
+    ``waiting_subscriptions`` wait for it; 0 if they were not counted. ``permits`` of
+    ``permits_max`` are free now, and at least half of them were for ``hungry_share`` of the time.
+    If ``batches_count_as_one``, limits in messages count a batch as one. Rates are messages a
+    second; ``bytes_per_message`` is a mean. The situation has lasted for ``since_s`` seconds, or
+    longer if ``since_at_least``. Nothing was acknowledged in the last ``silent_s`` seconds.
+    ``stopped_by`` is the label of the consumer state that took the most time. A backlog quota
+    evicted ``evicted`` messages before they were acknowledged, in the judged time; ``evicted_by``
+    is the last one that did (:func:`headgate.flow.sentences.quota.quota_text`). The figures are
+    sums over ``partitions``, each of which has the limit for itself;
+    ``partitions_without_consumer`` of them have no consumer now while others have one.
     """
 
     backlog: int = 0
@@ -81,14 +81,14 @@ _STOPPED = {
 
 
 def number(value: float) -> str:
-    """A figure for people: thousands separated, a fraction only where it says something."""
+    """A figure with separated thousands, and with a decimal only below 100."""
     if abs(value) >= 99.95:
         return f"{value:,.0f}"
     return f"{value:.1f}".removesuffix(".0")
 
 
 def duration(seconds: float) -> str:
-    """A length of time in its largest sensible unit."""
+    """A length of time in seconds, minutes or hours: ``45 s``, ``26 min``, ``3 h``."""
     if seconds < 2 * S_PER_MINUTE:
         return f"{seconds:.0f} s"
     if seconds < 2 * _SECONDS_PER_HOUR:
@@ -102,8 +102,8 @@ def percent(share: float) -> str:
 
 
 def limit_text(limit: RateLimit, dimension: Dimension) -> str:
-    """``50 msg/s``, ``1,000 B/s`` or ``100 msg per 360 s``; of a limit that moves with the publish
-    rate, what it amounts to and why: ``1,200 msg/s (200 above the publish rate)``."""
+    """``50 msg/s``, ``1,000 B/s`` or ``100 msg per 360 s``. A relative limit shows its present
+    amount with its reason: ``1,200 msg/s (200 above the publish rate)``."""
     above = _above_publish_rate(limit, dimension)
     return _amount_text(limit, dimension) + (f" ({above})" if above else "")
 
@@ -117,7 +117,7 @@ def _amount_text(limit: RateLimit, dimension: Dimension) -> str:
 
 
 def _above_publish_rate(limit: RateLimit, dimension: Dimension) -> str:
-    """Why a limit that moves with the publish rate is what it is; empty for any other."""
+    """The reason for the amount of a relative limit; empty for a plain limit."""
     if limit.base is None:
         return ""
     return f"{limit.base.amount(dimension) or 0:,} {above_what(limit.times)}"
@@ -139,7 +139,7 @@ def _limit_and_source(limit: RateLimit, dimension: Dimension, source: str) -> st
 
 
 def sentence(judgement: Judgement, circumstances: Circumstances) -> str:
-    """The verdict in one sentence (it ends with a full stop and holds no line break)."""
+    """The verdict in one sentence, with a full stop and without a line break."""
     verdict = judgement.verdict
     if verdict is Verdict.NONE:
         text = _none(judgement, circumstances)
@@ -254,19 +254,20 @@ def _consumer(judgement: Judgement, facts: Circumstances) -> str:
         text += f"; {_named_limit(judgement, facts, judgement.second)} is not the cause"
     elif facts.limit is not None and facts.limit_source and judgement.dimension is None:
         counted = Dimension.BYTES if facts.limit.messages is None else Dimension.MESSAGES
-        told = _limit_and_source(facts.limit, counted, facts.limit_source)
-        text += f"; the limit of {told} is not what holds it back"
+        limit = _limit_and_source(facts.limit, counted, facts.limit_source)
+        text += f"; the limit of {limit} is not what holds it back"
     return f"{text}; {advice}"
 
 
 def _has_ended(judgement: Judgement, facts: Circumstances) -> bool:
-    """Whether nothing waits at the end, as for most of the time, so that nothing need change."""
+    """Whether the backlog has ended and was short: nothing waits now, nor did for most of the
+    time."""
     waits = facts.backlog > 0 or facts.evicted > 0
     return not waits and judgement.growth <= 0 and judgement.shares[Verdict.NONE] > _MOST
 
 
 def _fell_silent(facts: Circumstances) -> bool:
-    """Whether a consumer that has acknowledged before has ceased to, while messages wait."""
+    """Whether a consumer stopped acknowledging while messages wait."""
     if facts.silent_s is None or facts.acked_per_s is None or not facts.backlog:
         return False
     due = facts.acked_per_s * facts.silent_s
@@ -274,8 +275,8 @@ def _fell_silent(facts: Circumstances) -> bool:
 
 
 def _keeps_pace(facts: Circumstances) -> bool:
-    """Whether a consumer acknowledges about as much as is published: so it does where a quota holds
-    the producers back to its own pace."""
+    """Whether a consumer acknowledges about as much as is published, as it does if a quota slows
+    the producers to its rate."""
     acked, published = facts.acked_per_s, facts.appended_per_s
     if acked is None or published is None or acked < NOTHING_PER_S:
         return False
@@ -283,10 +284,10 @@ def _keeps_pace(facts: Circumstances) -> bool:
 
 
 def _too_late(facts: Circumstances) -> tuple[str, str]:
-    """What is known of a consumer beside whom a quota evicts, and what would help.
+    """The finding about a consumer whose messages a quota evicts, and what would help.
 
-    An acknowledgement of what is evicted counts nowhere: that few arrived in time does not say that
-    the consumer acknowledges few.
+    An acknowledgement of an evicted message counts nowhere. So few acknowledgements in time do not
+    mean that the consumer acknowledges few messages.
     """
     them = "it" if facts.evicted == 1 else "them"
     text = f"{_evicted(facts)} before the consumer acknowledged {them}"
@@ -331,7 +332,7 @@ def _throttled(judgement: Judgement, facts: Circumstances) -> str:
     if facts.limit_changed:
         text += f"; by the end it was {_limit_at_end(judgement, facts)}"
         if not _amount_at_end(judgement, facts):
-            return text  # what is gone cannot be raised
+            return text  # a limit that is gone cannot be raised
     if judgement.would_have_grown:
         return text + "; raising it helps only in part: less is consumed than published"
     moot = facts.batches_count_as_one and facts.limit_changed
@@ -350,7 +351,7 @@ def _broker(judgement: Judgement, facts: Circumstances) -> str:
 
 
 def _amount_at_end(judgement: Judgement, facts: Circumstances) -> int | None:
-    """What the limit was at the end, in what it counts; None: it did not count that any more."""
+    """The amount of the limit at the end; None if there was none in that dimension."""
     at_end = facts.limit_at_end if facts.limit_changed else facts.limit
     if at_end is None or judgement.dimension is None:
         return None
@@ -365,7 +366,7 @@ def _limit_at_end(judgement: Judgement, facts: Circumstances) -> str:
 
 
 def _lets_through(judgement: Judgement, facts: Circumstances, needed_per_s: float) -> bool:
-    """Whether the limit, as it was at the end, is as much as that in what it counts."""
+    """Whether the limit at the end allows at least ``needed_per_s``."""
     amount = _amount_at_end(judgement, facts)
     at_end = facts.limit_at_end if facts.limit_changed else facts.limit
     if not amount or at_end is None:
@@ -374,8 +375,8 @@ def _lets_through(judgement: Judgement, facts: Circumstances, needed_per_s: floa
 
 
 def _advice(judgement: Judgement, facts: Circumstances, appended_per_s: float) -> str:
-    """How far to raise the limit, in what it counts and for all whom it holds; nothing of raising
-    where it lets through what is published."""
+    """How far to raise the limit for all subscriptions that it holds; no advice to raise it if it
+    allows what is published."""
     broad = judgement.verdict is Verdict.THROTTLED_BROKER
     if facts.batches_count_as_one and judgement.dimension == Dimension.MESSAGES:
         needed = "the batches that are published"
@@ -405,7 +406,7 @@ def _advice(judgement: Judgement, facts: Circumstances, appended_per_s: float) -
             published += " for each of them"
             rate *= facts.waiting_subscriptions
         else:
-            # Where nobody counted who waits, there may be others that the limit is shared with.
+            # If the waiting subscriptions were not counted, others may share the limit.
             needed = "that, or above the sum if several subscriptions share it"
             through = "which it lets through where no other subscription shares it"
             if _lets_through(judgement, facts, rate):

@@ -1,7 +1,6 @@
-"""What is to be said about the disk under the messages: that it is full or slow, how much room it
-has.
+"""Sentences about the disk under the messages: that it is full, slow, or how much room it has.
 
-``explain``, the health check and the broker's log say it with the same words.
+``explain``, the health check and the broker's log print them.
 """
 
 from __future__ import annotations
@@ -12,26 +11,26 @@ from typing import Final
 from headgate.flow.sentences.backlog import duration
 
 ALL_WELL: Final = ""
-"""Nothing is to be said."""
+"""The text without any finding."""
 
 SLOW_COMMIT_S: Final = 0.1
-"""A disk is slow when a commit takes so long on average: ten times what one of a spinning disk
-does. Every receipt comes late by that, and every producer that waits for one."""
+"""A disk is slow if a commit takes this long on average: ten times as long as on a spinning disk.
+Each receipt is late by that time."""
 
 COMMITS_MIN: Final = 3
-"""A slow one by itself is an accident."""
+"""The fewest commits that show a slow disk; a single slow commit does not."""
 
 SLOW_RUNNING_S: Final = 1.0
-"""A disk is slow, too, when a commit takes so long or has not ended for so long."""
+"""A disk is also slow if a single commit takes this long, or has run for this long."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiskFacts:
-    """The disk as it is now.
+    """The state of the disk.
 
-    ``full_s``: for how long it has taken no entry, None while it takes them. ``free_bytes`` and
-    ``size_bytes`` are the file system's, None while not known. ``segment_bytes``: what the log
-    needs at once to go on.
+    It has taken no entry for ``full_s`` seconds; None while it takes entries. ``free_bytes`` and
+    ``size_bytes`` are those of the file system, None while unknown. The log needs
+    ``segment_bytes`` at once to go on.
     """
 
     full_s: float | None = None
@@ -41,7 +40,8 @@ class DiskFacts:
 
 
 def disk_sentence(facts: DiskFacts) -> str:
-    """Say what the disk does to producers; no line break, no full stop, empty if nothing."""
+    """What a full disk does to producers, without line break and full stop; empty if it is not
+    full."""
     if facts.full_s is None:
         return ALL_WELL
     since = f", for {duration(facts.full_s)} now" if facts.full_s >= 1 else ""
@@ -51,8 +51,7 @@ def disk_sentence(facts: DiskFacts) -> str:
 
 
 def room_text(facts: DiskFacts) -> str:
-    """``1,048,576 of 8,388,608 bytes are free, the log needs 67,108,864``; empty while that
-    is not known."""
+    """``1,048,576 of 8,388,608 bytes are free, the log needs 67,108,864``; empty while unknown."""
     if facts.free_bytes is None or facts.size_bytes is None:
         return ""
     free = f"{facts.free_bytes:,} of {facts.size_bytes:,} bytes are free"
@@ -61,8 +60,8 @@ def room_text(facts: DiskFacts) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PaceFacts:
-    """The commits of the last ``window_s`` seconds: how many, their mean and the longest.
-    ``running_s``: for how long the one in hand has run."""
+    """The commits of the last ``window_s`` seconds: how many, their mean and the longest. The
+    present commit has run for ``running_s``."""
 
     commits: int = 0
     mean_s: float = 0.0
@@ -72,26 +71,26 @@ class PaceFacts:
 
     @property
     def is_slow(self) -> bool:
-        """Whether it is worth a word."""
+        """Whether the disk is slow."""
         if self.running_s >= SLOW_RUNNING_S or self.mean_s >= SLOW_RUNNING_S:
             return True
         return self.mean_s >= SLOW_COMMIT_S and self.commits >= COMMITS_MIN
 
 
 def pace_sentence(facts: PaceFacts) -> str:
-    """Say that the disk is slow; no line break, no full stop, empty if it is not."""
+    """That the disk is slow, without line break and full stop; empty if it is not."""
     if not facts.is_slow:
         return ALL_WELL
-    told = []
+    findings = []
     if facts.commits:
         text = f"a commit takes {_seconds(facts.mean_s)}"
         if facts.commits > 1:
             text += f" (the mean of {facts.commits:,} in the last {facts.window_s:g} s; the longest"
             text += f" took {_seconds(facts.longest_s)})"
-        told.append(text)
+        findings.append(text)
     if facts.running_s >= SLOW_RUNNING_S:
-        told.append(f"one has run for {duration(facts.running_s)} now")
-    return f"the disk is slow: {' and '.join(told)}, and no receipt is sent before it ends"
+        findings.append(f"one has run for {duration(facts.running_s)} now")
+    return f"the disk is slow: {' and '.join(findings)}, and no receipt is sent before it ends"
 
 
 def _seconds(value: float) -> str:

@@ -1,6 +1,6 @@
 """One sentence about a backlog from its beginning to its end.
 
-As in :mod:`headgate.flow.sentences.backlog`, whatever is not known is left out.
+Like :mod:`headgate.flow.sentences.backlog`, it leaves out whatever is not known.
 """
 
 from __future__ import annotations
@@ -23,26 +23,25 @@ _BLAMED: Final = {
 
 
 class Ending(Enum):
-    """How what is told of a backlog ends. The values are what tables have."""
+    """How the record of a backlog ends. The values are those in tables."""
 
     OVER = "over"
     SKIPPED = "skipped"
-    """Somebody skipped, cleared or sought forward past all of it."""
+    """An administrator or a client skipped or cleared all of it."""
     UNSEEN = "unseen"
-    """There is no telemetry of what came then, while there is of others."""
+    """Its telemetry ends there, while other telemetry goes on."""
     CONTINUES = "continues"
-    """It goes on after the stretch that is told of."""
+    """It goes on after the range of the report."""
     OPEN = "open"
-    """It was there at the end of the newest telemetry."""
+    """It exists at the end of the newest telemetry."""
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeFacts:
-    """One backlog from ``since`` to ``until``, ``seconds`` later, at its largest at ``peak_at``;
-    instants as people read them.
+    """One backlog from ``since`` to ``until``, ``seconds`` later; largest at ``peak_at``.
 
-    ``begins_before``: it was there before ``since``. ``cause`` and ``second`` are to blame for
-    ``share`` and ``second_share`` of the time.
+    Instants are formatted texts. If ``begins_before``, the backlog existed before ``since``.
+    ``cause`` and ``second`` are to blame for ``share`` and ``second_share`` of the time.
     """
 
     since: str
@@ -59,7 +58,7 @@ class EpisodeFacts:
 
 
 def episode_sentence(facts: EpisodeFacts) -> str:
-    """Say what is known of a backlog; no line break, no full stop."""
+    """What is known of a backlog, without line break and full stop."""
     goes_on = facts.ending in (Ending.OPEN, Ending.CONTINUES)
     since = "before " * facts.begins_before + facts.since
     if goes_on:

@@ -1,6 +1,6 @@
 """One sentence about the use of a limiter in one minute.
 
-As in :mod:`headgate.flow.sentences.backlog`, whatever is not known is left out.
+Like :mod:`headgate.flow.sentences.backlog`, it leaves out whatever is not known.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ _NAMES: Final = {
     "publish_topic": holder(ParkCause.TOPIC_RATE),
     "publish_broker": holder(ParkCause.BROKER_RATE),
 }
-"""By the record's field ``level``."""
+"""Names of limiters, by the record's field ``level``."""
 
 _UNITS: Final = {"messages": ("message", "messages"), "bytes": ("byte", "bytes")}
-_WAITERS_TOLD_MAX: Final = 3
+_WAITERS_SHOWN_MAX: Final = 3
 
 SHARE_SHOWN_MIN: Final = 0.005
-"""Less reads as 0 %."""
+"""A smaller share would show as 0 %."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimiterFacts:
     """One limiter over one minute.
 
-    ``level`` and ``dimension`` as the record names them, ``limit_text`` (``10 msg/s``) and
-    ``source`` of the limit at the minute's end. ``granted`` passed, ``held`` is by how much more
-    came to wait than left, ``use`` the part of what the limit allows that passed.
-    ``waiting_share``: the part of the time with at least one waiter, at most ``waiters_max`` at
-    once; ``waiters``: who they were and what each was granted, those with most first.
+    ``level`` and ``dimension`` are the record's names. ``limit_text`` (``10 msg/s``) and ``source``
+    are those of the limit at the end of the minute. It granted ``granted``, which is the part
+    ``use`` of what it allows; what waits for it grew by ``held``. It had waiters for
+    ``waiting_share`` of the time, at most ``waiters_max`` at once. ``waiters`` has each of them
+    with what it was granted, the largest first.
     """
 
     level: str
@@ -53,7 +53,7 @@ class LimiterFacts:
 
 
 def limiter_sentence(facts: LimiterFacts) -> str:
-    """Say what a limiter let through and whom it held; no line break, no full stop."""
+    """What a limiter let through and which waiters it held, without line break and full stop."""
     text = _NAMES.get(facts.level, f"the {facts.level} limit")
     if facts.limit_text:
         text += f" of {facts.limit_text}"
@@ -84,11 +84,11 @@ def _amount(count: int, dimension: str) -> str:
 
 def _waiters(facts: LimiterFacts) -> str:
     """``one (granted 6,000), two (granted 300) and 4 others``."""
-    told = [
+    shown = [
         name if granted is None else f"{name} (granted {number(granted)})"
-        for name, granted in facts.waiters[:_WAITERS_TOLD_MAX]
+        for name, granted in facts.waiters[:_WAITERS_SHOWN_MAX]
     ]
-    rest = len(facts.waiters) - len(told)
+    rest = len(facts.waiters) - len(shown)
     if rest:
-        return f"{', '.join(told)} and {rest} {'other' if rest == 1 else 'others'}"
-    return " and ".join(filter(None, (", ".join(told[:-1]), told[-1])))
+        return f"{', '.join(shown)} and {rest} {'other' if rest == 1 else 'others'}"
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))

@@ -1,7 +1,7 @@
-"""One sentence about what held a topic's producers in an interval of the past.
+"""One sentence about what held a topic's producers in a past interval.
 
-The pipeline says it of a minute and of a range, with the words that ``explain`` has for the
-present (:mod:`headgate.flow.sentences.publish`). Whatever is not known is left out.
+The pipeline prints it for a minute and for a range, in the words that ``explain`` uses for the
+present (:mod:`headgate.flow.sentences.publish`). It leaves out whatever is not known.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _BOUNDS: Final = {
     ParkCause.PENDING_LIMIT: PENDING_SETTING,
     ParkCause.MEMORY: "headgateMaxParkedBytesPerConnection, maxMessagePublishBufferSizeInMB",
 }
-"""The settings of what is no limit of a topic."""
+"""The settings of the causes that are not a topic's limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastPublishHold:
-    """What one cause held in a stretch of the past.
+    """What one cause held in a past interval.
 
-    ``seconds``: for how long it held at least one message, ``messages``: how many it holds at the
-    end. ``limit_text`` and ``limit_source`` are those of the limit or quota as it was while it
-    held. ``limit_at_end``: another one was in force at the end (``900 msg/s``, ``gone``).
+    It held at least one message for ``seconds``, and holds ``messages`` at the end. ``limit_text``
+    and ``limit_source`` are those of the limit or quota while it held. ``limit_at_end`` is another
+    limit that was in force at the end (``900 msg/s``, ``gone``); empty if it did not change.
     """
 
     cause: ParkCause
@@ -44,19 +44,19 @@ class PastPublishHold:
 def past_publish_sentence(
     causes: Sequence[PastPublishHold], *, range_s: float | None = None
 ) -> str:
-    """Say what held publishing; no line break, no full stop.
+    """What held publishing, without line break and full stop.
 
-    ``range_s``: the length of the stretch, None if it is one minute.
+    ``range_s`` is the length of the interval in seconds, None if it is one minute.
     """
-    told = [held for held in causes if held.seconds >= SHOWN_S_MIN]
-    told.sort(key=lambda held: (-held.seconds, held.cause))
-    if told:
-        text = f"{_subject(told[0])} held producers for {_time(told[0].seconds)}"
-        text += "".join(f" and {_subject(held)} for {_time(held.seconds)}" for held in told[1:])
-        text += _of(told[0].seconds, range_s)
+    shown = [held for held in causes if held.seconds >= SHOWN_S_MIN]
+    shown.sort(key=lambda held: (-held.seconds, held.cause))
+    if shown:
+        text = f"{_subject(shown[0])} held producers for {_time(shown[0].seconds)}"
+        text += "".join(f" and {_subject(held)} for {_time(held.seconds)}" for held in shown[1:])
+        text += _of(shown[0].seconds, range_s)
         text += "".join(
             f"; by the end {holder(held.cause)} was {held.limit_at_end}"
-            for held in told
+            for held in shown
             if held.limit_at_end
         )
     elif any(held.seconds > 0 for held in causes):
@@ -76,7 +76,7 @@ def _subject(held: PastPublishHold) -> str:
     if held.limit_text:
         text += f" of {held.limit_text}"
     why = held.limit_source or _BOUNDS.get(held.cause, "")
-    # Nobody set what the controller allows.
+    # The controller's limit has no policy as its source.
     return f"{text} ({why})" if why and held.cause is not ParkCause.ADAPTIVE else text
 
 

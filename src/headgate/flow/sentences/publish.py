@@ -1,8 +1,8 @@
 """One sentence about what holds a topic's producers now, or held them lately.
 
-``explain`` says it from the broker's own memory; of a stretch of the past
-:mod:`headgate.flow.sentences.past_publish` says it. As in :mod:`headgate.flow.sentences.backlog`,
-whatever is not known is left out.
+``explain`` prints it from the broker's own memory; :mod:`headgate.flow.sentences.past_publish` is
+about past intervals. Like :mod:`headgate.flow.sentences.backlog`, it leaves out whatever is not
+known.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from headgate.flow.sentences.backlog import duration, percent
 NOTHING_HOLDS: Final = "nothing holds publishing"
 
 SEND_TIMEOUT_S: Final = 30.0
-"""After which Pulsar's clients give a message up unless they are told otherwise."""
+"""The default of ``sendTimeout``, the setting after which a Pulsar client gives a message up."""
 
 SHOWN_S_MIN: Final = 0.3
-"""Half a percent of a minute; less reads as nothing."""
+"""A shorter time is not shown: half a percent of a minute."""
 
 PENDING_SETTING: Final = "maxPendingPublishRequestsPerConnection"
-"""What bounds the unanswered messages of a connection."""
+"""The setting that bounds the unanswered messages of a connection."""
 
 PUBLISH_LIMITS: Final = (ParkCause.TOPIC_RATE, ParkCause.BROKER_RATE, ParkCause.ADAPTIVE)
-"""The causes that are a publish limit."""
+"""The causes that are publish limits."""
 
 _HOLDERS: Final = {
     ParkCause.TOPIC_RATE: "the topic's publish limit",
@@ -44,11 +44,10 @@ _HOLDERS: Final = {
 class PublishHold:
     """What one cause holds now, and for how long it held anything lately.
 
-    ``limit_text`` and ``limit_source`` are those of the publish limit as it is now, if the cause is
-    one. ``last_goes_s``: in what time the last of what waits goes under it. ``unread``: of how many
-    of the producers the connection is not read, because they park too much. ``waiting_s``: for how
-    long something has waited without a break, None if nothing does. ``partitions``: on how many the
-    cause holds something by itself, each with such a limit.
+    If the cause is a publish limit, ``limit_text`` and ``limit_source`` are its present ones, and
+    it accepts the last waiting message in ``last_goes_s``. The broker does not read the connections
+    of ``unread`` of the producers, because they park too much. Something has waited without a break
+    for ``waiting_s``; None if nothing waits.
     """
 
     cause: ParkCause
@@ -70,11 +69,11 @@ def publish_sentence(
     stopped: bool = False,
     disk_full: bool = False,
 ) -> str:
-    """Say what holds publishing; no line break, no full stop.
+    """What holds publishing, without line break and full stop.
 
-    ``partitions``: of how many the topic is made; each has its topic's limit by itself.
-    ``stopped``: a backlog quota is reached, so that no message is accepted. Its producers may have
-    been disconnected, so that nothing waits. ``disk_full``: no message is accepted either.
+    The topic has ``partitions``, each with the topic's limit for itself. If ``stopped``, a backlog
+    quota is exceeded and no message is accepted; nothing may wait, because the quota may have
+    disconnected the producers. If ``disk_full``, no message is accepted either.
     """
     now = sorted(
         (held for held in causes if held.producers),
@@ -92,13 +91,13 @@ def publish_sentence(
         ("minute", [(held.minute_s, held) for held in causes]),
         ("hour", [(held.hour_s, held) for held in causes]),
     ):
-        told = [
+        shown = [
             f"{_subject(held, partitions)} held producers for {_part(seconds, name)}"
             for seconds, held in sorted(lately, key=lambda each: (-each[0], each[1].cause))
             if seconds >= SHOWN_S_MIN
         ]
-        if told:
-            return f"{head}; {' and '.join(told)} of the last {name}"
+        if shown:
+            return f"{head}; {' and '.join(shown)} of the last {name}"
     return head if stopped or disk_full else NOTHING_HOLDS
 
 
@@ -110,11 +109,11 @@ def _now(held: PublishHold, partitions: int) -> str:
         if held.last_goes_s is not None and held.last_goes_s >= SEND_TIMEOUT_S:
             text += (
                 f", the last of which is accepted in {duration(held.last_goes_s)}, while clients"
-                f" give up after {duration(SEND_TIMEOUT_S)} by default"
+                f" give up after their sendTimeout (default {duration(SEND_TIMEOUT_S)})"
             )
         if held.unread:
             text += f"; {_unread(held)} until half of them are accepted"
-    # All of the last minute's waiting is the present one.
+    # The present wait is the only one of the last minute.
     if held.waiting_s is not None and max(1.0, held.minute_s) <= held.waiting_s + SHOWN_S_MIN:
         return f"{text}; held for {duration(held.waiting_s)} without a break"
     if held.minute_s >= SHOWN_S_MIN:
@@ -135,7 +134,7 @@ def _share(minute_s: float) -> str:
 
 
 def _part(seconds: float, name: str) -> str:
-    """Of a minute the share, of an hour the time."""
+    """A share of the last minute, or a time in the last hour."""
     return _share(seconds) if name == "minute" else duration(seconds)
 
 
@@ -163,7 +162,8 @@ def _waits(held: PublishHold, partitions: int) -> str:
 
 
 def _subject(held: PublishHold, partitions: int) -> str:
-    """``the topic's publish limit, now 10 msg/s (topic policy),``: it may have been another."""
+    """``the topic's publish limit, now 10 msg/s (topic policy),``: it may have been another
+    then."""
     text = holder(held.cause)
     if held.limit_text and held.cause in PUBLISH_LIMITS:
         text += f", now {held.limit_text}"
@@ -174,12 +174,12 @@ def _subject(held: PublishHold, partitions: int) -> str:
 
 
 def holder(cause: ParkCause) -> str:
-    """What a cause is, as the one that held: ``the topic's publish limit``."""
+    """The name of a cause in a sentence: ``the topic's publish limit``."""
     return _HOLDERS[cause]
 
 
 def _each(held: PublishHold, partitions: int) -> str:
-    """The controller gives each partition a limit of its own, of which one is told."""
+    """On how many partitions the limit holds. Adaptive limits differ, and one of them is shown."""
     if partitions == 1 or held.cause is ParkCause.BROKER_RATE:
         return ""
     if held.cause is ParkCause.ADAPTIVE:

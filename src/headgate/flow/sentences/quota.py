@@ -1,7 +1,7 @@
 """One sentence about a backlog quota: how full it is, and what happens at its limit.
 
-``explain`` and the pipeline's table ``quota_usage`` say it with the same words. As in
-:mod:`headgate.flow.sentences.backlog`, whatever is not known is left out.
+``explain`` and the pipeline's table ``quota_usage`` print it. Like
+:mod:`headgate.flow.sentences.backlog`, it leaves out whatever is not known.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _S_PER_HOUR: Final = 60 * S_PER_MINUTE
 _S_PER_DAY: Final = 24 * _S_PER_HOUR
 
 _USE_SHOWN_MAX: Final = 0.99
-"""A quota that is not exceeded is never told to be full, however little is left."""
+"""A quota that is not exceeded never shows as full, however little is left."""
 
 _KIB: Final = 1024.0
 _LARGER_UNITS: Final = ("KiB", "MiB", "GiB", "TiB")
@@ -25,15 +25,15 @@ _LARGER_UNITS: Final = ("KiB", "MiB", "GiB", "TiB")
 
 @dataclass(frozen=True, slots=True)
 class BreachForecast:
-    """When a limit is reached, in seconds from now: a likely time between two edges, each of which
-    one breach in ten lies beyond."""
+    """When a limit is reached, in seconds from now: the likely time, and the range in which eight
+    of ten breaches lie."""
 
     earliest_s: float | None
-    """None: no edges are known."""
+    """None if the range is unknown."""
     likely_s: float | None
-    """None: it is possible, not likely."""
+    """None if a breach is possible, but not likely."""
     latest_s: float | None
-    """None: that edge is too far away to be told."""
+    """None if it is too far away."""
 
 
 def size_text(size_bytes: float) -> str:
@@ -63,7 +63,7 @@ def time_text(seconds: float) -> str:
 
 
 def about_text(seconds: float) -> str:
-    """A length of time that is not known well, in one unit: ``45 s``, ``26 min``, ``1.5 h``."""
+    """An approximate length of time in one unit: ``45 s``, ``26 min``, ``1.5 h``."""
     if round(seconds) < 2 * S_PER_MINUTE:
         return f"{round(seconds)} s"
     minutes = round(seconds / S_PER_MINUTE)
@@ -71,8 +71,8 @@ def about_text(seconds: float) -> str:
 
 
 def quota_text(kind: str, limit: float, source: str) -> str:
-    """``the size quota of 1 MiB (topic policy)``: a quota as other sentences name it. ``kind`` is
-    ``size`` or ``time``, ``limit`` in bytes or seconds; no ``source``: it is not known."""
+    """``the size quota of 1 MiB (topic policy)``: the name of a quota in other sentences. ``kind``
+    is ``size`` or ``time``, ``limit`` is in bytes or seconds; ``source`` is empty if unknown."""
     amount = size_text(limit) if kind == "size" else time_text(limit)
     return f"the {kind} quota of {amount}" + f" ({source})" * bool(source)
 
@@ -92,18 +92,17 @@ def quota_sentence(
     forecast: BreachForecast | None = None,
     reached: str = "",
 ) -> str:
-    """Say how one quota of a topic stands; no line break, no full stop.
+    """How full one quota of a topic is, without line break and full stop.
 
-    ``use`` is the part of the limit that is taken (0.83). While ``exceeded`` producers are stopped,
-    also below the limit, until there is room.
-    ``limit_text`` is the limit for people (:func:`size_text`, :func:`time_text`), ``source`` where
-    it is set, ``policy`` Pulsar's name of what happens at the limit. ``subscription`` holds the
-    oldest unacknowledged message, which is ``oldest_age_s`` old. ``seconds_to_breach``: until the
-    limit is reached at the present rate, None when it does not come nearer or nobody knows.
-    ``slowest`` has the largest backlog: whom a size quota takes from, where that is known.
-    ``forecast`` says when it is reached with more than the present rate, and is told instead.
-    ``reached``: when the limit was reached lately, though it is not exceeded now (``in this
-    minute``, ``3 s ago``); what keeps the topic just below it is the quota, so nothing is forecast.
+    ``use`` is the used part of the limit (0.83). While ``exceeded``, the quota stops producers,
+    also a little below the limit, until there is room. ``limit_text`` comes from :func:`size_text`
+    or :func:`time_text`, ``source`` is where the quota is set, and ``policy`` is Pulsar's name.
+    ``subscription`` has the oldest unacknowledged message, which is ``oldest_age_s`` old.
+    ``slowest`` has the largest backlog, so a size quota evicts from it; None if unknown. At the
+    present rate the limit is reached in ``seconds_to_breach``; None if it does not approach, or is
+    unknown. A ``forecast`` uses more than the present rate and replaces that. ``reached`` says when
+    the limit was reached lately, if it is not exceeded now (``in this minute``, ``3 s ago``): the
+    quota then keeps the topic just below its limit, so there is no forecast.
     """
     quota = f"its {limit_text} {'time ' * (kind == 'time')}quota" + f" ({source})" * bool(source)
     loser = slowest if kind == "size" else subscription
@@ -114,7 +113,7 @@ def quota_sentence(
         if kind == "size" and slowest not in (None, subscription):
             holder = f"subscription {slowest} has the largest backlog, {holder}"
     if exceeded and 0 < use < 1 and policy != QuotaPolicy.EVICTION:
-        # It was reached, and producers go on a little below it.
+        # The limit was reached, and producers are released a little below it.
         text = f"the topic is at {percent(min(use, _USE_SHOWN_MAX))} of {quota}, after reaching it"
         text += (
             f": {consequence(policy, loser, are='are ')} until it is down to {RELEASE_PERCENT} %"
@@ -142,7 +141,7 @@ def quota_sentence(
 
 
 def _forecast_text(forecast: BreachForecast, kind: str, limit_text: str) -> str:
-    """``it reaches 10 GiB in about 2 h (1.5 h to 3.1 h)``; empty where nothing is expected."""
+    """``it reaches 10 GiB in about 2 h (1.5 h to 3.1 h)``; empty without an expected breach."""
     earliest, likely, latest = (
         None if seconds is None else about_text(seconds)
         for seconds in (forecast.earliest_s, forecast.likely_s, forecast.latest_s)
@@ -162,11 +161,11 @@ def _forecast_text(forecast: BreachForecast, kind: str, limit_text: str) -> str:
 
 
 def consequence(policy: str, loser: str | None, *, are: str = "") -> str:
-    """What a policy does at the limit; one that this version does not know, by its name. Counters
-    of a cluster do not tell the policy: it is empty then.
+    """What a policy does at the limit.
 
-    ``loser`` is whom eviction takes from, where that is known; with ``are`` (``are ``) it happens
-    now.
+    A policy that this version does not know appears by its name; it is empty if it comes from the
+    counters of another cluster, which do not report it. ``loser`` is the subscription that eviction
+    takes from, None if unknown. ``are`` is ``are `` if it happens now.
     """
     if policy == QuotaPolicy.HOLD:
         return f"producers {are}held"

@@ -186,6 +186,9 @@ def test_who_waits_longer_than_clients_do_is_warned() -> None:
     held = PublishHold(
         ParkCause.TOPIC_RATE, 1, 1_000, waiting_s=5.0, limit_text="20 msg/s", last_goes_s=50.0
     )
-    warning = ", the last of which is accepted in 50 s, while clients give up after 30 s by default"
+    warning = (
+        ", the last of which is accepted in 50 s, while clients give up after their sendTimeout"
+        " (default 30 s)"
+    )
     assert warning in publish_sentence([held])
     assert "give up" not in publish_sentence([replace(held, last_goes_s=29.0)])
