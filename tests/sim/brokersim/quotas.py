@@ -85,7 +85,7 @@ class QuotaWatch(NoObserver):
                 if backlog_bytes >= size.limit and is_kept:
                     self._fail(f"{topic.name}: {backlog_bytes} are owed of {size}, and one more")
             if topic.quota is not None and topic.quota.exceeded is not None:
-                self._fail(f"{topic.name}: stored although {topic.quota.why()}")
+                self._fail(f"{topic.name}: stored although {topic.quota.why(topic.quota.exceeded)}")
         return int(self._stage(log, message_count, log_ms, body))
 
     def quota_state_changed(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
