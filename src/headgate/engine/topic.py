@@ -320,6 +320,18 @@ class Topic:
             default=end,
         )
 
+    def oldest_unacked(self) -> tuple[int, str] | None:
+        """When the broker received the oldest message that a durable subscription has not
+        acknowledged, and the name of that subscription; None without backlog."""
+        return min(
+            (
+                (received_ms, s.name)
+                for s in self.subscriptions.values()
+                if s.is_durable and (received_ms := s.oldest_unacked_ms()) is not None
+            ),
+            default=None,
+        )
+
     def trimmed(self) -> None:
         """The log trimmed entries: no subscription waits for them any longer."""
         for subscription in list(self.subscriptions.values()):

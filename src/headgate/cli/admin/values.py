@@ -1,7 +1,7 @@
 """The types of parameters, with ``pulsar-admin``'s texts for wrong values.
 
-Each function reads one value from the command line and raises ``click.BadParameter`` if it cannot
-be; the command puts the option's name before the text.
+Each function reads one value from the command line and raises ``click.BadParameter`` if the
+value is not allowed. The command puts the option's name before the text.
 """
 
 from __future__ import annotations

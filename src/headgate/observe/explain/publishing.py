@@ -35,7 +35,7 @@ class PublishingReports:
         self._limits = limits
         self._throttle = throttle
 
-    def of(self, topics: Sequence[Topic]) -> Steps[Publishing]:
+    def report(self, topics: Sequence[Topic]) -> Steps[Publishing]:
         """The publishing side of a topic, given as its partitions."""
         rates = [topic.current_rates() for topic in topics]
         last_ms = max((topic.publishing.last_publish_ms for topic in topics), default=0)
@@ -45,7 +45,7 @@ class PublishingReports:
                 found = [*waiting, *_held_producers(topic)]
                 waiting = nlargest(LARGEST_WAITERS, found, key=lambda held: held.messages)
                 yield
-        parked = yield from self._parked.of(topics)
+        parked = yield from self._parked.states(topics)
         return Publishing(
             producers=sum(len(topic.producers) for topic in topics),
             messages_per_s=sum(rate[0] for rate in rates),
@@ -89,7 +89,7 @@ class PublishingReports:
         return reports
 
     def _held_topic(self, topic: Topic) -> TopicPublishingReport | None:
-        parked = at_once(self._parked.of([topic]))
+        parked = at_once(self._parked.states([topic]))
         now = sorted((p for p in parked if p.producers), key=lambda state: -state.messages)
         if not now:
             return None  # nothing waits any more

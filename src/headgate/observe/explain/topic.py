@@ -95,7 +95,7 @@ class TopicReports:
             subscriptions.append((yield from self._delivery.account(parts, name.full, partitions)))
         subscriptions.sort(key=lambda report: -report.backlog_messages)
         limits = self._delivery.limits(topics, above)
-        publishing = yield from self._publishing.of(topics)
+        publishing = yield from self._publishing.report(topics)
         damaged = (report for report in subscriptions if report.damage)
         worst = next(damaged, subscriptions[0] if subscriptions else None)
         damage = next((topic.log.damage for topic in topics if topic.log.damage), "")

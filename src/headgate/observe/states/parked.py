@@ -29,7 +29,7 @@ class ParkedStates:
         self._history = history
         self._limits = limits
 
-    def of(self, topics: Sequence[Topic]) -> Steps[list[ParkedState]]:
+    def states(self, topics: Sequence[Topic]) -> Steps[list[ParkedState]]:
         """The waiting messages of a topic, given as its partitions, for each cause that ever made
         one wait."""
         known = [

@@ -72,12 +72,8 @@ class TopicStatsReader:
             name: subscription_stats(self._limits, subscription, options, limits_above)
             for name, subscription in topic.subscriptions.items()
         }
-        durable = [s for s in topic.subscriptions.values() if s.is_durable]
         backlog_bytes = topic.backlog_bytes()
-        oldest = min(
-            ((ms, s.name) for s in durable if (ms := s.oldest_unacked_ms()) is not None),
-            default=None,
-        )
+        oldest = topic.oldest_unacked()
         shown = subscriptions.values()
         stats = TopicStats(
             msg_rate_in=rate_in,
@@ -132,7 +128,7 @@ class TopicStatsReader:
                 dict(zip(_LEVELS[1:], self._publish_limits.on(topic), strict=True))
             ),
             "backlogQuotas": msgspec.to_builtins(quota_states([topic])),
-            "parked": msgspec.to_builtins(at_once(self._parked.of([topic]))),
+            "parked": msgspec.to_builtins(at_once(self._parked.states([topic]))),
         }
 
 

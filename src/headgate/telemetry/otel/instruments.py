@@ -1,10 +1,10 @@
 """Every OpenTelemetry instrument: the one table from which export and reference page are made.
 
-A new instrument is one line here and, where a look at the subject is not enough, a reader in
-:mod:`.readings`. An instrument whose reader gives nothing is absent from that export. Names that
-start with ``pulsar.broker.`` are Pulsar's, with its units and attributes; names that start with
-``headgate.`` are Headgate's own series of ``/metrics``. OpenTelemetry's libraries are not needed
-here: only :mod:`.otlp`, which exports, loads them.
+A new instrument is one line here and, if its value is more than an attribute of the subject, a
+reader in :mod:`.readings`. An instrument whose reader gives nothing is absent from that export.
+Names that start with ``pulsar.broker.`` are Pulsar's, with its units and attributes; names that
+start with ``headgate.`` are Headgate's own series of ``/metrics``. This module needs none of
+OpenTelemetry's libraries: only :mod:`.otlp`, which exports, loads them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from headgate.telemetry.prometheus.series import (
     subscriptions,
 )
 from headgate.telemetry.prometheus.series.definition import SUBSCRIPTION_LABELS, Series
-from headgate.telemetry.prometheus.values import Number
+from headgate.telemetry.prometheus.values import Number, topic_backlog_age_s
 
 if TYPE_CHECKING:
     from headgate.engine.consumer import Consumer
@@ -222,7 +222,7 @@ TOPIC_INSTRUMENTS: Final = (
                readings.evictions, (readings.QUOTA_TYPE,)),
     Instrument("pulsar.broker.topic.storage.backlog.age", GAUGE, "s",
                "Age of the oldest message that a durable subscription has not acknowledged; -1"
-               " without backlog.", readings.oldest_age_s),
+               " without backlog.", topic_backlog_age_s),
     Instrument("pulsar.broker.topic.storage.entry.outgoing.count", COUNTER, "{entry}",
                "Entries stored since the topic was loaded.",
                lambda topic: topic.counters()[2]),

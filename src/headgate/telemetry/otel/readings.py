@@ -1,4 +1,4 @@
-"""The values that OpenTelemetry instruments read, where that takes more than a look at the subject.
+"""The values of OpenTelemetry instruments that are more than an attribute of their subject.
 
 A reader takes the subject of its table, within one turn, and changes nothing. A reader of several
 values gives each with the attributes that tell it apart. None, or no values at all, means that the
@@ -17,7 +17,7 @@ from headgate.flow.limits.precedence import NO_LIMIT, EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas, QuotaType
 from headgate.policy.limits_in_force import PUBLISH_BROKER, PUBLISH_TOPIC
-from headgate.telemetry.prometheus.values import Number, backlog_age_s
+from headgate.telemetry.prometheus.values import Number
 from headgate.telemetry.records.subjects import cells_of
 
 if TYPE_CHECKING:
@@ -159,12 +159,6 @@ def bytes_out(topic: Topic) -> int:
     """Bytes handed to consumers since the topic was loaded."""
     sent = sum(subscription.bytes_sent for subscription in topic.subscriptions.values())
     return topic.bytes_out_removed + sent
-
-
-def oldest_age_s(topic: Topic) -> int:
-    """Age of the oldest message that a durable subscription has not acknowledged; -1 without."""
-    ages = map(backlog_age_s, topic.subscriptions.values())
-    return max((age_s for age_s in ages if age_s is not None), default=-1)
 
 
 def quota_bytes(policies: Policies) -> int:

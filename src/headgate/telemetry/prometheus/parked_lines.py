@@ -14,14 +14,16 @@ from headgate.telemetry.prometheus.series.parked import (
 
 
 class ParkedLines:
-    """Adds them to one page."""
+    """Adds the samples of messages that wait before their append to one page."""
 
     def __init__(self, lines_of: LinesOf) -> None:
         self._lines_of = lines_of
 
-    def topic(self, topic: Topic, labels: str) -> None:
-        """One topic's, of each cause that ever had anything wait; ``labels`` are its own, still
-        open."""
+    def add_topic(self, topic: Topic, labels: str) -> None:
+        """Add the samples of one topic, for each cause that ever made messages wait.
+
+        ``labels`` name the topic and are still open.
+        """
         parking, now_ns = topic.publishing.parking, topic.now_ns
         if parking is None:
             return

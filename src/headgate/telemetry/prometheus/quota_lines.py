@@ -42,12 +42,12 @@ class QuotaLines:
     """Adds the samples of quotas to one page."""
 
     def __init__(self, quotas: Callable[[Topic], Quotas], lines_of: LinesOf) -> None:
-        """``quotas`` gives the quotas that hold for a topic."""
+        """``quotas`` gives the quotas of a topic."""
         self._quotas = quotas
         self._lines_of = lines_of
 
-    def topic(self, topic: Topic, labels: str) -> None:
-        """One topic's; ``labels`` are its own, still open."""
+    def add_topic(self, topic: Topic, labels: str) -> None:
+        """Add the samples of one topic. ``labels`` name it and are still open."""
         quotas = self._quotas(topic)
         limit_bytes = -1 if quotas.size is None else quotas.size.limit
         limit_s = -1 if quotas.time is None else quotas.time.limit // MS_PER_S
@@ -80,8 +80,8 @@ class QuotaLines:
             PRODUCERS_REFUSED_SERIES, labels, "} ", 0 if stops is None else stops.refused_count
         )
 
-    def broker(self, labels: str, keeper: QuotaScheduler, durations: CheckDurations) -> None:
-        """The samples of the whole broker; ``labels`` name the cluster and are still open.
+    def add_broker(self, labels: str, keeper: QuotaScheduler, durations: CheckDurations) -> None:
+        """Add the samples of the whole broker; ``labels`` name the cluster and are still open.
 
         ``durations`` are those of the periodic check.
         """

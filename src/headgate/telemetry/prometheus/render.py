@@ -168,12 +168,12 @@ class _Renderer:
 
     def _broker_samples(self) -> None:
         broker, engine, cluster = self._broker, self._broker.engine, self._cluster
-        self._quotas.broker(cluster, engine.quotas, broker.quota_sweep.durations)
+        self._quotas.add_broker(cluster, engine.quotas, broker.quota_sweep.durations)
         self._figures(DAMAGE_SERIES, damage_counts(engine), cluster)
         storage = StorageLines(
             broker.disk, broker.committer.latency, broker.connection_admission, self._page.lines_of
         )
-        storage.broker(cluster, engine.now_ns)
+        storage.add_broker(cluster, engine.now_ns)
         if broker.adaptive is not None:
             self._figures(ADAPTIVE_SERIES, broker_figures(broker.adaptive), cluster)
         totals, info = self._totals, broker.info
@@ -217,8 +217,8 @@ class _Renderer:
                 lines.append(series + end + number(value))
             self._limit(labels, "topic", self._broker.in_force.of_topic(topic))
             self._limit(labels, PUBLISH_TOPIC, self._broker.publish_in_force.of_topic(topic))
-            self._quotas.topic(topic, labels)
-            self._parked.topic(topic, labels)
+            self._quotas.add_topic(topic, labels)
+            self._parked.add_topic(topic, labels)
             if (figures := topic_figures(self._broker.settings, topic)) is not None:
                 self._figures(ADAPTIVE_TOPIC_SERIES, figures, labels)
         else:

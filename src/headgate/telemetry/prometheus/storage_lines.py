@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class StorageLines:
-    """Adds them to one page."""
+    """Adds the samples of the disk, the commits and the connections to one page."""
 
     def __init__(
         self,
@@ -40,8 +40,8 @@ class StorageLines:
         self._admission = admission
         self._lines_of = lines_of
 
-    def broker(self, labels: str, now_ns: int) -> None:
-        """The samples of the whole broker; ``labels`` name the cluster and are still open."""
+    def add_broker(self, labels: str, now_ns: int) -> None:
+        """Add the samples of the whole broker; ``labels`` name the cluster and are still open."""
         disk, latency = self._disk, self._latency
         if disk.space is not None:
             self._add(DISK_FREE_SERIES, labels, disk.space.free_bytes)

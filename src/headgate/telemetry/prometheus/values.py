@@ -92,7 +92,6 @@ def topic_values(topic: Topic, totals: Totals) -> tuple[Number, ...]:
     rate_out = throughput_out = 0.0
     consumers = backlog_entries = 0
     bytes_out = topic.bytes_out_removed
-    oldest_ms: int | None = None
     for subscription in subscriptions:
         rates = subscription.current_rates()
         rate_out += rates[0]
@@ -100,8 +99,6 @@ def topic_values(topic: Topic, totals: Totals) -> tuple[Number, ...]:
         consumers += len(subscription.consumers)
         backlog_entries += subscription.backlog_entries
         bytes_out += subscription.bytes_sent
-        if subscription.is_durable and (received_ms := subscription.oldest_unacked_ms()):
-            oldest_ms = received_ms if oldest_ms is None else min(oldest_ms, received_ms)
     storage_bytes, bytes_in = topic.storage_bytes(), topic.bytes_in()
     totals.topics += 1
     totals.subscriptions += len(subscriptions)
@@ -132,7 +129,7 @@ def topic_values(topic: Topic, totals: Totals) -> tuple[Number, ...]:
         storage_bytes,
         storage_bytes,
         topic.backlog_bytes(),
-        -1 if oldest_ms is None else _age_s(topic.log_ms, oldest_ms),
+        topic_backlog_age_s(topic),
         write_rate,
         read_rate,
         read_rate,
@@ -140,8 +137,11 @@ def topic_values(topic: Topic, totals: Totals) -> tuple[Number, ...]:
     )
 
 
-def _age_s(log_ms: int, received_ms: int) -> int:
-    return max(0, log_ms - received_ms) // MS_PER_S
+def topic_backlog_age_s(topic: Topic) -> int:
+    """Age of the oldest message that a durable subscription has not acknowledged, in seconds; -1
+    without backlog."""
+    oldest = topic.oldest_unacked()
+    return -1 if oldest is None else max(0, topic.log_ms - oldest[0]) // MS_PER_S
 
 
 def write_values(topic: Topic) -> list[Number]:

@@ -36,8 +36,8 @@ LIMITER_COLUMNS: Final = (
 class LimiterTrack:
     """One budget of one gate, from the setting of its limit to its removal.
 
-    ``waiting``: messages or bytes that stand before it now, put in by the sampler; what was granted
-    and what waits is all that ever wanted to pass, each once.
+    The sampler sets ``waiting`` to the messages or bytes that wait at the limiter now. The offered
+    amount is what was granted and what waits, each message counted once.
     """
 
     __slots__ = (

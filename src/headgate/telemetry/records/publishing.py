@@ -32,12 +32,12 @@ LIMIT_CAUSES: Final = (ParkCause.TOPIC_RATE, ParkCause.BROKER_RATE, ParkCause.AD
 _NOBODY: Final[Mapping[Producer, tuple[int, int]]] = {}
 
 
-class Turn(NamedTuple):
+class HoldChange(NamedTuple):
     """Publish limits began or ceased to hold a topic's producers."""
 
     began: bool
     cause: ParkCause
-    """The cause that held most of the window; of an end, the cause of its begin."""
+    """The cause that held most of the window; for an end, the cause of its begin."""
 
 
 class PublishTrack:
@@ -110,7 +110,7 @@ class PublishTrack:
             return 0
         return sum(parking.waiting(cause)[1 + dimension] for cause in LIMIT_CAUSES)
 
-    def turn(self) -> Turn | None:
+    def hold_change(self) -> HoldChange | None:
         """Whether limits began or ceased to hold producers in the window that ends now."""
         parking, now_ns = self._topic.publishing.parking, self._topic.now_ns
         if parking is None:
@@ -124,10 +124,10 @@ class PublishTrack:
         longest_ns = max(held_ns)
         if longest_ns and self._holding is None:
             self._holding = LIMIT_CAUSES[held_ns.index(longest_ns)]
-            return Turn(True, self._holding)
+            return HoldChange(True, self._holding)
         if not longest_ns and self._holding is not None:
             cause, self._holding = self._holding, None
-            return Turn(False, cause)
+            return HoldChange(False, cause)
         return None
 
 

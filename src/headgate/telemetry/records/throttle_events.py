@@ -67,16 +67,16 @@ class ThrottleEvents:
 
     def of_producers(self, track: TopicTrack, at: Instant, broker_limit: LimitValues) -> None:
         """Add the event of a topic, if publish limits began or ceased to hold its producers."""
-        turn = track.publishing.turn()
-        if turn is None:
+        change = track.publishing.hold_change()
+        if change is None:
             return
-        is_broker = turn.cause is ParkCause.BROKER_RATE
+        is_broker = change.cause is ParkCause.BROKER_RATE
         limit = broker_limit if is_broker else track.publishing.limit.values
         self._events.add(
             max(at.window_start_ns, track.since_ns),
-            "throttle_began" if turn.began else "throttle_ended",
+            "throttle_began" if change.began else "throttle_ended",
             topic=self._names.topic(track.topic.name),
             incarnation=track.topic.incarnation,
             inputs={"level": PUBLISH_BROKER if is_broker else PUBLISH_TOPIC, **limit._asdict()},
-            outcome={"cause": turn.cause.label},
+            outcome={"cause": change.cause.label},
         )

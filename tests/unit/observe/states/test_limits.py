@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from headgate.base.ack_set import AckSet
+from headgate.engine.engine import Engine
 from headgate.flow.limits.precedence import RatePolicy
 from headgate.observe.states.fields import WaitingSubscription
 from headgate.observe.states.limits import (
@@ -13,7 +15,10 @@ from headgate.observe.states.limits import (
     throttled_amounts,
     topic_limit,
 )
+from headgate.policy.limits_in_force import DispatchLimitsInForce
 from tests.unit.broker.virtual import VirtualBroker
+from tests.unit.engine.harness import FakeEffects, FakeLog
+from tests.unit.policy.rig import NAME, SYSTEM, Rig
 
 FAST = 1e6
 TOPIC = "persistent://public/default/t"
@@ -94,13 +99,16 @@ def test_nobody_waits_for_a_limit_that_is_not_reached() -> None:
 
 
 def test_the_brokers_own_topics_are_exempt() -> None:
-    broker = VirtualBroker()
-    topic = broker.topic("t")
-    subscription = broker.subscription(topic, limit=5)
-    broker.limit_topic(topic, 5)
-    topic.is_system = True
-    assert topic_limit(broker.in_force, topic) is None
-    assert subscription_limit(broker.in_force, subscription) is None
+    rig = Rig()
+    rig.settings.set("dispatchThrottlingRatePerTopicInMsg", "5")
+    rig.settings.set("dispatchThrottlingRatePerSubscriptionInMsg", "5")
+    engine = Engine(FakeEffects(), limits_of=rig.resolver.enforced_dispatch_limit)
+    in_force = DispatchLimitsInForce(rig.resolver.dispatch_limits, engine)
+    topic = engine.load_topic(SYSTEM, FakeLog(1), is_system=True)
+    subscription = topic.add_subscription("s", AckSet(-1), cursor_id=1)
+    assert topic_limit(in_force, topic) is None
+    assert subscription_limit(in_force, subscription) is None
+    assert topic_limit(in_force, engine.load_topic(NAME, FakeLog(2))) is not None
 
 
 def test_names_in_json_are_in_camel_case() -> None:

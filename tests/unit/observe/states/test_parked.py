@@ -42,7 +42,7 @@ def live(world: World) -> Topic:
 
 def states(world: World) -> dict[str, ParkedState]:
     limits = world.broker.publish_in_force
-    read = ParkedStates(world.observer.parked_history, limits).of([live(world)])
+    read = ParkedStates(world.observer.parked_history, limits).states([live(world)])
     return {state.cause: state for state in at_once(read)}
 
 
