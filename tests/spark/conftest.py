@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from tests.service.process import BrokerProcess
 from tests.service.quota_scenes import RETAINED, words
+from tests.spark.java import SUBMIT_OPTIONS, archiving, submit_options
 
 KILLS = 2
 SOURCE_DIR = Path(__file__).resolve().parents[2] / "src"
@@ -35,15 +36,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=KILLS, help="kill a stream so many times: a soak")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def quick_java() -> Iterator[None]:
+    """The lane's session, and commands that tests start, have a Java that starts quickly."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SUBMIT_OPTIONS, submit_options())
+        yield
+
+
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(quick_java: None) -> Iterator[SparkSession]:
     """The lane's only session: two cores, UTC, and a JVM tuned for a quick start."""
+    del quick_java
     worker_path = os.pathsep.join(
         part for part in (str(SOURCE_DIR), os.environ.get("PYTHONPATH")) if part
     )
     with (
         pytest.MonkeyPatch.context() as patch,
         tempfile.TemporaryDirectory(prefix="headgate-spark-") as scratch,
+        archiving() as archive_option,
     ):
         # Workers are started from PATH's python3 unless told otherwise.
         patch.setenv("PYSPARK_PYTHON", sys.executable)
@@ -53,10 +64,8 @@ def spark() -> Iterator[SparkSession]:
             SparkSession.builder.master("local[2]")
             .appName("headgate-tests")
             .config("spark.driver.memory", "1g")
-            .config(
-                "spark.driver.extraJavaOptions",
-                "-XX:TieredStopAtLevel=1 -Xshare:auto -XX:+UseSerialGC",
-            )
+            # A large young generation: most of the garbage is plans, which live for one query.
+            .config("spark.driver.extraJavaOptions", f"-Xms1g -Xmn500m {archive_option}")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.ui.enabled", "false")
@@ -66,6 +75,10 @@ def spark() -> Iterator[SparkSession]:
             # To compile a plan costs more than to interpret it over a few thousand rows.
             .config("spark.sql.codegen.wholeStage", "false")
             .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+            # The texts of plans for Spark's page, which is off, in their shortest form.
+            .config("spark.sql.ui.explainMode", "simple")
+            # For each call that builds a plan Python would tell Java where it stands in the source.
+            .config("spark.python.sql.dataFrameDebugging.enabled", "false")
             .config("spark.sql.warehouse.dir", str(Path(scratch) / "warehouse"))
             .getOrCreate()
         )

@@ -1,0 +1,88 @@
+"""How Spark's Java starts in this lane: with its classes from an archive, and with one compiler.
+
+To load and verify Spark's 12,000 classes takes 8 s of CPU in each Java process. The first run of
+the lane on a machine writes them to an archive in ``.cache``; all later processes map it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import pyspark
+from devkit.paths import CACHE
+from pyspark import SparkContext
+
+JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""In a few minutes, full compilation costs more than it gains."""
+
+SUBMIT_OPTIONS: Final = "SPARK_SUBMIT_OPTS"
+"""Variable with options for the Java of every Spark that starts under it."""
+
+_WRITES: Final = os.environ.get("PYTEST_XDIST_WORKER", "gw0") == "gw0"
+"""One of the lane's processes writes the archive."""
+
+_END_LIMIT_S: Final = 120.0
+
+
+def archive_path() -> Path:
+    """Where the archive for this machine's Java and Spark is, or will be."""
+    java = Path(shutil.which("java", path=_java_folders()) or "java").resolve()
+    home = Path(pyspark.__file__).parent
+    changed = [path.stat().st_mtime_ns for path in (java, home / "jars") if path.exists()]
+    parts = (java, home, pyspark.__version__, changed)
+    key = hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+    return CACHE / "spark-classes" / f"{key}.jsa"
+
+
+def submit_options() -> str:
+    """Options for :data:`SUBMIT_OPTIONS`, with the archive if there is one.
+
+    Java says nothing of an archive that does not fit, because its output belongs to the tests.
+    """
+    archive = archive_path()
+    mapped = f" -XX:SharedArchiveFile={archive}" if archive.exists() else ""
+    return f"{JAVA_OPTIONS} -Xlog:disable{mapped}"
+
+
+@contextmanager
+def archiving() -> Iterator[str]:
+    """An option for the Java of a session that is stopped inside, and then the end of this Java.
+
+    With the option, Java writes the archive at its end. The option is empty if there is one.
+    """
+    archive = archive_path()
+    if archive.exists() or not _WRITES:
+        yield ""
+        end_java()
+        return
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    pending = archive.with_suffix(f".{os.getpid()}")
+    yield f"-XX:ArchiveClassesAtExit={pending}"
+    has_ended = end_java()
+    if has_ended and pending.exists():
+        pending.replace(archive)
+
+
+def end_java() -> bool:
+    """End the Java process of the session that was stopped; False if that takes very long."""
+    gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+    if gateway is None:
+        return False
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    with suppress(subprocess.TimeoutExpired):
+        gateway.proc.wait(_END_LIMIT_S)
+    return gateway.proc.returncode is not None
+
+
+def _java_folders() -> str | None:
+    """Where Spark looks for Java; None: where every command is looked for."""
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home, "bin")) if home else None
