@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +23,7 @@ import pytest
 from devkit.archive import SCRIPT, build_archive
 from devkit.package import DISTRIBUTIONS, build
 
+from tests.spark.java import submit_options
 from tests.spark.telemetry_topic import rows_of
 from tests.unit.pipeline.play import SITUATIONS, play
 
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
     from tests.spark.conftest import Cluster
 
 LIMIT_S = 480.0
+SPARK_HOME = Path(pyspark.__file__).parent
 
 
 @pytest.fixture(scope="module")
@@ -43,34 +49,44 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def unpacked(archive: Path, tmp_path: Path) -> Path:
-    """A folder with the environment, as on the machine that submits."""
-    with tarfile.open(archive) as tar:
-        tar.extractall(tmp_path / "environment", filter="fully_trusted")
-    return tmp_path
+def unpacked(archive: Path) -> Iterator[Path]:
+    """A folder with the environment, as on the machine that submits: 700 MB, removed after."""
+    with tempfile.TemporaryDirectory(prefix="headgate-cluster-") as name:
+        with tarfile.open(archive) as tar:
+            tar.extractall(Path(name, "environment"), filter="fully_trusted")
+        yield Path(name)
 
 
 def submit(folder: Path, archive: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """``spark-submit`` of ``headgate pipeline WORDS``, with nothing of this checkout in reach."""
-    home = Path(pyspark.__file__).parent
     hidden = ("PYTHONPATH", "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
     return subprocess.run(
         [
-            str(home / "bin" / "spark-submit"),
+            str(SPARK_HOME / "bin" / "spark-submit"),
             "--master", "local-cluster[2,1,1024]",
             "--archives", f"{archive}#environment",
             "--conf", "spark.sql.shuffle.partitions=2",
+            "--conf", "spark.sql.codegen.wholeStage=false",
+            "--conf", "spark.sql.codegen.factoryMode=NO_CODEGEN",
+            "--conf", "spark.ui.enabled=false",
+            "--conf", f"spark.executor.extraJavaOptions={submit_options()}",
             f"environment/{SCRIPT}", *words,
         ],
         cwd=folder,
         env=environment | {
-            "SPARK_HOME": str(home),
+            "SPARK_HOME": str(SPARK_HOME),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "PYSPARK_PYTHON": "./environment/bin/python",
         },
         capture_output=True, text=True, timeout=LIMIT_S, check=False,
     )  # fmt: skip
+
+
+def remove_work(text: str) -> None:
+    """Remove what executors unpacked into Spark's own folder, 700 MB each, by the log's text."""
+    for name in set(re.findall(r"\bapp-\d+-\d+\b", text)):
+        shutil.rmtree(SPARK_HOME / "work" / name, ignore_errors=True)
 
 
 def test_a_cluster_judges_as_one_machine_does(
@@ -83,6 +99,7 @@ def test_a_cluster_judges_as_one_machine_does(
         "--broker-url", cluster.broker.service_url, "--admin-url", cluster.broker.admin_url,
     ]  # fmt: skip
     done = submit(unpacked, archive, "attribute", *source, "--format", "json")
+    remove_work(done.stdout + done.stderr)
     assert done.returncode == 0, done.stderr
     # Spark's launcher puts both of the job's outputs into one.
     rows = json.loads(done.stdout[done.stdout.index("[{") :])
