@@ -31,6 +31,7 @@ from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S
 from tests.unit.pipeline.quota_play import QuotaBroker
 
 LIMIT_S = 120.0
+_QUICK = "--conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN"
 
 
 def wait_until(is_so: Callable[[], bool], what: str) -> None:
@@ -83,7 +84,9 @@ class Stream:
             "--broker-url", self.source.broker_urls[0], "--admin-url", self.source.web_urls[0],
         ]  # fmt: skip
         with self.log_path.open("ab") as log:
-            return subprocess.Popen(command, stdout=log, stderr=log)
+            # As in the lane's session: a stream that is killed in its first batch compiles no plan.
+            environment = os.environ | {"PYSPARK_SUBMIT_ARGS": f"{_QUICK} pyspark-shell"}
+            return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
 
     def planned(self) -> int:
         """Batches that Spark has planned."""
