@@ -226,7 +226,7 @@ def test_a_range_that_ends_before_it_begins_is_refused(spark: SparkSession, root
         run(spark, root, "empty", since_ns=5, until_ns=5)
 
 
-def test_where_a_setting_is_set_is_said_by_the_last_row_that_tells(spark: SparkSession) -> None:
+def test_the_source_of_a_setting_comes_from_the_last_row_that_has_it(spark: SparkSession) -> None:
     """The controller's limit hides that of a topic, and counters do not name one."""
     limits = dict.fromkeys(LEVEL_COLUMNS) | {"cluster": "c"}
     publish = {"publish_limit_bytes_per_s": 5.0}
@@ -255,7 +255,7 @@ def test_where_a_setting_is_set_is_said_by_the_last_row_that_tells(spark: SparkS
     assert {row["quota_size_source_known"] for row in found.values()} == {True}
 
 
-def test_what_is_to_be_pasted_is_for_the_level_that_counts(spark: SparkSession, root: Path) -> None:
+def test_commands_are_for_the_level_in_force(spark: SparkSession, root: Path) -> None:
     """The topics' quota has no source here; publish limits are set nowhere."""
     limit = next(p for p in run(spark, root, "pasted") if p["name"] == "limit 1")
     evict = next(p for p in run(spark, root, "pasted") if p["name"] == "evict")

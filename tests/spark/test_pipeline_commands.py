@@ -66,7 +66,7 @@ def test_run_then_show_report_and_attribute(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_stream_tells_prometheus(tmp_path: Path) -> None:
+def test_a_stream_serves_prometheus_metrics(tmp_path: Path) -> None:
     root, topic = tmp_path / "tables", Topic(tmp_path / "topic")
     topic.publish(play(20))
     ran(root, topic)

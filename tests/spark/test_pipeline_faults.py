@@ -102,7 +102,7 @@ def tables_of(out: Path) -> dict[str, pa.Table]:
 
 
 @pytest.mark.parametrize("table", [BRONZE, INTERVALS.name, ATTRIBUTION.name])
-def test_a_batch_that_is_cut_off_is_made_up_for_once(
+def test_an_interrupted_batch_is_repeated_once(
     table: str,
     undisturbed: dict[str, pa.Table],
     tmp_path: Path,
@@ -123,7 +123,7 @@ def test_a_batch_that_is_cut_off_is_made_up_for_once(
     assert tables_of(out) == undisturbed
 
 
-def test_a_batch_that_is_cut_off_before_spark_s_own_commit_is_made_up_for_once(
+def test_a_batch_interrupted_before_spark_s_commit_is_repeated_once(
     spark: SparkSession, undisturbed: dict[str, pa.Table], tmp_path: Path
 ) -> None:
     out, topic = tmp_path / "tables", Topic(tmp_path / "topic")

@@ -60,7 +60,7 @@ def test_every_forecast_equals_an_independent_oracle(whole: Whole) -> None:
     assert len({row[2].hour for row in found}) == 4
 
 
-def test_hours_that_come_one_by_one_give_the_rows_of_one_run(tmp_path: Path, whole: Whole) -> None:
+def test_hours_read_one_by_one_give_the_rows_of_one_run(tmp_path: Path, whole: Whole) -> None:
     """Also where the hour before is completed last."""
     messages = forecast_play()
     topic = Topic(tmp_path / "topic")
@@ -89,7 +89,7 @@ def test_topics_are_listed_by_their_likely_breach(spark: SparkSession, whole: Wh
     assert aging["then"] == "subscription slow loses its oldest messages"
 
 
-def test_a_cluster_that_went_silent_is_told_of_as_of_its_last_minute(
+def test_a_silent_cluster_is_forecast_as_of_its_last_minute(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     messages = forecast_play()
@@ -105,7 +105,9 @@ def test_a_cluster_that_went_silent_is_told_of_as_of_its_last_minute(
     assert list(clusters_behind(rows)) == ["gone"]
 
 
-def test_an_earlier_instant_knows_nothing_of_what_came(spark: SparkSession, whole: Whole) -> None:
+def test_a_forecast_of_an_earlier_instant_ignores_later_telemetry(
+    spark: SparkSession, whole: Whole
+) -> None:
     at_ns = T0 + HOUR_NS + MINUTE_NS // 2
     rows = forecast_rows(spark, str(whole.out), at_ns)
     assert {row["minute"].minute for row in rows} == {59}
@@ -113,7 +115,7 @@ def test_an_earlier_instant_knows_nothing_of_what_came(spark: SparkSession, whol
     assert forecast_rows(spark, str(whole.out), T0 - HOUR_NS) == []
 
 
-def test_forecasts_are_scored_against_what_came(spark: SparkSession, whole: Whole) -> None:
+def test_forecasts_are_scored_against_outcomes(spark: SparkSession, whole: Whole) -> None:
     scores = forecast_score(spark, str(whole.out), None, None)
     total, *parts = scores.rows()
     topics = {row["topic"]: row for row in parts if row["quota"] == "size"}

@@ -180,7 +180,7 @@ def test_a_lost_checkpoint_doubles_bronze_and_nothing_that_follows(
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_stream_that_catches_up_has_everything_in_the_end(
+def test_a_stream_that_catches_up_ends_with_complete_tables(
     tmp_path: Path, topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Telemetry of a year ago, in three batches: what is put off is done before the end."""
@@ -211,7 +211,7 @@ def test_a_stream_that_catches_up_has_everything_in_the_end(
 
 
 @pytest.mark.usefixtures("spark")
-def test_stream_goes_on_until_told_to_stop(tmp_path: Path, topic: Topic) -> None:
+def test_a_stream_runs_until_it_is_stopped(tmp_path: Path, topic: Topic) -> None:
     out = tmp_path / "tables"
     topic.publish([b"not a record", *play(20)])
     progress = io.StringIO()

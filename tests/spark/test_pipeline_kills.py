@@ -129,7 +129,7 @@ def tables_of(source: SourceOptions) -> dict[str, pa.Table]:
     return {name: rows_of(Path(source.out), name) for name in TABLES}
 
 
-def test_killed_streams_lose_and_double_nothing(
+def test_killed_streams_neither_lose_nor_duplicate_rows(
     spark: SparkSession, cluster: Cluster, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
     kills = pytestconfig.getoption("--kills", KILLS)

@@ -263,7 +263,7 @@ def test_a_late_batch_joins_two_episodes(spark: SparkSession, tmp_path: Path) ->
     assert rows_of(out, EPISODES.name) == rows_of(fresh, EPISODES.name)
 
 
-def test_what_held_a_topic_over_a_range(spark: SparkSession, whole: Whole) -> None:
+def test_park_causes_of_a_topic_over_a_range(spark: SparkSession, whole: Whole) -> None:
     minutes = whole.frame(spark, INTERVALS)
     since_ns, until_ns = BEGIN + 60 * S, BEGIN + 480 * S
     rows = publishing.publish_judgements(minutes, since_ns, until_ns).toArrow().to_pylist()
@@ -304,9 +304,7 @@ def test_the_command_says_why_a_producer_was_slow(spark: SparkSession, whole: Wh
     assert told["idle"]["sentence"] == "nothing held publishing"
 
 
-def test_batches_by_count_change_how_rows_travel_and_not_what_comes_of_them(
-    spark: SparkSession, whole: Whole
-) -> None:
+def test_batches_by_count_give_the_same_rows(spark: SparkSession, whole: Whole) -> None:
     session = prepare_session(spark)
     name = "spark.sql.execution.arrow.maxBytesPerBatch"
     before = session.conf.get(name)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.usefixtures("spark")
-def test_attribute_reads_the_topic_once_and_goes_on(cluster: Cluster, tmp_path: Path) -> None:
+def test_attribute_reads_each_message_once(cluster: Cluster, tmp_path: Path) -> None:
     topic = cluster.new_topic()
     cluster.publish(topic, play(50))
     source = SourceOptions(
@@ -75,7 +75,7 @@ def test_a_long_first_read_is_several_batches_and_one_refresh(
 
 
 @pytest.mark.usefixtures("spark")
-def test_what_the_topic_has_lost_is_said_or_ends_the_job(cluster: Cluster, tmp_path: Path) -> None:
+def test_lost_telemetry_is_printed_or_ends_the_job(cluster: Cluster, tmp_path: Path) -> None:
     topic, messages = cluster.new_topic(), play(50)
     cluster.publish(topic, messages[:20])
     source = SourceOptions(

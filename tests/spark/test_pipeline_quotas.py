@@ -152,7 +152,7 @@ def _stream(out: Path, topic: Topic, batches: int) -> None:
 
 
 @pytest.mark.parametrize("before", [(), (Intervals(), QuotaUsage())], ids=len)
-def test_a_run_killed_between_the_tables_loses_and_doubles_nothing(
+def test_a_run_killed_between_tables_neither_loses_nor_duplicates_rows(
     spark: SparkSession, tmp_path: Path, whole: Whole, before: tuple[DerivedTable, ...]
 ) -> None:
     topic, out = Topic(tmp_path / "topic"), tmp_path / "tables"

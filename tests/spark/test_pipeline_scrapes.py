@@ -92,7 +92,9 @@ def _compare_with_the_texts(folder: Path, out: Path) -> None:
     assert len(found) == 10
 
 
-def test_a_killed_run_neither_loses_nor_doubles(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_killed_run_neither_loses_nor_duplicates_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folder, out = tmp_path / "b1", tmp_path / "tables"
     write_scrapes(folder, range(4), SITUATIONS[:2])
     (folder / file_name(T0_MS + 15_000)).write_text("no scrape\n")

@@ -193,7 +193,7 @@ def test_run_says_which_hours_it_cannot_recompute(session: SparkSession, tmp_pat
     assert rows_of(tmp_path, "attribution") == before
 
 
-def test_a_long_history_is_computed_in_passes_and_a_kill_between_them_leaves_all_right(
+def test_a_long_history_is_computed_in_passes_that_survive_a_kill(
     session: SparkSession, midnights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append_all(tmp_path / "many")
@@ -317,7 +317,7 @@ def test_trap_files_read_without_base_path_have_no_partition_values(
     assert kinds == {"batch", "subscription", "topic", "limiter"}
 
 
-def test_trap_the_first_batch_must_have_the_schema_that_was_promised(
+def test_trap_the_first_batch_must_have_the_declared_schema(
     session: SparkSession, tmp_path: Path
 ) -> None:
     """A writer takes columns by name, not by place, and casts what has another width."""

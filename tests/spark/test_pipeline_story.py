@@ -156,7 +156,7 @@ def test_completeness_of_the_minutes_reaches_every_verdict(folder: Path) -> None
     assert min(of_minutes.values()) < 0.7
 
 
-def test_a_range_is_judged_as_row_by_row(spark: SparkSession, folder: Path) -> None:
+def test_a_range_is_judged_as_by_the_scalar_law(spark: SparkSession, folder: Path) -> None:
     since_ns, until_ns = T0 + 3_360 * S, T0 + 3_720 * S
     found = judge_range(prepare_session(spark), str(folder), since_ns, until_ns)
     assert len(found) == len(STORY)
@@ -184,7 +184,7 @@ def test_a_range_is_judged_as_row_by_row(spark: SparkSession, folder: Path) -> N
             assert_close(row[name], value, (name, expected))
 
 
-def test_minutes_that_are_inferred_or_say_nothing_of_it(
+def test_inferred_minutes_and_minutes_without_evidence(
     spark: SparkSession, tmp_path: Path, folder: Path
 ) -> None:
     """Written by another version, or from another cluster's counters."""

@@ -50,7 +50,7 @@ def fill_bronze(root: Path, broker: Broker, batches: int) -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_stream_computes_what_it_finds_and_waits_for_no_message(tmp_path: Path) -> None:
+def test_a_stream_computes_existing_telemetry_without_waiting(tmp_path: Path) -> None:
     root, topic = tmp_path / "tables", Topic(tmp_path / "topic")
     fill_bronze(root, Broker(), 2)
     err = io.StringIO()
@@ -61,7 +61,7 @@ def test_a_stream_computes_what_it_finds_and_waits_for_no_message(tmp_path: Path
     assert rows_of(root, "intervals").num_rows > len(SITUATIONS)
 
 
-def test_a_stream_tidies_counts_and_tells_after_each_batch(
+def test_a_stream_compacts_counts_and_prints_after_each_batch(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """Two batches: an hour later, and of a boot whose beginning was trimmed."""

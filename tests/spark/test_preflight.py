@@ -57,14 +57,14 @@ def answering(reply: bytes) -> Iterator[str]:
         thread.join(10)
 
 
-def test_a_broker_that_runs_passes(broker: Broker, topic: str) -> None:
+def test_a_running_broker_passes(broker: Broker, topic: str) -> None:
     urls = (broker.service_url,), (broker.admin_url,)
     preflight.check_brokers(SourceOptions("t", *urls, topic))
     twice = (broker.service_url,) * 2, (f"{broker.admin_url}/",) * 2
     preflight.check_brokers(SourceOptions("t", *twice, topic))
 
 
-def test_nobody_at_the_web_url(closed_port: int, topic: str) -> None:
+def test_an_unreachable_web_url(closed_port: int, topic: str) -> None:
     url = f"http://127.0.0.1:{closed_port}"
     assert failure(NOBODY, url, topic).startswith(
         f"{url} cannot be reached: Connection refused (--admin-url names the admin API"
@@ -84,7 +84,7 @@ def test_something_else_at_the_web_url(reply: bytes, why: str, topic: str) -> No
     assert text.startswith(f"http://{address} cannot be reached: {why} (--admin-url names")
 
 
-def test_every_broker_that_does_not_answer_is_told(closed_port: int) -> None:
+def test_every_unreachable_broker_is_reported(closed_port: int) -> None:
     urls = (f"http://127.0.0.1:{closed_port}", "http://nobody.invalid:8080")
     with pytest.raises(InputError) as caught:
         preflight.check_brokers(SourceOptions("t", (NOBODY, NOBODY), urls))
@@ -98,7 +98,7 @@ def test_an_unknown_host(topic: str) -> None:
     assert text.startswith("http://nobody.invalid:8080 cannot be reached: ")
 
 
-def test_a_topic_that_is_not_there(broker: Broker, cluster: Cluster) -> None:
+def test_a_missing_topic(broker: Broker, cluster: Cluster) -> None:
     missing = cluster.new_topic()
     assert failure(broker.service_url, broker.admin_url, missing).startswith(
         f"{broker.admin_url} has no topic {missing}: a broker creates it with its first telemetry"
@@ -140,7 +140,7 @@ def failure_at(handler: type[Pulsar]) -> tuple[str, str]:
             thread.join(10)
 
 
-def test_who_needs_a_token_is_told_by_options_of_the_command() -> None:
+def test_a_missing_token_is_reported_with_the_command_s_options() -> None:
     _, text = failure_at(Refusing)
     assert "answered 401" in text
     assert "a token is needed (--token-file or HEADGATE_TOKEN gives the token" in text
@@ -155,7 +155,7 @@ def test_a_pulsar_publishes_no_telemetry() -> None:
     assert "first telemetry" not in text
 
 
-def test_nobody_at_the_broker_url(broker: Broker, closed_port: int, topic: str) -> None:
+def test_an_unreachable_broker_url(broker: Broker, closed_port: int, topic: str) -> None:
     url = f"pulsar://127.0.0.1:{closed_port}"
     assert failure(url, broker.admin_url, topic).startswith(
         f"{url} cannot be reached: Connection refused (--broker-url names the binary port"

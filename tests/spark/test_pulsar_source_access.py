@@ -97,7 +97,7 @@ def test_a_token_in_tls_through_spark(
     assert not any(GOOD.encode() in each for each in checkpoint)
 
 
-def test_a_token_file_is_read_anew(broker: Broker, topic: str, tmp_path: Path) -> None:
+def test_a_token_file_is_read_again(broker: Broker, topic: str, tmp_path: Path) -> None:
     path = tmp_path / "token"
     params = {"authPluginClassName": "token", "authParams": path.as_uri()}
     with front_of(broker.service_url, broker.admin_url, tokens={GOOD}) as front:
@@ -162,14 +162,14 @@ def test_a_client_certificate(broker: Broker, topic: str, certificates: Certific
         assert read(trusting | {"authPluginClassName": "tls", "authParams": pair}) == SENT
 
 
-def test_plain_http_where_tls_is_asked_for(broker: Broker, topic: str) -> None:
+def test_plain_http_instead_of_tls(broker: Broker, topic: str) -> None:
     with front_of(broker.service_url, broker.admin_url) as front:
         url = front.admin_url.replace("http:", "https:")
         with pytest.raises(AccessError, match="does not speak TLS"):
             read(options_of(front, topic) | {"admin.url": url})
 
 
-def test_the_pipeline_asks_with_the_token_and_says_what_is_wrong(
+def test_the_pipeline_sends_the_token_and_reports_refusals(
     broker: Broker, topic: str, certificates: Certificates, tmp_path: Path
 ) -> None:
     path = tmp_path / "token"

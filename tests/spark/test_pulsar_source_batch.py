@@ -76,7 +76,7 @@ def test_every_column(spark: SparkSession, cluster: Cluster) -> None:
     assert bytes(full["__messageId"]) == ids[b"full"].serialize()
 
 
-def test_columns_can_be_switched_off(spark: SparkSession, cluster: Cluster) -> None:
+def test_columns_can_be_left_out(spark: SparkSession, cluster: Cluster) -> None:
     topic = cluster.new_topic()
     cluster.publish(topic, values(2))
     options = cluster.options(topic, columns="__topic,value")

@@ -182,7 +182,7 @@ def test_tasks_of_a_stream_are_cut_exactly(cluster: Cluster) -> None:
     assert [value for value, _ in rows_of(reader, tasks)] == sent
 
 
-def test_a_pass_reads_nothing_that_came_after_it_began(cluster: Cluster) -> None:
+def test_a_pass_ignores_messages_published_after_its_start(cluster: Cluster) -> None:
     topic = cluster.new_topic()
     cluster.publish(topic, values(6), batch=3)
     source = DefaultSource(dict(cluster.options(topic, startingOffsets="earliest")))
@@ -196,7 +196,7 @@ def test_a_pass_reads_nothing_that_came_after_it_began(cluster: Cluster) -> None
     assert reader.latestOffset(end, ReadAllAvailable()) == end
 
 
-def test_a_start_that_is_gone_is_a_loss_or_goes_on(cluster: Cluster) -> None:
+def test_a_trimmed_start_is_a_loss_or_is_skipped(cluster: Cluster) -> None:
     topic = cluster.new_topic()
     cluster.publish(topic, values(5))
     start = at(topic, place(cluster.ids(topic)[b"m2"]))
@@ -208,7 +208,7 @@ def test_a_start_that_is_gone_is_a_loss_or_goes_on(cluster: Cluster) -> None:
     assert found == values(3, first=5)
 
 
-def test_all_faults_of_the_caller_at_once_in_a_sentence(cluster: Cluster) -> None:
+def test_one_error_lists_all_faults_of_the_caller(cluster: Cluster) -> None:
     with pytest.raises(OptionsError) as caught:
         read(
             cluster,

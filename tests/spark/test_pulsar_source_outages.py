@@ -133,7 +133,7 @@ def test_a_broker_whose_data_was_lost_is_read_from_its_first_message(tmp_path: P
         assert found == values(count, first)
 
 
-def test_a_stream_goes_on_after_restarts_and_absence(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_continues_after_restarts_and_outages(spark: SparkSession, tmp_path: Path) -> None:
     """Killed in the middle of reading, gone for seconds between triggers: each row once."""
     ports = free_ports(2)
     words = ["--broker-port", str(ports[0]), "--web-port", str(ports[1])]

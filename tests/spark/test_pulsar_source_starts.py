@@ -150,7 +150,7 @@ def test_every_start_gives_each_message_from_there_on_once(
         assert sink.numbers == [*range(first, first + len(sink.numbers))], name
 
 
-def test_rows_that_a_killed_first_batch_held_come_with_the_next_run(
+def test_rows_of_a_killed_first_batch_come_with_the_next_run(
     spark: SparkSession, cluster: Cluster, topic: str, traffic: Traffic, tmp_path: Path
 ) -> None:
     sink = Sink(spark, tmp_path / "killed")

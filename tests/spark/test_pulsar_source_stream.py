@@ -71,7 +71,7 @@ def test_passes_continue_where_the_last_one_stopped(cluster: Cluster, pipeline: 
     assert len(pipeline.offsets()) == 2
 
 
-def test_rows_a_trigger(cluster: Cluster, pipeline: Pipeline) -> None:
+def test_a_trigger_has_at_most_its_rows(cluster: Cluster, pipeline: Pipeline) -> None:
     topic = cluster.new_topic(partitions=2)
     cluster.publish(f"{topic}-partition-0", values(30))
     cluster.publish(f"{topic}-partition-1", values(10, first=30))
@@ -81,7 +81,9 @@ def test_rows_a_trigger(cluster: Cluster, pipeline: Pipeline) -> None:
     assert sorted(value for batch in batches for value in batch) == sorted(values(40))
 
 
-def test_bytes_a_trigger_and_batched_entries(cluster: Cluster, pipeline: Pipeline) -> None:
+def test_a_trigger_has_at_most_its_bytes_of_batched_entries(
+    cluster: Cluster, pipeline: Pipeline
+) -> None:
     topic = cluster.new_topic()
     cluster.publish(topic, [b"%05d" % each + bytes(995) for each in range(40)], batch=10)
     options = dict(
@@ -165,7 +167,7 @@ def test_a_stream_of_several_topics_gives_the_messages_of_each(
     assert passed() == [(parts[1], value) for value in values(3, first=5)]
 
 
-def test_a_topic_made_anew_is_lost_data(cluster: Cluster, pipeline: Pipeline) -> None:
+def test_a_recreated_topic_is_lost_data(cluster: Cluster, pipeline: Pipeline) -> None:
     topic = cluster.new_topic()
     options = dict(cluster.options(topic, startingOffsets="earliest"))
     cluster.publish(topic, values(3))

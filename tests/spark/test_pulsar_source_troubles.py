@@ -56,7 +56,7 @@ def test_clocks_that_are_two_minutes_apart_lose_nothing(
     assert found == sorted(2 * [begin_ms + 10_000 * number for number in range(100, 110)])
 
 
-def test_event_times_that_are_none_are_null(spark: SparkSession, cluster: Cluster) -> None:
+def test_invalid_event_times_are_null(spark: SparkSession, cluster: Cluster) -> None:
     topic = cluster.new_topic()
     given = [5, 1_763_719_200_000_000_000, (1 << 63) + 5]
     for event_ms in given:
@@ -66,7 +66,7 @@ def test_event_times_that_are_none_are_null(spark: SparkSession, cluster: Cluste
     assert {int(row.value): row.event_ms for row in rows} == {5: 5, given[1]: None, given[2]: None}
 
 
-def test_a_query_goes_on_without_a_topic_that_was_deleted(
+def test_a_query_continues_without_a_deleted_topic(
     spark: SparkSession, cluster: Cluster, tmp_path: Path
 ) -> None:
     kept, deleted = cluster.new_topic(), cluster.new_topic()

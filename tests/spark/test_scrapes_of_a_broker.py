@@ -99,7 +99,7 @@ def consumers(broker: Broker, topics: dict[str, str]) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("spark", "consumers")
-def test_each_situation_is_told_from_counters_alone(
+def test_each_situation_is_judged_from_counters_alone(
     broker: Broker, topics: dict[str, str], tmp_path: Path
 ) -> None:
     whole, stripped = tmp_path / "whole", tmp_path / "stripped"

@@ -26,7 +26,7 @@ from tests.unit.pipeline.scrapes.texts import write_scrapes
         (PySparkException("first line\nsecond line"), "first line"),
     ],
 )
-def test_what_the_engine_and_the_disk_refuse_is_one_sentence(
+def test_failures_of_spark_and_the_disk_are_one_sentence(
     error: Exception, said: str, tmp_path: Path
 ) -> None:
     log = tmp_path / "spark.log"
@@ -44,12 +44,12 @@ def test_the_reason_survives_where_the_log_cannot_be_written(tmp_path: Path) -> 
     assert str(caught.value) == "[Errno 28] No space left on device"
 
 
-def test_a_table_that_is_not_there_is_told_as_well(tmp_path: Path) -> None:
+def test_a_missing_table_is_reported(tmp_path: Path) -> None:
     with pytest.raises(PipelineError), plain_errors(tmp_path / "spark.log"):
         DeltaTable(str(tmp_path / "nothing"))
 
 
-def test_brokers_are_asked_before_a_folder_is_made(tmp_path: Path) -> None:
+def test_brokers_are_checked_before_a_folder_is_created(tmp_path: Path) -> None:
     """A broker that does not answer leaves no folder with a lock in it."""
     out = tmp_path / "tables"
     source = SourceOptions(str(out), ("pulsar://127.0.0.1:9",), ("http://127.0.0.1:9",))
@@ -62,7 +62,7 @@ def test_brokers_are_asked_before_a_folder_is_made(tmp_path: Path) -> None:
     assert err.getvalue() == "Checking the brokers ... \n" * 2
 
 
-def test_a_bucket_without_a_folder_for_the_job_is_refused_before_all(tmp_path: Path) -> None:
+def test_a_bucket_without_a_work_folder_is_refused_first(tmp_path: Path) -> None:
     source = SourceOptions("s3://tables/a", ("pulsar://127.0.0.1:9",), ("http://127.0.0.1:9",))
     err = io.StringIO()
     for ask in (
@@ -75,7 +75,7 @@ def test_a_bucket_without_a_folder_for_the_job_is_refused_before_all(tmp_path: P
     assert err.getvalue() == ""
 
 
-def test_a_table_that_cannot_be_opened_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_a_table_that_cannot_be_opened_gives_one_sentence(tmp_path: Path) -> None:
     scrapes, log = tmp_path / "scrapes", tmp_path / "tables" / "bronze_samples" / "_delta_log"
     write_scrapes(scrapes, range(2))
     log.mkdir(parents=True)

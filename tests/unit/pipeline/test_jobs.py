@@ -21,7 +21,7 @@ from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.intervals import INTERVALS
 
 
-def test_judging_what_is_there_makes_nothing(tmp_path: Path) -> None:
+def test_attribution_without_reading_creates_nothing(tmp_path: Path) -> None:
     (tmp_path / "other" / "_delta_log").mkdir(parents=True)
     asked = AttributeOptions(SourceOptions(str(tmp_path)), reads=False)
     with pytest.raises(InputError, match="has no table intervals"):

@@ -18,7 +18,7 @@ from headgate.pipeline.location import (
 @pytest.mark.parametrize(
     "root", ["tables", "/t/a b", "50%", "a#b", "./gs://x", "s3://tables", "s3://tables/a/b/"]
 )
-def test_paths_and_places_in_buckets_are_allowed(root: str) -> None:
+def test_paths_and_prefixes_in_buckets_are_allowed(root: str) -> None:
     assert checked_root(root) == root
     assert is_object_store(root) == root.startswith("s3:")
 
@@ -56,7 +56,7 @@ def test_keys_in_a_url_are_refused_and_not_repeated(root: str) -> None:
     assert "AKIA" not in str(caught.value)
 
 
-def test_what_a_library_would_take_for_another_character_is_refused() -> None:
+def test_percent_escapes_are_refused() -> None:
     with pytest.raises(InputError, match="tables cannot be in /t/x%41y: '%41' in a path"):
         checked_root("/t/x%41y")
 
@@ -72,6 +72,6 @@ def test_a_root_is_the_same_from_every_working_folder(
         resolved_root("gs://b")
 
 
-def test_buckets_and_what_stands_before_every_name() -> None:
+def test_bucket_and_prefix_of_a_root() -> None:
     assert bucket_and_prefix("s3://tables") == ("tables", "")
     assert bucket_and_prefix("s3://tables/a/b/") == ("tables", "a/b")

@@ -57,7 +57,7 @@ def test_a_wrong_source_is_refused(values: dict[str, Any], text: str) -> None:
         SourceOptions(**{"out": "tables", **values})
 
 
-def test_all_that_is_wrong_with_a_source_is_told_at_once() -> None:
+def test_one_error_lists_all_faults_of_a_source() -> None:
     with pytest.raises(InputError) as caught:
         SourceOptions(
             "", ("a:1", "b"), ("http://",), token="t", token_path="p", allow_insecure=True
@@ -85,7 +85,7 @@ def test_wrong_format_and_trigger_are_refused() -> None:
             StreamOptions(source, trigger_s)
 
 
-def test_what_a_source_tells_spark(tmp_path: Path) -> None:
+def test_the_options_for_spark(tmp_path: Path) -> None:
     plain = SourceOptions("tables")
     assert plain.source_options("pulsar://a:1", "http://a:2") == {
         "service.url": "pulsar://a:1",
@@ -129,7 +129,7 @@ def test_two_tokens_and_rules_without_tls() -> None:
 
 
 @pytest.mark.parametrize("top", [0, 51])
-def test_a_report_has_some_of_each_and_not_all(top: int) -> None:
+def test_the_lists_of_a_report_are_bounded(top: int) -> None:
     with pytest.raises(InputError, match=f"--top {top}: 1 to 50 is allowed"):
         ReportOptions("tables", top=top)
 
@@ -138,7 +138,7 @@ def test_a_report_has_some_of_each_and_not_all(top: int) -> None:
     ("values", "text"),
     [({"retain_days": 0}, "--retain 0: at"), ({"vacuum_hours": -1}, "--vacuum-hours -1: at")],
 )
-def test_tidying_needs_times_that_can_be(values: dict[str, int], text: str) -> None:
+def test_housekeeping_times_are_bounded(values: dict[str, int], text: str) -> None:
     with pytest.raises(InputError, match=text):
         CompactOptions("tables", **values)  # type: ignore[arg-type]
 

@@ -19,7 +19,7 @@ class Clock:
         return self.now_s
 
 
-def test_a_stage_is_seen_while_it_runs() -> None:
+def test_a_stage_is_shown_while_it_runs() -> None:
     err = io.StringIO()
     progress = Progress(err, monotonic=Clock())
     with progress.stage("Reading") as stage:
@@ -57,7 +57,7 @@ def test_on_a_terminal_a_bar_moves_and_the_line_stays(monkeypatch: pytest.Monkey
     assert err.getvalue().endswith("Reading ... 7 messages (0.5 s)\n")
 
 
-def test_where_nothing_moves_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     for err in (io.StringIO(), Terminal()):
         with Progress(err, monotonic=Clock()).stage("Reading") as stage:

@@ -42,7 +42,7 @@ def make_java(home: Path, words: str) -> None:
     java.chmod(0o755)
 
 
-def test_java_is_looked_for_where_spark_looks(tmp_path: Path) -> None:
+def test_java_is_searched_where_spark_searches(tmp_path: Path) -> None:
     require_java(None, "/usr/bin/java")
     require_java("", "/usr/bin/java")
     with pytest.raises(InputError, match="no java command was found"):
@@ -64,7 +64,7 @@ def test_on_this_machine_workers_run_the_python_that_runs_here() -> None:
     assert python_variables(elsewhere) == {"PYSPARK_PYTHON": sys.executable}
 
 
-def test_a_cluster_keeps_what_it_has() -> None:
+def test_a_cluster_keeps_its_settings() -> None:
     """Without a word of the caller, too, its shuffles have as many partitions as it says."""
     nothing_given = open_settings(lambda _: False)
     assert "spark.sql.shuffle.partitions" not in nothing_given
@@ -75,9 +75,7 @@ def test_a_cluster_keeps_what_it_has() -> None:
 # PySpark leaves the pipe to a process that failed to the garbage collection.
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_java_that_fails_is_told_in_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_java_gives_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_java(tmp_path / "java", "Error: Could not find the memory")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
@@ -92,7 +90,7 @@ def test_a_java_that_fails_is_told_in_a_sentence(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_come_after_the_block(number: signal.Signals) -> None:
+def test_signals_are_deferred_until_the_block_ends(number: signal.Signals) -> None:
     came: list[int] = []
     signal.signal(number, lambda number, _: came.append(number))
     with deferred_signals():
@@ -104,7 +102,7 @@ def test_signals_come_after_the_block(number: signal.Signals) -> None:
     assert came == [number, number]
 
 
-def test_who_handled_ctrl_c_before_does_so_afterwards() -> None:
+def test_the_handler_of_ctrl_c_is_restored() -> None:
     def mine(*_: object) -> None:
         """Does nothing."""
 

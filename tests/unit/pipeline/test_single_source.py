@@ -24,7 +24,7 @@ def fill(root: Path, rows: Iterable[pa.Table]) -> None:
     commit_append(str(root), BRONZE_SAMPLES, files, None)
 
 
-def test_what_is_empty_or_missing_takes_both(tmp_path: Path) -> None:
+def test_an_empty_or_missing_folder_accepts_both_sources(tmp_path: Path) -> None:
     for is_about_scrapes in (True, False):
         check_single_source(str(tmp_path / "missing"), is_about_scrapes=is_about_scrapes)
     ensure_table(str(tmp_path), BRONZE_SAMPLES)
@@ -32,7 +32,7 @@ def test_what_is_empty_or_missing_takes_both(tmp_path: Path) -> None:
         check_single_source(str(tmp_path), is_about_scrapes=is_about_scrapes)
 
 
-def test_scrapes_are_not_read_into_what_topics_filled(tmp_path: Path) -> None:
+def test_scrapes_are_refused_in_a_folder_of_topics(tmp_path: Path) -> None:
     told = bronze_tables(message_batch(play(3)))
     fill(tmp_path, (rows for name, rows in told if name == BRONZE_SAMPLES.name))
     check_single_source(str(tmp_path), is_about_scrapes=False)
@@ -40,7 +40,7 @@ def test_scrapes_are_not_read_into_what_topics_filled(tmp_path: Path) -> None:
         check_single_source(str(tmp_path), is_about_scrapes=True)
 
 
-def test_topics_are_not_read_into_what_scrapes_filled(tmp_path: Path) -> None:
+def test_topics_are_refused_in_a_folder_of_scrapes(tmp_path: Path) -> None:
     folder, root = tmp_path / "scrapes", tmp_path / "tables"
     write_scrapes(folder, range(3))
     fill(root, [tables(all_works(folder, 1))])

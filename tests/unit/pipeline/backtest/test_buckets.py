@@ -33,7 +33,7 @@ def test_every_row_comes_out_with_its_bucket(rows_packed: int) -> None:
     assert sorted(rows, key=lambda row: row["value"]) == wanted
 
 
-def test_of_nothing_comes_nothing() -> None:
+def test_no_rows_give_no_pieces() -> None:
     assert list(pack([])) == []
     assert list(unpack([])) == []
 

@@ -39,7 +39,7 @@ def test_without_limits_the_backlog_is_what_consumers_leave() -> None:
     assert flow.done == 1_100
 
 
-def test_a_limit_parks_what_it_does_not_let_through_and_lets_it_go_later() -> None:
+def test_a_limit_parks_the_excess_and_admits_it_later() -> None:
     flow = fluid()
     flow.run(10, conditions(100, 1_000, limit=80))
     assert (flow.published, flow.parked) == (800, 200)
@@ -53,7 +53,7 @@ def test_a_limit_parks_what_it_does_not_let_through_and_lets_it_go_later() -> No
     assert flow.totals.parked_max == 200
 
 
-def test_a_limit_that_ends_lets_everything_go_at_once() -> None:
+def test_a_limit_that_ends_admits_all_parked_bytes_at_once() -> None:
     flow = fluid()
     flow.run(10, conditions(100, 10, limit=50))
     flow.run(1, conditions(100, 10))
@@ -85,13 +85,13 @@ def test_a_backlog_above_the_quota_has_to_shrink_first() -> None:
     assert flow.totals.over_s == 10
 
 
-def test_a_quota_of_nothing_stops_everybody_always() -> None:
+def test_a_quota_of_zero_always_stops_producers() -> None:
     flow = fluid()
     flow.run(10, conditions(100, 200, size=QuotaRule(0, HOLD)))
     assert (flow.published, flow.parked, flow.totals.over_s) == (0, 1_000, 10)
 
 
-def test_producers_that_are_refused_keep_nothing() -> None:
+def test_a_refused_producer_parks_nothing() -> None:
     flow = fluid()
     flow.run(30, conditions(100, 50, size=QuotaRule(1_000, EXCEPTION)))
     assert (flow.backlog, flow.parked) == (1_000, 0)
@@ -132,7 +132,7 @@ def test_a_time_quota_holds_until_the_oldest_is_younger_than_its_mark() -> None:
 
 
 @pytest.mark.parametrize("after", [None, QuotaRule(10_000, EVICTION)])
-def test_a_time_quota_that_is_gone_holds_nobody(after: QuotaRule | None) -> None:
+def test_a_removed_time_quota_holds_no_producer(after: QuotaRule | None) -> None:
     flow = fluid(tracks_age=True)
     flow.run(30, conditions(100, 0, time=QuotaRule(10_000, HOLD)))
     assert (flow.published, flow.totals.over_s, flow.totals.quota_s) == (1_000, 20, 30)

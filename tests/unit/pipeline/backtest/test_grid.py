@@ -37,7 +37,7 @@ def test_lists_make_every_combination() -> None:
     assert (grid.resolution, grid.step_ns) == (Resolution.CYCLE, None)
 
 
-def test_a_replay_may_be_told_its_step_and_resolution() -> None:
+def test_a_grid_may_set_step_and_resolution() -> None:
     grid = parse_grid('[replay]\nresolution = "sample"\nstep_s = 60\n[[points]]\n')
     assert (grid.resolution, grid.step_ns) == (Resolution.SAMPLE, 60_000_000_000)
 
@@ -63,7 +63,7 @@ adaptive = "on"
 """
 
 
-def test_all_faults_are_said_at_once() -> None:
+def test_one_error_lists_all_faults() -> None:
     with pytest.raises(InputError) as caught:
         parse_grid(FAULTY, "my.toml")
     first, *faults = str(caught.value).splitlines()
@@ -88,7 +88,7 @@ def test_all_faults_are_said_at_once() -> None:
     assert all("allowed" in fault for fault in faults)
 
 
-def test_watermarks_that_contradict_are_said() -> None:
+def test_contradicting_watermarks_are_an_error() -> None:
     text = "[[points]]\nadaptive = { backlog_low = [0.5, 0.95], min_rate_factor = [0.1, 0.2] }\n"
     wanted = "points[0]: backlog_low is 0.95 and backlog_high 0.9; 0 < low < high <= 1 is allowed"
     with pytest.raises(InputError, match=re.escape(wanted)) as caught:
@@ -96,7 +96,7 @@ def test_watermarks_that_contradict_are_said() -> None:
     assert "1 fault:" in str(caught.value)
 
 
-def test_too_many_points_are_refused_before_they_are_made() -> None:
+def test_too_many_points_are_refused_before_they_are_created() -> None:
     hundred = ", ".join(str(n) for n in range(1, 101))
     text = f"[[points]]\npublish = {{ bytes_per_s = [{hundred}], messages_per_s = [{hundred}] }}\n"
     more = "".join(f"size_quota = {{ limit_bytes = [{hundred}], policy = 'producer_exception' }}\n")
@@ -113,12 +113,12 @@ def test_too_many_points_are_refused_before_they_are_made() -> None:
         ("replay = 3\n[[points]]", "replay is 3; a table is allowed"),
     ],
 )
-def test_what_is_no_grid_is_refused(text: str, said: str) -> None:
+def test_an_invalid_grid_is_refused(text: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         parse_grid(text)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"grid file .*none\.toml cannot be read"):
         load_grid(tmp_path / "none.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")

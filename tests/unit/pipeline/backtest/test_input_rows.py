@@ -37,7 +37,7 @@ def row(topic: int, **fields: Any) -> dict[str, Any]:
     return {"cluster": "c", "topic": f"t{topic}", "partition": None, "seq": 1} | fields
 
 
-def test_the_columns_are_those_of_the_input_and_what_is_a_sum_is_one(tmp_path: Path) -> None:
+def test_input_rows_have_the_input_columns_with_their_sums(tmp_path: Path) -> None:
     rows = [
         row(1, parked_topic_rate_ns=5, parked_adaptive_ns=7, backlog_bytes=3),
         row(2, parked_memory_bytes=9, parked_broker_rate_bytes=2, eviction_time_bytes=4),
@@ -51,7 +51,7 @@ def test_the_columns_are_those_of_the_input_and_what_is_a_sum_is_one(tmp_path: P
     assert found.column("backlog_bytes").to_pylist() == [3, None]
 
 
-def test_a_column_that_a_file_is_too_old_for_is_null_and_counts_as_nothing(tmp_path: Path) -> None:
+def test_a_column_that_an_old_file_lacks_is_null_and_counts_as_zero(tmp_path: Path) -> None:
     rows = [row(1, parked_adaptive_ns=7, parked_topic_rate_ns=1, oldest_age_ns=5)]
     old = written(tmp_path / "old.parquet", rows, ("parked_adaptive_ns", "oldest_age_ns"))
     new = written(tmp_path / "new.parquet", rows)

@@ -33,7 +33,7 @@ S = 1_000_000_000
 
 @settings(max_examples=150, deadline=None)
 @given(loads(), st.lists(policies, min_size=1, max_size=4), st.sampled_from(list(Resolution)))
-def test_every_output_is_that_of_the_laws(
+def test_every_output_equals_that_of_the_laws(
     load: Load, some: list[Policy], resolution: Resolution
 ) -> None:
     found = replay_points(load, point_rows(some, load.step_ns, resolution))
@@ -51,21 +51,21 @@ REMOVED = Load(
 @settings(max_examples=150, deadline=None)
 @given(loads(), policies)
 @example(REMOVED, Policy())
-def test_nothing_is_over_a_quota_for_longer_than_there_is_one(load: Load, policy: Policy) -> None:
+def test_time_over_the_quota_is_at_most_the_time_with_a_quota(load: Load, policy: Policy) -> None:
     compiled = replay_points(load, point_rows([policy], load.step_ns))[0]
     for found in (compiled.tolist(), outcome_row(replay(load, policy))):
         values = dict(zip(OUTCOME_COLUMNS, found, strict=True))
         assert values["seconds_over_quota"] <= values["quota_seconds"] * (1 + EXACT)
 
 
-def test_a_time_quota_that_is_gone_holds_nobody_in_the_compiled_replay_either() -> None:
+def test_a_removed_time_quota_holds_no_producer_in_the_compiled_replay() -> None:
     found = replay_points(REMOVED, point_rows([Policy()], REMOVED.step_ns))[0]
     values = dict(zip(OUTCOME_COLUMNS, found.tolist(), strict=True))
     assert values["published_bytes"] == 12_000
     assert (values["seconds_over_quota"], values["quota_seconds"]) == (50, 60)
 
 
-def test_a_long_day_of_every_law_is_the_same_too() -> None:
+def test_a_whole_day_of_every_law_equals_the_laws() -> None:
     random = np.random.default_rng(7)
     rows = [
         Step(
@@ -86,7 +86,7 @@ def test_a_long_day_of_every_law_is_the_same_too() -> None:
     assert (found[:, OUTCOME_COLUMNS.index("activations")] >= 1).all()
 
 
-def test_points_do_not_touch_each_other() -> None:
+def test_points_do_not_affect_each_other() -> None:
     rows = [Step(2e6, 1e3, 1e6, 2e7, 1.0, 2e4, 1.0)] * 30
     load = Load(10 * S, steps_of(rows), 1e6, 5.0)
     some = [Policy(), Policy(time_quota=None), Policy(adaptive=AdaptiveSettings(law=Law.DRAIN))]
@@ -95,7 +95,7 @@ def test_points_do_not_touch_each_other() -> None:
     np.testing.assert_array_equal(together, [*alone, *alone])
 
 
-def test_more_points_than_a_block_holds_are_each_as_alone() -> None:
+def test_more_points_than_a_block_holds_give_the_same_outcomes() -> None:
     rows = [Step(rate * 1e6, 1e3, 1e6, 2e7, 1.0) for rate in (0.5, 2.0, 3.0, 0.1)] * 10
     load = Load(10 * S, steps_of(rows), 1e6, 5.0)
     # Two intervals by turns, so that the blocks are gathered from all over the grid.
@@ -109,7 +109,7 @@ def test_more_points_than_a_block_holds_are_each_as_alone() -> None:
     assert len({tuple(row) for row in together.tolist()}) == len(some)
 
 
-def test_ages_that_reach_far_back_are_those_of_the_laws() -> None:
+def test_ages_from_long_ago_equal_those_of_the_laws() -> None:
     busy, calm = Step(2e6, 1e3, 1e5, time_limit_ms=3_600_000, time_policy=1), 50
     rows = [busy] * 200 + [replace(busy, arrivals_bytes_per_s=0.0, capacity_bytes_per_s=1e7)] * calm
     load = Load(10 * S, steps_of(rows * 2))
@@ -120,14 +120,14 @@ def test_ages_that_reach_far_back_are_those_of_the_laws() -> None:
     assert found[1, OUTCOME_COLUMNS.index("evicted_bytes")] > 0
 
 
-def test_the_codes_that_are_compiled_in_are_those_of_loads() -> None:
+def test_the_compiled_codes_are_those_of_loads() -> None:
     assert POLICY_CODES[QuotaPolicy.EXCEPTION] == kernel_state.EXCEPTION
     assert POLICY_CODES[QuotaPolicy.EVICTION] == kernel_state.EVICTION
     assert NO_LIMIT == kernel_state.NO_QUOTA
     assert POLICY_CODES[QuotaPolicy.HOLD] == 1
 
 
-def test_what_was_compiled_from_other_sources_is_compiled_anew(monkeypatch: object) -> None:
+def test_code_compiled_from_other_sources_is_recompiled(monkeypatch: object) -> None:
     calls = []
 
     class Stale:

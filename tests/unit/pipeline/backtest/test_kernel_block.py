@@ -50,7 +50,7 @@ def _chosen(is_so: bool, one: Any, other: Any) -> Any:
     return where(is_so, one, other)
 
 
-def test_each_lane_keeps_what_was_put_into_it() -> None:
+def test_each_lane_keeps_its_values() -> None:
     block = np.full(BLOCK, np.nan)
     for lane in range(LANES):
         _put(block, lane, 1.5 * lane, -lane, lane % 3 == 0)
@@ -67,7 +67,7 @@ def test_a_block_has_the_fields_of_all_tuples_one_after_the_other() -> None:
     assert LANES % WIDTH == 0
 
 
-def test_one_of_two_is_chosen_of_numbers_conditions_and_tuples() -> None:
+def test_where_selects_numbers_conditions_and_tuples() -> None:
     one, other = Small(1.0, 2, True), Small(3.0, 4, False)
     for is_so in (True, False):
         assert _chosen(is_so, 1.0, 2) == (1.0 if is_so else 2.0)
@@ -75,6 +75,6 @@ def test_one_of_two_is_chosen_of_numbers_conditions_and_tuples() -> None:
         assert _chosen(is_so, one, other) == (one if is_so else other)
 
 
-def test_what_is_not_chosen_does_no_harm() -> None:
+def test_the_unselected_value_may_be_invalid() -> None:
     assert _chosen(True, 1.0, np.nan) == 1.0
     assert _chosen(False, np.inf, 2.0) == 2.0

@@ -30,7 +30,7 @@ def row(topic: str, publish: str | None, *, is_known: bool = True, **more: Any) 
     return {"topic": f"persistent://{topic}"} | nothing | known | own | {IS_ADAPTIVE: False} | more
 
 
-def test_a_topic_s_own_policy_is_told_from_all_others() -> None:
+def test_topic_policies_are_separate_from_other_sources() -> None:
     (found,) = namespaces_of(
         [
             row("a/b/of-namespace", "namespace policy a/b"),
@@ -47,7 +47,7 @@ def test_a_topic_s_own_policy_is_told_from_all_others() -> None:
     assert found.levels[Setting.SIZE_QUOTA] == LimitSources(others=6)
 
 
-def test_what_a_newer_row_leaves_open_an_older_one_tells() -> None:
+def test_an_older_row_completes_a_newer_one() -> None:
     hidden, own = row("a/b/x", ADAPTIVE_SOURCE, is_known=False), row("a/b/x", TOPIC_POLICY)
     assert with_older(hidden, own) == own
     assert with_older(own, hidden) == own
@@ -74,7 +74,7 @@ def test_a_name_that_two_clusters_have_is_one_topic() -> None:
     assert found.levels[Setting.SIZE_QUOTA] == LimitSources(others=1)
 
 
-def test_what_is_in_force_is_told_of_each_topic_and_of_the_others() -> None:
+def test_values_in_force_are_known_for_each_topic_and_for_the_others() -> None:
     def limit(messages: float | None) -> dict[str, Any]:
         fields = dict(zip(VALUE_COLUMNS[Setting.PUBLISH], (messages, None), strict=True))
         return {value_name(Setting.PUBLISH): fields}

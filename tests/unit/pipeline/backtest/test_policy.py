@@ -40,7 +40,9 @@ DRAIN = AdaptiveSettings(law=Law.DRAIN, drain_horizon_ns=5_000_000_000, drain_se
         ),
     ],
 )
-def test_what_differs_from_the_record_is_said(policy: Policy, text: dict[str, object]) -> None:
+def test_settings_that_differ_from_the_recording_are_listed(
+    policy: Policy, text: dict[str, object]
+) -> None:
     assert json.loads(settings_text(Point(0, "", policy))) == text
 
 
@@ -50,7 +52,7 @@ def test_a_point_is_called_by_its_name_or_its_number() -> None:
     assert settings_text(Point(3, "mine", Policy())) == '{"name":"mine"}'
 
 
-def test_a_setting_that_the_file_has_is_said_also_where_it_is_the_default() -> None:
+def test_a_setting_of_the_file_is_listed_even_at_its_default() -> None:
     """A sweep over values has one that is."""
     grid = parse_grid(
         '[[points]]\nadaptive = { law = "drain", drain_set_point = [0.5, 0.7] }\n'
@@ -65,7 +67,7 @@ def test_a_setting_that_the_file_has_is_said_also_where_it_is_the_default() -> N
     ]
 
 
-def test_a_grid_file_says_the_same_words() -> None:
+def test_settings_are_valid_in_a_grid_file() -> None:
     grid = parse_grid(
         "[[points]]\n"
         'adaptive = { law = "drain", drain_set_point = 0.5, drain_horizon_ms = 5_000 }\n'

@@ -47,7 +47,7 @@ def test_each_share_decides_before_the_next() -> None:
     assert [place.totals.grid_point for place in rank(points)] == [5, 4, 3, 2, 1, 0]
 
 
-def test_shares_are_parts_of_what_there_was() -> None:
+def test_shares_are_parts_of_the_totals() -> None:
     (place,) = rank(
         [
             replace(
@@ -69,13 +69,13 @@ def test_shares_are_parts_of_what_there_was() -> None:
     assert (place.rank, place.is_pareto) == (1, True)
 
 
-def test_what_nothing_was_there_of_is_no_share() -> None:
+def test_a_share_of_zero_is_zero() -> None:
     empty = replace(POINT, seconds=0.0, quota_seconds=0.0, wanted_bytes=0.0, published_bytes=0.0)
     (place,) = rank([empty])
     assert (place.score, place.is_censored) == (0.0, False)
 
 
-def test_what_was_evicted_of_the_first_backlog_is_lost_of_that_too() -> None:
+def test_evictions_from_the_first_backlog_count_as_lost() -> None:
     flooded = replace(POINT, backlog_bytes_start=3e6, evicted_bytes=4e6)
     half = replace(POINT, backlog_bytes_start=3e6, evicted_bytes=1e6, published_bytes=0.0)
     refused = replace(POINT, wanted_bytes=0.0, published_bytes=0.0, evicted_bytes=1e6)
@@ -117,13 +117,13 @@ def test_equal_scores_have_the_same_rank() -> None:
     assert rank([]) == []
 
 
-def test_the_front_keeps_what_nobody_beats() -> None:
+def test_the_front_keeps_unbeaten_points() -> None:
     assert pareto([(1, 3), (3, 1), (2, 2), (3, 3), (2, 2)]) == [True, True, True, False, True]
     assert pareto([]) == []
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 4)] * 3), min_size=1, max_size=30))
-def test_the_front_is_what_it_says(rows: list[tuple[int, ...]]) -> None:
+def test_the_front_matches_its_definition(rows: list[tuple[int, ...]]) -> None:
     front = pareto(rows)
     assert any(front)
     for own, is_front in zip(rows, front, strict=True):

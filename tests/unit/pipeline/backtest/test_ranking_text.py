@@ -12,7 +12,7 @@ from headgate.pipeline.backtest.ranking_text import (
 )
 
 
-def test_a_rank_that_others_have_too_is_marked() -> None:
+def test_a_shared_rank_is_marked() -> None:
     assert (rank_text(1, True), rank_text(12, False)) == ("=1", "12")
     assert (settings_count(1), settings_count(4_096)) == ("1 setting", "4,096 settings")
 
@@ -28,5 +28,5 @@ def test_shares(share: float, said: str) -> None:
     assert share_text(share) == said
 
 
-def test_what_censored_means_names_its_bound() -> None:
+def test_the_text_about_censoring_names_its_bound() -> None:
     assert IS_CENSORED_TEXT.startswith("censored: more than 10 % of the replayed time was time in")

@@ -124,7 +124,7 @@ DRAIN_LAW = AdaptiveSettings(law=Law.DRAIN)
         ),
     ],
 )
-def test_a_forecast_from_samples_of_one_policy_meets_a_run_under_another(
+def test_a_replay_of_one_policy_predicts_a_run_under_another(
     played: AdaptiveSettings | None, forecast: AdaptiveSettings | None
 ) -> None:
     policy = Policy(adaptive=forecast, size_quota=HOLD)
@@ -141,7 +141,7 @@ def far_apart(one: float, other: float) -> float:
 
 
 @pytest.mark.parametrize("law", list(Law))
-def test_a_look_a_sample_forecasts_worse_than_the_broker_s_look_a_second(law: Law) -> None:
+def test_an_evaluation_per_sample_predicts_worse_than_one_per_second(law: Law) -> None:
     """With a look in ten seconds a limit begins later and moves in larger steps: the backlog comes
     to the quota where the broker keeps it well below."""
     load = recorded(plant(None))
@@ -192,7 +192,7 @@ def load_of(*steps: Step) -> Load:
     return Load(10 * S, steps_of(list(steps)))
 
 
-def test_what_a_point_does_not_say_is_as_recorded() -> None:
+def test_settings_absent_from_a_point_stay_as_recorded() -> None:
     step = Step(100.0, 10.0, 1_000.0, 400.0, 1, -1.0, 0, 5.0, 1_000.0)
     assert replay(load_of(step), Policy()).published_bytes == 10 * 50
     assert replay(load_of(step), Policy(publish=Rates())).published_bytes == 1_000
@@ -207,7 +207,7 @@ def test_jitter_is_the_changes_in_parts_of_all() -> None:
     assert replay(load_of(steps[0], steps[0]), Policy()).jitter == 0
 
 
-def test_observing_changes_nothing_but_counts_what_it_would_do() -> None:
+def test_observe_only_counts_activations_and_changes_nothing() -> None:
     steps = [Step(2e6, 1e3, 1e6, 2e7, 1)] * 20
     off = replay(load_of(*steps), Policy())
     observed = replay(load_of(*steps), Policy(adaptive=AdaptiveSettings(observe_only=True)))

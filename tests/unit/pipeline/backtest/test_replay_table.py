@@ -39,7 +39,7 @@ def test_every_topic_has_a_row_for_every_point() -> None:
     ]  # fmt: skip
 
 
-def test_the_rows_say_where_the_replay_began_and_how_long_its_steps_are() -> None:
+def test_rows_have_the_start_and_the_step_of_the_replay() -> None:
     known = [1, 2, 3, 200, 201]
     table = table_of([sample(10 * n, bytes_in=1_000 * n, backlog_bytes=700 * n) for n in known])
     rows = replay_table(table, GRID, T0 + 10 * S, FOREVER).to_pylist()
@@ -50,7 +50,7 @@ def test_the_rows_say_where_the_replay_began_and_how_long_its_steps_are() -> Non
     assert {row["backlog_bytes_start"] for row in rows} == {700}
 
 
-def test_the_rows_are_what_the_laws_say() -> None:
+def test_rows_equal_the_outcomes_of_the_laws() -> None:
     loads = [topic.load for topic in topic_loads(TABLE, 0, FOREVER)]
     wanted = [outcome_row(replay(load, point.policy)) for load in loads for point in GRID.points]
     names = [column.name for column in REPLAY_COLUMNS]
@@ -61,6 +61,6 @@ def test_the_rows_are_what_the_laws_say() -> None:
     assert [list(row) for row in rows] == [pytest.approx(row) for row in wanted]
 
 
-def test_outside_of_the_range_there_is_nothing() -> None:
+def test_no_rows_lie_outside_of_the_range() -> None:
     assert replay_table(TABLE, GRID, T0 + 100 * S, FOREVER).num_rows == 0
     assert replay_table(table_of([]), GRID, 0, FOREVER).num_rows == 0

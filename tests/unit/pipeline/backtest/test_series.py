@@ -37,7 +37,7 @@ def test_rates_are_differences_and_the_first_row_counts_from_its_beginning() -> 
     assert load.steps[0, 3:].tolist() == [-1, 0, -1, 0, inf, inf]
 
 
-def test_a_row_in_the_middle_of_a_stream_only_says_where_things_stand() -> None:
+def test_a_first_row_within_a_stream_gives_levels_only() -> None:
     assert len(load_of(steady([20, 30])).steps) == 1
     assert list(topic_loads(table_of(steady([20])), 0, FOREVER)) == []
     assert list(topic_loads(table_of([]), 0, FOREVER)) == []
@@ -54,17 +54,17 @@ def test_windows_without_a_row_are_windows_without_change() -> None:
     assert load_of([*rows, later]).steps[:, 0].tolist() == [1_000, 1_000, 0, 0, 0, 1_000]
 
 
-def test_what_lost_rows_counted_is_spread_over_them() -> None:
+def test_amounts_of_lost_rows_are_spread_over_their_time() -> None:
     assert load_of(steady([10, 20, 50])).steps[:, 0].tolist() == [1_000] * 5
 
 
-def test_a_long_hole_is_left_out() -> None:
+def test_a_long_gap_is_left_out() -> None:
     load = load_of(steady([10, 20, 1_000, 1_010]))
     assert load.steps[:, 0].tolist() == [1_000] * 3
     assert (load.from_ns, load.to_ns) == (T0, T0 + 1_010 * S)
 
 
-def test_after_a_restart_counting_begins_anew() -> None:
+def test_counting_starts_over_after_a_restart() -> None:
     again: dict[str, Any] = {"boot_id": "c", "counting_since_ns": T0 + 25 * S}
     first = sample(30, msgs_in=500, bytes_in=5_000, **again, covered_from_ns=T0 + 25 * S)
     second = sample(40, msgs_in=1_500, bytes_in=15_000, **again)
@@ -78,7 +78,7 @@ def test_a_counter_that_fell_counts_from_zero() -> None:
     assert load_of(rows).steps[:, 0].tolist() == [1_000, 1_000, 10]
 
 
-def test_demand_is_what_was_accepted_and_what_the_queue_gained() -> None:
+def test_demand_is_accepted_bytes_plus_growth_of_parked_bytes() -> None:
     rows = [
         sample(10, msgs_in=100, bytes_in=1_000, parked_bytes=4_000),
         sample(20, msgs_in=200, bytes_in=2_000, parked_bytes=4_000),
@@ -87,7 +87,7 @@ def test_demand_is_what_was_accepted_and_what_the_queue_gained() -> None:
     assert load_of(rows).steps[:, 0].tolist() == [500, 100, 0]
 
 
-def test_steps_in_which_a_limit_held_all_along_are_censored() -> None:
+def test_steps_held_by_a_limit_all_the_time_are_censored() -> None:
     waited_s = {10: 0, 20: 10, 30: 19.6, 40: 25}
     rows = [
         sample(s, bytes_in=1_000 * s, msgs_in=s, parked_ns=round(at * S))
@@ -113,7 +113,7 @@ def test_the_drain_is_measured_where_old_messages_waited_and_demonstrated_elsewh
     assert load.drain_known_share == 0.5
 
 
-def test_what_was_evicted_was_not_drained() -> None:
+def test_evicted_bytes_do_not_count_as_drained() -> None:
     rows = [
         sample(10, bytes_in=10_000, backlog_bytes=10_000, oldest_age_ns=9 * S),
         sample(20, bytes_in=20_000, backlog_bytes=13_000, oldest_age_ns=9 * S, evicted_bytes=5_000),
@@ -146,7 +146,7 @@ def limited(second: int, messages: float | None, size: float | None, source: str
     return row
 
 
-def test_the_controller_s_limit_is_not_one_that_was_set() -> None:
+def test_the_controller_s_limit_is_not_a_configured_one() -> None:
     set_, both = "namespace policy of a/b", "adaptive controller and namespace policy of a/b"
     rows = [
         limited(10, 3.0, 30.0, "adaptive controller"),
@@ -260,7 +260,7 @@ def test_a_window_in_which_the_clock_was_set_years_ahead_is_not_known() -> None:
         max_size=20,
     ),
 )
-def test_a_load_does_not_depend_on_the_names_of_brokers(
+def test_a_load_is_independent_of_broker_names(
     names: list[str], drawn: list[tuple[int, int, int, int]]
 ) -> None:
     counted = [0, 0, 0]
@@ -310,7 +310,7 @@ def test_steps_may_be_longer_than_samples() -> None:
     assert load.steps[:, 0].tolist() == [1_000] * 2
 
 
-def test_topics_are_kept_apart() -> None:
+def test_topics_do_not_mix() -> None:
     rows = [
         row | {"topic": name, "partition": partition}
         for name, partition in (("a", None), ("a", 0), ("b", None))
@@ -326,7 +326,7 @@ def test_topics_are_kept_apart() -> None:
     assert all(len(topic.load.steps) == 2 for topic in found)
 
 
-def test_messages_are_as_large_as_those_before_where_there_are_none() -> None:
+def test_the_message_size_of_a_step_without_messages_is_the_previous_one() -> None:
     rows = [
         sample(10, msgs_in=0, bytes_in=0),
         sample(20, msgs_in=10, bytes_in=500),

@@ -57,7 +57,7 @@ def test_limits_and_quotas_are_set_for_each_namespace() -> None:
     assert f" {NAMESPACE} " in settings_commands(policy).commands[0]
 
 
-def test_topics_with_policies_of_their_own_get_commands_of_their_own() -> None:
+def test_topics_with_topic_policies_get_separate_commands() -> None:
     mixed = namespace("acme/a", own=("persistent://acme/a/x", "persistent://acme/a/y z"), others=3)
     all_own = namespace("acme/b", own=("persistent://acme/b/x",))
     assert settings_commands(Policy(Rates(7)), [mixed, all_own]).commands == (
@@ -69,7 +69,7 @@ def test_topics_with_policies_of_their_own_get_commands_of_their_own() -> None:
     )
 
 
-def test_each_setting_is_set_where_that_one_is_set() -> None:
+def test_each_setting_is_set_at_its_present_source() -> None:
     own = namespace("a/b", Setting.SIZE_QUOTA, own=("persistent://a/b/c",))
     limit, comment, size, time = settings_commands(
         Policy(Rates(7), None, SIZE, TIME), [own]
@@ -80,7 +80,7 @@ def test_each_setting_is_set_where_that_one_is_set() -> None:
     assert comment.startswith("# 1 topic has a topic policy for the size quota")
 
 
-def test_where_it_is_not_known_a_line_says_so() -> None:
+def test_a_comment_names_unknown_sources() -> None:
     *_, said = settings_commands(Policy(Rates(7)), [namespace("a/b", unknown=2)]).commands
     assert said == (
         "# It is unknown where the publish limit of 2 topics is set: a topic policy would override "
@@ -88,7 +88,7 @@ def test_where_it_is_not_known_a_line_says_so() -> None:
     )
 
 
-def test_of_many_some_are_listed_and_all_are_counted() -> None:
+def test_long_lists_are_cut_and_counted() -> None:
     names = tuple(f"persistent://a/b/{i:02}" for i in range(LISTED_MAX + 2))
     many = [namespace("a/b", Setting.TIME_QUOTA, own=names, others=1)]
     many += [namespace(f"acme/{i:02}") for i in range(LISTED_MAX + 3)]
@@ -101,7 +101,7 @@ def test_of_many_some_are_listed_and_all_are_counted() -> None:
     )
 
 
-def test_what_is_none_is_said_to_be_none() -> None:
+def test_a_removed_limit_has_an_explicit_command() -> None:
     assert settings_commands(Policy(Rates(), None, None, None), [namespace("a/b")]).commands == (
         "headgate admin namespaces set-publish-rate a/b --unlimited",
         "headgate admin namespaces set-backlog-quota a/b --limit -1 "
@@ -124,7 +124,7 @@ def test_the_settings_of_the_controller_are_the_broker_s() -> None:
     assert found["adaptivePublisherThrottlingDrainHorizonMs"] == "10000"
 
 
-def test_each_setting_that_differs_is_told_once() -> None:
+def test_each_different_setting_is_listed_once() -> None:
     found = settings_commands(Policy(adaptive=DRAIN))
     keys = ["Law", "BacklogLowWatermarkPct", "BacklogHighWatermarkPct"]
     told = sorted(f"adaptivePublisherThrottling{key}" for key in keys)
@@ -138,7 +138,7 @@ def test_each_setting_that_differs_is_told_once() -> None:
     assert "adaptivePublisherThrottlingMemoryLowWatermarkPct=0.7" in everything.conf
 
 
-def test_what_has_no_effect_is_said_so() -> None:
+def test_a_comment_names_settings_without_effect() -> None:
     off, on = replace(A, is_adaptive=False), replace(A, is_adaptive=True)
     start = "these have no effect before a start with adaptivePublisherThrottlingEnabled=true:"
     law = Policy(adaptive=replace(DRAIN, observe_only=True))
@@ -153,7 +153,7 @@ def test_what_has_no_effect_is_said_so() -> None:
     assert settings_commands(Policy(), [on]).conf == ("adaptivePublisherThrottlingEnabled=false",)
 
 
-def test_what_is_in_force_is_not_told() -> None:
+def test_settings_in_force_are_left_out() -> None:
     policy = Policy(Rates(7), None, SIZE, TIME)
     values = {
         Setting.PUBLISH: (7.0, None),
@@ -187,9 +187,7 @@ def _field_names() -> set[str]:
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.1, 0.2), (0.95, 0.99), (0.6, 0.9)])
-def test_watermarks_move_in_an_order_that_a_broker_at_its_defaults_takes(
-    low: float, high: float
-) -> None:
+def test_watermarks_are_ordered_as_a_default_broker_accepts_them(low: float, high: float) -> None:
     """The low one stays below the high one at every command."""
     moved = replace(DRAIN, backlog_low=low, backlog_high=high)
     default = AdaptiveSettings()

@@ -35,5 +35,5 @@ class Tracker:
         return self.stages[number]
 
 
-def test_what_is_done_of_what_has_begun() -> None:
+def test_finished_tasks_of_started_stages_are_counted() -> None:
     assert tasks_of(Tracker(), "g") == (7, 12)

@@ -21,7 +21,7 @@ def test_verdicts_follow_from_the_day_before() -> None:
 
 
 @given(st.sets(st.integers(0, 120)), st.sets(st.integers(0, 120)), st.integers(0, 120))
-def test_what_a_new_hour_may_change_is_recomputed_from_all_it_needs(
+def test_hours_touched_by_a_new_hour_are_recomputed_from_all_inputs(
     new: set[int], old: set[int], hour: int
 ) -> None:
     derivation = Attribution()

@@ -54,7 +54,7 @@ def read_hours(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_in_order_only_the_hours_and_what_is_near_is_read(
+def test_without_late_windows_only_near_files_are_read(
     tmp_path: Path, read_hours: list[int]
 ) -> None:
     for hour in range(5):
@@ -100,7 +100,7 @@ def test_every_hour_of_a_gap_finds_it(gap_of_hours: Path, hour: int) -> None:
     assert [list(gap.hours) for gap in found] == [list(range(HOUR, HOUR + 6))]
 
 
-def test_hours_apart_are_looked_at_apart(tmp_path: Path, read_hours: list[int]) -> None:
+def test_separate_runs_of_hours_are_read_separately(tmp_path: Path, read_hours: list[int]) -> None:
     for start_s in (0, 30 * 86_400, 60 * 86_400):
         append(tmp_path, start_s, 120)
     days_apart = {HOUR, HOUR + 60 * 24}
@@ -109,7 +109,7 @@ def test_hours_apart_are_looked_at_apart(tmp_path: Path, read_hours: list[int]) 
     assert coverage_gaps(windows) == []
 
 
-def test_no_file_is_read_twice_and_nothing_of_no_hours(
+def test_each_file_is_read_once_and_none_without_hours(
     tmp_path: Path, read_hours: list[int]
 ) -> None:
     append(tmp_path, 0, 120)

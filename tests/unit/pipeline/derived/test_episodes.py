@@ -12,7 +12,7 @@ from tests.unit.pipeline.derived.source_files import file, is_input
 @given(st.sets(st.integers(0, 12), min_size=1), st.sets(st.integers(0, 12)), st.integers(0, 12))
 @example({9}, {4, 5}, 4)
 @example({9}, {4, 5}, 5)
-def test_episodes_are_recomputed_where_neighbours_changed_or_telemetry_went_on(
+def test_episodes_are_recomputed_where_neighbours_or_newer_telemetry_changed(
     new: set[int], old: set[int], hour: int
 ) -> None:
     derivation = Episodes()

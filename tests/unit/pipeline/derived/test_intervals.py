@@ -27,7 +27,7 @@ def appended(root: Path, *messages: bytes) -> list[TableFile]:
     return [found for found in after if found.path not in before]
 
 
-def test_all_hours_of_a_gap_follow_from_what_arrives_at_its_ends(tmp_path: Path) -> None:
+def test_all_hours_of_a_gap_follow_from_its_ends(tmp_path: Path) -> None:
     player = Broker(SITUATIONS[:1])
     root, intervals = str(tmp_path), Intervals()
     start = T0 // HOUR_NS

@@ -31,7 +31,7 @@ def test_limits_as_rates() -> None:
     assert np.isnan(rates[:, 1]).all()
 
 
-def test_growth_that_nothing_explains_makes_evidence_less_complete() -> None:
+def test_unexplained_growth_reduces_completeness() -> None:
     rows = [ROWS[0], ROWS[0] | {"backlog_messages": ROWS[0]["backlog_messages"] + 30_000}]
     windows = minute_windows(with_demonstrated_rate(input_table(rows), None))
     assert windows.residual().tolist() == [0, 30_000]
@@ -41,7 +41,7 @@ def test_growth_that_nothing_explains_makes_evidence_less_complete() -> None:
     assert windows.completeness().tolist() == [1.0, 1.0]
 
 
-def test_what_is_missing_counts_nothing() -> None:
+def test_missing_values_count_as_zero() -> None:
     empty = dict.fromkeys((*SUMMED, *STATE_FIELD_NAMES, "unacked", "oldest_age_max_ns"))
     windows = minute_windows(with_demonstrated_rate(input_table([ROWS[0] | empty]), None))
     assert all(windows.sums[name].tolist() == [0] for name in SUMMED)
@@ -64,7 +64,7 @@ def test_columns_are_those_of_the_table() -> None:
     assert sum(columns[f"share_{blame.lower()}"][0].as_py() for blame in BLAMES) == 1.0
 
 
-def test_rates_go_over_lost_rows_as_the_amounts_do() -> None:
+def test_rates_include_the_time_of_lost_rows() -> None:
     """The rows of 30 s are lost: the next one had all that was counted meanwhile."""
     holed = ROWS[0] | {"covered_ns": 30 * S}
     unknown = holed | dict.fromkeys(STATE_FIELD_NAMES)

@@ -34,7 +34,7 @@ def assert_same(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(minutes_of_one(), DEMONSTRATED, WAITERS)
-def test_minutes_are_judged_as_row_by_row(
+def test_minutes_are_judged_as_by_the_scalar_law(
     rows: list[dict[str, Any]], demonstrated: float | None, waiters: int | None
 ) -> None:
     for found, row in zip(judge_each(rows, demonstrated, waiters), rows, strict=True):
@@ -45,7 +45,7 @@ def test_minutes_are_judged_as_row_by_row(
 
 @settings(max_examples=300, deadline=None)
 @given(minutes_of_one(), DEMONSTRATED, st.integers(1, 8), WAITERS)
-def test_a_range_is_judged_as_row_by_row(
+def test_a_range_is_judged_as_by_the_scalar_law(
     rows: list[dict[str, Any]], demonstrated: float | None, batch_rows: int, waiters: int | None
 ) -> None:
     """However its minutes are cut into batches."""
@@ -95,7 +95,7 @@ def test_one_inferred_minute_makes_a_range_inferred() -> None:
     assert [row["evidence"] for row in each] == ["measured", INFERRED]
 
 
-def test_no_rows_are_no_rows() -> None:
+def test_no_rows_give_no_rows() -> None:
     none = input_table([])
     assert attribution_table(with_demonstrated_rate(none, None)).num_rows == 0
     assert minute_runs(none).num_rows == 0

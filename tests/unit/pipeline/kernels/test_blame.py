@@ -33,7 +33,7 @@ def blamed(**row: Any) -> dict[str, float]:
     return shares
 
 
-def test_shares_of_a_backlog_stay_as_they_are() -> None:
+def test_shares_of_a_plain_backlog_are_unchanged() -> None:
     expected = dict(zip(BLAMES, SHARES.values(), strict=True))
     assert blamed() == blamed(bystander=None) == expected
     # Named second, and to blame.
@@ -41,13 +41,13 @@ def test_shares_of_a_backlog_stay_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("limiter", LIMITERS)
-def test_the_time_of_a_limiter_that_stood_by_is_the_consumers(limiter: str) -> None:
+def test_the_time_of_a_bystander_limiter_counts_for_the_consumer(limiter: str) -> None:
     expected = dict(zip(BLAMES, SHARES.values(), strict=True))
     expected["CONSUMER"] += expected.pop(limiter)
     assert blamed(second=limiter, bystander=True) == expected | {limiter: 0}
 
 
-def test_without_a_backlog_nobody_is_to_blame() -> None:
+def test_without_a_backlog_no_cause_is_to_blame() -> None:
     nobody = dict.fromkeys(BLAMES, 0.0) | {"NONE": 1.0}
     assert blamed(verdict="NONE") == nobody
     assert blamed(verdict="NONE", second="THROTTLED_TOPIC", bystander=True) == nobody
@@ -56,7 +56,9 @@ def test_without_a_backlog_nobody_is_to_blame() -> None:
 @pytest.mark.parametrize("verdict", Verdict)
 @pytest.mark.parametrize("second", [None, *LIMITERS])
 @pytest.mark.parametrize("bystander", [False, True])
-def test_it_is_the_law_of_one(verdict: Verdict, second: str | None, bystander: bool) -> None:
+def test_arrays_follow_the_scalar_law(
+    verdict: Verdict, second: str | None, bystander: bool
+) -> None:
     own = {Verdict(blame): share for blame, share in zip(BLAMES, SHARES.values(), strict=True)}
     named = None if second is None else Verdict(second)
     found = blamed_shares_of_one(own, verdict, named, bystander=bystander)
@@ -91,7 +93,7 @@ def weighed(**row: Any) -> float:
         ({"completeness": 0.5}, 30),
     ],
 )
-def test_a_minute_weighs_as_much_as_its_account(row: dict[str, Any], seconds: float) -> None:
+def test_the_weight_of_a_minute_is_its_accounted_time(row: dict[str, Any], seconds: float) -> None:
     assert weighed(**row) == pytest.approx(seconds)
 
 

@@ -58,7 +58,7 @@ def test_on_a_line_the_likely_time_is_exact(
         assert earliest == pytest.approx(left_s, rel=0.3)
 
 
-def test_a_level_at_its_limit_breaks_now_and_one_that_falls_never() -> None:
+def test_a_level_at_its_limit_breaches_now_and_a_falling_one_never() -> None:
     assert breach_of(line(10.0, 1.0), 10.0) == (0.0, 0.0, 0.0)
     assert breach_of(line(10.0, -0.001), 11.0) == (inf, inf, inf)
     assert breach_of(line(10.0, 0.0), 11.0) == (inf, inf, inf)
@@ -66,7 +66,7 @@ def test_a_level_at_its_limit_breaks_now_and_one_that_falls_never() -> None:
     assert breach_of(line(0.0, 1.0), 3 * DAY_S) == (inf, inf, inf)
 
 
-def test_an_age_gets_no_older_than_time_passes() -> None:
+def test_an_age_grows_no_faster_than_time() -> None:
     rng = np.random.default_rng(1)
     values = line(1_800.0, 0.9) + rng.normal(0, 300, (1, WINDOW_MINUTES))
     values[0, -1] = 1_800.0
@@ -83,7 +83,9 @@ def test_an_age_gets_no_older_than_time_passes() -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 @settings(max_examples=20)
 @given(data=st.data())
-def test_edges_are_in_order_and_nearer_limits_break_sooner(name: str, data: st.DataObject) -> None:
+def test_edges_are_ordered_and_closer_limits_are_breached_sooner(
+    name: str, data: st.DataObject
+) -> None:
     series = family(name, 4, data.draw(st.integers(0, 1_000)))
     now = data.draw(st.integers(WINDOW_MINUTES, series.shape[1]))
     values = series[:, now - WINDOW_MINUTES : now].copy()
@@ -125,7 +127,7 @@ def test_more_noise_widens_the_band() -> None:
     assert widths[-1] > 2 * widths[0]
 
 
-def test_a_pace_that_changed_may_go_on_changing() -> None:
+def test_a_changed_pace_widens_the_band() -> None:
     """Four times the pace in the last twenty minutes: the band holds both paces, and beyond."""
     times_s = times_of()
     values = np.where(times_s < -1_200, times_s, -1_200 + 4 * (times_s + 1_200))
@@ -148,7 +150,7 @@ def test_samples_minutes_apart_still_make_a_band(spacing: int) -> None:
     assert not np.isnan(way.middle).any()
 
 
-def test_what_is_approached() -> None:
+def test_likely_or_close_breaches_are_approached() -> None:
     found = Breach(
         earliest_s=np.array([100.0, 100.0, 100.0, 3_601.0, inf]),
         likely_s=np.array([200.0, inf, inf, inf, inf]),

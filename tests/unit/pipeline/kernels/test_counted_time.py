@@ -14,12 +14,14 @@ from tests.unit.pipeline.story_play import tell
     ("covered_s", "gaps", "counted_s"),
     [(60, 0, 60), (40, 1, 60), (40, 0, 40), (70, 0, 60), (0, 0, 0)],
 )
-def test_lost_rows_are_counted_and_holes_are_not(covered_s: int, gaps: int, counted_s: int) -> None:
+def test_time_of_lost_rows_counts_and_time_of_gaps_does_not(
+    covered_s: int, gaps: int, counted_s: int
+) -> None:
     minute = {"from_ns": 60 * S, "to_ns": 120 * S, "covered_ns": covered_s * S, "gaps": gaps}
     assert counted_ns(minute) == counted_s * S
 
 
-def test_what_waits_all_along_waits_all_of_it_whatever_is_lost() -> None:
+def test_a_waiter_all_the_time_has_a_share_of_one_despite_lost_rows() -> None:
     messages = tell(330)
     whole = [row for row in minutes(messages, Kind.LIMITER) if row["waiting_ns"]]
     lossy = [row for row in minutes(messages[:2] + messages[5:], Kind.LIMITER) if row["waiting_ns"]]

@@ -52,13 +52,13 @@ def spans(found: list[CoverageGap]) -> list[tuple[float, float]]:
     return [((s.from_ns / S) - HOUR * 3_600, (s.until_ns / S) - HOUR * 3_600) for s in found]
 
 
-def test_a_source_that_arrives_each_minute_is_never_silent() -> None:
+def test_a_source_that_arrives_each_minute_has_no_gap() -> None:
     assert coverage_gaps(windows(*every(3_000, 7_300))) == []
     # A full window that is lost alone has another within two minutes.
     assert coverage_gaps(windows(*every(3_000, 3_530), *every(3_550, 7_300))) == []
 
 
-def test_a_silence_lies_between_full_windows() -> None:
+def test_a_gap_lies_between_full_windows() -> None:
     lost = windows(*every(3_000, 3_310), *every(3_910, 7_200))
     # 54:20 to 65:00 is lost, and what follows is no full window.
     assert spans(coverage_gaps(lost)) == [(3_300, 3_960)]
@@ -76,7 +76,7 @@ def test_the_first_window_of_a_boot_is_full() -> None:
     assert spans(coverage_gaps(told)) == [(3_310, 3_960)]
 
 
-def test_without_a_full_window_the_first_and_last_that_arrived_count() -> None:
+def test_without_full_windows_the_first_and_last_windows_bound_the_gap() -> None:
     assert spans(coverage_gaps(windows(3_540, 3_550, 3_720 + 10))) == [(3_540, 3_730)]
     assert spans(coverage_gaps(windows(3_410, 3_720))) == [(3_410, 3_720)]
     assert coverage_gaps(windows(3_410, 3_730)) == []
@@ -91,7 +91,7 @@ def test_a_day_is_bridged_and_no_more() -> None:
     assert spans(coverage_gaps(told)) == [(3_540, 3_710)]
 
 
-def test_scrapes_and_other_clusters_are_no_part_of_it() -> None:
+def test_scrapes_and_other_clusters_do_not_count() -> None:
     assert coverage_gaps(windows(*range(3_000, 9_000, 300), window_s=0)) == []
     own = windows(3_540, 3_960)
     other = windows(*every(3_540, 3_960), cluster="d")
@@ -102,14 +102,16 @@ def test_scrapes_and_other_clusters_are_no_part_of_it() -> None:
 @pytest.mark.parametrize(
     ("new_s", "hours"), [(3_540, {0, 1}), (3_700, {0, 1}), (3_960, {0, 1}), (3_970, set())]
 )
-def test_hours_follow_from_both_ends_and_what_lies_between(new_s: int, hours: set[int]) -> None:
+def test_hours_follow_from_both_ends_of_a_gap_and_windows_between(
+    new_s: int, hours: set[int]
+) -> None:
     found = coverage_gaps(windows(3_540, 3_700, 3_960))
     assert hours_across(found, windows(new_s)) == {HOUR + ahead for ahead in hours}
     assert hours_across(found, windows(new_s, source="b2")) == set()
     assert hours_across(found, windows(new_s, cluster="d")) == set()
 
 
-def test_looking_back_ends_where_every_source_has_a_full_window() -> None:
+def test_look_back_ends_at_a_full_window_of_every_source() -> None:
     edge_ns, since_ns = (HOUR + 1) * HOUR_NS, (HOUR + 1) * HOUR_NS - 120 * S
     assert all_anchored(windows(*every(3_500, 3_700)), since_ns, edge_ns)
     assert all_anchored(windows(3_000), since_ns, edge_ns)
@@ -133,7 +135,7 @@ def test_the_last_window_of_a_boot_is_that_of_the_hour_s_input() -> None:
 
 @settings(max_examples=200)
 @given(st.sets(st.integers(0, 60 * 60), min_size=1, max_size=40), st.integers(-2, 62))
-def test_an_hour_s_silences_do_not_depend_on_what_lies_beyond_a_day(
+def test_gaps_of_an_hour_are_independent_of_windows_beyond_a_day(
     minutes: set[int], hour: int
 ) -> None:
     ends_s = sorted(minute * 60.0 - 30 * (minute % 2) for minute in minutes)

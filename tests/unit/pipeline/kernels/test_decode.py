@@ -53,7 +53,7 @@ def test_events_have_a_table_of_their_own() -> None:
     assert row["topic"] is None
 
 
-def test_foreign_messages_are_put_aside() -> None:
+def test_foreign_messages_are_quarantined() -> None:
     (good,) = encode_window(HEADER, 0, {})
     tables = dict(bronze_tables(message_batch([b"hello", good, b""])))
     assert tables["bronze_samples"].num_rows == 1
@@ -97,7 +97,7 @@ MESSAGES = st.one_of(st.sampled_from(GOOD), FOREIGN, CUT, damaged(), rewritten()
 
 
 @given(st.lists(MESSAGES, min_size=1, max_size=6))
-def test_every_message_becomes_rows_or_is_put_aside(messages: list[bytes]) -> None:
+def test_every_message_becomes_rows_or_is_quarantined(messages: list[bytes]) -> None:
     batch = message_batch(messages)
     at = batch.schema.get_field_index("__publishTime")
     published = pa.array([T0 // 1_000] * len(messages), pa.timestamp("us", "UTC"))
@@ -118,14 +118,14 @@ def test_every_message_becomes_rows_or_is_put_aside(messages: list[bytes]) -> No
     assert taken >= sum(message in GOOD for message in messages)
 
 
-def test_names_that_are_no_text_are_put_aside() -> None:
+def test_names_that_are_not_utf8_are_quarantined() -> None:
     name = SITUATIONS[0].topic.encode()
     message = GOOD[0].replace(name, name[:-2] + b"\xff\xfe")
     ((_, rows),) = bronze_tables(message_batch([message]))
     assert "not a telemetry record" in rows["reason"][0].as_py()
 
 
-def test_a_publish_time_of_another_age_does_not_choose_the_partition() -> None:
+def test_an_implausible_publish_time_does_not_choose_the_partition() -> None:
     batch = message_batch([b"hello"] * 3)
     at = batch.schema.get_field_index("__publishTime")
     published = pa.array([-(1 << 60), None, 1 << 62], pa.timestamp("us", "UTC"))
@@ -133,7 +133,7 @@ def test_a_publish_time_of_another_age_does_not_choose_the_partition() -> None:
     assert [day.isoformat() for day in rows["date"].to_pylist()] == ["1970-01-01"] * 3
 
 
-def test_many_rows_are_given_away_in_parts() -> None:
+def test_many_rows_are_yielded_in_parts() -> None:
     columns = {
         "topic": [f"t{i}" for i in range(ROWS_DECODED_MAX // 2 + 1)],
         "msgs_in": list(range(ROWS_DECODED_MAX // 2 + 1)),
@@ -144,7 +144,7 @@ def test_many_rows_are_given_away_in_parts() -> None:
 
 
 @given(st.lists(damaged(), min_size=1, max_size=4))
-def test_what_is_taken_can_be_followed_up(messages: list[bytes]) -> None:
+def test_accepted_values_survive_the_next_steps(messages: list[bytes]) -> None:
     """Rows that are wrong and not refused give wrong minutes, and end no job."""
     if any(name == "bronze_samples" for name, _ in bronze_tables(message_batch(messages))):
         for kind in SAMPLED_KINDS:

@@ -60,5 +60,5 @@ def test_each_window_has_the_rate_of_the_law(rates: dict[str, Any]) -> None:
     }
 
 
-def test_without_a_proving_minute_there_is_no_row() -> None:
+def test_without_a_demonstrating_minute_there_is_no_row() -> None:
     assert demonstrated_rates(table({}), FIRSTS, LASTS).num_rows == 0

@@ -138,7 +138,7 @@ def test_pauses_are_bridged_and_skips_are_not(pattern: str, expected: list[Any])
     assert spans(episodes(pattern)) == expected
 
 
-def test_a_segment_tells_of_one_hour_and_whether_it_goes_on() -> None:
+def test_a_segment_covers_one_hour_and_says_whether_it_continues() -> None:
     rows = judged(["...C..C" + "T" * 60 + "C...."], 60 * 72)
     found = segments(rows)
     assert spans(found, "segment_start_ns") == [(3, 5), (5, 65), (65, 68)]
@@ -163,7 +163,7 @@ def test_a_segment_tells_of_one_hour_and_whether_it_goes_on() -> None:
     )
 
 
-def test_blame_is_exact_and_of_bridged_pauses_too() -> None:
+def test_blame_is_exact_and_includes_bridged_pauses() -> None:
     rows = judged(["CC.TTT......"], 720)
     (episode,) = whole(segments(rows))
     inside = [row for row in rows[:6] if row["verdict"] != "NONE"]
@@ -188,7 +188,7 @@ def test_a_consumer_is_not_to_blame_for_a_pause_in_which_it_is_busy() -> None:
     assert episode["blame_none_ns"] >= 4 * 60 * S
 
 
-def test_a_limiter_that_stood_by_is_not_to_blame() -> None:
+def test_a_bystander_limiter_is_not_to_blame() -> None:
     rows = judged(["TT.........."], 720)
     standing = [
         {**row, "verdict": "CONSUMER", "second": "THROTTLED_TOPIC", "bystander": True}
@@ -200,7 +200,7 @@ def test_a_limiter_that_stood_by_is_not_to_blame() -> None:
     assert episode["blame_consumer_ns"] == 2 * 97 * 60 * S // 100
 
 
-def test_minutes_of_counters_alone_weigh_what_was_sampled() -> None:
+def test_inferred_minutes_are_weighted_by_sampled_time() -> None:
     rows = judged(["CC.........."], 720)
     inferred = [{**row, "accounted_ns": 0, "evidence": INFERRED} for row in rows[:1]]
     inferred[0]["completeness"] = 0.5
@@ -225,9 +225,7 @@ def test_minutes_of_counters_alone_weigh_what_was_sampled() -> None:
         ("..C..C..C....", {"backlog_messages": 1_001}, 1),
     ],
 )
-def test_a_short_backlog_that_is_soon_gone_is_no_episode(
-    pattern: str, facts: dict[str, Any], expected: int
-) -> None:
+def test_a_short_backlog_is_no_episode(pattern: str, facts: dict[str, Any], expected: int) -> None:
     """Six thousand are acknowledged in each minute: a thousand are ten seconds' work."""
     rows = judged([pattern], 60 * len(pattern))
     small = {
@@ -243,7 +241,7 @@ def test_an_open_episode_has_no_end() -> None:
     assert "still going on at 2025-11-21 11:07 UTC" in episode["sentence"]
 
 
-def test_one_whose_telemetry_stops_is_over_where_it_stops() -> None:
+def test_an_episode_ends_where_its_telemetry_ends() -> None:
     """Nobody saw it end; that of others goes on."""
     (episode,) = episodes("....CC ", 15)
     assert (episode["is_open"], episode["ending"]) == (False, "unseen")
@@ -256,7 +254,7 @@ def test_one_whose_telemetry_stops_is_over_where_it_stops() -> None:
     assert [row["ending"] for row in alone] == ["open"]
 
 
-def test_what_was_open_is_not_when_others_telemetry_is_hours_newer() -> None:
+def test_an_episode_is_not_open_if_other_telemetry_is_hours_newer() -> None:
     rows = judged(["....C"], 300)
     assert [row["ending"] for row in segments(rows)] == ["open"]
     for hour, ending in ((HOUR + 1, "open"), (HOUR + 2, "unseen")):
@@ -264,7 +262,7 @@ def test_what_was_open_is_not_when_others_telemetry_is_hours_newer() -> None:
         assert [row["ending"] for row in segments(rows, until=later)] == [ending]
 
 
-def test_a_skip_while_all_was_quiet_ends_the_episode_too() -> None:
+def test_a_skip_in_a_quiet_minute_ends_the_episode() -> None:
     rows = judged(["CC.CC......."], 720)
     quiet = {**rows[2], "skipped": 5, "growth_messages": -5, "backlog_messages": 0}
     found = whole(segments([*rows[:2], quiet, *rows[3:]]))
@@ -285,7 +283,7 @@ def test_a_skip_after_the_end_and_a_gap_before_a_quiet_minute_change_nothing() -
 
 @settings(max_examples=20, deadline=None)
 @given(st.text("..CCT", min_size=1, max_size=10), st.text("..CCTS", min_size=1, max_size=10))
-def test_every_hour_follows_from_itself_and_the_edges_of_those_beside_it(
+def test_every_hour_follows_from_itself_and_the_edges_of_its_neighbours(
     before: str, after: str
 ) -> None:
     """Whatever the story, an hour alone with its neighbours' edges gives the rows of all."""

@@ -32,7 +32,7 @@ def table(messages: list[bytes]) -> pa.Table:
     return events.sort_by([(name, "ascending") for name in EVENT_IDENTITY])
 
 
-def test_an_event_has_a_row_with_what_was_lost() -> None:
+def test_an_event_gives_a_row_with_its_losses() -> None:
     found = evictions_table(table(quota_play(70)), {HOUR})
     assert found.schema == table_arrow_schema(EVICTIONS)
     assert found.num_rows == acts_until(70)
@@ -78,7 +78,7 @@ def test_a_message_that_was_read_twice_counts_once() -> None:
     assert doubled.equals(evictions_table(table(messages), {HOUR}))
 
 
-def test_a_restart_begins_events_of_its_own() -> None:
+def test_events_of_a_new_boot_are_separate() -> None:
     boots = [*quota_play(70), *quota_play(70, boot="boot-2", start_ns=T0 + 70 * S)]
     rows = evictions_table(table(boots), {HOUR}).to_pylist()
     assert [row["boot_id"] for row in rows] == ["boot-1"] * 8 + ["boot-2"] * 8
@@ -114,7 +114,7 @@ def test_topics_are_named_as_in_samples(
     "outcome",
     [None, "", "{", "[]", "7", "null", "[" * 100_000, '{"messages":true,"subscriptions":{}}'],
 )
-def test_an_outcome_that_is_not_as_agreed_is_unknown(outcome: str | None) -> None:
+def test_a_malformed_outcome_is_unknown(outcome: str | None) -> None:
     row = eviction(_event(outcome=outcome))
     assert (row["quota"], row["limit_ns"]) == ("time", 40 * S)
     for name in (
@@ -128,7 +128,7 @@ def test_an_outcome_that_is_not_as_agreed_is_unknown(outcome: str | None) -> Non
         assert row[name] is None
 
 
-def test_values_that_no_column_holds_are_unknown() -> None:
+def test_values_out_of_range_are_unknown() -> None:
     outcome = {
         "messages": 1 << 63,
         "bytes": 1.5,
@@ -162,7 +162,7 @@ _JSON = st.recursive(
 
 
 @given(st.none() | st.text(max_size=20) | _JSON.map(json.dumps), _JSON.map(json.dumps))
-def test_no_text_stops_the_job(inputs: str | None, outcome: str) -> None:
+def test_malformed_texts_do_not_stop_the_job(inputs: str | None, outcome: str) -> None:
     row = eviction(_event(inputs=inputs, outcome=outcome))
     written = pa.Table.from_pylist([row], schema=table_arrow_schema(EVICTIONS))
     assert written.num_rows == 1

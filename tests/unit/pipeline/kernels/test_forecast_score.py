@@ -44,7 +44,7 @@ def test_on_a_line_every_forecast_is_right() -> None:
     assert (score.coverage, score.level_coverage) == (1.0, 1.0)
 
 
-def test_only_asked_minutes_are_scored_and_what_came_may_lie_beyond() -> None:
+def test_only_minutes_of_the_range_are_scored_and_outcomes_may_lie_beyond() -> None:
     rows = rising(130)
     score = scores_of(rows, T0 + 50 * MINUTE, T0 + 60 * MINUTE)["size"]
     assert (score.forecasts, score.breached) == (2, 2)
@@ -53,7 +53,7 @@ def test_only_asked_minutes_are_scored_and_what_came_may_lie_beyond() -> None:
     assert schema == arrow_schema(SCORE_COLUMNS)
 
 
-def test_a_breach_that_nobody_saw_come_is_missed() -> None:
+def test_an_unpredicted_breach_is_missed() -> None:
     levels = [3_000] * 60 + [LIMIT]
     score = scores_of(rows_of(levels, quota_size_limit_bytes=LIMIT))["size"]
     # Minutes 9, 10, 15, ... 55.
@@ -63,7 +63,7 @@ def test_a_breach_that_nobody_saw_come_is_missed() -> None:
     assert (score.levels, score.levels_covered) == (15, 13)
 
 
-def test_a_breach_that_never_comes_is_a_false_alarm_and_outside_of_the_band() -> None:
+def test_a_predicted_breach_that_does_not_happen_is_a_false_alarm() -> None:
     levels = [7_000 + 100 * i for i in range(20)] + [8_900] * 300
     score = scores_of(rows_of(levels, quota_size_limit_bytes=LIMIT))["size"]
     early = scores_of(rows_of(levels[:100], quota_size_limit_bytes=LIMIT))["size"]
@@ -110,7 +110,7 @@ def test_both_quotas_of_a_topic_are_scored() -> None:
     assert found["time"].breached == found["time"].forecasts == 5
 
 
-def test_what_is_reached_or_hardly_sampled_is_no_forecast() -> None:
+def test_reached_limits_and_few_samples_give_no_forecast() -> None:
     assert scores_of(rows_of([LIMIT] * 40, quota_size_limit_bytes=LIMIT)) == {}
     assert scores_of(rising(9)) == {}
     assert scores_of(rising(40, quota_size_limit_bytes=None)) == {}

@@ -59,7 +59,7 @@ def test_every_minute_has_its_amounts_levels_and_states() -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind.TOPIC, Kind.LIMITER])
-def test_topics_and_limiters_too(kind: Kind) -> None:
+def test_topics_and_limiters_have_intervals(kind: Kind) -> None:
     rows = minutes(play(120), kind)
     if kind is Kind.TOPIC:
         assert total([r for r in rows if r["topic"] == SLOW.topic], "msgs_in") == 60_000
@@ -87,7 +87,7 @@ def test_lost_batches_cost_resolution_and_never_amounts() -> None:
             assert [round(row["completeness"], 3) for row in after] == [0.833, 0.667, 1.0]
 
 
-def test_a_subject_without_rows_did_not_change_but_its_state_goes_on() -> None:
+def test_a_subject_without_rows_keeps_its_state() -> None:
     quiet = Situation(
         "persistent://a/b/quiet", "s", "NO_CONSUMER", 0, 0, 0, {"no_consumer": 1.0}, consumers=0
     )
@@ -101,7 +101,7 @@ def test_a_subject_without_rows_did_not_change_but_its_state_goes_on() -> None:
     assert [row["samples"] for row in rows] == [2, 1, 0]
 
 
-def test_restart_begins_counting_anew_and_keeps_the_backlog() -> None:
+def test_a_restart_resets_counters_and_keeps_the_backlog() -> None:
     first = Broker()
     messages = [m for _ in range(90) for m in first.window()]
     second = Broker(start_ns=T0 + 100 * S, boot="boot-2", backlogs=first.backlogs())
@@ -164,7 +164,7 @@ def test_a_clock_step_is_marked_and_loses_nothing(step_s: int) -> None:
         assert min(row["completeness"] for row in rows) < 0.1
 
 
-def test_after_a_clock_went_back_each_hour_counts_only_its_own() -> None:
+def test_after_a_clock_step_back_each_hour_counts_its_own_rows() -> None:
     """Counting began later than all that follows: that is no reason to count from zero again."""
     since, back = {"counting_since_ns": T0 + 600 * S}, T0 - 36_000 * S
     messages = [one(0, row_of(610, covered_from_ns=T0 + 600 * S, appended=100, **since))]
@@ -176,7 +176,7 @@ def test_after_a_clock_went_back_each_hour_counts_only_its_own() -> None:
     assert 1_290 <= total(rows, "appended") <= 1_300
 
 
-def test_a_subject_that_is_gone_does_not_go_on() -> None:
+def test_a_deleted_subject_has_no_virtual_rows() -> None:
     messages = [
         one(0, row_of(10, covered_from_ns=T0, gone=True)),
         *(
@@ -190,7 +190,7 @@ def test_a_subject_that_is_gone_does_not_go_on() -> None:
     assert row["to_ns"] == T0 + 10 * S
 
 
-def test_nobody_is_carried_beyond_a_minute_without_a_row() -> None:
+def test_virtual_rows_reach_at_most_a_minute() -> None:
     beats = [
         encode_window(
             BatchHeader("b1", "c", "b", "boot-1", T0 + i * 10 * S, T0 + (i + 1) * 10 * S), i, {}
@@ -211,7 +211,7 @@ def test_two_brokers_in_one_minute_are_summed() -> None:
     assert row["broker"] == "b2:6650"
 
 
-def test_hours_share_what_lies_across_their_edge() -> None:
+def test_hours_share_amounts_across_their_edge() -> None:
     start = T0 + 3_540 * S
     messages = [m for b in [Broker(start_ns=start)] for _ in range(9) for m in b.window(10)]
     rows = of(minutes([m for i, m in enumerate(messages) if i not in (5, 6)]))
@@ -325,9 +325,7 @@ def test_a_broker_that_is_down_over_an_hour_s_edge_has_restarted(edge: str) -> N
 
 
 @pytest.mark.parametrize(("hours", "is_bridged"), [(23, True), (25, False)])
-def test_hours_of_silence_are_bridged_up_to_a_day_and_marked_beyond(
-    hours: int, is_bridged: bool
-) -> None:
+def test_gaps_are_bridged_up_to_a_day_and_marked_beyond(hours: int, is_bridged: bool) -> None:
     player = Broker((SLOW,), start_ns=T0)
     messages = player.window(60)
     player.window(hours * 3_600)
@@ -342,7 +340,7 @@ def test_hours_of_silence_are_bridged_up_to_a_day_and_marked_beyond(
     assert first["from_ns"] == T0 + (hours * 3_600 + 60) * S
 
 
-def test_an_hour_alone_comes_out_as_with_the_others() -> None:
+def test_an_hour_gives_the_same_rows_alone_and_with_others() -> None:
     kept = without(windows_around(EDGES["midnight"]), set(range(31, 80)))
     rows = minutes_of(kept)
     for hour in {row["from_ns"] // HOUR_NS for row in rows}:

@@ -35,7 +35,7 @@ def test_a_window_is_an_hour_of_its_own_topic() -> None:
     assert sample_counts(levels, starts)[[0, 59, 69, 70, 74]].tolist() == [1, 60, 60, 1, 5]
 
 
-def test_missing_minutes_are_holes() -> None:
+def test_missing_minutes_are_nan() -> None:
     rows = minutes_of([1] * 4, [0, 1, 30, 61], late_s=10)
     levels = np.array([1.0, 2.0, np.nan, 4.0])
     starts = window_starts(rows, levels)
@@ -70,12 +70,12 @@ def test_times_are_those_of_the_rows() -> None:
         ([0.0, 0.0, 9.0], [0, 0, 0]),
     ],
 )
-def test_a_level_that_was_cleared_begins_anew(levels: list[float], expected: list[int]) -> None:
+def test_a_cleared_level_starts_a_new_window(levels: list[float], expected: list[int]) -> None:
     rows = minutes_of([1, 1, 1], [0, 1, 2])
     assert window_starts(rows, np.array(levels)).tolist() == expected
 
 
-def test_evictions_and_restarts_begin_anew() -> None:
+def test_evictions_and_restarts_start_a_new_window() -> None:
     rows = minutes_of([1] * 6, list(range(6)), anew=(2, 4))
     assert window_starts(rows, np.ones(6)).tolist() == [0, 0, 2, 2, 4, 4]
 
@@ -85,7 +85,7 @@ def test_other_incarnations_are_other_topics() -> None:
     assert window_starts(rows, np.ones(4)).tolist() == [0, 0, 2, 2]
 
 
-def test_nothing_has_no_window() -> None:
+def test_no_rows_have_no_window() -> None:
     rows = minutes_of([], [])
     starts = window_starts(rows, np.zeros(0))
     assert len(starts) == len(sample_counts(np.zeros(0), starts)) == 0

@@ -58,7 +58,7 @@ def test_a_row_for_each_minute_of_the_wanted_hours() -> None:
     assert timeline_table(table, {HOUR + 1}).num_rows == 2
 
 
-def test_what_waited_at_a_limit_over_the_whole_minute() -> None:
+def test_waiters_of_a_whole_minute_are_listed() -> None:
     row = limiter_minute(HELD[1])
     assert row["limit_per_s"] == 100.0
     assert (row["offered"], row["granted"], row["held"]) == (9_000, 6_000, 3_000)
@@ -83,23 +83,23 @@ def test_a_batch_that_was_read_twice_counts_once() -> None:
     assert limiter_minute(twice) == limiter_minute(HELD[1])
 
 
-def test_a_part_of_a_minute_is_measured_by_what_it_covers() -> None:
+def test_use_of_a_partial_minute_refers_to_its_covered_time() -> None:
     row = limiter_minute(HELD[-1])
     assert row["to_ns"] - row["from_ns"] == 30 * S
     assert (row["granted"], row["use"], row["waiting_share"]) == (3_000, 1.0, 0.5)
 
 
-def test_parts_are_of_the_whole_minute_where_rows_were_lost() -> None:
+def test_with_lost_rows_shares_refer_to_the_whole_minute() -> None:
     row = limiter_minute({**HELD[1], "covered_ns": 50 * S, "gaps": 1})
     assert (row["use"], row["waiting_share"]) == (1.0, 0.5)
 
 
-def test_parts_are_of_what_is_covered_where_nobody_counted() -> None:
+def test_during_downtime_shares_refer_to_the_covered_time() -> None:
     row = limiter_minute({**HELD[1], "covered_ns": 30 * S, "granted": 1_500})
     assert (row["use"], row["waiting_share"]) == (0.5, 1.0)
 
 
-def test_a_limiter_that_held_nobody() -> None:
+def test_a_limiter_without_waiters() -> None:
     row = limiter_minute({**IDLE[0], SAMPLES: None})
     assert row["waiters"] is None
     assert (row["use"], row["held"], row["waiters_max"]) == (pytest.approx(0.1), 0, 0)
@@ -110,13 +110,13 @@ def test_a_limiter_that_held_nobody() -> None:
     )
 
 
-def test_where_what_waited_shrinks_nothing_is_held() -> None:
+def test_a_shrinking_waiting_amount_means_nothing_held() -> None:
     row = limiter_minute({**HELD[1], "offered": 5_000})
     assert row["held"] == 0
     assert "grew" not in row["sentence"]
 
 
-def test_what_nobody_told_is_null() -> None:
+def test_unknown_amounts_are_null() -> None:
     names = ("limit", "limit_period_ns", "limit_source", "offered", "granted", "waiting_ns")
     bare = {**HELD[1], **dict.fromkeys(names), SAMPLES: None, "covered_ns": 0}
     row = limiter_minute(bare)

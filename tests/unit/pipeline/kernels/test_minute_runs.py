@@ -70,11 +70,11 @@ def test_another_limit_or_subscription_begins_a_run(values: dict[str, Any]) -> N
     assert [run["minutes"] for run in runs(changed(2, **values))] == [2, 3]
 
 
-def test_a_hole_begins_a_run() -> None:
+def test_a_gap_begins_a_run() -> None:
     assert [run["minutes"] for run in runs(held_minutes()[:2] + held_minutes()[3:])] == [2, 2]
 
 
-def test_what_is_no_limit_has_no_period() -> None:
+def test_without_a_limit_there_is_no_period() -> None:
     assert len(runs(changed(2, limit_topic_period_ns=5, limit_topic_messages=0))) == 1
 
 
@@ -91,7 +91,7 @@ def test_a_limit_that_moves_with_the_publish_rate_is_one_run() -> None:
     assert run["got_messages"] == 5 * 60 * 200
 
 
-def test_a_streak_goes_back_to_where_another_was_blamed() -> None:
+def test_a_streak_starts_after_the_last_other_cause() -> None:
     idle = dict.fromkeys(STATE_FIELD_NAMES, 0) | {"state_no_consumer_ns": 60 * S}
     (run,) = runs(changed(3, **idle))
     assert run["last_most_from_ns"] == T0 + 180 * S

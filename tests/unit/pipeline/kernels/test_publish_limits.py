@@ -37,7 +37,7 @@ _NAMES = ("publish_limit_messages_per_s", "publish_limit_bytes_per_s", "publish_
         ((0.2, None), "topic policy", (RateLimit(1, None), "topic policy"), None),
     ],
 )
-def test_static_and_adaptive_limits_are_told_apart(
+def test_static_and_adaptive_limits_are_distinguished(
     rates: tuple[float | None, float | None],
     source: str | None,
     static: tuple[RateLimit, str] | None,

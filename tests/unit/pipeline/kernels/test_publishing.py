@@ -56,7 +56,7 @@ def sentences(topic: str) -> list[str]:
     return [row["sentence"] for row in of(topic)]
 
 
-def test_topics_that_publish_or_wait_have_a_row_and_others_none() -> None:
+def test_only_topics_with_published_or_parked_messages_have_a_row() -> None:
     assert {row["topic"] for row in FOUND} == set(TOPICS) - {f"{NS}idle"}
     assert len(FOUND) == 10 * (len(TOPICS) - 1)
     assert {row["hour"] for row in FOUND} == {10, 11}
@@ -83,7 +83,7 @@ def test_a_static_limit_is_named_with_its_source() -> None:
         )
 
 
-def test_the_limit_that_held_is_told_also_where_it_was_raised() -> None:
+def test_the_holding_limit_is_named_even_if_it_was_raised() -> None:
     told = sentences("raised")
     assert told[4].endswith("held producers for 60 s of this minute; 50 messages wait at its end")
     # 330 s after the beginning: within the first minute of the next hour.
@@ -94,7 +94,7 @@ def test_the_limit_that_held_is_told_also_where_it_was_raised() -> None:
     assert told[6] == "nothing held publishing"
 
 
-def test_of_a_static_and_an_adaptive_limit_the_one_that_held_is_named() -> None:
+def test_of_static_and_adaptive_limit_the_holding_one_is_named() -> None:
     told = sentences("adaptive")
     assert told[0] == "nothing held publishing"
     assert told[1] == (
@@ -108,7 +108,7 @@ def test_of_a_static_and_an_adaptive_limit_the_one_that_held_is_named() -> None:
     assert of("adaptive")[2]["cause"] == "adaptive"
 
 
-def test_the_broker_s_limit_and_the_cause_after_it() -> None:
+def test_the_broker_limit_and_the_second_cause_are_named() -> None:
     row = of("under_broker")[3]
     assert (row["cause"], row["second_cause"]) == ("broker_rate", "pending_limit")
     assert row["held_share"] == pytest.approx(0.5)
@@ -138,7 +138,7 @@ def test_quota_and_memory_are_named() -> None:
     assert set(sentences("paused")[1:]) == {"nothing held publishing"}
 
 
-def test_a_quota_that_was_taken_away_is_named_from_the_minute_before() -> None:
+def test_a_removed_quota_is_named_from_the_previous_minute() -> None:
     row = {**of("quota_held", ROWS)[5], **BROKER_LIMIT}
     lifted = {**row, "quota_size_limit_bytes": None}
     assert "the backlog quota held" in park_columns([lifted], None)["sentence"]
@@ -152,7 +152,7 @@ def test_a_lost_minute_breaks_the_chain_of_limits() -> None:
     assert "limit of 900 msg/s (topic policy) held producers for 30 s" in lonely[4]["sentence"]
 
 
-def test_the_minute_before_counts_also_where_it_has_no_row_itself() -> None:
+def test_the_previous_minute_counts_even_without_a_row() -> None:
     rows = of("raised", ROWS)
     rows[4] = {**rows[4], "msgs_in": 0, **dict.fromkeys(PARKED_FIELD_NAMES, 0)}
     found = publish_table(table(rows), {HOUR, HOUR + 1}).to_pylist()
@@ -186,7 +186,7 @@ def test_a_range_within_one_minute_is_that_minute() -> None:
     assert row["parked_topic_rate_ns"] == 57 * S
 
 
-def test_amounts_that_nobody_told_are_null_and_evidence_is_the_weakest() -> None:
+def test_unknown_amounts_are_null_and_evidence_is_the_weakest() -> None:
     rows = of("limited", ROWS)[:2]
     bare = [{**r, **BROKER_LIMIT, **dict.fromkeys(PARKED_FIELD_NAMES)} for r in rows]
     judged = park_columns([bare[0], {**bare[1], "evidence": INFERRED}], None)

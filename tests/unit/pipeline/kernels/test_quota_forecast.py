@@ -61,7 +61,7 @@ def _slots(begin: int, end: int, before: int) -> list[int]:
     return [max(minute - minute % 5, before) for minute in range(begin, end)]
 
 
-def test_the_broker_s_own_figure_stands_in_for_each_minute() -> None:
+def test_with_few_samples_each_minute_has_the_broker_s_figure() -> None:
     rows = rising(12, quota_size_breach_ns={i: (500 + i) * S for i in range(12)})
     found = size(rows)
     assert found[0] == QuotaForecast(None, 500.0, None, "broker", False, False)
@@ -114,7 +114,7 @@ def test_a_quota_that_is_set_later_uses_the_hour_before() -> None:
     assert made_minutes(rows)[22:27] == [22, 22, 22, 25, 25]
 
 
-def test_a_limit_that_is_reached_breaks_in_no_time_until_there_is_room() -> None:
+def test_a_reached_limit_has_zero_seconds_until_there_is_room() -> None:
     rows = rows_of(
         [8_000 + 100 * i for i in range(21)] + [9_700, 9_400, 9_450, 9_500],
         quota_size_limit_bytes=LIMIT,
@@ -127,7 +127,7 @@ def test_a_limit_that_is_reached_breaks_in_no_time_until_there_is_room() -> None
     assert made_minutes(rows)[18:] == [15, 15, 20, 21, 22, 22, 22]
 
 
-def test_a_quota_that_keeps_its_topic_below_the_limit_is_reached_all_the_same() -> None:
+def test_a_quota_that_acts_below_the_limit_counts_as_reached() -> None:
     """It evicts down to nine tenths, or holds until there is room, in each of these minutes."""
     for acts, expected in (
         ({"eviction_size_acts": {21: 3, 22: 1}}, [False, True, True, False]),
@@ -170,7 +170,7 @@ def test_backlogs_that_stand_or_fall_are_not_approached() -> None:
         assert {f.method for f in found[9:]} == {"none"}
 
 
-def test_what_is_possible_is_told_of_a_limit_that_is_half_used() -> None:
+def test_a_possible_breach_is_forecast_from_half_use_on() -> None:
     wild = [(400 if i % 2 else -400) for i in range(60)]
     for base, methods in ((9_400, {"theil_sen"}), (4_000, {"none"})):
         found = size(rows_of([base + w for w in wild], quota_size_limit_bytes=LIMIT))
@@ -180,7 +180,7 @@ def test_what_is_possible_is_told_of_a_limit_that_is_half_used() -> None:
     assert told.earliest_s is not None
 
 
-def test_an_age_that_nobody_lowers_breaks_when_time_has_passed() -> None:
+def test_an_age_without_consumers_breaches_as_time_passes() -> None:
     ages = {i: (i + 1) * MINUTE for i in range(30)}
     rows = rows_of([1] * 30, quota_time_limit_ns=3_600 * S, oldest_age_ns=ages)
     found = [f.by_quota["time"] for f in forecasts(rows)]
@@ -204,7 +204,7 @@ def test_an_age_with_consumers_follows_their_pace() -> None:
     assert {f.by_quota["time"].method for f in forecasts(none)} == {"none"}
 
 
-def test_other_topics_and_incarnations_are_not_looked_at() -> None:
+def test_other_topics_and_incarnations_are_ignored() -> None:
     one, other, anew = rising(30), rising(30), rising(30, first=30)
     for row in other:
         row["topic"] += "2"
@@ -223,7 +223,7 @@ def test_other_topics_and_incarnations_are_not_looked_at() -> None:
     st.sets(st.integers(0, 149), max_size=3),
     st.integers(0, 119),
 )
-def test_an_hour_is_the_same_whatever_else_is_computed(
+def test_an_hour_gives_the_same_forecasts_alone_and_with_others(
     levels: list[int | None], missing: set[int], restarts: set[int], first: int
 ) -> None:
     rows = rows_of(

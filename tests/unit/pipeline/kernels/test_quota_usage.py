@@ -81,7 +81,7 @@ def test_a_quota_that_is_approached() -> None:
     )
 
 
-def test_acts_of_eviction_are_those_of_the_minute(played: Played) -> None:
+def test_eviction_acts_are_counted_by_minute(played: Played) -> None:
     rows = [played["aged", minute] for minute in range(3)]
     assert [row["eviction_time_acts"] for row in rows] == [6, 15, 15]
     assert [row["eviction_time_messages"] for row in rows] == [600, 1_500, 1_500]
@@ -97,7 +97,7 @@ def test_acts_of_eviction_are_those_of_the_minute(played: Played) -> None:
     assert (rows[2]["seconds_to_breach"], rows[2]["breach_quota"]) == (0.0, "time")
 
 
-def test_a_limit_of_zero_is_full_and_divides_nothing(played: Played) -> None:
+def test_a_limit_of_zero_is_full_without_division_by_zero(played: Played) -> None:
     row = played["blocked", 2]
     assert (row["size_limit_bytes"], row["size_use"], row["seconds_to_breach"]) == (0, None, 0.0)
     assert row["sentence"] == (
@@ -105,7 +105,7 @@ def test_a_limit_of_zero_is_full_and_divides_nothing(played: Played) -> None:
     )
 
 
-def test_of_two_quotas_the_one_that_breaks_is_told(played: Played) -> None:
+def test_of_two_quotas_the_sentence_names_the_approached_one(played: Played) -> None:
     row = played["both", 1]
     assert (row["size_use"], row["time_use"]) == (0.5, 120 / 3_600)
     assert (row["seconds_to_breach"], row["breach_quota"]) == (3_480.0, "time")
@@ -113,7 +113,7 @@ def test_of_two_quotas_the_one_that_breaks_is_told(played: Played) -> None:
     assert row["sentence"].startswith(f"the topic is at 3 % of its 1 h time quota ({SOURCE}), ")
 
 
-def test_a_quota_that_was_lifted_still_tells_what_it_did(played: Played) -> None:
+def test_a_removed_quota_still_shows_its_acts(played: Played) -> None:
     before, after = played["lifted", 0], played["lifted", 1]
     assert (before["size_use"], before["seconds_to_breach"], before["method"]) == (
         0.5,
@@ -138,7 +138,7 @@ def test_only_wanted_hours_have_rows() -> None:
     assert (nothing.num_rows, nothing.schema) == (0, table_arrow_schema(QUOTA_USAGE))
 
 
-def test_the_quota_that_is_exceeded_is_told_before_the_one_that_is_fuller() -> None:
+def test_an_exceeded_quota_is_named_before_a_fuller_one() -> None:
     minute = _minute(
         quota_size_limit_bytes=0,
         quota_size_policy="producer_exception",
@@ -168,7 +168,7 @@ def test_an_unknown_backlog_has_no_use_and_no_sentence() -> None:
         (2_000, "evictions took 2,000 messages (2 KiB) in this minute"),
     ],
 )
-def test_what_both_quotas_evicted_is_told_together(lost: int, said: str) -> None:
+def test_evictions_of_both_quotas_are_summed(lost: int, said: str) -> None:
     row = usage(
         _minute(
             eviction_size_acts=1,
@@ -182,7 +182,7 @@ def test_what_both_quotas_evicted_is_told_together(lost: int, said: str) -> None
 
 
 @pytest.mark.parametrize(("held_ns", "said"), [(49_000_000, ""), (S // 20, " 0.1 s"), (S, " 1 s")])
-def test_a_hold_is_told_where_it_is_long_enough_to_read(held_ns: int, said: str) -> None:
+def test_a_hold_is_named_if_it_is_long_enough(held_ns: int, said: str) -> None:
     row = usage(_minute(parked_backlog_quota_ns=held_ns))
     told = f"; sent messages were held for{said} of this minute" if said else ""
     assert row["sentence"] == f"no backlog quota is in force at the end of this minute{told}"
@@ -227,7 +227,7 @@ _TEXTS = st.none() | st.text(max_size=5)
         }
     )
 )
-def test_any_minute_has_a_row_that_agrees_with_itself(values: dict[str, Any]) -> None:
+def test_any_row_is_consistent(values: dict[str, Any]) -> None:
     row = usage(_minute(**values))
     for kind, unit, taken in (("size", "bytes", "backlog_bytes"), ("time", "ns", "oldest_age_ns")):
         limit, use = values[f"quota_{kind}_limit_{unit}"], row.get(f"{kind}_use")
@@ -252,7 +252,7 @@ def test_any_minute_has_a_row_that_agrees_with_itself(values: dict[str, Any]) ->
     assert written.num_rows == 1
 
 
-def test_a_forecast_is_told_with_its_band_and_as_of_the_minute() -> None:
+def test_a_forecast_has_its_band_as_of_the_minute_s_end() -> None:
     rows = rows_of(
         [100 * MIB * (i + 1) for i in range(40)],
         quota_size_limit_bytes=10_000 * MIB,
@@ -279,7 +279,7 @@ def test_a_forecast_is_told_with_its_band_and_as_of_the_minute() -> None:
     )
 
 
-def test_what_is_not_reached_is_never_told_to_be_however_late_it_is() -> None:
+def test_an_overdue_breach_is_not_reported_as_reached() -> None:
     """Forecast in minute 30 for a minute and a half later, it then grows more slowly."""
     rows = rows_of(
         [*(100 * (i + 1) for i in range(31)), 3_110, 3_120, 3_130],
@@ -296,7 +296,7 @@ def test_what_is_not_reached_is_never_told_to_be_however_late_it_is() -> None:
     )
 
 
-def test_the_most_of_a_minute_is_told_beside_its_end(played: Played) -> None:
+def test_the_maximum_of_a_minute_stands_beside_its_last_value(played: Played) -> None:
     aged, held = played["aged", 1], played["held", 1]
     assert (aged["time_use"], aged["time_use_max"]) == (0.9, 0.95)
     assert (aged["size_use_max"], held["size_use_max"]) == (None, 1.0)
@@ -305,7 +305,7 @@ def test_the_most_of_a_minute_is_told_beside_its_end(played: Played) -> None:
     assert (blocked["size_use_max"], blocked["backlog_bytes_max"]) == (None, 0)
 
 
-def test_seconds_run_from_the_end_of_what_is_known() -> None:
+def test_seconds_count_from_the_end_of_the_telemetry() -> None:
     """The last minute is not over: what its sentence says is what its columns say."""
     rows = quota_usage_table(table(quota_play(50)), {HOUR}).to_pylist()
     (row,) = (row for row in rows if row["topic"] == f"{NS}both")
@@ -314,7 +314,7 @@ def test_seconds_run_from_the_end_of_what_is_known() -> None:
     assert "at the present rate it breaks in 59 min" in row["sentence"]
 
 
-def test_the_quota_that_is_likely_to_break_first_is_told() -> None:
+def test_the_first_likely_breach_is_named() -> None:
     rows = rows_of(
         [100 * (i + 1) for i in range(30)],
         quota_size_limit_bytes=100_000,

@@ -40,7 +40,7 @@ def test_the_record_numbers_cells_as_the_account_does() -> None:
 
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda s: s.topic.rsplit("/", 1)[1])
-def test_every_situation_is_what_it_was_built_to_be(situation: Situation) -> None:
+def test_every_situation_gets_its_expected_verdict(situation: Situation) -> None:
     rows = of(situation)
     for some in (rows, rows[:1], rows[-1:]):
         judged = judge_minutes(some, None)
@@ -92,14 +92,14 @@ def test_since_when_stops_at_a_change_of_the_limit() -> None:
     assert "limit of 200 msg/s (topic policy) held this subscription for 90 s;" in text
 
 
-def test_permits_of_nobody_are_not_free() -> None:
+def test_permits_without_consumers_are_not_free() -> None:
     rows = of(SITUATIONS[2])
     assert "permits are free" in judge_minutes(rows, None)["sentence"]
     rows[-1] = rows[-1] | {"consumers": 0}
     assert "permits are free" not in judge_minutes(rows, None)["sentence"]
 
 
-def test_who_gets_all_of_a_topic_limit_shares_it_with_nobody() -> None:
+def test_a_subscription_that_uses_a_whole_topic_limit_is_the_only_waiter() -> None:
     shared = judge_minutes(of(SITUATIONS[2]), None)["sentence"]
     assert shared.endswith("above that, or above the sum if several subscriptions share it.")
     alone = [row | {"msgs_out": 2 * row["msgs_out"]} for row in of(SITUATIONS[2])]
@@ -123,7 +123,7 @@ def test_missing_time_lowers_confidence_and_completeness() -> None:
     assert judged["confidence"] < judge_minutes(rows, None)["confidence"]
 
 
-def test_counterfactual_asks_the_demonstrated_rate() -> None:
+def test_the_counterfactual_uses_the_demonstrated_rate() -> None:
     held = of(SITUATIONS[1])
     assert judge_minutes(held, None)["grows_without_limit"] is None
     assert judge_minutes(held, 300.0)["grows_without_limit"] is True
@@ -155,7 +155,7 @@ def test_a_limit_that_moves_with_the_publish_rate_is_one_limit() -> None:
 
 
 @pytest.mark.parametrize(("silent", "told"), [(1, "30 s"), (2, "90 s")])
-def test_of_a_consumer_that_fell_silent_it_is_said_what_explain_says(
+def test_the_sentence_about_a_silent_consumer_equals_that_of_explain(
     silent: int, told: str
 ) -> None:
     """However its mean over the range is; more consumers would not help."""

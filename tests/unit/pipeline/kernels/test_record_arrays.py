@@ -61,7 +61,7 @@ def _values(kind: Kind) -> st.SearchStrategy[dict[str, list[Any]]]:
 
 
 @given(st.sampled_from(list(Kind)), st.data())
-def test_arrays_hold_what_the_lists_of_the_codec_hold(kind: Kind, data: st.DataObject) -> None:
+def test_arrays_equal_the_lists_of_the_codec(kind: Kind, data: st.DataObject) -> None:
     (message,) = encode_window(header(), 7, {kind: data.draw(_values(kind))})
     expected = decode(message)
     found = message_arrays(decode_packed(message), T0)
@@ -88,7 +88,7 @@ def test_arrays_hold_what_the_lists_of_the_codec_hold(kind: Kind, data: st.DataO
         (TIME_NS_MAX, TIME_NS_MAX, False),
     ],
 )
-def test_a_window_ends_in_our_time_and_not_long_after_it_was_told(
+def test_a_window_must_end_in_a_plausible_time(
     end_ns: int, published_ns: int | None, is_taken: bool
 ) -> None:
     (message,) = encode_window(header(end_ns), 0, {})
@@ -98,7 +98,7 @@ def test_a_window_ends_in_our_time_and_not_long_after_it_was_told(
         assert "window_end_ns is" in refused(message, published_ns)
 
 
-def test_a_start_and_a_number_that_no_broker_counts_to_are_refused() -> None:
+def test_implausible_starts_and_sequence_numbers_are_refused() -> None:
     (message,) = encode_window(header(start_ns=-1), 0, {})
     assert "window_start_ns is -1" in refused(message)
     (message,) = encode_window(header(), 1 << 63, {})
@@ -133,7 +133,7 @@ def test_sums_of_all_cells_fit() -> None:
     assert len(states) * CUMULATIVE_MAX < 1 << 63
 
 
-def test_few_bytes_do_not_become_many() -> None:
+def test_a_small_message_cannot_exhaust_memory() -> None:
     """A column of equal values takes no bytes a row, and a text is spelled out in each."""
     batch = MESSAGE.FromString(topics(topic=["x" * 1_000, "y"]))
     batch.topic.rows = codec.ROWS_MAX
@@ -144,13 +144,13 @@ def test_few_bytes_do_not_become_many() -> None:
         decode_packed(batch.SerializeToString())
 
 
-def test_an_index_beyond_the_texts_is_refused() -> None:
+def test_a_string_index_out_of_range_is_refused() -> None:
     batch = MESSAGE.FromString(topics(topic=["a", "b"]))
     batch.topic.topic.indexes[1] = 3
     assert "a string index is out of range" in refused(batch.SerializeToString())
 
 
-def test_nulls_may_be_told_of_more_rows_or_fewer_than_there_are() -> None:
+def test_the_null_mask_may_be_longer_or_shorter_than_the_rows() -> None:
     batch = MESSAGE.FromString(topics(topic=list("abcdefghij"), msgs_in=list(range(10))))
     for nulls, expected in ((b"\x01", [0]), (b"\x02\x02\xff", [1, 9])):
         batch.topic.msgs_in.nulls = nulls

@@ -83,7 +83,7 @@ def test_topics_of_a_namespace_are_summed_by_minute() -> None:
     assert (first["blame_consumer_s"], first["throttled_s"]) == (None, 0.0)
 
 
-def test_blame_is_read_as_verdicts_have_it() -> None:
+def test_blame_is_corrected_by_verdicts() -> None:
     shares = dict.fromkeys(SHARE_COLUMNS, 0.0)
     minute = {"topic": A, "completeness": 0.5, "from_ns": 0, "to_ns": 60 * S, "bystander": False}
     judged = batch(

@@ -27,7 +27,7 @@ def of(name: str, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda s: s.topic.rsplit("/", 1)[1])
-def test_each_situation_is_told_as_row_by_row(situation: Any) -> None:
+def test_sentences_equal_those_of_the_scalar_law(situation: Any) -> None:
     rows = [row for row in ROWS if row["topic"] == situation.topic]
     for found, row in zip(judge_each(rows, None), rows, strict=True):
         assert found["sentence"] == judge_minutes([row], None)["sentence"]
@@ -50,7 +50,7 @@ def test_what_is_not_known_is_left_out(row: dict[str, Any], words: str) -> None:
     assert found["sentence"] == judge_minutes([row], None)["sentence"]
 
 
-def test_rows_keep_their_order_whatever_they_say() -> None:
+def test_sentences_keep_the_order_of_rows() -> None:
     idle = dict.fromkeys(STATE_FIELD_NAMES, 0) | {"state_caught_up_ns": 60 * S}
     rows = [HEALTHY, of("slow"), HEALTHY | idle, HEALTHY | {"acked": 6}, of("alone"), HEALTHY]
     found = [row["sentence"] for row in judge_each(rows, None)]
@@ -58,7 +58,9 @@ def test_rows_keep_their_order_whatever_they_say() -> None:
     assert found[2] == "NONE: nothing is waiting."
 
 
-def test_healthy_minutes_of_one_rate_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sentence_of_healthy_minutes_is_built_once_per_rate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     built = []
     by_law = sentences.sentence
 

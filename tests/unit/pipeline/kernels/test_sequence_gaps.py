@@ -47,24 +47,24 @@ def gaps(*parts: list[Any]) -> list[SequenceGap]:
     return find_gaps(BEFORE, table(*parts))[0]
 
 
-def test_what_follows_has_no_hole_in_any_order_and_twice() -> None:
+def test_consecutive_messages_have_no_gap_in_any_order_or_repeated() -> None:
     rows = windows("one", 7, 5, 6, 6, 5)
     assert find_gaps(BEFORE, table(rows)) == ([], {"c/b": LastSeen("one", 7, at(80))})
 
 
-def test_numbers_that_are_not_there_are_lost_from_end_to_begin() -> None:
+def test_missing_numbers_are_lost_messages() -> None:
     assert gaps(windows("one", 9, 10, 12)) == [
         SequenceGap("c/b", at(50), at(90), 4, is_all=True),
         SequenceGap("c/b", at(110), at(120), 1, is_all=True),
     ]
 
 
-def test_what_comes_late_is_no_news() -> None:
+def test_late_messages_are_ignored() -> None:
     late = windows("one", 0, 2, 4), windows("zero", 3, start_s=-100)
     assert find_gaps(BEFORE, table(*late)) == ([], {})
 
 
-def test_a_restart_of_which_all_is_there_is_told_only_when_it_took_long() -> None:
+def test_a_complete_restart_is_reported_only_if_it_took_long() -> None:
     """A broker that was down is no lost telemetry; nobody knows which of both it was."""
     assert gaps(windows("two", 0, 1, start_s=50 + SILENCE_S)) == []
     (gap,) = gaps(windows("two", 0, 1, start_s=51 + SILENCE_S))
@@ -82,19 +82,19 @@ def test_between_boots_that_were_read_at_once_the_broker_was_down() -> None:
     assert (found, last_seen) == ([], {"c/b": LastSeen("two", 0, at(9_010))})
 
 
-def test_a_first_read_tells_what_the_topic_must_have_had() -> None:
+def test_a_first_read_reports_messages_before_the_first() -> None:
     assert find_gaps({}, table(windows("one", 0, 1)))[0] == []
     assert find_gaps({}, table(windows("one", 6, 7)))[0] == [
         SequenceGap("c/b", None, at(60), 6, is_all=True)
     ]
 
 
-def test_a_part_of_a_window_is_told_by_the_window() -> None:
+def test_a_gap_within_a_window_has_the_times_of_the_window() -> None:
     rows = [("c/b", "one", seq, at(50), at(60)) for seq in (5, 7)]
     assert gaps(rows) == [SequenceGap("c/b", at(50), at(60), 1, is_all=True)]
 
 
-def test_sources_have_nothing_to_do_with_each_other() -> None:
+def test_sources_are_independent() -> None:
     other = windows("one", 2, source="c/other")
     found, last_seen = find_gaps(BEFORE, table(windows("one", 5), other))
     assert found == [SequenceGap("c/other", None, at(20), 2, is_all=True)]
@@ -135,7 +135,7 @@ def test_a_gap_in_words(gap: SequenceGap, said: str) -> None:
     assert sentences([gap]) == [said]
 
 
-def test_many_gaps_are_not_a_page() -> None:
+def test_many_gaps_are_counted() -> None:
     many = [
         SequenceGap("c/a", at(10 * n), at(10 * n + 5), 1, is_all=True)
         for n in range(SENTENCES_MAX + 4)

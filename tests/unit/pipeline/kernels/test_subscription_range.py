@@ -24,7 +24,7 @@ def played_minutes() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda s: s.topic.rsplit("/", 1)[1])
 @pytest.mark.parametrize("since_s", [0, 130])
-def test_it_is_judged_as_all_are(situation: Situation, since_s: int) -> None:
+def test_one_subscription_is_judged_as_in_a_whole_range(situation: Situation, since_s: int) -> None:
     mine = [
         row
         for row in played_minutes()

@@ -75,7 +75,7 @@ def test_units_and_offsets_do_not_matter(values: Doubles, scale: float, offset: 
 @given(
     st.floats(-1e6, 1e6), st.floats(-1e3, 1e3), st.sets(st.integers(0, 59), min_size=2, max_size=60)
 )
-def test_a_line_has_its_own_slope_whatever_is_missing(
+def test_a_line_has_its_slope_with_missing_points(
     start: float, slope: float, there: set[int]
 ) -> None:
     times = np.arange(60.0)[None]
@@ -85,7 +85,7 @@ def test_a_line_has_its_own_slope_whatever_is_missing(
     np.testing.assert_allclose(found, slope, rtol=1e-6, atol=1e-6)
 
 
-def test_quantiles_of_rows_leave_out_what_is_none() -> None:
+def test_quantiles_ignore_nan() -> None:
     rows = np.array([[3.0, np.nan, 1.0], [np.nan] * 3, [5.0, np.nan, np.nan]])
     np.testing.assert_array_equal(
         quantiles(rows, (0.0, 0.5, 1.0)), [[1.0, 2.0, 3.0], [np.nan] * 3, [5.0] * 3]

@@ -38,7 +38,7 @@ def counted(rows: list[dict[str, Any]], *place: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_two_that_wait_are_two_and_one_is_nobody() -> None:
+def test_two_waiters_are_counted_and_a_single_one_is_not() -> None:
     (found,) = counted(played_minutes())
     assert found["topic"].endswith("/topic-limit")
     assert found["topic_waiters"] == 2
@@ -51,7 +51,7 @@ def test_each_minute_by_itself() -> None:
     assert {row["topic_waiters"] for row in several} == {2}
 
 
-def test_who_was_held_for_a_moment_did_not_wait() -> None:
+def test_a_moment_of_throttling_does_not_count_as_waiting() -> None:
     moment = [
         row | ({HELD: S} if row["subscription"] == "two" else {}) | {"state_caught_up_ns": 59 * S}
         for row in limited_minutes()
@@ -59,7 +59,7 @@ def test_who_was_held_for_a_moment_did_not_wait() -> None:
     assert counted(moment) == []
 
 
-def test_the_sentence_says_what_explain_says() -> None:
+def test_the_sentence_equals_that_of_explain() -> None:
     """Of each that shares a limit, for a minute and for a range."""
     for found in (
         *judge_each(limited_minutes(), None, 2),

@@ -190,14 +190,14 @@ def evidence(**changes: Any) -> Evidence:
         ),
     ],
 )
-def test_all_verdicts_come_out_of_it(
+def test_all_verdicts_occur(
     changes: dict[str, Any], verdict: Verdict, second: Verdict | None
 ) -> None:
     (found,) = judgements(arrays([evidence(**changes)]))
     assert (found.verdict, found.second) == (verdict, second)
 
 
-def test_what_is_inferred_is_less_sure() -> None:
+def test_inferred_verdicts_have_less_confidence() -> None:
     measured, inferred = judgements(arrays([evidence(), evidence(is_inferred=True)]))
     assert measured.confidence == 1.0
     assert inferred.confidence == INFERRED_CONFIDENCE

@@ -39,7 +39,7 @@ def test_json_is_an_array_of_rows() -> None:
     assert rows[0]["seconds"] == 60
 
 
-def test_subscriptions_that_nobody_uses_stand_behind_other_growing_ones() -> None:
+def test_unused_subscriptions_follow_other_growing_ones() -> None:
     """They grow as fast as their topics, and would fill the first screens."""
     (alone,) = (row for row in JUDGED if row["topic"].endswith("/alone"))
     rows = [*JUDGED, alone | {"growth_messages": 10**9, "subscription": "audit"}]
@@ -78,7 +78,7 @@ def test_a_table_fits_its_width_and_breaks_no_name() -> None:
         assert "\x1b" not in out.getvalue()
 
 
-def test_colors_repeat_what_the_words_say() -> None:
+def test_colors_add_no_information() -> None:
     plain, colored = io.StringIO(), io.StringIO()
     write_judgements(JUDGED, "table", plain)
     write_judgements(JUDGED, "table", colored, color=True)
@@ -86,7 +86,7 @@ def test_colors_repeat_what_the_words_say() -> None:
     assert "\x1b[1;33mCONSUMER\x1b[0m" in colored.getvalue()
 
 
-def test_growth_is_told_with_its_pace() -> None:
+def test_growth_has_its_rate() -> None:
     row = dict(JUDGED[0]) | {"from_ns": 0, "to_ns": 40 * S, "backlog_messages": 1_996}
     for growth, text in (
         (1_200, "backlog 1,996, grew by 1,200 in 40 s (30/s)"),
@@ -128,7 +128,7 @@ def test_table_has_the_sentence_of_every_subscription() -> None:
     assert words.count("Time blamed on: nobody") == 1
 
 
-def test_the_time_of_a_limit_that_stands_by_is_told_as_the_verdict_reads_it() -> None:
+def test_shares_are_shown_as_the_verdict_counts_them() -> None:
     shares = {f"share_{blame.lower()}": 0.0 for blame in BLAMES}
     row = dict(JUDGED[0]) | shares | {"share_throttled_topic": 0.9, "share_consumer": 0.1}
     row |= {"verdict": "CONSUMER", "second": "THROTTLED_TOPIC", "bystander": True}

@@ -67,7 +67,7 @@ def test_a_partition_has_its_suffix_and_what_is_not_known_is_null() -> None:
     assert (row["held_memory_s"], row["held_share"]) == (None, None)
 
 
-def test_people_read_of_those_that_were_held() -> None:
+def test_a_table_lists_held_topics_only() -> None:
     text = written("table", ROWS, width=80)
     held = [row for row in ROWS if row["cause"] is not None]
     title = " ".join(text.partition("\n\n")[0].split())
@@ -84,14 +84,14 @@ def test_people_read_of_those_that_were_held() -> None:
     assert f"{limited['msgs_in']:,} messages in 600 s" in told
 
 
-def test_of_several_clusters_each_topic_has_its_own_in_front() -> None:
+def test_with_several_clusters_each_topic_has_its_cluster() -> None:
     other = {**held_longest_first(ROWS)[0], "cluster": "west", "producers": 1}
     text = written("table", [*ROWS, other], color=True)
     assert "\x1b[1mwest: acme/ns/" in text
     assert "1 producer at the end" in text
 
 
-def test_where_nothing_was_held_or_is_known_it_says_so() -> None:
+def test_a_sentence_says_that_nothing_was_held_or_is_known() -> None:
     (idle,) = [row for row in ROWS if row["topic"] == f"{NS}idle"]
     assert written("table", [idle]).endswith("nothing held the producers of 1 topic\n")
     assert written("table", []) == "No topic has telemetry in this range.\n"

@@ -119,7 +119,7 @@ def test_an_empty_table_is_empty() -> None:
     assert written("table", []) == ""
 
 
-def test_names_do_not_steer_the_terminal() -> None:
+def test_names_cannot_control_the_terminal() -> None:
     evil = "a\x1b[31mb\u202ec\n"
     assert printable(evil) == "a\ufffd[31mb\ufffdc\ufffd"
     assert "\x1b" not in written("table", [{**ROW, "topic": evil}], width=80)

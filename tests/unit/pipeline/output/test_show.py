@@ -35,7 +35,7 @@ def shown(root: Path, **options: Any) -> tuple[list[dict[str, Any]], str]:
     return rows, err.getvalue()
 
 
-def test_programs_get_every_row_and_column(root: Path) -> None:
+def test_json_and_csv_have_every_row_and_column(root: Path) -> None:
     rows, said = shown(root)
     assert len(rows) == 73
     assert {"date", "hour", "sentence", "size_use"} <= set(rows[0])
@@ -59,13 +59,13 @@ def test_several_values_of_a_column_are_any_of_them(root: Path) -> None:
     assert len(shown(root, where=where)[0]) == 63
 
 
-def test_a_limit_takes_the_latest_in_order(root: Path) -> None:
+def test_a_limit_selects_the_latest_rows_in_order(root: Path) -> None:
     rows, said = shown(root, limit=2, where=(("topic", NS + "other"),))
     assert [row["minute"][11:16] for row in rows] == ["11:08", "11:09"]
     assert said == "The latest 2 of 70 rows; --limit shows more.\n"
 
 
-def test_a_table_has_the_columns_that_matter_and_not_all_rows(root: Path) -> None:
+def test_a_table_has_selected_columns_and_a_bounded_number_of_rows(root: Path) -> None:
     out, err = io.StringIO(), io.StringIO()
     assert show(ShowOptions(str(root), "quota_usage", width=200), out, err) == TABLE_ROWS_SHOWN
     assert "seconds_to_breach" in out.getvalue()
@@ -79,7 +79,7 @@ def test_a_table_shows_the_sentence_of_its_rows(name: str) -> None:
     assert ("sentence" in _SHOWN[name]) == ("sentence" in TABLES[name].column_names())
 
 
-def test_a_point_of_a_backtest_has_its_name_and_its_settings_in_words(tmp_path: Path) -> None:
+def test_backtest_rows_have_readable_settings(tmp_path: Path) -> None:
     write(tmp_path, "policy_backtest", [backtest_row(0, name="drain 1")], ("run_id",))
     out = io.StringIO()
     show(ShowOptions(str(tmp_path), "policy_backtest", width=200), out, io.StringIO())
@@ -88,7 +88,7 @@ def test_a_point_of_a_backtest_has_its_name_and_its_settings_in_words(tmp_path: 
     assert rows == [{"name": "drain 1", "settings": '{"law": "drain", "target": 0.50}'}]
 
 
-def test_before_the_first_telemetry_it_is_said_what_reads_some(tmp_path: Path) -> None:
+def test_without_telemetry_the_message_names_the_command_that_reads_it(tmp_path: Path) -> None:
     for name in ("bronze_samples", "evictions"):
         ensure_table(str(tmp_path), TABLES[name])
     rows, said = shown(tmp_path, table="evictions", limit=5)
@@ -100,7 +100,7 @@ def test_before_the_first_telemetry_it_is_said_what_reads_some(tmp_path: Path) -
     assert shown(other, table="evictions", limit=5)[1] == "evictions has no rows.\n"
 
 
-def test_no_rows_are_said_so(root: Path) -> None:
+def test_a_message_says_that_no_row_was_found(root: Path) -> None:
     rows, said = shown(root, limit=5, where=(("topic", "x"),))
     assert (rows, said) == ([], "quota_usage has no such rows.\n")
 
@@ -122,14 +122,12 @@ def test_no_rows_are_said_so(root: Path) -> None:
         ),
     ],
 )
-def test_wrong_questions_are_answered_in_a_sentence(
-    root: Path, options: dict[str, Any], said: str
-) -> None:
+def test_invalid_options_give_one_sentence(root: Path, options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as caught:
         shown(root, **options)
     assert said in str(caught.value)
 
 
 @pytest.mark.parametrize("name", sorted(_SHOWN.keys() & TABLES.keys()))
-def test_the_columns_that_matter_exist(name: str) -> None:
+def test_the_selected_columns_exist(name: str) -> None:
     assert set(_SHOWN[name]) <= set(TABLES[name].column_names())

@@ -81,12 +81,12 @@ def test_the_latest_in_order_and_only_some_columns(root: str) -> None:
     assert len(episodes(root)) == 2
 
 
-def test_a_range_takes_what_reaches_into_it(root: str) -> None:
+def test_a_range_includes_episodes_that_overlap_it(root: str) -> None:
     late = Span(T0 + HOUR_NS + 2 * MINUTE_NS, None)
     assert [row["topic"] for row in episodes(root, span=late)] == [NS + "slow"]
 
 
-def test_what_had_ended_before_is_not_in_a_range_and_what_is_open_is(root: str) -> None:
+def test_a_range_excludes_ended_episodes_and_includes_open_ones(root: str) -> None:
     """Also where it began in the same hour."""
     both = [row["topic"] for row in episodes(root, span=Span(T0, None))]
     assert both == [NS + "short", NS + "slow"]
@@ -104,7 +104,7 @@ def test_an_open_episode_reaches_into_every_later_minute(tmp_path: Path) -> None
     assert (row["is_open"], row["episode_end_ns"]) == (True, None)
 
 
-def test_namespaces_are_shown_as_if_they_were_a_table(tmp_path: Path) -> None:
+def test_namespaces_are_shown_like_a_table(tmp_path: Path) -> None:
     played(tmp_path)
     out = io.StringIO()
     asked = ShowOptions(str(tmp_path), "namespace_rollup", format="json", limit=1)

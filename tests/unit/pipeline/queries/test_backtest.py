@@ -32,7 +32,7 @@ RANKED = {
 }  # fmt: skip
 
 
-def test_a_backtest_is_asked_and_its_ranks_written(
+def test_a_backtest_runs_and_its_ranks_are_written(
     root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
@@ -64,7 +64,7 @@ def test_a_backtest_is_asked_and_its_ranks_written(
     assert "share a rank" not in table.getvalue()
 
 
-def test_a_tie_is_said(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tie_is_explained(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ranked = [RANKED | {"name": name} for name in ("one", "two")] + [RANKED | {"rank": 3}]
     monkeypatch.setattr(module, "replay_range", lambda *_: ranked)
     monkeypatch.setattr(module, "load_grid", str)
@@ -76,7 +76,7 @@ def test_a_tie_is_said(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert err.getvalue() == "Run r: 3 settings.\n"
 
 
-def test_all_that_is_wrong_with_a_backtest_is_told_at_once() -> None:
+def test_one_error_lists_all_faults_of_a_backtest() -> None:
     options = BacktestOptions(FolderOptions("t", "soon"), "/nonexistent.toml", "a/b")
     with pytest.raises(InputError) as caught:
         module.run_backtest(options, io.StringIO(), io.StringIO())

@@ -95,7 +95,7 @@ def test_scores_are_written_instead(root: str, forecasts: Forecasts) -> None:
 @pytest.mark.parametrize(
     ("style", "written"), [("table", ""), ("csv", "topic,coverage,forecasts\n,0.8,0\n")]
 )
-def test_where_nothing_was_forecast_a_sentence_says_so(
+def test_a_sentence_says_that_there_was_no_forecast(
     root: str, forecasts: Forecasts, style: Any, written: str
 ) -> None:
     forecasts.scored = 0
@@ -106,7 +106,7 @@ def test_where_nothing_was_forecast_a_sentence_says_so(
     assert "There is nothing to score: no forecast was made in this range." in err.getvalue()
 
 
-def test_a_table_for_people_has_what_matters(root: str, forecasts: Forecasts) -> None:
+def test_a_table_has_selected_columns(root: str, forecasts: Forecasts) -> None:
     out = io.StringIO()
     options = ForecastOptions(FolderOptions(root, width=120))
     module.run_forecast(options, out, io.StringIO())
@@ -127,7 +127,7 @@ def test_a_table_for_people_has_what_matters(root: str, forecasts: Forecasts) ->
         ),
     ],
 )
-def test_bad_questions_start_no_spark(options: ForecastOptions, said: str) -> None:
+def test_invalid_options_start_no_spark(options: ForecastOptions, said: str) -> None:
     with pytest.raises(InputError, match=said):
         module.run_forecast(options, io.StringIO(), io.StringIO())
 

@@ -41,7 +41,7 @@ def usage(**values: Any) -> dict[str, Any]:
     }
 
 
-def test_what_is_reached_comes_first_then_what_is_likely_then_what_is_possible() -> None:
+def test_rows_are_ordered_by_reached_likely_and_possible_breaches() -> None:
     rows = [
         usage(topic="likely later", seconds_to_breach=500.0, seconds_to_breach_earliest=0.0),
         usage(topic="fuller", size_use=0.6),
@@ -57,7 +57,7 @@ def test_what_is_reached_comes_first_then_what_is_likely_then_what_is_possible()
     ]  # fmt: skip
 
 
-def test_clusters_are_behind_by_what_others_have() -> None:
+def test_a_cluster_is_behind_relative_to_the_others() -> None:
     ahead = [{"cluster": "a", "minute": AT + timedelta(minutes=step)} for step in (0, 9, 30)]
     assert clusters_behind(ahead) == clusters_behind([]) == {}
     late = [{"cluster": None, "minute": AT + timedelta(minutes=step)} for step in (7, 20)]
@@ -86,7 +86,7 @@ def test_each_cluster_has_a_newest_hour_of_its_own(tmp_path: Path) -> None:
     assert newest_hours(str(tmp_path), T0) == set()
 
 
-def test_a_row_tells_of_the_quota_that_breaks_first_or_else_of_the_fuller() -> None:
+def test_a_row_has_the_first_breached_or_else_the_fuller_quota() -> None:
     both = {
         "partition": 3,
         "time_limit_ns": 7,
@@ -106,7 +106,7 @@ def test_a_row_tells_of_the_quota_that_breaks_first_or_else_of_the_fuller() -> N
     assert (row["limit"], row["use"]) == (0, None)
 
 
-def test_scores_are_told_as_a_total_and_by_topic() -> None:
+def test_scores_have_a_total_and_one_row_per_topic() -> None:
     one, other = Score(forecasts=2, levels=2, levels_covered=1), Score(forecasts=1)
     key = {"cluster": "c", "topic": "t", "partition": None, "incarnation": 1, "quota": "size"}
     rows = ForecastScores(one + other, ((key, one), ({**key, "partition": 1}, other))).rows()

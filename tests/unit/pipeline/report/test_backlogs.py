@@ -32,7 +32,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_growing_backlog_is_judged_as_it_was_built(root: Path) -> None:
+def test_every_growing_backlog_gets_its_expected_verdict(root: Path) -> None:
     found = asked(root)
     growing = [s for s in SITUATIONS if s.published > s.acked]
     assert (found.subscriptions, found.growing) == (len(SITUATIONS), len(growing))
@@ -44,7 +44,7 @@ def test_every_growing_backlog_is_judged_as_it_was_built(root: Path) -> None:
     assert all(o.sentence.startswith(o.verdict) for o in found.worst)
 
 
-def test_an_offender_has_its_course(root: Path) -> None:
+def test_a_worst_backlog_has_its_levels_over_time(root: Path) -> None:
     (slow,) = [o for o in asked(root).worst if o.topic == NS + "slow"]
     assert slow.levels.tolist() == [24_000, 48_000, 72_000]
     assert slow.shares["CONSUMER"].tolist() == [1, 1, 1]
@@ -52,7 +52,7 @@ def test_an_offender_has_its_course(root: Path) -> None:
     assert (slow.peak_messages, slow.seconds, slow.growth_per_s) == (72_000, 180, 400)
 
 
-def test_no_more_than_asked_half_of_them_by_growth(root: Path) -> None:
+def test_the_list_is_bounded_and_half_of_it_is_by_growth(root: Path) -> None:
     worst = asked(root, 3).worst
     assert len(worst) == 3
     assert {o.topic for o in worst} <= {NS + "slow", NS + "topic-limit"}
@@ -64,7 +64,7 @@ def test_blamed_seconds_are_of_the_growing_ones(root: Path) -> None:
     assert found.blame_seconds["NONE"] == 0
 
 
-def test_minutes_without_a_backlog_blame_nobody(root: Path) -> None:
+def test_minutes_without_a_backlog_have_no_cause(root: Path) -> None:
     """Their shares are of messages in flight, and would only colour a healthy subscription."""
     rows = TableScan(str(root), "attribution").rows(("from_ns", "to_ns", "verdict", "topic"))
     assert "NONE" in rows["verdict"].to_pylist()
@@ -82,7 +82,9 @@ def test_minutes_without_a_backlog_blame_nobody(root: Path) -> None:
     assert found.blame_seconds["CONSUMER"] == pytest.approx(120 * found.growing)
 
 
-def test_the_time_of_a_limiter_that_stood_by_is_the_consumers(root: Path, tmp_path: Path) -> None:
+def test_the_time_of_a_bystander_limiter_counts_for_the_consumer(
+    root: Path, tmp_path: Path
+) -> None:
     rows = [judged(row) for row in minutes(play(180, 10))]
     aside = {"second": "THROTTLED_TOPIC", "bystander": True}
     aside |= {"share_consumer": 0.25, "share_throttled_topic": 0.75}
@@ -102,7 +104,7 @@ def unused_rows(row: dict[str, Any], count: int) -> list[dict[str, Any]]:
     return [row | shares | {"subscription": f"old-{i}"} for i in range(count)]
 
 
-def test_subscriptions_that_nobody_uses_do_not_drown_the_rest(root: Path, tmp_path: Path) -> None:
+def test_unused_subscriptions_do_not_displace_others(root: Path, tmp_path: Path) -> None:
     played_rows = minutes(play(180, 10))
     alone = [row for row in played_rows if row["topic"] == NS + "alone"]
     unread = [row | {"subscription": f"old-{i}"} for row in alone for i in range(20)]
@@ -136,7 +138,7 @@ def test_a_consumer_that_has_left_is_not_unused(root: Path, tmp_path: Path) -> N
     assert found.blame_seconds["NO_CONSUMER"] == pytest.approx(360)
 
 
-def test_a_range_without_rows_has_nobody(root: Path) -> None:
+def test_a_range_without_rows_has_no_backlogs(root: Path) -> None:
     found = asked(root, span=Span(T0 - 9 * MINUTE_NS, T0 - 8 * MINUTE_NS))
     assert (found.subscriptions, found.worst) == (0, ())
 
@@ -149,7 +151,7 @@ def test_steps_without_an_account_are_unknown(root: Path) -> None:
     assert not np.isnan(slow.levels[2:5]).any()
 
 
-def test_a_backlog_that_comes_down_was_largest_at_the_start(tmp_path: Path) -> None:
+def test_a_shrinking_backlog_was_largest_at_the_start(tmp_path: Path) -> None:
     rows = minutes(play(180, 10))
     for row in rows:
         if row["topic"] == NS + "slow" and row["minute"].minute == 0:

@@ -17,14 +17,14 @@ def section_of(*ranks: int) -> Section:
     return backtest_section(dataclasses.replace(facts.run(), points=points), Charts())
 
 
-def test_without_a_run_it_says_how_to_make_one() -> None:
+def test_without_a_run_the_section_names_the_command() -> None:
     charts = Charts()
     found = backtest_section(None, charts)
     assert "This folder has no backtest yet" in found.lead
     assert (found.blocks, found.table, charts.by_id) == ([], None, {})
 
 
-def test_a_row_says_what_a_setting_is_and_costs_in_units() -> None:
+def test_a_row_has_a_setting_and_its_costs_with_units() -> None:
     table = section_of(1, 2).table
     assert table is not None
     assert table.rows[1] == (

@@ -45,7 +45,7 @@ def test_the_newest_run_summed_over_topics(scan: TableScan) -> None:
         ({"settings": "{}"}, "point 0", "as recorded"),
     ],
 )
-def test_a_point_is_told_in_words(
+def test_a_point_has_readable_settings(
     tmp_path: Path, row: dict[str, str], name: str, settings: str
 ) -> None:
     write(tmp_path, "policy_backtest", [backtest_row(0) | row], ("run_id",))

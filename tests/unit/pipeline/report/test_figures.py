@@ -38,14 +38,14 @@ def all_figures(grid: Grid = GRID) -> list[Any]:
     ]
 
 
-def test_every_cause_has_a_colour_of_its_own_in_each_chart() -> None:
+def test_every_cause_has_a_different_colour_in_each_chart() -> None:
     assert set(BLAME_COLORS) == set(BLAMES)
     assert set(PARK_COLORS) == set(PARK_CAUSES)
     for colors in (BLAME_COLORS, PARK_COLORS):
         assert len(set(colors.values())) == len(colors)
 
 
-def test_axes_say_what_they_count() -> None:
+def test_axes_name_their_quantity() -> None:
     titles = [
         axis["title"]["text"]
         for figure in all_figures()
@@ -96,7 +96,7 @@ def test_held_seconds_are_stacked_by_cause() -> None:
     assert figure.layout.barmode == "stack"
 
 
-def test_causes_that_cannot_be_seen_are_neither_drawn_nor_named() -> None:
+def test_invisible_causes_are_neither_drawn_nor_named() -> None:
     """A tenth of a percent of a minute is no pixel high, but a bar has always one."""
     shares = dict.fromkeys(BLAMES, np.zeros(3)) | {
         "CONSUMER": np.array([0.9, 0.0, 0.0]), "BROKER": np.array([0.001, 0.0, 0.002]),
@@ -120,7 +120,7 @@ def test_causes_that_cannot_be_seen_are_neither_drawn_nor_named() -> None:
     assert set(traces(figures.eviction_figure([facts.eviction(), none], GRID))) == {"size quota"}
 
 
-def test_what_has_no_points_is_not_in_a_legend() -> None:
+def test_series_without_points_are_not_in_a_legend() -> None:
     limiter = facts.limiter(limit_per_s=np.full(3, np.nan), offered_per_s=np.full(3, np.nan))
     assert set(traces(figures.limiter_figure(limiter, GRID))) == {"granted"}
     alone = figures.pareto_figure(facts.run(1))
@@ -131,7 +131,7 @@ def test_what_has_no_points_is_not_in_a_legend() -> None:
     assert set(traces(figure)) == {"size quota", "likely", "full"}
 
 
-def test_a_minute_that_is_not_over_is_drawn_as_far_as_it_went() -> None:
+def test_an_unfinished_minute_is_drawn_up_to_its_end() -> None:
     """What came later than others, and ended earlier, is as high as its rate was."""
     span = Span(GRID.start_ns + 30 * S, GRID.end_ns - 40 * S)
     held = dataclasses.replace(facts.parked_topic(), span=span)
@@ -165,7 +165,7 @@ def test_legends_stand_above_where_nothing_else_is() -> None:
         assert (legend.y > 1, legend.yanchor, figure.layout.showlegend) == (True, "bottom", True)
 
 
-def test_a_limit_with_what_was_offered_and_granted() -> None:
+def test_a_limit_is_drawn_with_offered_and_granted_rates() -> None:
     figure = figures.limiter_figure(facts.limiter(), GRID)
     found = traces(figure)
     assert list(found["offered"].y) == [90, 90, 160, 160, None, None]
@@ -197,7 +197,7 @@ def test_a_breach_is_a_line_in_a_band() -> None:
         (facts.near_breach(likely_s=1e9, latest_s=None), {"size quota", "full"}),
     ],
 )
-def test_no_band_where_there_is_none(breach: Any, names: set[str]) -> None:
+def test_a_forecast_without_a_band_draws_none(breach: Any, names: set[str]) -> None:
     assert set(traces(figures.quota_figure(facts.quota_topic(breach), GRID))) == names
 
 
@@ -215,7 +215,7 @@ def test_evictions_by_quota() -> None:
     assert list(found["time quota"].y) == [100, 0, 0]
 
 
-def test_the_front_is_told_from_the_rest() -> None:
+def test_the_front_differs_from_other_points() -> None:
     found = traces(figures.pareto_figure(facts.run()))
     assert list(found["Pareto front"].y) == [0]
     assert list(found["not on the front"].y) == [10, 20]
@@ -223,7 +223,7 @@ def test_the_front_is_told_from_the_rest() -> None:
     assert found["Pareto front"].mode == found["not on the front"].mode == "markers"
 
 
-def test_a_line_of_steps_joins_only_those_that_none_is_left_of_and_below() -> None:
+def test_the_line_joins_the_points_that_are_best_in_both_measures() -> None:
     """The front is of more measures than the chart has: in it, points of the front zigzag."""
     places = [(0.0, 90.0), (10.0, 95.0), (20.0, 40.0), (20.0, 60.0), (30.0, 40.0), (50.0, 5.0)]
     points = tuple(

@@ -70,7 +70,7 @@ def test_accounts_have_a_beginning_and_an_end() -> None:
     assert account_span(rows.slice(0, 0)) == Span()
 
 
-def test_what_falls_into_a_step() -> None:
+def test_values_are_assigned_to_steps() -> None:
     grid = Grid(0, 2 * MINUTE_NS, 3)
     places = grid.step_indexes(np.array([0, 1, 2, 99, -5]) * MINUTE_NS)
     assert places.tolist() == [0, 0, 1, 2, 0]

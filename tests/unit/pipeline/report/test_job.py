@@ -62,7 +62,7 @@ def test_a_whole_folder(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir() if p.is_file()] == ["p.html"]
 
 
-def test_an_older_folder_says_what_it_does_not_have(tmp_path: Path) -> None:
+def test_the_page_names_tables_that_an_older_folder_lacks(tmp_path: Path) -> None:
     played(tmp_path)
     page, _ = reported(tmp_path, top=2)
     assert (tmp_path / "report.html").is_file()
@@ -71,7 +71,7 @@ def test_an_older_folder_says_what_it_does_not_have(tmp_path: Path) -> None:
     assert len(charts(page)) == 2 + 1
 
 
-def test_the_range_is_cut_to_what_was_asked(tmp_path: Path) -> None:
+def test_the_range_is_cut_to_the_requested_one(tmp_path: Path) -> None:
     played(tmp_path, 120)
     write(tmp_path, "quota_usage", [quota_row(place) for place in range(2)])
     page, _ = reported(tmp_path, since="2025-11-21T10:01:00Z")
@@ -89,7 +89,7 @@ def test_the_range_is_cut_to_what_was_asked(tmp_path: Path) -> None:
         ({"html": "/nonexistent/page.html"}, "/nonexistent/page.html cannot be written: No such"),
     ],
 )
-def test_bad_questions(tmp_path: Path, options: dict[str, str], said: str) -> None:
+def test_invalid_options(tmp_path: Path, options: dict[str, str], said: str) -> None:
     played(tmp_path, 60)
     with pytest.raises(InputError) as caught:
         reported(tmp_path, **options)
@@ -122,7 +122,7 @@ def test_a_page_that_is_a_folder_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".report.html*"))
 
 
-def test_folders_without_what_is_needed(tmp_path: Path) -> None:
+def test_folders_without_needed_tables(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"headgate pipeline run --out {tmp_path} fills it"):
         reported(tmp_path)
     write(tmp_path, "quota_usage", [quota_row(0)])

@@ -54,7 +54,7 @@ def test_a_number_stays_with_its_unit() -> None:
     )
 
 
-def test_names_are_text_and_nothing_else(page: str) -> None:
+def test_names_are_escaped(page: str) -> None:
     tags = Tags()
     tags.feed(page)
     names = [tag for tag, _ in tags.seen]
@@ -72,7 +72,7 @@ def test_columns_without_a_cell_are_not_on_the_page(page: str) -> None:
     assert "<td></td>" not in page
 
 
-def test_the_library_is_there_once_and_nothing_is_fetched(page: str) -> None:
+def test_the_page_has_the_library_once_and_fetches_nothing(page: str) -> None:
     assert page.count(PLOTLY) == 1
     tags = Tags()
     tags.feed(page)
@@ -82,7 +82,7 @@ def test_the_library_is_there_once_and_nothing_is_fetched(page: str) -> None:
     assert not re.search(r"@import|url\(", page)
 
 
-def test_every_chart_has_its_place_and_its_words(page: str) -> None:
+def test_every_chart_has_an_element_and_a_text(page: str) -> None:
     tags = Tags()
     tags.feed(page)
     places = [attrs for _, attrs in tags.seen if attrs.get("class") == "chart"]
@@ -92,7 +92,7 @@ def test_every_chart_has_its_place_and_its_words(page: str) -> None:
     assert all(place["aria-label"] for place in places)
 
 
-def test_the_head_says_what_the_page_is_about(page: str) -> None:
+def test_the_head_has_range_and_brokers(page: str) -> None:
     for text in ("today", "c&lt;1&gt;", "12,345", "75.0 %", "Written by Headgate on Friday"):
         assert text in page
 

@@ -20,7 +20,7 @@ SPAN = Span(T0, T0 + 3 * MINUTE_NS)
 GRID = Grid(T0, MINUTE_NS, 3)
 
 
-def test_topics_by_how_long_they_were_held(tmp_path: Path) -> None:
+def test_topics_are_ordered_by_held_time(tmp_path: Path) -> None:
     write(
         tmp_path,
         "publish_attribution",
@@ -61,7 +61,7 @@ def test_causes_at_the_same_time_are_not_added_up(tmp_path: Path) -> None:
     assert found[1].sentence == "Held in minute 1."
 
 
-def test_limiters_by_how_long_somebody_waited(tmp_path: Path) -> None:
+def test_limiters_are_ordered_by_waiting_time(tmp_path: Path) -> None:
     write(
         tmp_path,
         "throttle_timeline",
@@ -81,14 +81,14 @@ def test_limiters_by_how_long_somebody_waited(tmp_path: Path) -> None:
     np.testing.assert_equal(slow.granted_per_s, [100, 100, np.nan])
 
 
-def test_where_nothing_was_held_the_minute_of_the_longest_wait_is_told(tmp_path: Path) -> None:
+def test_without_held_amounts_the_minute_of_the_longest_wait_is_shown(tmp_path: Path) -> None:
     rows = [limiter_row(p, held=0, waiting_ns=NS_PER_S * (p == 2)) for p in range(3)]
     write(tmp_path, "throttle_timeline", rows)
     (found,) = limiters(TableScan(str(tmp_path), "throttle_timeline"), SPAN, GRID, 10)
     assert found.sentence_ns == T0 + 2 * MINUTE_NS
 
 
-def test_amounts_are_of_the_whole_minute_where_rows_were_lost(tmp_path: Path) -> None:
+def test_with_lost_rows_amounts_refer_to_the_whole_minute(tmp_path: Path) -> None:
     """Counters go over lost rows, while what is covered leaves them out."""
     rows = [limiter_row(0, covered_ns=MINUTE_NS // 2), limiter_row(1, waiting_ns=MINUTE_NS * 3)]
     write(tmp_path, "throttle_timeline", rows)
@@ -101,7 +101,7 @@ def test_amounts_are_of_the_whole_minute_where_rows_were_lost(tmp_path: Path) ->
     assert both.waiting_share == 1.0
 
 
-def test_shares_and_rates_are_of_the_counted_time_where_the_broker_was_down(tmp_path: Path) -> None:
+def test_during_downtime_shares_and_rates_refer_to_the_counted_time(tmp_path: Path) -> None:
     """Half a minute of the second one was counted by nobody."""
     half = MINUTE_NS // 2
     rows = [

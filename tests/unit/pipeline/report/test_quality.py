@@ -58,7 +58,7 @@ def test_quarantine_by_reason(tmp_path: Path) -> None:
     assert (found.quarantined, found.reasons) == (3, (("b", 2), ("a", 1)))
 
 
-def test_nothing_sampled_is_unknown_and_not_zero(tmp_path: Path) -> None:
+def test_without_samples_completeness_is_unknown(tmp_path: Path) -> None:
     write(tmp_path, "intervals", [account(0)], ("date", "hour", "kind"))
     early = Span(T0 - 9 * MINUTE_NS, T0 - 8 * MINUTE_NS)
     assert quality(TableScan(str(tmp_path), "intervals"), None, early, GRID).completeness is None

@@ -54,7 +54,7 @@ def test_not_reached(minute: dict[str, Any]) -> None:
     assert found.column(IS_REACHED).to_pylist() == [0]
 
 
-def test_how_quotas_stand_at_the_end(tmp_path: Path) -> None:
+def test_quota_states_at_the_end(tmp_path: Path) -> None:
     rows = [quota_row(p, NS + "holds", held_seconds=37.0 * (p == 2)) for p in range(4)]
     rows += [quota_row(3, NS + "later", seconds_to_breach=900.0), quota_row(3, NS + "sooner")]
     write(tmp_path, "quota_usage", rows)

@@ -44,7 +44,7 @@ def test_soonest_then_fullest(scan: TableScan) -> None:
     assert len(quota_topics(scan, SPAN, GRID, 10).topics) == 4
 
 
-def test_a_topic_with_its_course_and_breach(scan: TableScan) -> None:
+def test_a_topic_has_its_use_over_time_and_breach(scan: TableScan) -> None:
     sooner, filling = quota_topics(scan, SPAN, GRID, 2).topics
     np.testing.assert_allclose(filling.size_use, [0, 0.1, 0.2, 0.3])
     np.testing.assert_equal(filling.time_use, [0, np.nan, np.nan, np.nan])
@@ -92,7 +92,7 @@ def test_a_quota_that_holds_is_reached_also_where_it_has_room_at_the_end(tmp_pat
     assert (found.reached, found.approached, found.were_reached) == (2, 1, 0)
 
 
-def test_what_was_reached_earlier_is_told_apart(tmp_path: Path) -> None:
+def test_quotas_reached_earlier_are_separate(tmp_path: Path) -> None:
     rows = [quota_row(0, NS + "held", held_seconds=30.0), calm(24, NS + "held", 0.1)]
     rows += [quota_row(0, NS + "again", held_seconds=50.0), quota_row(24, NS + "again")]
     rows += [calm(24, NS + "fullest", 0.9)]
@@ -107,7 +107,7 @@ def test_what_was_reached_earlier_is_told_apart(tmp_path: Path) -> None:
     assert (found.reached, found.approached, found.were_reached) == (0, 1, 2)
 
 
-def test_what_is_to_come_has_room_beside_what_is_reached(tmp_path: Path) -> None:
+def test_approached_quotas_have_room_beside_reached_ones(tmp_path: Path) -> None:
     rows = [quota_row(3, f"{NS}full-{i}", seconds_to_breach=0.0) for i in range(9)]
     write(tmp_path, "quota_usage", [*rows, quota_row(3)])
     scan = TableScan(str(tmp_path), "quota_usage")
@@ -116,7 +116,7 @@ def test_what_is_to_come_has_room_beside_what_is_reached(tmp_path: Path) -> None
     assert len(quota_topics(scan, SPAN, GRID, 4).topics) == 4
 
 
-def test_seconds_run_from_the_end_of_what_is_known(tmp_path: Path) -> None:
+def test_seconds_count_from_the_end_of_the_telemetry(tmp_path: Path) -> None:
     """As those of the row's own sentence do; the last minute went on for 24 s."""
     end_ns = T0 + 3 * MINUTE_NS + 24 * NS_PER_S
     write(tmp_path, "quota_usage", [quota_row(3, to_ns=end_ns, seconds_to_breach=36.0)])
@@ -126,7 +126,7 @@ def test_seconds_run_from_the_end_of_what_is_known(tmp_path: Path) -> None:
     assert breach_time_ns(found.breach) == T0 + 4 * MINUTE_NS
 
 
-def test_the_most_that_was_used_may_be_within_a_minute(tmp_path: Path) -> None:
+def test_the_peak_use_may_lie_within_a_minute(tmp_path: Path) -> None:
     rows = [
         quota_row(p, size_use_max=use, time_use_max=None) for p, use in enumerate((0.2, 0.95, None))
     ]
@@ -154,7 +154,7 @@ def test_a_topic_outside_of_the_range_is_not_shown(tmp_path: Path, place: int) -
     assert found.topic == NS + "filling"
 
 
-def test_a_topic_that_was_gone_long_before_the_end_breaks_no_quota(tmp_path: Path) -> None:
+def test_a_topic_that_vanished_earlier_has_no_forecast(tmp_path: Path) -> None:
     write(tmp_path, "quota_usage", [quota_row(5, NS + "gone"), calm(19, NS + "calm", 0.1)])
     scan = TableScan(str(tmp_path), "quota_usage")
     for minutes, breaks in ((15, True), (16, False), (20, False)):
@@ -176,12 +176,12 @@ def test_evictions_by_topic_and_quota(tmp_path: Path) -> None:
     assert time.affected == (("a", 10), ("b", 10))
 
 
-def test_nothing_is_an_answer(scan: TableScan) -> None:
+def test_no_rows_give_an_empty_result(scan: TableScan) -> None:
     assert quota_topics(scan, Span(T0 - 9, T0 - 8), GRID, 3).topics == ()
     assert quota_topics(scan, Span(T0 - 9, T0 - 8), GRID, 3).approached == 0
 
 
-def test_totals_are_of_all_topics_shown_or_not(scan: TableScan, tmp_path: Path) -> None:
+def test_totals_include_topics_that_are_not_shown(scan: TableScan, tmp_path: Path) -> None:
     found = quota_topics(scan, SPAN, GRID, 1)
     assert (len(found.topics), found.approached) == (1, 2)
     write(tmp_path, "evictions", [eviction_row(0), eviction_row(1, NS + "less", messages=20)])

@@ -40,7 +40,7 @@ def test_nothing_to_score(intervals: TableScan, topics: list[str]) -> None:
     assert forecast_scores(intervals, topics, T0, T0 + 130 * MINUTE) == []
 
 
-def test_forecasts_that_nothing_has_come_after(intervals: TableScan) -> None:
+def test_forecasts_without_outcomes_yet(intervals: TableScan) -> None:
     assert forecast_scores(intervals, [TOPIC], T0 + 129 * MINUTE, T0 + 130 * MINUTE) == []
 
 

@@ -68,7 +68,7 @@ def test_a_sentence_of_one_minute_names_it() -> None:
     assert unsaid.text == ""
 
 
-def test_columns_in_which_all_is_empty_are_not_shown() -> None:
+def test_empty_columns_are_not_shown() -> None:
     table = sections.quota_section([facts.reached_topic()], GRID, Charts()).table
     assert table is not None
     assert table.shown.columns == ("topic", "quota", "state", "producers held")
@@ -80,7 +80,7 @@ def test_columns_in_which_all_is_empty_are_not_shown() -> None:
     assert wide.shown.columns == tuple(c for c in wide.columns if c != "messages evicted")
 
 
-def test_an_offender_is_told_in_full() -> None:
+def test_a_worst_backlog_has_all_its_facts() -> None:
     (block,) = sections.backlog_section(facts.backlogs(facts.backlog()), GRID, Charts()).blocks
     assert block.text == "The topic limit of <b>200</b> msg/s."
     assert block.tag == "THROTTLED_TOPIC"
@@ -125,7 +125,7 @@ def test_a_breach_in_a_row(breach: dict[str, Any], cells: tuple[str, ...]) -> No
     assert "from the newest telemetry" in section.note
 
 
-def test_of_a_limit_of_zero_no_part_is_used() -> None:
+def test_a_limit_of_zero_has_no_use() -> None:
     found = [facts.quota_topic(peak_use=None), facts.quota_topic(peak_use=1.25)]
     blocks = sections.quota_section(found, GRID, Charts()).blocks
     assert blocks[0].facts.startswith("policy producer_request_hold")
@@ -133,7 +133,7 @@ def test_of_a_limit_of_zero_no_part_is_used() -> None:
 
 
 @pytest.mark.parametrize(("count", "said"), [(1, "1 gap, 1 restart,"), (1_200, "1,200 gaps, ")])
-def test_counts_are_words(count: int, said: str) -> None:
+def test_counts_have_singular_and_plural(count: int, said: str) -> None:
     counts = {"gaps": count, "restarts": 1, "resets": 0, "clock_steps": 0}
     lead = sections.quality_section(facts.quality(counts=counts), GRID, Charts()).lead
     assert said in lead

@@ -34,7 +34,7 @@ def test_what_happened_most_urgent_first() -> None:
     assert said[5].startswith("Telemetry covers only 75.0 % of the time")
 
 
-def test_where_nobody_reads_the_sentence_is_still_one() -> None:
+def test_the_summary_without_used_subscriptions_is_still_a_sentence() -> None:
     found = dataclasses.replace(
         facts.backlogs(facts.backlog()), blame_seconds={"NO_CONSUMER": 3.0, "BROKER": 1.0}
     )
@@ -44,7 +44,7 @@ def test_where_nobody_reads_the_sentence_is_still_one() -> None:
     assert said[2].endswith("; 1 more is approached.")
 
 
-def test_a_quiet_range_is_told_in_a_sentence() -> None:
+def test_a_quiet_range_has_one_sentence() -> None:
     quiet = facts.quality(completeness=1.0)
     said = summary_sentences(facts.backlogs(), Quotas(), (), Evictions(), quiet)
     assert said == ["No backlog with a cause grew. There is telemetry of 1,000 subscriptions."]
@@ -82,7 +82,7 @@ def test_a_quota_that_acts_is_reached() -> None:
         ),
     ],
 )
-def test_what_a_reached_quota_did(more: dict[str, Any], said: str) -> None:
+def test_the_acts_of_a_reached_quota_are_listed(more: dict[str, Any], said: str) -> None:
     is_reached = "state" not in more
     topic = facts.reached_topic(breach=None, **more)
     quotas = Quotas((topic,), 1 * is_reached, 0, 2 * (not is_reached))
@@ -90,7 +90,7 @@ def test_what_a_reached_quota_did(more: dict[str, Any], said: str) -> None:
     assert found[1] == said
 
 
-def test_subscriptions_that_nobody_uses_are_told_apart() -> None:
+def test_unused_subscriptions_have_a_separate_sentence() -> None:
     name = ("persistent://public/default/a", "old")
     lost = facts.backlog(is_unused=True, growth_messages=9_000, verdict="NO_CONSUMER")
     found = dataclasses.replace(
@@ -120,7 +120,7 @@ def test_subscriptions_that_nobody_uses_are_told_apart() -> None:
     ]
 
 
-def test_small_blames_are_told_together() -> None:
+def test_small_causes_are_summed_as_others() -> None:
     seconds = dict.fromkeys(BLAMES, 10.0) | {"NONE": 900.0, "CONSUMER": 50.0}
     found = dataclasses.replace(facts.backlogs(facts.backlog()), blame_seconds=seconds)
     said = summary_sentences(found, Quotas(), (), Evictions(), facts.quality())
@@ -128,7 +128,7 @@ def test_small_blames_are_told_together() -> None:
     assert said[0].endswith("10 % to the subscription limit, 30 % to others.")
 
 
-def test_no_blame_of_nothing_is_told() -> None:
+def test_causes_without_time_are_left_out() -> None:
     """What the broker takes in between is there in every range."""
     seconds = {"CONSUMER": 300.0, "BROKER": 0.4, "NO_CONSUMER": 0.1}
     found = dataclasses.replace(facts.backlogs(facts.backlog()), blame_seconds=seconds)

@@ -41,7 +41,7 @@ def test_minutes_have_all_their_seconds_and_no_gap(tmp_path: Path) -> None:
     assert [row["msgs_in"] for row in topics] == [500 * 60] * 3
 
 
-def test_the_parts_in_which_files_are_read_do_not_matter(tmp_path: Path) -> None:
+def test_the_division_into_tasks_does_not_matter(tmp_path: Path) -> None:
     write_scrapes(tmp_path, range(9))
     order = [(name, "ascending") for name in ("kind", "topic", "seq", "boot_id")]
     one, many = (tables(all_works(tmp_path, parts)).sort_by(order) for parts in (1, 4))
@@ -49,7 +49,7 @@ def test_the_parts_in_which_files_are_read_do_not_matter(tmp_path: Path) -> None
     assert one == many
 
 
-def test_a_reload_is_a_reset_and_loses_no_more_than_what_was_not_seen(tmp_path: Path) -> None:
+def test_a_topic_reload_is_a_counter_reset(tmp_path: Path) -> None:
     write_scrapes(tmp_path, range(3))
     reloaded = text_of(45, since_s=40).replace('0.0"', '0"')
     (tmp_path / file_name(T0_MS + 45_000)).write_text(reloaded)
@@ -58,7 +58,7 @@ def test_a_reload_is_a_reset_and_loses_no_more_than_what_was_not_seen(tmp_path: 
     assert row["msgs_in"] == 500 * 30 + 500 * 5
 
 
-def test_a_scrape_that_is_missing_is_bridged_and_a_long_gap_is_not(tmp_path: Path) -> None:
+def test_a_missing_scrape_is_bridged_and_a_long_gap_is_not(tmp_path: Path) -> None:
     write_scrapes(tmp_path, [0, 1, 7, 8, 17, 18])
     rows = [row for row in minutes(tmp_path) if row["topic"].endswith("/slow")]
     covered = sum(row["covered_ns"] for row in rows)
@@ -66,7 +66,7 @@ def test_a_scrape_that_is_missing_is_bridged_and_a_long_gap_is_not(tmp_path: Pat
     assert tables(all_works(tmp_path))["kind"].to_pylist().count("batch") == 6
 
 
-def test_a_scrape_that_comes_late_alone_is_quarantined_and_nothing_is_read(tmp_path: Path) -> None:
+def test_a_single_late_scrape_is_quarantined(tmp_path: Path) -> None:
     write_scrapes(tmp_path, range(3))
     (broker,) = broker_folders(str(tmp_path))
     first, late, last = broker.times_ms
@@ -80,7 +80,7 @@ def test_a_scrape_that_comes_late_alone_is_quarantined_and_nothing_is_read(tmp_p
     assert [name for name, _ in task_tables(task)] == ["bronze_quarantine"] * 2
 
 
-def test_what_is_no_scrape_is_quarantined_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_an_invalid_file_is_quarantined_and_others_are_read(tmp_path: Path) -> None:
     write_scrapes(tmp_path, range(6))
     times = [T0_MS + 1_000 * STEP_S * step for step in range(6)]
     (tmp_path / file_name(times[1])).write_bytes(b"")
@@ -104,7 +104,7 @@ def test_what_is_no_scrape_is_quarantined_and_the_rest_goes_on(tmp_path: Path) -
     assert sum(row["covered_ns"] for row in rows) == 5 * STEP_S * 10**9
 
 
-def test_a_file_that_cannot_be_opened_is_no_bad_scrape(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_fails_the_task(tmp_path: Path) -> None:
     """It would be refused for good; the task fails instead and is repeated."""
     write_scrapes(tmp_path, range(2))
     (task,) = all_works(tmp_path)
@@ -115,6 +115,6 @@ def test_a_file_that_cannot_be_opened_is_no_bad_scrape(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", [0, 200])
-def test_one_scrape_gives_no_row_but_its_own(tmp_path: Path, step: int) -> None:
+def test_one_scrape_gives_only_its_batch_row(tmp_path: Path, step: int) -> None:
     write_scrapes(tmp_path, [step])
     assert tables(all_works(tmp_path))["kind"].to_pylist() == ["batch"]

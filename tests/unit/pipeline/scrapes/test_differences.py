@@ -82,7 +82,7 @@ def test_a_topic_that_is_not_persistent_has_no_quota() -> None:
     assert "quota_size_limit_bytes" not in found.second
 
 
-def test_a_counter_that_fell_counts_from_zero_and_shows_what_it_was() -> None:
+def test_a_fallen_counter_has_both_readings() -> None:
     found = subscription({"backlog": 0.0, "msgs_out": 90.0}, {"backlog": 0.0, "msgs_out": 4.0})
     assert (found.first["msgs_out"], found.second["msgs_out"]) == (90, 4)
 
@@ -104,7 +104,7 @@ def test_subjects_of_one_scrape_only_have_no_row() -> None:
     assert dict(differences(ScrapePair("b", silent, full, 0, 1)))[Kind.SUBSCRIPTION] == []
 
 
-def test_causes_are_told_in_messages_and_backlogs_in_entries() -> None:
+def test_amounts_are_in_messages_and_backlogs_in_entries() -> None:
     rates = {"rate_in": 50.0, "entry_rate_in": 5.0}
     found = subscription(
         {"backlog": 10.0, "consumers": 1.0},
@@ -153,13 +153,13 @@ def test_expired_and_evicted_messages_were_not_acknowledged() -> None:
 
 
 @pytest.mark.parametrize("values", [{"blocked": 1.0}, {"blocked_consumers": 2.0}])
-def test_consumers_that_may_hold_no_more_are_told(values: Values) -> None:
+def test_blocked_consumers_are_recognized(values: Values) -> None:
     level: Values = {"backlog": 9.0, "consumers": 2.0, **values}
     row = subscription(level, level).second
     assert row["state_unacked_limit_ns"] == TEN_S
 
 
-def test_ages_are_the_brokers_where_it_tells_them() -> None:
+def test_ages_come_from_the_broker_if_it_has_them() -> None:
     level: Values = {"backlog": 9.0, "age_s": 3.5}
     assert subscription(level, level).second["oldest_age_ns"] == 3_500_000_000
     assert subscription({"backlog": 9.0}, {"backlog": 9.0}).second["oldest_age_ns"] == TEN_S
@@ -178,7 +178,7 @@ def test_headgates_own_account_is_taken_as_it_is() -> None:
     assert topic.second["parked_topic_rate_ns"] == 2_500_000_000
 
 
-def test_limits_are_told_with_their_source() -> None:
+def test_limits_have_their_source() -> None:
     scrape = Scrape(
         {"limit_broker_bytes": 0.25},
         {NAME: {"limit_topic_messages": 50.0}},

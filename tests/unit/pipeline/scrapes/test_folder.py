@@ -38,7 +38,7 @@ def test_brokers_are_folders_or_the_folder_itself(tmp_path: Path) -> None:
     assert (other.label, other.times_ms, other.wrong_names) == ("b1", (T,), ("17.prom",))
 
 
-def test_what_is_no_folder_of_scrapes_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_folder_of_scrapes_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: No such file"):
         broker_folders(str(tmp_path / "none"))
     (tmp_path / "x.prom").touch()
@@ -64,7 +64,7 @@ def test_new_scrapes_are_shared_out_in_order() -> None:
     assert ScrapeTask.from_json(second.to_json()).times_ms == list(second.times_ms)
 
 
-def test_only_what_was_not_read_is_read() -> None:
+def test_only_new_scrapes_are_read() -> None:
     steps = [T, T + 1_000, T + 2_000, T + 3_000]
     known = {file_name(ms) for ms in steps[:2]}
     (task,) = scrape_tasks(broker(*steps), T + 1_000, known, 1)
@@ -76,7 +76,7 @@ def test_only_what_was_not_read_is_read() -> None:
     assert task.quarantined == [bad_lines_name(steps[3])]
 
 
-def test_a_scrape_that_comes_late_is_refused_once() -> None:
+def test_a_late_scrape_is_refused_once() -> None:
     late, known = T + 500, {file_name(T), file_name(T + 1_000), "x"}
     (task,) = scrape_tasks(
         broker(T - 9, T, late, T + 1_000, T + 2_000, wrong=("x",)), T + 1_000, known, 2
@@ -86,7 +86,7 @@ def test_a_scrape_that_comes_late_is_refused_once() -> None:
     assert task.refused == []
 
 
-def test_a_scrape_that_comes_late_is_refused_before_a_later_one_comes() -> None:
+def test_a_late_scrape_is_refused_without_newer_ones() -> None:
     known = {file_name(T), file_name(T + 1_000)}
     scrapes = broker(T, T + 500, T + 1_000, wrong=("notes",))
     (task,) = scrape_tasks(scrapes, T + 1_000, known, 4)

@@ -54,7 +54,7 @@ def test_consumers_are_added_up_and_their_counters_are_not_the_subscriptions() -
         ('topic="persistent://t/n/}\\"{"', 'persistent://t/n/}"{', None),
     ],
 )
-def test_partitions_are_told_by_label_or_suffix(
+def test_partitions_are_recognized_by_label_or_suffix(
     labels: str, topic: str, partition: int | None
 ) -> None:
     scrape = read_scrape([f'pulsar_in_messages_total{{cluster="c",{labels}}} 1'])
@@ -80,7 +80,7 @@ def test_headgates_own_account_and_limits_are_kept() -> None:
     assert scrape.texts == {(NAME, None, "limit_topic_source"): "topic policy"}
 
 
-def test_what_is_not_wanted_is_passed_over() -> None:
+def test_other_series_are_ignored() -> None:
     scrape = read_scrape(
         [
             "",
@@ -112,7 +112,7 @@ def test_what_is_not_wanted_is_passed_over() -> None:
         f"pulsar_subscription_dispatch_throttled_msg_events{{{SUBSCRIPTION}}} 1",
     ],
 )
-def test_a_broken_line_is_counted_and_costs_no_other(line: str) -> None:
+def test_a_malformed_line_is_counted_and_skipped(line: str) -> None:
     scrape = read_scrape([f"{line}\n", f"pulsar_in_messages_total{{{TOPIC}}} 1\n"])
     assert (scrape.unreadable, scrape.first_unreadable) == (1, line)
     assert scrape.topics[NAME] == {"msgs_in": 1.0}

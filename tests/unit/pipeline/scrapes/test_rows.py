@@ -44,7 +44,7 @@ def test_every_subject_has_a_row_at_each_end() -> None:
     assert set(found["covered_to_ns"].to_pylist()) == {BEFORE_NS, AFTER_NS}
 
 
-def test_what_a_cluster_does_not_expose_is_null() -> None:
+def test_series_that_a_cluster_does_not_expose_are_null() -> None:
     found = rows()
     for name in ("backlog_bytes", "permits", "limit_topic_messages", "type", "quota_size_policy"):
         subscriptions = found.filter(pa.compute.equal(found["kind"], "subscription"))

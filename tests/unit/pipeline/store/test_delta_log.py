@@ -99,7 +99,7 @@ def test_exactly_one_partition_is_replaced(tmp_path: Path) -> None:
     assert not commit_replace_partition(root, POLICY_BACKTEST, [], {"run_id": "c"})
 
 
-def test_files_that_came_since_a_version(tmp_path: Path) -> None:
+def test_files_added_since_a_version(tmp_path: Path) -> None:
     root = str(tmp_path)
     commit_append(root, INTERVALS, files(tmp_path, (9, 1)), None)
     seen = DeltaTable(tmp_path / INTERVALS.name).version()
@@ -142,7 +142,7 @@ def test_bronze_files_know_their_windows(tmp_path: Path) -> None:
         assert file.rows > 0
 
 
-def test_a_creation_that_was_cut_off_is_done_again(tmp_path: Path) -> None:
+def test_an_interrupted_creation_is_repeated(tmp_path: Path) -> None:
     (tmp_path / INTERVALS.name / "_delta_log").mkdir(parents=True)
     assert ensure_table(str(tmp_path), INTERVALS).version() == 0
     assert commit_append(str(tmp_path), INTERVALS, files(tmp_path, (10, 1)), None)
@@ -182,7 +182,7 @@ def test_an_error_while_writing_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.rglob("*.parquet")) == []
 
 
-def test_who_only_reads_adds_nothing(tmp_path: Path) -> None:
+def test_a_reader_adds_no_columns(tmp_path: Path) -> None:
     """A writer that has loaded the table could not commit any more."""
     ensure_table(str(tmp_path), INTERVALS)
     narrow = Table(INTERVALS.name, INTERVALS.columns[:-1], INTERVALS.partition_by, ())

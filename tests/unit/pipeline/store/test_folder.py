@@ -20,7 +20,7 @@ from headgate.pipeline.store.folder import (
 )
 
 
-def test_a_second_writer_is_refused_and_told_who(tmp_path: Path) -> None:
+def test_a_second_writer_is_refused_with_the_holder_s_name(tmp_path: Path) -> None:
     out = str(tmp_path / "tables")
     with (
         folder_lock(out),
@@ -32,13 +32,13 @@ def test_a_second_writer_is_refused_and_told_who(tmp_path: Path) -> None:
         assert (tmp_path / "tables").is_dir()
 
 
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="Not a directory"), folder_lock(str(tmp_path / "file/x")):
         pass
 
 
-def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_foreign_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     with (
         pytest.raises(InputError, match=r"holds 'thesis.txt' and no tables"),
@@ -92,7 +92,7 @@ def test_a_bucket_holds_no_checkpoints(tmp_path: Path) -> None:
     assert work_folder(SourceOptions("s3://tables/a", scrapes="s")) is None
 
 
-def test_logs_go_where_there_is_a_folder(tmp_path: Path) -> None:
+def test_logs_are_written_to_the_folder(tmp_path: Path) -> None:
     with log_folder(str(tmp_path / "a" / "b")) as folder:
         assert folder == str(tmp_path / "a" / "b")
     assert Path(folder).is_dir()
@@ -104,7 +104,7 @@ def test_logs_go_where_there_is_a_folder(tmp_path: Path) -> None:
         pass
 
 
-def test_a_bucket_s_logs_are_left_where_the_job_failed(
+def test_the_temporary_log_of_a_failed_job_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

@@ -41,7 +41,7 @@ def refused(version: int) -> CommitFailedError:
     return CommitFailedError(f"Failed to commit transaction: {version}")
 
 
-def test_an_answer_that_is_lost_ends_nothing(tmp_path: Path) -> None:
+def test_a_lost_response_is_no_failure(tmp_path: Path) -> None:
     delta = ensure_table(str(tmp_path), INTERVALS)
 
     def act(properties: CommitProperties) -> str:
@@ -54,14 +54,14 @@ def test_an_answer_that_is_lost_ends_nothing(tmp_path: Path) -> None:
         commit(store_of(str(tmp_path)), NAME, DeltaTable(tmp_path / NAME), act)
 
 
-def test_an_answer_that_comes_is_the_answer(tmp_path: Path) -> None:
+def test_the_result_of_a_commit_is_returned(tmp_path: Path) -> None:
     delta = ensure_table(str(tmp_path), INTERVALS)
     said = commit(bucket(tmp_path), NAME, delta, lambda p: add(delta, tmp_path, 1, p))
     assert said == "answered"
     assert appended(tmp_path) == [1]
 
 
-def test_who_comes_second_has_written_nothing(tmp_path: Path) -> None:
+def test_the_second_writer_commits_nothing(tmp_path: Path) -> None:
     delta = ensure_table(str(tmp_path), INTERVALS)
     commit_append(str(tmp_path), INTERVALS, files(tmp_path, (10, 7)), None)
     with pytest.raises(LockLostError, match=r"version 1 of table intervals .* by another job"):
@@ -69,7 +69,7 @@ def test_who_comes_second_has_written_nothing(tmp_path: Path) -> None:
     assert appended(tmp_path) == [7]
 
 
-def test_a_commit_that_never_arrived_is_none(tmp_path: Path) -> None:
+def test_a_commit_that_never_arrived_is_an_error(tmp_path: Path) -> None:
     delta = ensure_table(str(tmp_path), INTERVALS)
 
     def act(properties: CommitProperties) -> None:

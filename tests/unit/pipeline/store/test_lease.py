@@ -87,7 +87,7 @@ def taken(lock: Shelf, mine: Lease, time: Time | None = None) -> LeaseRenewal:
     return LeaseRenewal(lock, mine, tag)
 
 
-def test_the_first_has_it_and_the_next_when_it_is_free() -> None:
+def test_the_first_job_acquires_the_lease_and_the_next_after_its_release() -> None:
     lock, time = Shelf(), Time()
     taken(lock, A).release()
     assert lock.found is not None
@@ -96,7 +96,7 @@ def test_the_first_has_it_and_the_next_when_it_is_free() -> None:
     assert (lock.token, time.now_s) == ("b", 0.0)
 
 
-def test_who_finds_it_renewed_is_refused_and_told_by_whom() -> None:
+def test_a_renewed_lease_refuses_others_with_its_holder() -> None:
     lock = Shelf()
     holder = taken(lock, A)
     time = Time((RENEW_S, holder.renew))
@@ -110,7 +110,7 @@ def test_who_finds_it_renewed_is_refused_and_told_by_whom() -> None:
     assert lock.token == "a"
 
 
-def test_a_holder_that_is_dead_is_taken_over_after_the_time_of_a_lease() -> None:
+def test_an_expired_lease_is_taken_over() -> None:
     lock, time = Shelf(), Time()
     dead = taken(lock, A)
     taken(lock, B, time)
@@ -121,14 +121,14 @@ def test_a_holder_that_is_dead_is_taken_over_after_the_time_of_a_lease() -> None
     assert lock.token == "b"
 
 
-def test_what_is_let_go_of_meanwhile_is_taken_at_once() -> None:
+def test_a_lease_released_during_the_wait_is_acquired_at_once() -> None:
     lock = Shelf()
     time = Time((9.0, taken(lock, A).release))
     taken(lock, B, time)
     assert (lock.token, time.now_s) == ("b", 10.0)
 
 
-def test_of_two_that_wait_one_has_it() -> None:
+def test_of_two_waiting_jobs_one_acquires_the_lease() -> None:
     """The other sees another tag, which is a holder that lives."""
     lock = Shelf()
     taken(lock, A)
@@ -138,7 +138,7 @@ def test_of_two_that_wait_one_has_it() -> None:
     assert lock.token == "b"
 
 
-def test_who_comes_a_moment_late_is_refused() -> None:
+def test_a_job_that_loses_the_race_is_refused() -> None:
     class Late(Shelf):
         def swap(self, lease: Lease, tag: str) -> str | None:
             super().swap(B, tag)
@@ -155,7 +155,7 @@ def test_who_comes_a_moment_late_is_refused() -> None:
 
 
 @pytest.mark.parametrize("before", [None, FREE])
-def test_an_answer_that_is_lost_loses_nothing(before: Lease | None) -> None:
+def test_a_lost_response_does_not_lose_the_lease(before: Lease | None) -> None:
     lock = Deaf()
     if before is not None:
         lock.create(before)
@@ -167,7 +167,7 @@ def test_an_answer_that_is_lost_loses_nothing(before: Lease | None) -> None:
     assert lock.token == FREE.token
 
 
-def test_a_lock_that_somebody_deleted_is_lost() -> None:
+def test_a_deleted_lock_object_loses_the_lease() -> None:
     lock = Shelf()
     holder = taken(lock, A)
     lock.found = None
@@ -189,7 +189,7 @@ def test_a_store_that_ignores_conditions_is_refused(ignored: str) -> None:
         taken(lock, A)
 
 
-def test_a_store_that_does_not_answer_is_told() -> None:
+def test_a_store_that_does_not_answer_is_an_error() -> None:
     class Gone(Shelf):
         def read(self) -> LockState | None:
             raise OSError("no route")
@@ -198,7 +198,7 @@ def test_a_store_that_does_not_answer_is_told() -> None:
         taken(Gone(), A)
 
 
-def test_every_renewal_is_another_content() -> None:
+def test_every_renewal_changes_the_content() -> None:
     lock = Shelf()
     holder = taken(lock, A)
     contents = set()
@@ -209,13 +209,13 @@ def test_every_renewal_is_another_content() -> None:
     assert len(contents) == 3
 
 
-def test_contents_survive() -> None:
+def test_contents_round_trip() -> None:
     for lease in (A, FREE, replace(B, renewals=5)):
         assert Lease.from_bytes(lease.to_bytes()) == lease
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"[]", b"{}", b'{"token": "t"}', b"\xff"])
-def test_what_another_version_wrote_is_held_by_somebody(content: bytes) -> None:
+def test_an_unknown_content_counts_as_held(content: bytes) -> None:
     lease = Lease.from_bytes(content)
     assert lease.token not in ("", "a")
     assert "unknown host" in str(lease)
@@ -225,7 +225,7 @@ ACTS = ("take", "renew", "release", "die")
 
 
 @given(st.lists(st.tuples(st.sampled_from(ACTS), st.integers(0, 2)), max_size=40))
-def test_never_do_two_hold_it(acts: list[tuple[str, int]]) -> None:
+def test_two_jobs_never_hold_the_lease(acts: list[tuple[str, int]]) -> None:
     """Whoever lives renews whenever somebody else waits; whoever died does not."""
     lock = Shelf()
     holders: dict[int, LeaseRenewal] = {}

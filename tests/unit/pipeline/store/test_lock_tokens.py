@@ -26,7 +26,7 @@ def locked(lease: Lease) -> Shelf:
     return lock
 
 
-def test_the_writer_is_told_by_which_hold_it_commits() -> None:
+def test_the_writer_gets_the_lock_token() -> None:
     assert writer_options(ROOT) == {"root": ROOT}
     with with_lock_token(ROOT, "a"), with_lock_token("s3://tables/b", "b"):
         assert writer_options(ROOT) == {"root": ROOT, "lock": "a"}
@@ -38,7 +38,7 @@ def test_the_writer_is_told_by_which_hold_it_commits() -> None:
     assert writer_options("/tables") == {"root": "/tables"}
 
 
-def test_a_hold_that_is_there_is_enough() -> None:
+def test_a_held_lock_passes_the_check() -> None:
     with with_lock_token(ROOT, A.token):
         check_lock(ROOT, locked(A))
 
@@ -51,22 +51,22 @@ def test_a_hold_that_is_there_is_enough() -> None:
         (Shelf(), "has no lock any more"),
     ],
 )
-def test_a_hold_that_is_lost_is_told_with_who_has_it(found: Shelf, said: str) -> None:
+def test_a_lost_lock_names_its_new_holder(found: Shelf, said: str) -> None:
     with with_lock_token(ROOT, A.token), pytest.raises(LockLostError, match=said) as caught:
         check_lock(ROOT, found)
     assert isinstance(caught.value, PipelineError)
 
 
-def test_who_never_held_it_writes_nothing() -> None:
+def test_a_process_without_the_lock_cannot_write() -> None:
     with pytest.raises(LockLostError, match="is not held by this process"):
         check_lock(ROOT, locked(A))
 
 
-def test_folders_have_a_lock_of_their_own(tmp_path: Path) -> None:
+def test_each_folder_has_a_separate_lock(tmp_path: Path) -> None:
     check_lock(str(tmp_path))
 
 
-def test_the_sentence_survives_the_engine() -> None:
+def test_the_sentence_survives_spark() -> None:
     """The writer's commit fails in another process, and comes back as a page."""
     with with_lock_token(ROOT, A.token), pytest.raises(LockLostError) as caught:
         check_lock(ROOT, locked(B))

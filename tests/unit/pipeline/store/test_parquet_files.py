@@ -59,7 +59,7 @@ def test_days_of_rows_need_few_open_files_and_little_memory(tmp_path: Path) -> N
         assert pq.ParquetFile(tmp_path / BRONZE_SAMPLES.name / file.path).metadata.num_rows > 0
 
 
-def test_what_was_finished_early_is_abandoned_too(tmp_path: Path) -> None:
+def test_files_finished_early_are_abandoned_too(tmp_path: Path) -> None:
     files = TableFiles(str(tmp_path), BRONZE_SAMPLES, "0")
     rows = bronze(play(1))
     for hour in range(FILES_OPEN_MAX):

@@ -20,7 +20,7 @@ from tests.unit.pipeline.store.test_lease import A, Shelf, Time
 ROOT = "s3://tables/a"
 
 
-def test_who_holds_it_may_write_and_lets_go(tmp_path: Path) -> None:
+def test_the_holder_may_write_and_releases_the_lock(tmp_path: Path) -> None:
     lock = Shelf()
     with s3_lock(ROOT, lock):
         assert lock.found is not None
@@ -35,7 +35,7 @@ def test_who_holds_it_may_write_and_lets_go(tmp_path: Path) -> None:
     assert lock.token == FREE.token
 
 
-def test_a_second_writer_is_refused_and_told_who() -> None:
+def test_a_second_writer_is_refused_with_the_holder_s_name() -> None:
     lock, said = Shelf(), list[str]()
     lock.create(A)
     assert lock.found is not None
@@ -49,7 +49,7 @@ def test_a_second_writer_is_refused_and_told_who() -> None:
     assert lock.token == "a"
 
 
-def test_after_a_dead_holder_the_wait_is_announced() -> None:
+def test_a_wait_for_a_dead_holder_is_announced() -> None:
     lock, said, time = Shelf(), list[str](), Time()
     lock.create(A)
     with s3_lock(ROOT, lock, said.append, monotonic=time.monotonic, wait=time.wait):
@@ -57,7 +57,7 @@ def test_after_a_dead_holder_the_wait_is_announced() -> None:
     assert "60 s if not" in said[0]
 
 
-def test_what_cannot_be_locked_is_told() -> None:
+def test_a_folder_that_cannot_be_locked_is_an_error() -> None:
     class Gone(Shelf):
         def read(self) -> LockState | None:
             raise OSError("Generic S3 error: no route")
@@ -73,7 +73,7 @@ def test_what_cannot_be_locked_is_told() -> None:
         pass
 
 
-def test_it_is_renewed_meanwhile_also_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lease_is_renewed_even_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RENEW_S", 0.001)
     renewed = threading.Event()
 
@@ -94,7 +94,7 @@ def test_it_is_renewed_meanwhile_also_after_a_failure(monkeypatch: pytest.Monkey
     assert lock.token == FREE.token
 
 
-def test_a_store_that_is_gone_at_the_end_hides_no_error() -> None:
+def test_an_unreachable_store_at_the_end_hides_no_error() -> None:
     class Going(Shelf):
         is_gone = False
 
@@ -113,7 +113,7 @@ def test_a_store_that_is_gone_at_the_end_hides_no_error() -> None:
         fail()
 
 
-def test_what_lies_there_is_looked_at_before(
+def test_the_names_in_the_folder_are_checked_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Objects:

@@ -28,7 +28,7 @@ def test_puts_have_conditions() -> None:
     assert (found.lease, found.tag) == (B, new)
 
 
-def test_the_law_holds_over_it() -> None:
+def test_the_lease_protocol_works_over_s3_objects() -> None:
     store, time = MemoryStore(), Time()
     tag = take(StoredLock(store), A, monotonic=time.monotonic, wait=time.wait)
     dead = LeaseRenewal(StoredLock(store), A, tag)
@@ -42,7 +42,7 @@ def test_the_law_holds_over_it() -> None:
     assert found.lease == FREE
 
 
-def test_what_another_program_left_is_no_hold_of_ours() -> None:
+def test_a_foreign_lock_object_is_not_ours() -> None:
     store = MemoryStore()
     store.put(LOCK, b"\x00")
     found = StoredLock(store).read()

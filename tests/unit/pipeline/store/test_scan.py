@@ -38,7 +38,7 @@ def test_minutes_that_touch_the_range_are_in_it(tmp_path: Path) -> None:
     assert scan.rows(("minute",), Span(T0 + MINUTE_NS - 1, T0 + 2 * MINUTE_NS + 1)).num_rows == 3
 
 
-def test_events_are_in_by_their_instant(tmp_path: Path) -> None:
+def test_events_are_filtered_by_their_instant(tmp_path: Path) -> None:
     write(tmp_path, "evictions", [eviction_row(place) for place in range(3)])
     scan = TableScan(str(tmp_path), "evictions")
     assert scan.rows(("time_ns",), Span(T0 + 1, T0 + 2 * MINUTE_NS)).num_rows == 1
@@ -65,7 +65,7 @@ def test_tables_without_hours_are_read_whole(tmp_path: Path) -> None:
     assert scan.rows(("grid_point",), Span(), ("run_id", ["r2"])).num_rows == 1
 
 
-def test_what_is_no_folder_of_tables_is_said(tmp_path: Path) -> None:
+def test_an_invalid_folder_of_tables_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no tables of this pipeline"):
         existing_tables(str(tmp_path))
     with pytest.raises(InputError, match=r"no folder .*none yet .* headgate pipeline run --out"):

@@ -56,7 +56,7 @@ def test_an_endpoint_that_is_no_url_is_refused_and_not_repeated(url: str) -> Non
 
 
 @pytest.mark.usefixtures("no_environment")
-def test_a_place_in_a_bucket_asks_nothing_and_tells_no_key(
+def test_a_bucket_store_makes_no_request_and_shows_no_key(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
@@ -78,7 +78,7 @@ def test_a_place_in_a_bucket_asks_nothing_and_tells_no_key(
 
 
 @pytest.mark.usefixtures("no_environment")
-def test_what_the_environment_leaves_open_the_libraries_decide() -> None:
+def test_unset_variables_keep_the_libraries_defaults() -> None:
     options = store_of("s3://tables").storage_options
     assert options is not None
     assert not {"aws_endpoint", "allow_http", "aws_region"} & set(options)
@@ -111,9 +111,7 @@ def test_files_of_a_folder(tmp_path: Path) -> None:
         store.text("b", "_delta_log", "0.json")
 
 
-def test_a_relative_root_is_told_as_it_was_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_messages_have_the_root_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     store = store_of("tables")
     assert store.uri("intervals") == "tables/intervals"

@@ -40,7 +40,7 @@ def windows(broker: Broker, count: int) -> list[bytes]:
     return [message for _ in range(count) for message in broker.window(10)]
 
 
-def test_a_trimmed_start_is_told_by_its_times(tables: Tables) -> None:
+def test_a_trimmed_start_is_reported_with_its_times(tables: Tables) -> None:
     broker = Broker()
     tables.append(windows(broker, 4))
     watch = TelemetryGaps(tables.root)
@@ -54,7 +54,7 @@ def test_a_trimmed_start_is_told_by_its_times(tables: Tables) -> None:
     assert watch.new_sentences() == []
 
 
-def test_a_stream_says_it_once_and_goes_on_from_what_it_has_heard(tables: Tables) -> None:
+def test_a_stream_reports_each_gap_once(tables: Tables) -> None:
     broker = Broker()
     watch = TelemetryGaps(tables.root)
     for _ in range(3):
@@ -66,7 +66,7 @@ def test_a_stream_says_it_once_and_goes_on_from_what_it_has_heard(tables: Tables
     assert len(watch.new_sentences()) == 1
 
 
-def test_a_broker_that_was_down_is_told_otherwise(tables: Tables) -> None:
+def test_downtime_of_a_broker_has_another_sentence(tables: Tables) -> None:
     tables.append(windows(Broker(), 2))
     watch = TelemetryGaps(tables.root)
     tables.append(windows(Broker(start_ns=T0 + 600 * S, boot="boot-2"), 2))
@@ -76,7 +76,7 @@ def test_a_broker_that_was_down_is_told_otherwise(tables: Tables) -> None:
     ]
 
 
-def test_sources_are_looked_for_as_far_back_as_they_are(
+def test_the_search_for_a_source_goes_back_to_its_newest_file(
     tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One was last seen hours before the others: in files that are looked at later."""
@@ -97,7 +97,7 @@ def test_sources_are_looked_for_as_far_back_as_they_are(
     ]
 
 
-def test_a_first_read_is_told_only_of_what_must_have_been_there(tables: Tables) -> None:
+def test_a_first_read_reports_only_certain_losses(tables: Tables) -> None:
     watch = TelemetryGaps(tables.root)
     late = Broker(source="b2")
     windows(late, 5)

@@ -44,7 +44,7 @@ def counted(registry: CollectorRegistry, name: str) -> float | None:
     return registry.get_sample_value(f"headgate_pipeline_{name}")
 
 
-def test_a_report_in_figures() -> None:
+def test_a_progress_report_as_figures() -> None:
     assert batch_figures(report()) == BatchFigures(3, 10, 2.0, 5.0, 2.0)
     odd = report(
         inputRowsPerSecond=float("inf"), processedRowsPerSecond=float("nan"), durationMs={}
@@ -52,7 +52,7 @@ def test_a_report_in_figures() -> None:
     assert batch_figures(odd) == BatchFigures(3, 10, 0.0, 0.0, 2.0)
 
 
-def test_reports_are_counted_and_said() -> None:
+def test_reports_are_counted_and_printed() -> None:
     metrics, err = StreamMetrics(lambda: 0), io.StringIO()
     listener = StreamListener(metrics, Progress(err))
     listener.onQueryProgress(SimpleNamespace(progress=report()))
@@ -66,7 +66,7 @@ def test_reports_are_counted_and_said() -> None:
 
 
 @pytest.mark.parametrize(("exception", "failures"), [(None, 0), ("it broke", 1)])
-def test_a_query_that_failed_is_counted(exception: str | None, failures: int) -> None:
+def test_a_failed_query_is_counted(exception: str | None, failures: int) -> None:
     metrics, spark = StreamMetrics(lambda: 0), Stream()
     with listening(spark, metrics, Progress(io.StringIO())):  # type: ignore[arg-type]
         (listener,) = spark.listeners
@@ -77,7 +77,7 @@ def test_a_query_that_failed_is_counted(exception: str | None, failures: int) ->
     assert spark.listeners == []
 
 
-def test_who_listened_stops_when_the_job_fails() -> None:
+def test_the_listener_is_removed_when_the_job_fails() -> None:
     spark = Stream()
     with (
         pytest.raises(KeyError),

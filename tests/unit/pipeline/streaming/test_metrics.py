@@ -68,7 +68,7 @@ def test_a_batch_is_counted() -> None:
     assert 'table_newest_timestamp_seconds{table="bronze_quarantine"}' not in found
 
 
-def test_where_nothing_comes_rates_are_zero_and_the_lag_grows() -> None:
+def test_an_idle_stream_has_zero_rates_and_a_growing_lag() -> None:
     now = [T0]
     said = StreamMetrics(lambda: now[0])
     said.set_tables(TABLES)
@@ -91,7 +91,7 @@ def test_a_batch_is_a_line_with_the_same_figures() -> None:
     assert said.batch_text(BATCH).endswith("9,000 rows, 3.0 s behind, 2 in quarantine")
 
 
-def test_tables_are_looked_at_through_their_logs(tmp_path: Path) -> None:
+def test_table_figures_come_from_the_logs(tmp_path: Path) -> None:
     write(tmp_path, "quota_usage", [quota_row(place) for place in range(3)])
     write(tmp_path, "policy_backtest", [backtest_row(1)], ("run_id",))
     found = table_figures(str(tmp_path))
@@ -112,7 +112,7 @@ def test_metrics_are_served_while_the_stream_runs() -> None:
         urllib.request.urlopen(url, timeout=10)
 
 
-def test_nothing_is_served_unasked() -> None:
+def test_without_a_port_nothing_is_served() -> None:
     err = io.StringIO()
     with served_metrics(metrics(), StreamOptions(SourceOptions("t")), Progress(err)) as url:
         assert url is None

@@ -33,7 +33,7 @@ class Clock:
 
 
 @pytest.mark.parametrize("lag_s", [0.0, BEHIND_S - 1, float("nan")])
-def test_who_keeps_up_refreshes_after_every_batch(lag_s: float) -> None:
+def test_a_stream_that_keeps_up_refreshes_after_every_batch(lag_s: float) -> None:
     pace = RefreshPace(Clock())
     for _ in range(3):
         assert pace.after_batch(lag_s)
@@ -41,7 +41,7 @@ def test_who_keeps_up_refreshes_after_every_batch(lag_s: float) -> None:
     assert not pace.is_pending
 
 
-def test_who_catches_up_refreshes_once_in_a_while() -> None:
+def test_a_stream_that_catches_up_refreshes_once_a_minute() -> None:
     clock = Clock()
     pace = RefreshPace(clock)
     found = []
@@ -69,7 +69,7 @@ class Refreshed:
         self.tables = StreamTables(str(root), self.metrics, monotonic=Clock())
 
 
-def test_what_was_put_off_is_done_when_no_batch_runs(
+def test_a_pending_refresh_runs_between_batches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = Refreshed(tmp_path, monkeypatch, lag_s=3_600)
@@ -82,7 +82,7 @@ def test_what_was_put_off_is_done_when_no_batch_runs(
     assert stream.sessions == [SESSION]
 
 
-def test_a_batch_of_now_is_in_all_tables_at_once(
+def test_a_current_batch_is_in_all_tables_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = Refreshed(tmp_path, monkeypatch, lag_s=5)

@@ -37,7 +37,7 @@ def test_null_differs_from_a_value_and_not_from_null() -> None:
     assert changes(table, ("k",)).tolist() == [True, False, True, True, False]
 
 
-def test_columns_that_are_not_there_are_null() -> None:
+def test_absent_columns_are_null() -> None:
     schema = arrow_schema((TableColumn("a", ColumnType.LONG), TableColumn("b", ColumnType.STRING)))
     table = conform({"a": pa.array([1, 2])}, schema, 2)
     assert table.to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": None}]

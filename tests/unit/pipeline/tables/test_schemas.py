@@ -16,6 +16,6 @@ def test_some_columns_come_in_the_order_of_the_table() -> None:
     assert part_schema(INTERVALS, None) == table_schema(INTERVALS)
 
 
-def test_a_column_that_is_not_there_is_a_bug() -> None:
+def test_an_unknown_column_is_an_error() -> None:
     with pytest.raises(KeyError, match="intervals has no column x"):
         part_schema(INTERVALS, ("hour", "x"))

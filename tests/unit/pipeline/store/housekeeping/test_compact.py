@@ -68,7 +68,7 @@ def test_rows_of_a_file_stay_together_in_their_order(tmp_path: Path) -> None:
     assert sorted((found[:3], found[3:])) == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_only_crowded_partitions_are_compacted_where_that_is_asked(tmp_path: Path) -> None:
+def test_only_crowded_partitions_are_compacted_on_request(tmp_path: Path) -> None:
     for values in ((9, 1), (10, 2), (10, 3), (10, 4), (11, 5), (11, 6)):
         commit_append(str(tmp_path), INTERVALS, files(tmp_path, values), None)
     assert [dict(p)["hour"] for p in crowded_partitions(opened(tmp_path), 2)] == ["10"]
@@ -89,7 +89,7 @@ def test_files_without_a_new_column_are_compacted_with_those_that_have_it(tmp_pa
     assert bronze_rows(tmp_path) == before
 
 
-def test_a_dry_run_tells_what_compaction_and_retention_would_do(tmp_path: Path) -> None:
+def test_a_dry_run_prints_what_compaction_and_retention_would_do(tmp_path: Path) -> None:
     fill(tmp_path, 3)
     before = opened(tmp_path).version()
     said = io.StringIO()
@@ -100,7 +100,7 @@ def test_a_dry_run_tells_what_compaction_and_retention_would_do(tmp_path: Path) 
     assert opened(tmp_path).version() == before
 
 
-def test_a_table_that_was_only_begun_is_none(tmp_path: Path) -> None:
+def test_a_table_without_a_version_is_skipped(tmp_path: Path) -> None:
     commit_append(str(tmp_path), INTERVALS, files(tmp_path, (9, 1)), None)
     (tmp_path / ATTRIBUTION.name / "_delta_log").mkdir(parents=True)
     (tmp_path / ".lock").touch()

@@ -54,11 +54,11 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_only_compaction_unless_more_is_asked(root: Path) -> None:
+def test_by_default_the_job_only_compacts(root: Path) -> None:
     assert compacted(root) == ([("compact", str(root), ("quota_usage",), False)], "")
 
 
-def test_old_rows_go_first_and_dead_files_last(root: Path) -> None:
+def test_retention_runs_first_and_vacuum_last(root: Path) -> None:
     did, said = compacted(root, retain_days=7, vacuum=True, vacuum_hours=5)
     assert [act[0] for act in did] == ["drop", "compact", "vacuum"]
     assert did[2] == ("vacuum", str(root), 5, False)
@@ -66,7 +66,7 @@ def test_old_rows_go_first_and_dead_files_last(root: Path) -> None:
     assert "Deleting files unused for 5 h ... 2 files" in said
 
 
-def test_a_dry_run_says_what_would_be_done_and_takes_no_lock(root: Path) -> None:
+def test_a_dry_run_takes_no_lock(root: Path) -> None:
     with folder_lock(str(root)):
         did, said = compacted(root, retain_days=7, vacuum=True, is_dry_run=True)
     assert [(act[0], act[-1]) for act in did] == [
@@ -80,12 +80,12 @@ def test_a_dry_run_says_what_would_be_done_and_takes_no_lock(root: Path) -> None
     assert lines[2] == "Nothing was changed."
 
 
-def test_nobody_else_writes_meanwhile(root: Path) -> None:
+def test_the_job_holds_the_lock(root: Path) -> None:
     with folder_lock(str(root)), pytest.raises(InputError, match="another job"):
         compacted(root)
 
 
-def test_there_must_be_something_to_tidy_up(tmp_path: Path) -> None:
+def test_the_folder_must_have_tables(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no tables"):
         compacted(tmp_path)
     assert list(tmp_path.iterdir()) == []

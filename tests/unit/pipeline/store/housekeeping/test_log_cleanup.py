@@ -47,7 +47,7 @@ def test_the_log_is_shortened_at_a_checkpoint(tmp_path: Path) -> None:
     assert len(appended(tmp_path)) == 26
 
 
-def test_a_checkpoint_is_made_now_and_then_by_itself(tmp_path: Path) -> None:
+def test_delta_creates_checkpoints_periodically(tmp_path: Path) -> None:
     for i in range(100):
         commit_append(str(tmp_path), INTERVALS, [], AppTransaction("a", i))
     assert any("checkpoint.parquet" in name for name in log_names(tmp_path))

@@ -35,7 +35,7 @@ def kinds(root: Path) -> list[str]:
     return sorted(file.partition["kind"] for file in table_files(delta))
 
 
-def test_a_partition_of_bronze_that_is_crowded_becomes_one_file(tmp_path: Path) -> None:
+def test_a_crowded_bronze_partition_is_compacted(tmp_path: Path) -> None:
     tidying, player = PeriodicHousekeeping(str(tmp_path), monotonic=Clock()), Broker()
 
     def batch() -> None:
@@ -51,7 +51,7 @@ def test_a_partition_of_bronze_that_is_crowded_becomes_one_file(tmp_path: Path) 
     assert kinds(tmp_path) == ["batch", "limiter", "subscription", "topic"]
 
 
-def test_dead_files_go_once_an_hour(tmp_path: Path) -> None:
+def test_unused_files_are_deleted_once_an_hour(tmp_path: Path) -> None:
     clock = Clock()
     tidying = PeriodicHousekeeping(str(tmp_path), monotonic=clock)
     commit_append(str(tmp_path), INTERVALS, files(tmp_path, (10, 1)), AppTransaction("a", 1))

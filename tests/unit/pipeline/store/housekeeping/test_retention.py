@@ -23,7 +23,7 @@ from tests.unit.pipeline.store.housekeeping.folder import (
 from tests.unit.pipeline.store.test_delta_log import HOUR, appended, files
 
 
-def test_retention_drops_whole_hours_and_says_so(tmp_path: Path) -> None:
+def test_retention_drops_whole_hours_and_records_it(tmp_path: Path) -> None:
     root = str(tmp_path)
     commit_append(root, INTERVALS, files(tmp_path, (9, 1), (10, 2), (11, 3)), None)
     ensure_table(root, ATTRIBUTION)
@@ -39,7 +39,7 @@ def test_retention_drops_whole_hours_and_says_so(tmp_path: Path) -> None:
     assert (appended(tmp_path), kept_from_hour(opened(tmp_path))) == ([3], HOUR + 1)
 
 
-def test_what_comes_late_for_a_dropped_hour_goes_the_next_time(tmp_path: Path) -> None:
+def test_late_rows_of_a_dropped_hour_are_dropped_next_time(tmp_path: Path) -> None:
     """Also where retention is longer by then, and the next time is the same hour."""
     root = str(tmp_path)
     commit_append(root, INTERVALS, files(tmp_path, (9, 1), (10, 2)), None)

@@ -39,7 +39,7 @@ def old_file(root: Path, path: str, hours: float) -> Path:
     return file
 
 
-def test_vacuum_finds_orphans_of_killed_runs_and_leaves_what_is_young(tmp_path: Path) -> None:
+def test_vacuum_deletes_orphans_and_keeps_young_files(tmp_path: Path) -> None:
     fill(tmp_path, 2)
     orphan = old_file(tmp_path, files(tmp_path, (10, 98))[0].path, 9)
     young = tmp_path / INTERVALS.name / files(tmp_path, (10, 99))[0].path
@@ -59,7 +59,7 @@ def test_vacuum_finds_orphans_of_killed_runs_and_leaves_what_is_young(tmp_path: 
     assert appended(tmp_path) == [5]
 
 
-def test_vacuum_looks_at_the_hold_again_before_each_batch_of_files(
+def test_vacuum_checks_the_lock_before_each_batch_of_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(tmp_path, 1)
@@ -78,7 +78,7 @@ def test_vacuum_looks_at_the_hold_again_before_each_batch_of_files(
     assert looks == [5, 5, 3, 1]
 
 
-def test_in_a_bucket_a_file_that_no_version_has_is_left_for_an_hour(
+def test_in_a_bucket_an_unknown_file_stays_for_an_hour(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(tmp_path, 1)
@@ -107,7 +107,7 @@ def test_vacuum_leaves_the_last_versions_readable(tmp_path: Path) -> None:
         gone.to_pyarrow_table()
 
 
-def test_a_reader_that_has_opened_a_version_reads_it_on(tmp_path: Path) -> None:
+def test_a_reader_can_finish_reading_its_version(tmp_path: Path) -> None:
     fill(tmp_path, 5)
     reader = opened(tmp_path)
     compact(str(tmp_path), [INTERVALS.name], progress())
@@ -115,7 +115,7 @@ def test_a_reader_that_has_opened_a_version_reads_it_on(tmp_path: Path) -> None:
     assert sorted(reader.to_pyarrow_table()["appended"].to_pylist()) == [0, 1, 2, 3, 4]
 
 
-def test_vacuum_takes_away_folders_that_are_empty(tmp_path: Path) -> None:
+def test_vacuum_deletes_empty_folders(tmp_path: Path) -> None:
     commit_append(str(tmp_path), INTERVALS, files(tmp_path, (9, 1), (10, 2)), None)
     for i in range(VERSIONS_KEPT + 1):
         commit_replace(str(tmp_path), INTERVALS, [], [HOUR - 1], AppTransaction("a", i))
