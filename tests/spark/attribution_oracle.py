@@ -1,4 +1,4 @@
-"""What ``attribution`` must hold, computed by DuckDB from ``intervals`` in a way of its own.
+"""The expected rows of ``attribution``, computed independently by DuckDB from ``intervals``.
 
 The verdict law of the documentation (docs/telemetry.md, section 1) as one SQL statement: states are
 blamed by name, the largest is found by comparing nanoseconds, rates are taken from sorted windows.

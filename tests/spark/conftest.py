@@ -1,4 +1,4 @@
-"""What the Spark lane shares: one session, one broker, and topics to fill.
+"""Fixtures of the Spark lane: one session, one broker, and topics to fill.
 
 The broker is a Headgate started for the session. With ``HEADGATE_TEST_SERVICE_URL`` and
 ``HEADGATE_TEST_ADMIN_URL`` set, the same tests run against that cluster instead, for example an

@@ -1,4 +1,4 @@
-"""What ``episodes`` and the views must hold, computed by DuckDB in a way of its own.
+"""The expected rows of ``episodes`` and the views, computed independently by DuckDB.
 
 Episodes are found over whole histories by a running sum of beginnings, then cut at hours; blame is
 summed from the states in ``intervals``, not from shares.

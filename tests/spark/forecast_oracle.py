@@ -1,4 +1,4 @@
-"""What the forecast of ``quota_usage`` must be, computed by DuckDB from ``intervals``.
+"""The expected forecasts of ``quota_usage``, computed by DuckDB from ``intervals``.
 
 Every pair of points is a row of a join; quantiles are DuckDB's own.
 """

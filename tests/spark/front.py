@@ -1,4 +1,4 @@
-"""A front before a broker that asks for tokens, speaks TLS, and can be made to hang.
+"""A proxy before a broker that requires tokens, speaks TLS, and can hang.
 
 It stands before both ports of one broker, as a load balancer or Pulsar's proxy does: requests
 without the right token get 401, and a CONNECT without it gets AuthenticationError, as Pulsar

@@ -1,4 +1,4 @@
-"""What ``intervals`` must hold, computed by DuckDB in a way of its own.
+"""The expected rows of ``intervals``, computed independently by DuckDB.
 
 One SQL statement for each kind, over the bronze rows of subjects that always changed (so that no
 row is implied): neighbours by ``lag``, minutes by ``generate_series``, whole-number arithmetic. All

@@ -1,4 +1,4 @@
-"""Situations whose cause is known because it was built, played by real clients at once.
+"""Situations with a known cause, played by real clients at once.
 
 A run is one process of clients (``python -m tests.spark.labelled SPEC``) against two brokers: a
 limit on a whole broker touches all of its topics, so it has one of its own.

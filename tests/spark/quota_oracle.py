@@ -1,4 +1,4 @@
-"""What ``quota_usage`` and ``evictions`` must hold, computed by DuckDB in a way of its own.
+"""The expected rows of ``quota_usage`` and ``evictions``, computed independently by DuckDB.
 
 The first statement is over ``intervals``, the second over ``bronze_events``, whose JSON DuckDB
 itself takes apart. Forecasts have an oracle of their own, ``forecast_oracle``.

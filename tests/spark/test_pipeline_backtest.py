@@ -1,4 +1,4 @@
-"""The backtest in Spark: bronze in, ``policy_backtest`` out, one run replaced and no other."""
+"""The backtest in Spark, from bronze to ``policy_backtest``."""
 
 from __future__ import annotations
 

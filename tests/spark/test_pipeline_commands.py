@@ -1,4 +1,4 @@
-"""The commands over one folder: ``run`` fills it, the others tell what it holds."""
+"""The commands over one folder: ``run`` fills it, the others read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch that is cut off at any point, and what a restart makes of it: every row, once."""
+"""A batch that is interrupted at any point gives every row once after a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forecasts of quotas by whole jobs: right, the same in every way, and scored."""
+"""Quota forecasts and their scores by whole jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pipeline's jobs, whole: messages in, tables and judgements out, once, whatever happens."""
+"""The pipeline's jobs, from messages to tables and judgements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``headgate pipeline stream`` is killed, for real, at several moments of a batch.
+"""``headgate pipeline stream`` is killed at several moments of a batch.
 
 ``./dev soak kills`` does it twenty times.
 """

@@ -1,4 +1,4 @@
-"""The pipeline's way from a real topic: published records, ``format("pulsar")``, judgements."""
+"""The pipeline over a real topic: published records, ``format("pulsar")``, judgements."""
 
 from __future__ import annotations
 

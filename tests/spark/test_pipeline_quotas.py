@@ -1,4 +1,4 @@
-"""The tables about quotas, by whole jobs: right, the same in every way, once, whatever happens."""
+"""The tables about quotas by whole jobs, in one run, in many triggers and after kills."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job over a folder of scrapes: judged as built, each file once, in any number of runs."""
+"""The job over a folder of scrapes, in one run and in several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables' folder under the jobs: recomputed days, retention, compaction, older folders."""
+"""A folder of tables under the jobs: recomputed days, retention, compaction, older folders."""
 
 from __future__ import annotations
 

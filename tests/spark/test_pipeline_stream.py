@@ -1,4 +1,4 @@
-"""What ``stream`` does around its batches: it catches up, tidies, counts, and says what is gone."""
+"""The work of ``stream`` around its batches: catching up, compaction, metrics, gaps."""
 
 from __future__ import annotations
 

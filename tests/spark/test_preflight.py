@@ -1,4 +1,4 @@
-"""Brokers that do not answer are named, with the address and what to do. Needs no Spark."""
+"""Unreachable brokers are reported with their address and a remedy. Needs no Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens, certificates and TLS on both ways to a broker, by a front that asks for them."""
+"""Tokens, certificates and TLS on both connections to a broker, behind a proxy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both ends of a read to the message: inside batched entries, at publish times, behind limits.
+"""Both ends of a read are exact: in batched entries, at publish times, within limits.
 
 By the classes that Spark calls, in this process: what Spark adds is the same for all ends.
 """

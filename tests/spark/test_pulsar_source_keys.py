@@ -1,4 +1,4 @@
-"""Keys as Java's producers send them, which Python's client cannot: bytes, empty, and null.
+"""Keys of Java's producers, which Python's client cannot send: bytes, empty, and null.
 
 By the classes that Spark calls, in this process: what Spark adds is the same for all keys.
 """

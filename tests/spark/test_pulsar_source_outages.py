@@ -1,4 +1,4 @@
-"""A broker that hangs, restarts or is gone: jobs wait, with limits, and go on exactly."""
+"""Jobs wait for a broker that hangs, restarts or is gone, and continue exactly."""
 
 from __future__ import annotations
 

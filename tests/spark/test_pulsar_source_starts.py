@@ -1,4 +1,4 @@
-"""Where a stream begins on a topic that is being published to, and where it goes on.
+"""The start of a stream on a topic that is being published to.
 
 Spark asks a source for its first offset more than once. While messages arrive each of the answers
 would be another one, unless the source keeps its first.

@@ -1,4 +1,4 @@
-"""What producers and operators do to topics: clocks that are off, times that are none, deletion."""
+"""Clocks that are off, invalid times, and deleted topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scrapes of a broker under load, its own account taken out of them: the verdict is still right."""
+"""Scrapes of a broker under load give the right verdict without its own account."""
 
 from __future__ import annotations
 

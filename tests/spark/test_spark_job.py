@@ -1,4 +1,4 @@
-"""``headgate demo`` with Spark: the tables' judgement of real traffic, and what is left of it."""
+"""``headgate demo`` with Spark: the tables' judgement of real traffic."""
 
 from __future__ import annotations
 

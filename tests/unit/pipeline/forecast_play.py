@@ -1,4 +1,4 @@
-"""Synthetic telemetry of backlogs that near their quotas over hours, each in its own way."""
+"""Synthetic telemetry of backlogs that approach their quotas over hours."""
 
 from __future__ import annotations
 

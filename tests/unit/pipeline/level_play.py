@@ -1,4 +1,4 @@
-"""Minutes of topics whose levels are given number by number, as the kernels of quotas get them."""
+"""Minutes of topics with given levels, as input of the quota kernels."""
 
 from __future__ import annotations
 

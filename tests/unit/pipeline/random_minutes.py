@@ -1,4 +1,4 @@
-"""Random rows of ``intervals`` of one subscription: what may be null is, and values meet."""
+"""Random rows of ``intervals`` of one subscription, with nulls and equal values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How failures of a job are told, and what it does before Spark starts."""
+"""Failures of a job in one sentence, and its checks before Spark starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What jobs print; the jobs themselves are played in tests/spark."""
+"""Output of the jobs, which the Spark lane runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where tables may be; what is no such place is refused, and keys in it are not repeated."""
+"""Allowed locations of tables; errors never repeat a key."""
 
 from __future__ import annotations
 

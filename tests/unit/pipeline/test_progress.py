@@ -1,4 +1,4 @@
-"""Stages are named when they begin and told with their time when they end."""
+"""A stage is printed when it begins, and with its time when it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How refreshes and recomputations report their passes; the tables are played in tests/spark."""
+"""Progress of refreshes and recomputations; the Spark lane tests the tables."""
 
 from __future__ import annotations
 

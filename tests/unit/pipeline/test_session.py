@@ -1,4 +1,4 @@
-"""What stands between a user and Spark: Java, and signals while it starts. Starts no Spark."""
+"""Java, signals and settings of the Spark session. Starts no Spark."""
 
 from __future__ import annotations
 

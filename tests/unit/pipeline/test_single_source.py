@@ -1,4 +1,4 @@
-"""Folders of topics and folders of scrapes stay what they are."""
+"""A folder has rows of topics or of scrapes, never of both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows packed by bucket come out again, each bucket whole."""
+"""Packed buckets unpack to the same rows."""
 
 from __future__ import annotations
 

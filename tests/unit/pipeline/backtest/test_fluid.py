@@ -1,4 +1,4 @@
-"""The flow of bytes: each case by hand."""
+"""The fluid model, case by case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grid file: what it makes, and everything that is wrong with it at once."""
+"""The grid file: its points, and its faults in one error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiled replay is the scalar one, output by output."""
+"""The compiled replay equals the scalar one, output by output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tuples in a block, and choices without a branch."""
+"""Tuples in a block, and selections without a branch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which topics have policies of their own, as far as telemetry says."""
+"""Sources of the limits of topics, as far as telemetry has them."""
 
 from __future__ import annotations
 

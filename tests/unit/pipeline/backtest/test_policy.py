@@ -1,4 +1,4 @@
-"""A point in the words of a grid file."""
+"""A point in the terms of a grid file."""
 
 from __future__ import annotations
 

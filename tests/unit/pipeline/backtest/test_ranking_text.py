@@ -1,4 +1,4 @@
-"""Marks of a ranking, and shares that people read."""
+"""Marks of a ranking, and shares as text."""
 
 from __future__ import annotations
 

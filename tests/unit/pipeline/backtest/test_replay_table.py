@@ -1,4 +1,4 @@
-"""Topics of a table under every point: one row for each, in one order."""
+"""One row for each topic and point."""
 
 from __future__ import annotations
 

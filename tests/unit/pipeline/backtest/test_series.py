@@ -1,4 +1,4 @@
-"""Loads out of telemetry rows: streams, holes, quotas, and what is known of the drain."""
+"""Loads from telemetry rows: streams, gaps, quotas, and the measured drain."""
 
 from __future__ import annotations
 

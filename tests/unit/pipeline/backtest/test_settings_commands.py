@@ -1,4 +1,4 @@
-"""Settings to paste: each line is one that the broker and its commands know."""
+"""Commands that set a policy: the broker and its commands know each line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks that are done are counted, of the stages that have begun."""
+"""Finished tasks are counted, of the stages that have begun."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which windows arrived around some hours, and that no more files are read than it takes."""
+"""The windows around some hours, read from as few files as possible."""
 
 from __future__ import annotations
 

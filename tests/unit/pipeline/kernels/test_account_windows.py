@@ -1,4 +1,4 @@
-"""Columns to what the law looks at, and back: nulls, rates, what the counts leave open."""
+"""Columns become accounts and back: nulls, rates, unexplained growth."""
 
 from __future__ import annotations
 

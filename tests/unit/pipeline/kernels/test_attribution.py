@@ -1,4 +1,4 @@
-"""Minutes and ranges over arrays: what reading row by row says, to the last word."""
+"""Verdicts of minutes and ranges over arrays equal the scalar law."""
 
 from __future__ import annotations
 

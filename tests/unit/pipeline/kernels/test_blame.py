@@ -1,4 +1,4 @@
-"""Blame that may be summed: minutes without a backlog are nobody's, bystanders are consumers'."""
+"""Blame can be summed; bystander limiters count for the consumer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The band of a level's way on, and when its edges reach a limit."""
+"""The band of a forecast, and when its edges reach a limit."""
 
 from __future__ import annotations
 

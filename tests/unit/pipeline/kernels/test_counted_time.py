@@ -1,4 +1,4 @@
-"""Shares of a minute are of the time that was counted in it."""
+"""Shares of a minute refer to its counted time."""
 
 from __future__ import annotations
 

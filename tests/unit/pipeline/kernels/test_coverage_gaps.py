@@ -1,4 +1,4 @@
-"""Where telemetry is missing over an hour's edge, and which hours depend on what lies beyond."""
+"""Coverage gaps across the edge of an hour, and the hours that depend on them."""
 
 from __future__ import annotations
 

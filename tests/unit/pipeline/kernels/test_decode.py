@@ -1,4 +1,4 @@
-"""Messages to bronze rows; what is foreign is put aside with its reason."""
+"""Messages become bronze rows, or are quarantined with a reason."""
 
 from __future__ import annotations
 

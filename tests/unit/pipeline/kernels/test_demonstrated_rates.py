@@ -1,4 +1,4 @@
-"""Proven rates over windows of hours are those of ``headgate.flow.account.demonstrated``."""
+"""Rates over windows of hours equal those of ``headgate.flow.account.demonstrated``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backlogs from their beginning to their end, from stories of a letter a minute."""
+"""Episodes from begin to end, in stories of one letter a minute."""
 
 from __future__ import annotations
 

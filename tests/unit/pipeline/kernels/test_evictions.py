@@ -1,4 +1,4 @@
-"""What quotas took, event by event; by the kernel, without Spark."""
+"""Rows of ``evictions`` by the kernel, event by event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forecasts against what came: cases that can be worked out by hand."""
+"""Scores of forecasts, in cases that can be worked out by hand."""
 
 from __future__ import annotations
 

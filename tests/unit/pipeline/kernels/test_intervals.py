@@ -1,4 +1,4 @@
-"""Differences by minute: nothing is lost or doubled, whatever happens to the batches."""
+"""Differences by minute neither lose nor duplicate an amount, whatever happens to batches."""
 
 from __future__ import annotations
 

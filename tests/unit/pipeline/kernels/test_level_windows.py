@@ -1,4 +1,4 @@
-"""Windows of levels: how far they reach, where they begin anew, what is missing in them."""
+"""Windows of levels: their length, their starts, and missing minutes."""
 
 from __future__ import annotations
 

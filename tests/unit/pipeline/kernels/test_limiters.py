@@ -1,4 +1,4 @@
-"""What limiters let through and whom they held, from the minutes of stories."""
+"""Granted and held amounts of limiters, from the minutes of stories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Minutes that follow upon another under the same limits become one run; others do not."""
+"""Consecutive minutes under the same limits become one run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which limit a cause means."""
+"""The limit behind a park cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What held producers, from the minutes of stories."""
+"""Park causes of topics, from the minutes of stories."""
 
 from __future__ import annotations
 

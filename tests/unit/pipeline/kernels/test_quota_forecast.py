@@ -1,4 +1,4 @@
-"""Which minute forecasts, from what, and what it says; minute by minute, without Spark."""
+"""Forecasts of quotas by the kernel, minute by minute."""
 
 from __future__ import annotations
 

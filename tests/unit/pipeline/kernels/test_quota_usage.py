@@ -1,4 +1,4 @@
-"""How full quotas are, minute by minute; by the kernel, without Spark."""
+"""Use of quotas by the kernel, minute by minute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Minutes to judgements: the law's verdict, sums never verdicts of verdicts."""
+"""A range is judged from summed minutes, never from other verdicts."""
 
 from __future__ import annotations
 

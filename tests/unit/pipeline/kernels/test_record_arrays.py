@@ -1,4 +1,4 @@
-"""Columns of a message as arrays; what no broker writes is refused with its reason."""
+"""Columns of a message as arrays; implausible values are refused with a reason."""
 
 from __future__ import annotations
 

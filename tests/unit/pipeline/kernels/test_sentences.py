@@ -1,4 +1,4 @@
-"""Sentences of many judgements: those of the law, built no oftener than they differ."""
+"""Sentences of many verdicts equal those of the law, each built once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is missing is told from when to when, and nothing that is there."""
+"""Missing messages are reported with their time range, present ones are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One subscription's range is judged as all of them are."""
+"""The range of one subscription is judged as in a query over all."""
 
 from __future__ import annotations
 

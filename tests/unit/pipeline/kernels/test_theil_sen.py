@@ -1,4 +1,4 @@
-"""Slopes of pairs: against every pair written out, and laws that hold for all series."""
+"""Slopes of pairs, compared with every pair written out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many subscriptions waited for one topic limit."""
+"""The number of subscriptions that waited for one topic limit."""
 
 from __future__ import annotations
 

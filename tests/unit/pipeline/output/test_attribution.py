@@ -1,4 +1,4 @@
-"""Judgements on paper and as JSON."""
+"""Judgements as text and JSON."""
 
 from __future__ import annotations
 

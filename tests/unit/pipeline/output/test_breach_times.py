@@ -1,4 +1,4 @@
-"""From when on seconds to a breach run, also in rows of older folders."""
+"""The instant from which the seconds to a breach count, also in older folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics whose producers were held, on paper and as JSON and CSV."""
+"""Topics with held producers as text, JSON and CSV."""
 
 from __future__ import annotations
 

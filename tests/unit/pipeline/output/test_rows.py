@@ -1,4 +1,4 @@
-"""Rows as JSON, CSV and tables: every value in full for programs, nothing cut for people."""
+"""Rows as JSON and CSV have every value in full; a table fits the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``show``: which rows and columns, in which order, and what is said of wrong questions."""
+"""``show``: rows, columns, order, and errors about options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who counts as unused: nobody there all the time, and nobody the day before."""
+"""Unused subscriptions had no consumer in the range and the day before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole episodes, printed as if they were a table."""
+"""Views are printed like tables."""
 
 from __future__ import annotations
 

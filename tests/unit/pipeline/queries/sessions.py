@@ -1,4 +1,4 @@
-"""Stands where Spark's session stands: queries are asked, and nothing is computed."""
+"""A stand-in for the Spark session, which computes nothing."""
 
 from __future__ import annotations
 

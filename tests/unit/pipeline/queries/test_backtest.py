@@ -1,4 +1,4 @@
-"""Backtests: what is asked and what is written; the session is a stand-in."""
+"""Options and output of backtests, with a stand-in for the session."""
 
 from __future__ import annotations
 

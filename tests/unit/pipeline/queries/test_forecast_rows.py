@@ -1,4 +1,4 @@
-"""How forecasts are listed and scores are told; the job itself is played in tests/spark."""
+"""The order of forecasts and the rows of scores, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts as the page's questions answer them, with names that clients chose badly."""
+"""Facts for the sections of the page, with hostile names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of tables for the report and ``show``: rows written as they are, without any job."""
+"""Folders of tables for the report and ``show``, written without a job."""
 
 from __future__ import annotations
 

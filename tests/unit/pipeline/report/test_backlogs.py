@@ -1,4 +1,4 @@
-"""Offenders: who is named, in which order, with the verdict of the same law as everywhere."""
+"""The worst backlogs: selection, order and verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The backtest on the page: the settings in words, ties, and what censored means."""
+"""The backtest on the page: settings, ties, and censoring."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data in, traces out: what is drawn where, in which colour, and with which names."""
+"""Traces of the figures: positions, colours and names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time axis: never more points than a chart needs, and nothing lost on it."""
+"""The time axis: a bounded number of points, and no lost amount."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One page that needs nothing from anywhere, and whose names do nothing."""
+"""One page that loads nothing, with escaped names."""
 
 from __future__ import annotations
 

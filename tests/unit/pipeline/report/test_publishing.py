@@ -1,4 +1,4 @@
-"""Held producers and limiters, from the tables about them."""
+"""Held producers and limiters of a range."""
 
 from __future__ import annotations
 

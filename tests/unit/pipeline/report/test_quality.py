@@ -1,4 +1,4 @@
-"""What is known of a range: sampled time, gaps, quarantine."""
+"""Coverage of a range: sampled time, gaps, quarantine."""
 
 from __future__ import annotations
 

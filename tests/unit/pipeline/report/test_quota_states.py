@@ -1,4 +1,4 @@
-"""Whether a quota was reached: by what it did, also where it has room at the minute's end."""
+"""A quota counts as reached by its acts, even with room at the end of the minute."""
 
 from __future__ import annotations
 

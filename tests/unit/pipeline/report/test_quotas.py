@@ -1,4 +1,4 @@
-"""Quotas on the page: the soonest breaches first, then the fullest; what was evicted."""
+"""Quotas on the page, the soonest breaches first; evictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How right the forecasts of the page's topics were."""
+"""Accuracy of the forecasts of the page's topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's words: what is said of something, and of nothing."""
+"""The texts of sections, with and without data."""
 
 from __future__ import annotations
 

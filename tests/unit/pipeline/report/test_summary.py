@@ -1,4 +1,4 @@
-"""What summary_sentences, in sentences, the most urgent first."""
+"""The summary of the page, the most urgent sentence first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files to rows of bronze: what is judged of them, what is refused; parts do not matter."""
+"""Files become bronze rows, or are refused; the division into tasks does not matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What two texts tell: amounts, causes, seconds and levels, and what they do not."""
+"""Differences of two scrapes: amounts, causes, seconds and levels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files of a folder are scrapes, and which are still to be read."""
+"""The scrapes of a folder, and the new ones among them."""
 
 from __future__ import annotations
 

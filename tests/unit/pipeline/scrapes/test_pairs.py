@@ -1,4 +1,4 @@
-"""How much counters grew, and when a broker has begun anew."""
+"""Growth of counters, also after a restart of the broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker's text, line by line: a real one, and everything that may be wrong with one."""
+"""The parser of ``/metrics``, with a real text and malformed lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of bronze between two scrapes: a stream for each subject, whatever else is read."""
+"""Bronze rows between two scrapes, one stream for each subject."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/metrics`` texts as a Pulsar broker writes them, of situations that go on evenly."""
+"""``/metrics`` texts of a Pulsar broker, in steady situations."""
 
 from __future__ import annotations
 

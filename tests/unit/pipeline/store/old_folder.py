@@ -1,4 +1,4 @@
-"""A table as an earlier version of the pipeline left it: without the columns that came since."""
+"""A table of an earlier version of the pipeline, without newer columns."""
 
 from __future__ import annotations
 

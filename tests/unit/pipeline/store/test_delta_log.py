@@ -1,4 +1,4 @@
-"""Delta tables by delta-rs: commits that happen once, partitions replaced exactly."""
+"""Commits to Delta tables are idempotent and replace exact partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A commit whose answer got lost counts, and another job's does not."""
+"""A commit with a lost response counts; another job's does not."""
 
 from __future__ import annotations
 

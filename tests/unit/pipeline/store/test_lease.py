@@ -1,4 +1,4 @@
-"""The law of the lock in S3: one holder at a time, whatever fails, and no clock in common."""
+"""The lease in S3 has one holder at a time, whatever fails, without a common clock."""
 
 from __future__ import annotations
 

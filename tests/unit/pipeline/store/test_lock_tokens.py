@@ -1,4 +1,4 @@
-"""Who does not hold a folder in S3 does not write it."""
+"""Only a holder of the lock writes a folder in S3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of a table: one for each partition, uniquely named, with their statistics."""
+"""One file for each partition, with a unique name and statistics."""
 
 from __future__ import annotations
 

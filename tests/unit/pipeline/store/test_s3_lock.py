@@ -1,4 +1,4 @@
-"""The lock in S3 around a job: refusals in a sentence, let go of afterwards, renewed meanwhile."""
+"""The lock in S3 around a job: refusals, renewal, release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lock's object over a store in memory, which knows the same conditions as S3."""
+"""The lock object over a store in memory that has the conditions of S3."""
 
 from __future__ import annotations
 

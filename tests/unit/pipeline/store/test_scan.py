@@ -1,4 +1,4 @@
-"""Reading without Spark: only the files of a range, older folders, other layouts."""
+"""Scans read only the files of a range, also in older folders."""
 
 from __future__ import annotations
 

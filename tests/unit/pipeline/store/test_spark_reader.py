@@ -1,4 +1,4 @@
-"""Files in packs for tasks, and their rows as the table has them; Spark is in tests/spark."""
+"""Files are packed for tasks; their rows have the columns of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder of tables in both kinds of places; S3 itself is played in tests/peer."""
+"""Tables in a folder and in a bucket; S3 itself is tested in peer."""
 
 from __future__ import annotations
 

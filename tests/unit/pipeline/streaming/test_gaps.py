@@ -1,4 +1,4 @@
-"""A job says what it did not find, from when to when, whatever was in the tables before."""
+"""A job reports lost telemetry with its time range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's reports become metrics and lines; the reports themselves are made here."""
+"""Spark's progress reports become metrics and lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stream says to Prometheus, and in a line for each batch."""
+"""The metrics of a stream, and its line for each batch."""
 
 from __future__ import annotations
 

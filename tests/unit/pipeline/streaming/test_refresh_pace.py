@@ -1,4 +1,4 @@
-"""A stream that keeps up computes after each batch, one that catches up now and then."""
+"""A stream that keeps up refreshes after each batch, one that catches up once a minute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sorted batches are cut where the subject changes, and nowhere else."""
+"""Sorted batches are cut only where the subject changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder of tables to keep small, and what is in it."""
+"""A folder of tables for housekeeping."""
 
 from __future__ import annotations
 

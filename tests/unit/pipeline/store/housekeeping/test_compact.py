@@ -1,4 +1,4 @@
-"""Fewer files, and every row as it was."""
+"""Compaction leaves fewer files with the same rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``compact``: what is done, in which order, and what is only looked for."""
+"""``compact``: the order of its steps, and dry runs."""
 
 from __future__ import annotations
 

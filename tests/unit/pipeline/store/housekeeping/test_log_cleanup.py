@@ -1,4 +1,4 @@
-"""The log is shortened at a checkpoint, and kept for tables that have yet to read it."""
+"""The log is shortened at a checkpoint, and kept for tables that still read it."""
 
 from __future__ import annotations
 

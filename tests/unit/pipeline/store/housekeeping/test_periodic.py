@@ -1,4 +1,4 @@
-"""What a stream does between batches: crowded partitions of bronze, dead files once an hour."""
+"""Housekeeping by a stream: crowded partitions after batches, a vacuum once an hour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Old hours are dropped, whole and from every table."""
+"""Retention drops whole hours from every table."""
 
 from __future__ import annotations
 

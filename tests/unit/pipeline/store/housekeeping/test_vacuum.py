@@ -1,4 +1,4 @@
-"""No dead files, and what is young or read stays."""
+"""A vacuum deletes unused files and keeps young ones."""
 
 from __future__ import annotations
 
