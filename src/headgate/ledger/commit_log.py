@@ -23,11 +23,12 @@ from headgate.fs.api import Fs, Lock, Space
 from headgate.ledger.errors import LogFailedError, LogFullError
 from headgate.ledger.format.directory import adopt, lock_directory
 from headgate.ledger.format.identity import Identity, write_identity
-from headgate.ledger.format.records import ENTRY_HEAD_BYTES, STAMP_BYTES, segment_name
+from headgate.ledger.format.records import STAMP_BYTES, segment_name
 from headgate.ledger.index.cursors import CursorState
 from headgate.ledger.index.receive_time_bound import ReceiveTimeBound
 from headgate.ledger.index.state import LogState
-from headgate.ledger.index.topic_log import NumberedTopic, TopicLog
+from headgate.ledger.index.topic_log import TopicLog
+from headgate.ledger.read_planner import ReadPlanner
 from headgate.ledger.reader import LogReader, ReadPlan, entries_of
 from headgate.ledger.recovery.recover import recover
 from headgate.ledger.recovery.sealing import prepare_first
@@ -84,6 +85,8 @@ class CommitLog:
         self.accept_damage = controls.accept_damage
         self.seal_batch = staging.seal_batch
         self.write_batch = writer.write_batch
+        self.locate = ReadPlanner(state, settings).locate
+        self.fetch = self._reader.fetch
 
     @classmethod
     def open(
@@ -291,45 +294,11 @@ class CommitLog:
 
     # Reading --------------------------------------------------------------------------------
 
-    def locate(
-        self, handle: NumberedTopic, ordinal: int, count_max: int, bytes_max: int
-    ) -> ReadPlan:
-        """Plan a read of entries from ``ordinal`` on, which is retained and durable.
-
-        The plan has at least one entry and at most ``count_max``, within one extent and, beyond the
-        first entry, within ``bytes_max`` of bodies. Add topic numbers to the plan's
-        ``wanted_topics`` to read their entries in the extent too.
-        """
-        topic = self._state.topics[handle.number]
-        invariant(topic.first <= ordinal < topic.end, "a read of a missing entry")
-        segment, run_end = topic.run_of(ordinal)
-        end = min(run_end, ordinal + max(count_max, 1))
-        start = topic.columns(ordinal, ordinal + 1).offsets[0]
-        end = topic.offset_end(ordinal, end, start + self._settings.extent_bytes)
-        offsets, _, _, _, totals = topic.columns(ordinal, end)
-        count = 1
-        while count < len(offsets) and totals[count + 1] - totals[0] <= bytes_max:
-            count += 1
-        sizes = [totals[at + 1] - totals[at] for at in range(count)]
-        needed = offsets[count - 1] + ENTRY_HEAD_BYTES + sizes[-1] - start
-        room = self._state.segments[segment].data_end - start
-        size = min(max(self._settings.extent_bytes, needed), room)
-        return ReadPlan(
-            topic.number, segment, start, size, needed, ordinal, count, offsets[:count], sizes
-        )
-
-    def fetch(self, plan: ReadPlan) -> bytes:
-        """Read the bytes of a plan, for :func:`entries_of`. For a reader thread: it blocks.
-
-        Raises as :meth:`headgate.ledger.reader.LogReader.fetch`.
-        """
-        return self._reader.fetch(plan)
-
     def read(self, plan: ReadPlan) -> list[tuple[int, int, bytes]]:
         """Read and decode the entries of a plan in one call. Blocks: for single entries and for
         starts.
 
-        Raises as :meth:`fetch` and :func:`entries_of`.
+        Raises as ``fetch`` and :func:`entries_of`.
         """
         return list(entries_of(plan, self._reader.fetch(plan)))
 

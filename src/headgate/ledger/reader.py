@@ -1,8 +1,8 @@
-"""Backlog reads: fetches one extent of a segment and decodes the wanted entries in it.
+"""Fetches one extent of a segment and decodes the wanted entries in it.
 
-The event loop plans a read from the index. A reader thread fetches the bytes; it blocks, and barely
-needs the interpreter. The event loop then decodes them a slice at a time, and checks each body
-against its CRC32C.
+The event loop plans a read from the index (read_planner.py). A reader thread fetches the bytes; it
+blocks, and barely needs the interpreter. The event loop then decodes them a slice at a time, and
+checks each body against its CRC32C.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OPEN_FILES_MAX = 64
 
 @dataclass(slots=True)
 class ReadPlan:
-    """One planned read; :meth:`headgate.ledger.CommitLog.locate` creates it."""
+    """One planned read; :class:`headgate.ledger.read_planner.ReadPlanner` creates it."""
 
     topic_number: int
     segment: int

@@ -233,7 +233,7 @@ async def receive_all(world: World, count: int = 30) -> list[bytes]:
 async def test_a_fetch_is_tried_again(world: World) -> None:
     await backlog(world)
     failing = Failing(world.broker.log.fetch)
-    world.broker.log.fetch = failing  # type: ignore[method-assign]
+    world.broker.log.fetch = failing
     received = asyncio.ensure_future(receive_all(world))
     await asyncio.sleep(1.5)
     held = world.broker.engine.topics[TOPIC].subscriptions["s"]

@@ -1,0 +1,45 @@
+"""Plans backlog reads from the index, for the event loop."""
+
+from __future__ import annotations
+
+from headgate.base.errors import invariant
+from headgate.ledger.format.records import ENTRY_HEAD_BYTES
+from headgate.ledger.index.state import LogState
+from headgate.ledger.index.topic_log import NumberedTopic
+from headgate.ledger.reader import ReadPlan
+from headgate.ledger.settings import LedgerSettings
+
+
+class ReadPlanner:
+    """Finds the extent of a segment that a read needs."""
+
+    def __init__(self, state: LogState, settings: LedgerSettings) -> None:
+        self._state = state
+        self._settings = settings
+
+    def locate(
+        self, handle: NumberedTopic, ordinal: int, count_max: int, bytes_max: int
+    ) -> ReadPlan:
+        """Plan a read of entries from ``ordinal`` on, which is retained and durable.
+
+        The plan has at least one entry and at most ``count_max``, within one extent and, beyond the
+        first entry, within ``bytes_max`` of bodies. Add topic numbers to the plan's
+        ``wanted_topics`` to read their entries in the extent too.
+        """
+        topic = self._state.topics[handle.number]
+        invariant(topic.first <= ordinal < topic.end, "a read of a missing entry")
+        segment, run_end = topic.run_of(ordinal)
+        end = min(run_end, ordinal + max(count_max, 1))
+        start = topic.columns(ordinal, ordinal + 1).offsets[0]
+        end = topic.offset_end(ordinal, end, start + self._settings.extent_bytes)
+        offsets, _, _, _, totals = topic.columns(ordinal, end)
+        count = 1
+        while count < len(offsets) and totals[count + 1] - totals[0] <= bytes_max:
+            count += 1
+        sizes = [totals[at + 1] - totals[at] for at in range(count)]
+        needed = offsets[count - 1] + ENTRY_HEAD_BYTES + sizes[-1] - start
+        room = self._state.segments[segment].data_end - start
+        size = min(max(self._settings.extent_bytes, needed), room)
+        return ReadPlan(
+            topic.number, segment, start, size, needed, ordinal, count, offsets[:count], sizes
+        )
