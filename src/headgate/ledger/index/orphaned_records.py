@@ -25,7 +25,7 @@ class OrphanedRecords:
     counts: dict[int, dict[int, tuple[int, int]]] = field(default_factory=dict)
     """By segment and topic number: entries and bytes of their bodies."""
 
-    def see(self, number: int) -> None:
+    def note_number(self, number: int) -> None:
         """Note that a record names this topic number."""
         if number > self.number_seen:
             self.number_seen = number

@@ -401,7 +401,7 @@ class TopicLog:
         """Whether an entry is known to be lost."""
         return any(first <= ordinal < stop for first, stop in self.lost)
 
-    def lose(self, stop: int, totals: TopicTotals | None) -> None:
+    def append_lost(self, stop: int, totals: TopicTotals | None) -> None:
         """Index the entries before ``stop`` as lost: a read of one finds another record at its
         offset. ``totals`` are the topic's totals before ``stop``; None if they are unknown."""
         count = stop - self.staged_end

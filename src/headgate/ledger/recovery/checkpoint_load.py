@@ -73,7 +73,7 @@ def _load_state(checkpoint: Checkpoint, known: Collection[int], state: LogState)
     state.next_batch = checkpoint.counters.next_batch
     state.next_segment = checkpoint.counters.next_segment
     for number, saved in checkpoint.topics.items():
-        state.orphans.see(number)
+        state.orphans.note_number(number)
         if number not in known:
             continue
         topic = state.topic(number)
@@ -84,6 +84,6 @@ def _load_state(checkpoint: Checkpoint, known: Collection[int], state: LogState)
         for ledger_id, first, created in saved.ledgers:
             topic.open_ledger(ledger_id, first, created)
     for cursor in checkpoint.cursors.values():
-        state.orphans.see(cursor.topic_number)
+        state.orphans.note_number(cursor.topic_number)
         if cursor.topic_number in known:
             state.put_cursor(cursor)

@@ -155,7 +155,7 @@ def _settle_topics(state: LogState, replay: Replay, saved: dict[int, TopicState]
         if before is not None and topic.end < before.end:
             if first < before.end and topic.base < topic.end:
                 losses.append(Loss(topic.number, topic.end, before.end, "a segment file"))
-                topic.lose(before.end, before.totals)
+                topic.append_lost(before.end, before.totals)
             else:
                 topic.restart_at(before.end, before.totals)
         if topic.base > first:

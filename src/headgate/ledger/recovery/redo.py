@@ -54,7 +54,7 @@ class Redo:
         ledger_id, ledger_first, created = ledger
         state = self._state
         state.next_ledger_id = max(state.next_ledger_id, ledger_id + 1)
-        state.orphans.see(number)
+        state.orphans.note_number(number)
         if number not in self._known:
             return
         topic = state.topic(number)
@@ -113,7 +113,7 @@ class Redo:
             made = decode_cursor(payload)
             self.cursors_made += 1
             state.next_cursor_id = max(state.next_cursor_id, made.cursor_id + 1)
-            state.orphans.see(made.topic_number)
+            state.orphans.note_number(made.topic_number)
             if made.topic_number in self._known:
                 state.put_cursor(made)
                 self._assessment.cursor_is_complete(made.cursor_id)
@@ -123,7 +123,7 @@ class Redo:
             self._assessment.cursor_is_complete(cursor_id)
         elif kind == KIND_TRIM:
             number, _, first = TRIM.unpack(payload)
-            state.orphans.see(number)
+            state.orphans.note_number(number)
             if number in self._known:
                 self.trims[number] = max(self.trims.get(number, 0), first)
         elif kind == KIND_ACCEPT:
@@ -144,7 +144,7 @@ class Redo:
     def _lose(self, topic: TopicLog, ordinal: int, totals: TopicTotals | None, at: int) -> None:
         place = f"before {self.place(at)}"
         self._assessment.losses.append(Loss(topic.number, topic.staged_end, ordinal, place))
-        topic.lose(ordinal, totals)
+        topic.append_lost(ordinal, totals)
 
     def _accept(self, payload: bytes) -> None:
         number, count = ACCEPT.unpack_from(payload)

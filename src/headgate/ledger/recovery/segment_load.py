@@ -72,7 +72,7 @@ class SegmentLoader:
 
     def _load_run(self, segment: int, run: FooterRun) -> None:
         state = self._state
-        state.orphans.see(run.topic_number)
+        state.orphans.note_number(run.topic_number)
         topic = state.topics.get(run.topic_number)
         columns = run.columns
         if topic is None:
@@ -87,7 +87,7 @@ class SegmentLoader:
             self._replay.assessment.losses.append(
                 Loss(topic.number, topic.staged_end, run.first_ordinal, place)
             )
-            topic.lose(run.first_ordinal, totals)
+            topic.append_lost(run.first_ordinal, totals)
         elif topic.base == topic.staged_end or run.first_ordinal != topic.staged_end:
             topic.restart_at(run.first_ordinal, totals)
         topic.extend(segment, columns)

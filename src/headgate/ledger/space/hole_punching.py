@@ -29,7 +29,7 @@ class HoleFinder:
     def __init__(self, info: SegmentInfo) -> None:
         self.segment = info.segment
         self._info = info
-        self._held: list[tuple[TopicLog, int, int]] = []
+        self._retained: list[tuple[TopicLog, int, int]] = []
         self._live_bytes = 0
         self._is_damaged = False
 
@@ -42,7 +42,7 @@ class HoleFinder:
             return
         first, end = max(run[0], topic.first), run[1]
         if first < end:
-            self._held.append((topic, first, end))
+            self._retained.append((topic, first, end))
             bodies_bytes = topic.bytes_before(end) - topic.bytes_before(first)
             self._live_bytes += bodies_bytes + (end - first) * ENTRY_HEAD_BYTES
 
@@ -53,11 +53,11 @@ class HoleFinder:
             return 0
         return self._info.data_end - SEGMENT_HEADER_BYTES - self._live_bytes
 
-    def held(self) -> list[tuple[array[int], array[int]]]:
+    def retained(self) -> list[tuple[array[int], array[int]]]:
         """Offsets and running sizes of the entries that are retained now; entries trimmed since
         :meth:`add` are left out."""
         found = []
-        for topic, first, end in self._held:
+        for topic, first, end in self._retained:
             kept = max(first, topic.first)
             columns = topic.columns(kept, max(end, kept))
             found.append((columns.offsets, columns.sizes))
@@ -65,7 +65,7 @@ class HoleFinder:
 
 
 def holes(
-    held: Iterable[tuple[array[int], array[int]]], data_end: int, hole_bytes_min: int
+    retained: Iterable[tuple[array[int], array[int]]], data_end: int, hole_bytes_min: int
 ) -> list[tuple[int, int]]:
     """``(offset, size)`` of the holes between retained entries and before the footer.
 
@@ -73,7 +73,7 @@ def holes(
     """
     extents = sorted(
         (offset, offset + ENTRY_HEAD_BYTES + sizes[at + 1] - sizes[at])
-        for offsets, sizes in held
+        for offsets, sizes in retained
         for at, offset in enumerate(offsets)
     )
     found: list[tuple[int, int]] = []

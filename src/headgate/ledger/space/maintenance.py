@@ -76,10 +76,10 @@ class Maintenance:
         self._make_way = False
         self.leaves_room = False
         """While True, prepare no segment: another log needs the room."""
-        self._dead_waits = False
+        self._dead_segments_wait = False
         """Whether dead segments wait for a checkpoint before they can be deleted."""
         self._holes: tuple[HoleFinder, Iterator[int]] | None = None
-        self._hole_waits: dict[int, int] = {}
+        self._hole_bytes_waiting: dict[int, int] = {}
         """Bytes that holes would free, by segment that still waits for a checkpoint."""
         self._can_punch = True
         self.records_since = state.replayed_records
@@ -256,8 +256,8 @@ class Maintenance:
         """Whether half of a bound is reached: the log fills the other half while the checkpoint is
         written. Sooner if a segment could be deleted or punched behind it."""
         return (
-            self._dead_waits
-            or 2 * sum(self._hole_waits.values()) >= self._settings.segment_bytes
+            self._dead_segments_wait
+            or 2 * sum(self._hole_bytes_waiting.values()) >= self._settings.segment_bytes
             or 2 * self.records_since >= self._settings.checkpoint_records
             or 2 * self.bytes_since >= self._settings.checkpoint_bytes
         )
@@ -294,8 +294,8 @@ class Maintenance:
             self._state.checkpoint_segment = target
             self._state.checkpoint_last_batch = last_batch
             self._state.check_dead = True
-            self._state.worn.update(dict.fromkeys(self._hole_waits))
-            self._hole_waits.clear()
+            self._state.worn.update(dict.fromkeys(self._hole_bytes_waiting))
+            self._hole_bytes_waiting.clear()
             self.checkpoints += 1
 
         run = partial(self._writer.store_checkpoint, builder)
@@ -305,12 +305,12 @@ class Maintenance:
         if not self._state.check_dead:
             return None
         limit = self._state.checkpoint_segment
-        self._dead_waits = False
+        self._dead_segments_wait = False
         for segment, info in self._state.segments.items():
             if info.sealed and info.live_runs == 0:
                 if segment < limit:
                     return segment
-                self._dead_waits = True
+                self._dead_segments_wait = True
         self._state.check_dead = False
         return None
 
@@ -340,17 +340,17 @@ class Maintenance:
         if waste_bytes < self._settings.segment_bytes // WASTE_PART:
             return None
         if segment >= self._state.checkpoint_segment:
-            self._hole_waits[segment] = waste_bytes
+            self._hole_bytes_waiting[segment] = waste_bytes
             return None
         return self._start_punch(segment, info, finder)
 
     def _start_punch(self, segment: int, info: SegmentInfo, finder: HoleFinder) -> Job:
         self._state.orphans.log(segment, segment_name(segment), "is punched")
         self._state.orphans.forget(segment)
-        held, smallest = finder.held(), self._settings.hole_bytes_min
+        retained, smallest = finder.retained(), self._settings.hole_bytes_min
 
         def run() -> None:
-            ranges = holes(held, info.data_end, smallest)
+            ranges = holes(retained, info.data_end, smallest)
             self._can_punch = self._writer.punch(segment, ranges)
 
         def done() -> None:

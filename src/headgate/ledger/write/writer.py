@@ -81,7 +81,7 @@ class LogWriter:
                 file.write_at(chunk.start, chunk.parts)
                 self._written[chunk.segment] = chunk.end
             except OSError as error:
-                raise self.refused(error, f"writing {segment_name(chunk.segment)}") from error
+                raise self._error_from(error, f"writing {segment_name(chunk.segment)}") from error
             self._sync(file, chunk.segment)
         self._refused.clear()
         last = batch.chunks[-1]
@@ -104,7 +104,7 @@ class LogWriter:
                 file.write_at(start, [bytes(BATCH_RECORD_BYTES)])
             except OSError as error:
                 doing = f"taking back a batch in {segment_name(segment)}"
-                raise self.refused(error, doing) from error
+                raise self._error_from(error, doing) from error
             self._sync(file, segment)
             self._refused.pop()
 
@@ -132,7 +132,7 @@ class LogWriter:
         except OSError as error:
             with contextlib.suppress(OSError):
                 file.truncate(size)
-            raise self.refused(error, f"enlarging {segment_name(segment)}") from error
+            raise self._error_from(error, f"enlarging {segment_name(segment)}") from error
         self._sync(file, segment)
         self._small.discard(segment)
 
@@ -154,7 +154,7 @@ class LogWriter:
                 file.close()
                 with contextlib.suppress(OSError):
                     self._fs.remove(path)
-            raise self.refused(error, f"making {name}") from error
+            raise self._error_from(error, f"making {name}") from error
         self._sync(file, segment)
         try:
             self._fs.sync_directory(self._directory)
@@ -181,7 +181,7 @@ class LogWriter:
             file.write_at(data_end, footer)
             file.truncate(data_end + sum(map(len, footer)))
         except OSError as error:
-            raise self.refused(error, f"sealing {segment_name(segment)}") from error
+            raise self._error_from(error, f"sealing {segment_name(segment)}") from error
         self._sync(file, segment)
         self.flush_position.sync()
         self._files.pop(segment, None)
@@ -199,7 +199,7 @@ class LogWriter:
         try:
             file.truncate(min(written + self._segment_bytes // SMALL_PART, file.size()))
         except OSError as error:
-            raise self.refused(error, f"cutting {segment_name(segment)}") from error
+            raise self._error_from(error, f"cutting {segment_name(segment)}") from error
         self._sync(file, segment)
         self._small.add(segment)
 
@@ -231,7 +231,7 @@ class LogWriter:
             self._fs.remove(f"{self._directory}/{segment_name(segment)}")
             self._fs.sync_directory(self._directory)
         except OSError as error:
-            raise self.refused(error, f"removing {segment_name(segment)}") from error
+            raise self._error_from(error, f"removing {segment_name(segment)}") from error
 
     def delete(self, segment: int) -> None:
         """Remove the file of a sealed segment. Raises as :meth:`write_batch` does."""
@@ -241,14 +241,16 @@ class LogWriter:
                 self._fs.remove(path)
             self._fs.sync_directory(self._directory)
         except OSError as error:
-            raise self.refused(error, f"deleting {path}") from error
+            raise self._error_from(error, f"deleting {path}") from error
 
     def store_checkpoint(self, builder: CheckpointBuilder) -> None:
         """Write a checkpoint durably. Raises as :meth:`write_batch` does."""
         try:
             builder.write(self._fs, self._directory)
         except OSError as error:
-            raise self.refused(error, f"writing {checkpoint_names(builder.segment)[0]}") from error
+            raise self._error_from(
+                error, f"writing {checkpoint_names(builder.segment)[0]}"
+            ) from error
 
     def sync(self, segment: int) -> None:
         """Make the present content of a segment file durable."""
@@ -278,7 +280,7 @@ class LogWriter:
         )
         return self._failure
 
-    def refused(self, error: OSError, doing: str) -> StorageError:
+    def _error_from(self, error: OSError, doing: str) -> StorageError:
         """The error to raise for an error of the disk: full, busy, or final."""
         if error.errno in _FULL:
             return LogFullError(f"the disk is full: {doing} failed: {error}")

@@ -94,7 +94,7 @@ def test_a_finder_counts_what_is_dead() -> None:
         finder.add(each)
     live = 3 * (1_000 + ENTRY_HEAD_BYTES)
     assert finder.dead_bytes == 10_000 - SEGMENT_HEADER_BYTES - live
-    assert [list(offsets) for offsets, _ in finder.held()] == [[64, 1_164, 2_264]]
+    assert [list(offsets) for offsets, _ in finder.retained()] == [[64, 1_164, 2_264]]
     other.damage = "at some place"
     finder.add(other)
     assert finder.dead_bytes == 0
@@ -112,11 +112,11 @@ def test_a_topic_that_is_trimmed_after_it_was_added_keeps_the_rest() -> None:
     finder.add(topic)
     topic.trim(6_000)
     assert topic.base == 6_000  # the index of what was trimmed is gone
-    ((offsets, sizes),) = finder.held()
+    ((offsets, sizes),) = finder.retained()
     assert list(offsets) == [64 + at * 200 for at in range(1_000, 5_000)]
     assert len(sizes) == len(offsets) + 1
     topic.trim(10_000)
-    assert [list(offsets) for offsets, _ in finder.held()] == [[]]
+    assert [list(offsets) for offsets, _ in finder.retained()] == [[]]
 
 
 # -- in a log ------------------------------------------------------------------------------------
