@@ -31,7 +31,7 @@ from tests.sim.test_ledger_power_cuts import (
     Driver,
     Model,
     PowerCutError,
-    acked_below,
+    acked_entries,
     cut_at,
     run,
 )
@@ -111,7 +111,7 @@ def check_cursors(log: CommitLog, model: Model, confirmed: frozenset[str]) -> No
         assert name not in model.gone_for_sure
         known = model.cursors.get(name)
         if known is not None:
-            shown = acked_below(cursor.ack_set, 10_000)
+            shown = acked_entries(cursor.ack_set)
             assert shown in known.states[known.durable_from :]
     assert {name for name in model.cursors if name in confirmed} <= set(found)
 

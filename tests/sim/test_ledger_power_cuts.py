@@ -30,6 +30,8 @@ DIRECTORY = "/data"
 TOPICS = (3, 8)
 LAG_MS_MAX = 2**32 - 1
 START_WALL_MS = 2**33
+ENTRIES_MAX = 500
+"""More than a run stages in a topic, so that a state also shows acknowledgements beyond the end."""
 SETTINGS = LedgerSettings(
     segment_bytes=4096,
     extent_bytes=1024,
@@ -42,7 +44,7 @@ SETTINGS = LedgerSettings(
 
 
 class PowerCutError(Exception):
-    """The lights went out."""
+    """The simulated machine lost its power."""
 
 
 @dataclass
@@ -65,6 +67,7 @@ class TopicModel:
         said_ms = min(publish_ms or received_ms, received_ms)
         published_ms = max(published_before, said_ms, received_ms - LAG_MS_MAX)
         assert position not in self.used
+        assert len(self.bodies) < ENTRIES_MAX
         self.used.add(position)
         self.bodies.append(body)
         self.positions.append(position)
@@ -93,11 +96,10 @@ class Model:
     gone_for_sure: set[str] = field(default_factory=set)
 
 
-def acked_below(ack_set: AckSet, end: int) -> frozenset[object]:
+def acked_entries(ack_set: AckSet) -> frozenset[object]:
     """The acknowledged entries, and those of which some messages are."""
-    return frozenset([o for o in range(end) if ack_set.is_acked(o)]) | set(
-        ack_set.partial_entries()
-    )
+    acked = [ordinal for ordinal in range(ENTRIES_MAX) if ack_set.is_acked(ordinal)]
+    return frozenset(acked) | set(ack_set.partial_entries())
 
 
 def message_count(body: bytes) -> int:
@@ -191,7 +193,7 @@ class Driver:
                 cursor.ack_set.ack_messages(ordinal, 1 << dice % count, count)
             else:
                 cursor.ack_set.ack(ordinal)
-            cursor.states.append(acked_below(cursor.ack_set, 10_000))
+            cursor.states.append(acked_entries(cursor.ack_set))
         if self.rng.randrange(3):
             self.log.stage_acks(self.ids[name])
 
@@ -251,7 +253,7 @@ class Driver:
                 assert name in model.gone
                 self.log.delete_cursor(self.ids.pop(name))
                 continue
-            shown = acked_below(state.ack_set, 10_000)
+            shown = acked_entries(state.ack_set)
             assert shown in cursor.states[cursor.durable_from :]
             model.cursors[name] = CursorModel(state.ack_set, [shown])
         for name in set(model.cursors) - set(found):
