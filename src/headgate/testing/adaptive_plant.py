@@ -1,8 +1,8 @@
-"""Producers, consumers and memory around adaptive publish throttling, as a flow of bytes.
+"""A simulation of adaptive publish throttling that treats messages as a flow of bytes.
 
-The laws run as in the broker, one cycle an interval; around them are topics that a few numbers
-describe: what their producers want, what their consumers can, what their quota is. It says what a
-law does with a load before a broker sees either, in a thousandth of the time.
+The laws run as in the broker, one cycle an interval. A few numbers describe each topic: the demand
+of its producers, the capacity of its consumers, its quota. The simulation shows what a law does
+under a load a thousand times faster than a broker.
 
 The limit is the worst that law 3.2 allows: all that any second has room for goes at once. What was
 accepted under a higher one counts in proportion (law 3.3).
@@ -36,14 +36,14 @@ STEP_MS: Final = STEP_NS // NS_PER_MS
 STEP_S: Final = STEP_NS / NS_PER_S
 STEPS_PER_S: Final = NS_PER_S // STEP_NS
 PARKED_BYTES_MAX: Final = 8 * MIB
-"""What of the waiting messages is in the broker's memory; the rest is still with the clients."""
+"""Waiting messages up to this size are in the broker's memory; the clients hold the rest."""
 
 
 class Profile:
     """A rate that changes in steps: bytes a second."""
 
     def __init__(self, steps: Sequence[tuple[float, float]]) -> None:
-        """``steps``: from which second on which rate holds, in order; the first from 0."""
+        """``steps``: pairs of a start in seconds and the rate from then on, in order, from 0."""
         self._from_s = [at_s for at_s, _ in steps]
         self._rates = [rate for _, rate in steps]
 
@@ -54,12 +54,12 @@ class Profile:
 
     @property
     def changes_s(self) -> list[float]:
-        """When it changes."""
+        """The seconds at which the rate changes."""
         return self._from_s[1:]
 
     @property
     def largest(self) -> float:
-        """The highest rate it ever has."""
+        """The highest rate."""
         return max(self._rates)
 
     def at(self, second: float) -> float:
@@ -82,20 +82,20 @@ class Look(NamedTuple):
 
 @dataclass
 class PlantTopic:
-    """One topic: its load, and what became of it."""
+    """One topic: its load and what the simulation measured."""
 
     demand: Profile
     capacity: Profile
-    """What its consumers can do."""
+    """Bytes a second that its consumers can take."""
     size_limit: int | None = None
     age_limit_ms: int | None = None
     holds: bool = True
     """Whether the size quota itself stops producers at the append (law 4.2)."""
     message_bytes: int = 1_000
     acknowledges_every_s: float = STEP_S
-    """Consumers acknowledge all they have done at once, so often."""
+    """Interval at which consumers acknowledge all that they received."""
     pent_up_s: float = 2.0
-    """Producers that wait have at most so much of their demand waiting, then they stop."""
+    """Seconds of demand that waits at most; beyond that, producers stop sending."""
     control: TopicControl = field(default_factory=TopicControl)
     decisions: list[tuple[float, Decision]] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
@@ -107,18 +107,18 @@ class PlantTopic:
     staged: float = 0.0
     """Bytes that the disk has not yet taken."""
     held_s: float = 0.0
-    """How long the quota itself stopped producers."""
+    """Seconds in which the quota stopped producers."""
     waited_s: float = 0.0
-    """How long anything waited."""
+    """Seconds in which messages waited."""
     wasted_bytes: float = 0.0
-    """What consumers could have done while producers waited."""
+    """Capacity that consumers left unused while producers waited."""
     offered_bytes: float = 0.0
-    """What consumers could do while producers waited."""
+    """Capacity of the consumers while producers waited."""
     limit: PublishLimit | None = None
     _window: deque[float] = field(default_factory=lambda: deque([0.0] * STEPS_PER_S))
     """What each step of the last second counts under the limit."""
     _accepted: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=STEPS_PER_S))
-    """What they accepted while there was a limit, and under which."""
+    """Bytes accepted in each step, and the limit in force then."""
     _in_window: float = 0.0
     _counts_for: PublishLimit | None = None
     """The limit for which the window counts."""
@@ -133,28 +133,28 @@ class PlantTopic:
 
     @property
     def activations(self) -> int:
-        """How often a limit began."""
+        """Number of limits that began."""
         return sum(d.kind is DecisionKind.ACTIVATED for _, d in self.decisions)
 
     @property
     def disturbances(self) -> int:
-        """How often demand or capacity changed, with the beginning."""
+        """Changes of demand or capacity, counting the start as one."""
         return 1 + len({*self.demand.changes_s, *self.capacity.changes_s})
 
     @property
     def held_bytes(self) -> int:
-        """Memory that it takes in the broker."""
+        """Bytes of the broker's memory that the topic takes."""
         return round(self.staged + min(self.parked, PARKED_BYTES_MAX))
 
     def use(self, look: Look) -> float:
-        """The part of its quota that was taken then; 0 without one."""
+        """The part of its quota in use at that step; 0 without a quota."""
         return max(
             quota_use(round(look.backlog_bytes), self.size_limit),
             quota_use(look.age_ms, self.age_limit_ms),
         )
 
     def step(self, second: float) -> float:
-        """Let :data:`STEP_S` go by; what it published in it."""
+        """Advance by :data:`STEP_S` and return the bytes published."""
         demand = self.demand.at(second)
         wanted = self.parked + demand * STEP_S
         self._in_window -= self._window.popleft()
@@ -217,7 +217,7 @@ class PlantTopic:
         return min(amounts)
 
     def _count_for(self, limit: PublishLimit, limit_bytes: float) -> None:
-        """Another limit is in force; the oldest step has just left the window."""
+        """Count the window under a new limit. The oldest step has just left it."""
         steps = list(self._accepted)[1 - STEPS_PER_S :]
         counts = [size * min(1.0, limit_bytes / then) if then else size for size, then in steps]
         self._window = deque([*[0.0] * (STEPS_PER_S - 1 - len(counts)), *counts])
@@ -225,7 +225,7 @@ class PlantTopic:
         self._counts_for = limit
 
     def cycle(self, second: float, cycle: Cycle, attribution: MemoryAttribution) -> None:
-        """One look of the controller, if it has to look at this topic."""
+        """Evaluate the topic in a controller cycle, if it needs it."""
         messages = int(self.accepted) // self.message_bytes
         if messages == self._seen and not self.control.needs_evaluation:
             return
@@ -261,26 +261,26 @@ class Plant:
     topics: list[PlantTopic]
     settings: AdaptiveSettings = field(default_factory=AdaptiveSettings)
     disk: Profile = field(default_factory=lambda: Profile([(0.0, float("inf"))]))
-    """Bytes a second that it takes."""
+    """Bytes a second that the disk writes."""
     memory_base: Profile = field(default_factory=lambda: Profile([(0.0, 0.0)]))
     """Bytes that the broker uses besides what topics hold."""
     memory_limit: int = 1 << 30
     late_ns: Callable[[], int] = lambda: 0
-    """How late the next cycle comes."""
+    """Delay of the next cycle."""
     attribution: MemoryAttribution = field(default_factory=MemoryAttribution)
     turned: list[tuple[float, MemoryRule]] = field(default_factory=list)
-    """When everybody began to be slowed for the memory, and when that was given up."""
+    """Seconds at which the controller began and stopped to slow all topics, each with its rule."""
     pressures: list[float] = field(default_factory=list)
-    """Of the broker's memory, in each cycle."""
+    """Memory pressure in each cycle."""
     memory_max: float = 0.0
     memory_shares: list[float] = field(default_factory=list)
-    """Of the memory that may be used, at the end of each second."""
+    """Part of the memory limit in use at the end of each second."""
     _now_ns: int = 0
     _cycled_ns: int = 0
     _due_ns: int = 0
 
     def run(self, seconds: float) -> None:
-        """Let so much time go by."""
+        """Simulate so many seconds."""
         for _ in range(round(seconds * STEPS_PER_S)):
             self._now_ns += STEP_NS
             second = self._now_ns / NS_PER_S
@@ -295,11 +295,11 @@ class Plant:
                 self._cycle(second)
 
     def memory_bytes(self, second: float) -> float:
-        """What the broker uses."""
+        """Bytes of memory that the broker uses."""
         return self.memory_base.at(second) + sum(topic.held_bytes for topic in self.topics)
 
     def _write(self, able: float) -> None:
-        """Every topic gets its share of the disk."""
+        """Write staged bytes; each topic gets its share of the disk."""
         staged = sum(topic.staged for topic in self.topics)
         left = max(0.0, 1.0 - able / staged) if staged else 0.0
         for topic in self.topics:

@@ -17,7 +17,7 @@ from headgate.flow.adaptive.cycle import AdaptiveSettings, Law
 from headgate.testing.adaptive_plant import Plant, PlantTopic, Profile
 
 DRAIN: Final = 1_000_000.0
-"""Bytes a second that consumers can do, before it changes."""
+"""Bytes a second that consumers can take at first."""
 DEMAND: Final = 0.9 * DRAIN
 LOAD_S: Final = 150.0
 SCENE_S: Final = LOAD_S + 30.0
@@ -29,7 +29,7 @@ ACTIVATIONS_MAX: Final = 3
 LATE_NS_MAX: Final = 60 * NS_PER_MS
 
 Load = tuple[Profile, Profile]
-"""What producers want, and what consumers can."""
+"""The demand of producers and the capacity of consumers."""
 
 
 def _demand_step(factor: float, rng: random.Random) -> Load:
@@ -96,7 +96,7 @@ LOADS: Final[dict[str, Callable[[random.Random], Load]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a scene measured."""
+    """The measurements of one scene."""
 
     load: str
     law: Law
@@ -104,13 +104,13 @@ class Outcome:
     highest: float
     """The largest backlog, or the oldest message, as a part of the quota."""
     used: float
-    """Part of what consumers could do that they did, while producers waited; 1 if none did."""
+    """Part of the consumers' capacity in use while producers waited; 1 if none waited."""
     activations: int
     disturbances: int
     held_s: float
 
     def broken(self) -> list[str]:
-        """Which of law drain's promises it breaks (law 5.5)."""
+        """The guarantees of law drain that the scene breaks (law 5.5)."""
         found = []
         if self.highest > 1:
             found.append("above the quota")
@@ -131,8 +131,8 @@ def scene(
     lumps: bool = False,
     timed: bool = False,
 ) -> PlantTopic:
-    """Play one topic through ``load`` to its end. ``holds``: its size quota stops producers by
-    itself. ``lumps``: consumers acknowledge once a second. ``timed``: a time quota of so many
+    """Play one topic through ``load`` to its end. ``holds``: its size quota stops producers
+    too. ``lumps``: consumers acknowledge once a second. ``timed``: a time quota of so many
     seconds in place of the size quota."""
     rng = random.Random(f"{load} {quota_s} {seed}")
     demand, capacity = LOADS[load](rng)
@@ -175,8 +175,8 @@ def outcome(
 
 
 def memory_scene(law: Law, seed: int) -> Plant:
-    """Play six heavy topics and fifty light ones on a disk that goes slow for 40 s, and the
-    memory that what is not written takes. The light ones come first."""
+    """Play fifty light topics, then six heavy ones, on a disk that is slow for 40 s. Unwritten
+    bytes take memory."""
     rng = random.Random(f"memory {seed}")
     light = [_memory_topic(rng.uniform(1_000, 20_000)) for _ in range(50)]
     heavy = [_memory_topic(rng.uniform(4e6, 8e6)) for _ in range(6)]

@@ -1,7 +1,7 @@
 """A small Pulsar client for tests: one connection, plain coroutines, no hidden reconnecting.
 
-It does what the protocol says: a refusal is a :class:`RefusedError` with the broker's code, and the
-end of the connection is a :class:`ConnectionLostError` in everything that waits.
+A refusal raises :class:`RefusedError` with the broker's code. When the connection ends, everything
+that waits raises :class:`ConnectionLostError`.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ class SimClient(asyncio.Protocol):
     async def connect(
         self, *, protocol_version: int | None = None, client_version: str = "headgate-testing"
     ) -> BaseCommand:
-        """Say CONNECT and wait for CONNECTED.
+        """Send CONNECT and wait for CONNECTED.
 
         Raises:
             RefusedError: the broker refused the connection.
-            ConnectionLostError: it ended it.
+            ConnectionLostError: the broker ended the connection.
         """
         self._connecting = self.loop.create_future()
         options = {} if protocol_version is None else {"protocol_version": protocol_version}
@@ -189,9 +189,9 @@ class SimClient(asyncio.Protocol):
         properties: Mapping[str, str] | None = None,
         schema: Schema | None = None,
     ) -> SimConsumer:
-        """Attach a consumer and ask for a queue's worth of messages. Raises as :meth:`request`.
+        """Attach a consumer and request ``queue_size`` messages. Raises as :meth:`request`.
 
-        ``queue_size`` 0 asks for nothing by itself: use :meth:`SimConsumer.flow`.
+        With ``queue_size`` 0 the consumer requests nothing: use :meth:`SimConsumer.flow`.
         """
         consumer_id = self.new_id()
         consumer = SimConsumer(self, consumer_id, topic, subscription, queue_size=queue_size)
@@ -223,7 +223,7 @@ class SimClient(asyncio.Protocol):
     async def reader(
         self, topic: str, start: Position, *, name: str = "reader", queue_size: int = 1_000
     ) -> SimConsumer:
-        """A consumer whose place is not stored. Raises as :meth:`request`."""
+        """A consumer whose position is not stored. Raises as :meth:`request`."""
         return await self.subscribe(
             topic, name, durable=False, start=start, queue_size=queue_size, earliest=False
         )
@@ -260,8 +260,8 @@ class SimClient(asyncio.Protocol):
         else:
             self._answer(command)
 
-    def _of_producer(self, told: Any, command: BaseCommand) -> None:
-        producer = self._producers.get(told.producer_id)
+    def _of_producer(self, answer: Any, command: BaseCommand) -> None:
+        producer = self._producers.get(answer.producer_id)
         if producer is None or not producer.answered(command):
             self.unexpected.append(command)
 
@@ -302,4 +302,4 @@ def _settle(
         future.set_result(result)
     else:
         future.set_exception(error)
-        future.exception()  # whoever waits is told; that nobody waits is no error
+        future.exception()  # retrieved here: a request that is not awaited is no error

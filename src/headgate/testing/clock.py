@@ -13,7 +13,7 @@ START_WALL_NS = 1_750_000_000 * NS_PER_S
 
 
 class ManualClock:
-    """A :class:`headgate.base.clock.Clock` that stands still until it is told otherwise."""
+    """A :class:`headgate.base.clock.Clock` that stands still until a test advances it."""
 
     __slots__ = ("_asleep_ns", "_now_ns", "_wall_offset_ns")
 

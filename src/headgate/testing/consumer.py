@@ -62,11 +62,11 @@ class SimConsumer:
         self.queue: deque[ReceivedMessage] = deque()
         """Arrived and not yet taken out."""
         self.active_changes: list[bool] = []
-        """What the broker said about being the active consumer, in order."""
+        """Each change of being the active consumer, in order."""
         self.on_arrival: Callable[[ReceivedMessage], None] | None = None
         """Called with every entry as it arrives."""
         self.permits = 0
-        """Messages asked for and not yet arrived."""
+        """Messages that were requested and have not arrived."""
         self._taken = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._end: HeadgateError | None = None
@@ -119,7 +119,7 @@ class SimConsumer:
         )
 
     def redeliver(self, positions: Iterable[Position] = ()) -> None:
-        """Give entries (all of them, when none is named) back to be delivered again."""
+        """Ask the broker to deliver entries again; all of them if none is named."""
         self._client.write(frames.redeliver(self.consumer_id, positions))
 
     async def seek(
@@ -152,12 +152,12 @@ class SimConsumer:
     # -- for the client --------------------------------------------------------------------
 
     def begin(self) -> None:
-        """The subscription is ours: ask for the first messages."""
+        """Request the first messages of the new subscription."""
         if self.queue_size and self.is_open:
             self.flow(self.queue_size)
 
-    def arrived(self, told: Any, body: bytes) -> None:
-        """An entry came."""
+    def arrived(self, delivery: Any, body: bytes) -> None:
+        """Queue an entry that arrived."""
         metadata = parse_metadata(body)
         count = batch_size(metadata)
         payload = payload_of(body)
@@ -166,10 +166,10 @@ class SimConsumer:
         )
         self.permits -= len(payloads)
         message = ReceivedMessage(
-            position_of(told.message_id),
+            position_of(delivery.message_id),
             payloads,
-            told.redelivery_count,
-            told.message_id.partition,
+            delivery.redelivery_count,
+            delivery.message_id.partition,
             metadata.producer_name,
             metadata.publish_time,
         )
@@ -179,7 +179,7 @@ class SimConsumer:
         self._wake()
 
     def ended(self, error: HeadgateError) -> None:
-        """It is closed; nothing more will arrive."""
+        """Mark the consumer as closed: no entry arrives any more."""
         self.is_open = False
         self._end = error
         self._wake()

@@ -14,13 +14,13 @@ class RefusedError(HeadgateError):
     def __init__(self, code: ServerError, message: str) -> None:
         super().__init__(f"{code.name}: {message}")
         self.code = code
-        """What clients act on."""
+        """The code that clients act on."""
         self.message = message
-        """What people read."""
+        """The reason in words."""
 
 
 class ConnectionLostError(HeadgateError):
-    """The connection has ended; the answer will never come."""
+    """The connection has ended; no answer will come."""
 
 
 def refused(answer: Any) -> RefusedError:

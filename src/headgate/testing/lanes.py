@@ -42,23 +42,23 @@ class SimLane:
         self._reported_ns = 0
         self._failures: list[BaseException] = []
         self.jobs_count = 0
-        """Jobs whose work was done (or failed)."""
+        """Jobs that ran or failed."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is waiting or being worked on."""
+        """Whether no job is queued or running."""
         return not self._busy and not self._jobs
 
     def submit(self, work: Work, done: Done) -> None:
-        """A dead lane forgets it."""
+        """Queue a job. A lane that was killed drops it."""
         if not self._dead:
             self._jobs.append((work, done))
             self._begin()
 
     def close(self) -> None:
-        """Does what is waiting, at once.
+        """Carry out the queued jobs at once.
 
-        What was done before is told first: a thread, too, ends with all results on the loop.
+        Results of earlier jobs are reported first, as a thread does that ends.
         """
         while self._unreported:
             self._report()
@@ -68,29 +68,29 @@ class SimLane:
             self._report()
 
     def abandon(self) -> None:
-        """What is waiting goes on by itself."""
+        """Leave the queued jobs to run."""
 
     def freeze(self) -> None:
-        """Begin no further work until :meth:`thaw`: a disk that hangs."""
+        """Start no job until :meth:`thaw`, as a disk that hangs."""
         self._frozen = True
 
     def thaw(self) -> None:
-        """Go on after :meth:`freeze`."""
+        """Start jobs again after :meth:`freeze`."""
         self._frozen = False
         self._begin()
 
     def fail_next(self, error: BaseException, count: int = 1) -> None:
-        """Let the next ``count`` jobs end with ``error`` without their work being done."""
+        """Fail the next ``count`` jobs with ``error`` and do not run them."""
         self._failures += [error] * count
 
     def kill(self) -> None:
-        """The power is off: nothing more is done and nobody is told of anything."""
+        """Cut the power: no job runs and no result is reported any more."""
         self._dead = True
         self._jobs.clear()
         self._unreported.clear()
 
     def pending_work(self) -> list[Work]:
-        """What was submitted and has not been done, oldest first."""
+        """The jobs that were submitted and have not run, oldest first."""
         return [work for work, _ in self._jobs]
 
     def _begin(self) -> None:
@@ -107,7 +107,7 @@ class SimLane:
             return
         work, done = self._jobs.popleft()
         result, error = self._carry_out(work)
-        # Results are told in the order of the jobs, however their latencies fell.
+        # Results are reported in the order of the jobs, whatever their latencies.
         now_ns = self._loop.clock.monotonic_ns()
         self._reported_ns = max(self._reported_ns + 1, now_ns + after_ns)
         self._unreported.append((done, result, error))

@@ -5,8 +5,8 @@ is ready the clock jumps to the next timer, so an hour of sleeping costs nothing
 timer either, nothing will ever happen again: that is an error of the test or a dead-lock, and
 :class:`StalledError` says so at once.
 
-An exception that no one catches (in a callback, or in a task that nobody awaits) ends the run:
-a simulated broker has no log file in which it could go unseen.
+An exception that nothing catches (in a callback, or in a task that is not awaited) ends the run,
+so that no test passes over it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HOST: contextvars.ContextVar[int] = contextvars.ContextVar("host", default=0)
 
 
 class StalledError(HeadgateError):
-    """The loop waits for something that nothing will ever bring about."""
+    """The loop has no callback and no timer left, so that what it waits for cannot happen."""
 
 
 class SimLoop(BaseEventLoop):
@@ -48,12 +48,12 @@ class SimLoop(BaseEventLoop):
         return self.clock.monotonic_ns() / NS_PER_S
 
     def fail(self, error: BaseException) -> None:
-        """Have the run end with ``error`` (the first one counts)."""
+        """End the run with ``error``; the first one counts."""
         if self._failure is None:
             self._failure = error
 
     def kill_host(self, host: int) -> None:
-        """Cancel every task and timer of one simulated machine; what they wanted is not done."""
+        """Cancel every task and timer of one simulated machine."""
         for handle in list(self._scheduled):
             if handle._context.get(HOST, 0) == host:
                 handle.cancel()
@@ -61,7 +61,7 @@ class SimLoop(BaseEventLoop):
             task.cancel()
 
     def raise_failure(self) -> None:
-        """Raise what :meth:`fail` was told, once."""
+        """Raise the error that :meth:`fail` kept, once."""
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -76,11 +76,11 @@ class SimLoop(BaseEventLoop):
         """There are no events but timers and callbacks."""
 
     def _write_to_self(self) -> None:
-        """Nobody sleeps in a system call that would have to be woken."""
+        """The loop never sleeps in a system call, so there is nothing to wake."""
 
 
 class _NoSelector:
-    """Where a real loop sleeps, this one lets time pass."""
+    """Stands for the selector: advances the clock where a real loop sleeps."""
 
     def __init__(self, loop: SimLoop) -> None:
         self._loop = loop

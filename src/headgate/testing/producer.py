@@ -88,12 +88,12 @@ class SimProducer:
     # -- for the client --------------------------------------------------------------------
 
     def answered(self, command: BaseCommand) -> bool:
-        """A receipt or a refusal came; False if it is for a message that was not sent here."""
+        """Settle a send by its receipt or refusal; False if this producer did not send it."""
         if command.type == CommandType.SEND_ERROR:
-            told = command.send_error
-            future = self._take(told.sequence_id)
+            refusal = command.send_error
+            future = self._take(refusal.sequence_id)
             if future is not None:
-                future.set_exception(refused(told))
+                future.set_exception(refused(refusal))
             return future is not None
         receipt = command.send_receipt
         future = self._take(receipt.sequence_id)
@@ -102,12 +102,12 @@ class SimProducer:
         return future is not None
 
     def ended(self, error: HeadgateError) -> None:
-        """It is closed; nothing that is still unanswered will be answered."""
+        """Mark the producer as closed: unanswered sends fail with ``error``."""
         self.is_open = False
         while self._waiting:
             future = self._waiting.popleft()[1]
             future.set_exception(error)
-            future.exception()  # whoever waits is told; that nobody waits is no error
+            future.exception()  # retrieved here: a send that is not awaited is no error
 
     def _take(self, sequence_id: int) -> asyncio.Future[Position] | None:
         for index, (waiting_id, future) in enumerate(self._waiting):

@@ -26,19 +26,19 @@ class NetworkProfile:
     """How a simulated network behaves."""
 
     delay_ns_min: int = 20 * NS_PER_US
-    """Least time that a piece is under way."""
+    """Shortest time that a piece takes to arrive."""
     delay_ns_max: int = NS_PER_MS
-    """Most time that a piece is under way; pieces never overtake each other."""
+    """Longest time that a piece takes to arrive; pieces never overtake each other."""
     piece_bytes_max: int = 64 * KIB
     """Largest piece that arrives at once; 1 delivers byte by byte."""
     window_bytes: int = 64 * KIB
-    """What the network and the receiver hold for a side that does not read."""
+    """Bytes that network and receiver buffer for a side that does not read."""
     write_high_bytes: int = 64 * KIB
     """Send buffer at which the protocol is asked to pause writing; a quarter resumes it."""
 
 
 class SimNetwork:
-    """Makes connections; all their delays and pieces come from one seeded source."""
+    """Makes connections whose delays and pieces one seeded source decides."""
 
     def __init__(
         self, loop: SimLoop, rng: random.Random, profile: NetworkProfile | None = None
@@ -87,7 +87,7 @@ class SimTransport(asyncio.Transport):
         self._protocol = protocol
         self._context = context
         self._outgoing = bytearray()
-        """Written and not yet on its way."""
+        """Written and not yet sent."""
         self._incoming = bytearray()
         """Arrived and not yet read by the protocol."""
         self._under_way_bytes = 0
@@ -128,8 +128,8 @@ class SimTransport(asyncio.Transport):
                 self._finish()
 
     def abort(self) -> None:
-        """End the connection at once. What is under way arrives before the other side hears of it;
-        what is not read by then is lost."""
+        """End the connection at once. Bytes in transit arrive before the other side sees the end;
+        those that it has not read by then are lost."""
         self._closing = True
         self._outgoing.clear()
         self._incoming.clear()
@@ -141,7 +141,7 @@ class SimTransport(asyncio.Transport):
         return self._closing or self._lost
 
     def pause_reading(self) -> None:
-        """Hand the protocol no further bytes; the other side will feel it in the end."""
+        """Stop handing bytes to the protocol. A full window then stops the other side."""
         self._reading = False
 
     def resume_reading(self) -> None:
@@ -164,27 +164,27 @@ class SimTransport(asyncio.Transport):
         return self._low_bytes, self._high_bytes
 
     def get_write_buffer_size(self) -> int:
-        """Bytes written and not yet on their way."""
+        """Bytes written and not yet sent."""
         return len(self._outgoing)
 
     def get_protocol(self) -> asyncio.BaseProtocol:
-        """Who is handed what arrives."""
+        """The protocol that receives the bytes."""
         return self._protocol
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        """Hand to another protocol what arrives from now on."""
+        """Deliver the bytes to another protocol from now on."""
         self._protocol = protocol
 
     # -- what tests do -----------------------------------------------------------------------
 
     def silence(self) -> None:
-        """Lose everything from now on, in both directions, and tell nobody: half open."""
+        """Drop all bytes from now on, in both directions: a half-open connection."""
         self._silent = self._peer._silent = True
 
-    # -- the way of the bytes ------------------------------------------------------------------
+    # -- sending and receiving -----------------------------------------------------------------
 
     def _send(self) -> None:
-        """Put on its way what the other side's window takes."""
+        """Send as much as the other side's window takes."""
         peer, profile, rng = self._peer, self._network.profile, self._network.rng
         while self._outgoing and not self._lost:
             room = profile.window_bytes - len(peer._incoming) - peer._under_way_bytes
@@ -226,7 +226,7 @@ class SimTransport(asyncio.Transport):
             self._loop.call_soon(self._read, context=self._context)
 
     def _read(self) -> None:
-        """Hand the protocol what is here, as long as it reads."""
+        """Hand the protocol the bytes that arrived, as long as it reads."""
         self._read_scheduled = False
         protocol = self._protocol
         while self._incoming and self._reading and not self._lost:
@@ -250,7 +250,7 @@ class SimTransport(asyncio.Transport):
     # -- the end -----------------------------------------------------------------------------
 
     def _finish(self) -> None:
-        """Everything written is on its way: this side is done."""
+        """Close this side: everything written was sent."""
         if self._lost:
             return
         self._lose(None)

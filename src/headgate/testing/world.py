@@ -44,15 +44,15 @@ DIRECTORY = "/data"
 TELEMETRY_DIRECTORY = "/telemetry"
 
 SMALL_SEGMENTS = LedgerSettings(segment_bytes=256 * KIB)
-"""What a world's log is cut into unless its test says otherwise: segments live in memory here."""
+"""The default ledger settings of a world: small segments, because they live in memory."""
 
 
 class PowerCutError(Exception):
-    """Ends the work of a thread whose machine has no power any more."""
+    """Ends a thread's work when its machine loses power."""
 
 
 class World:
-    """One broker, its disk, its network and its clients, all from ``seed``.
+    """One broker with its disk, network and clients; ``seed`` decides all chance.
 
     ``settings`` are the broker's (as text, by Pulsar's keys), ``ledger`` those of its log,
     ``capacity_bytes`` the size of its disk. Use it as a context manager, or call :meth:`close`.
@@ -81,12 +81,12 @@ class World:
         self.store = MemoryStore()
         self.has_telemetry_log = telemetry_log
         self.memory = memory
-        """What the broker's adaptive controller is told of its memory."""
+        """Where the broker's adaptive controller reads memory figures."""
         self.clients: list[SimClient] = []
         """Every client that was ever connected."""
         self.starts_count = 0
         self.power_cuts_count = 0
-        """Each starts the machine anew."""
+        """Power cuts so far; each one restarts the machine."""
         self._broker: Broker | None = None
         self._observer: Observer | None = None
         self._context = contextvars.copy_context()
@@ -101,7 +101,7 @@ class World:
         self.close()
 
     def close(self) -> None:
-        """Let go of the loop; nothing of the world is stored anywhere."""
+        """End the machine and close the loop; the world leaves nothing behind."""
         self._end_machine()
         self._watch.close()
         self.loop.kill_host(0)
@@ -109,7 +109,7 @@ class World:
         self.loop.close()
 
     def _source(self, name: str) -> random.Random:
-        """Chance of its own for one purpose, so that more of one does not shift another."""
+        """A random source for one purpose, so that further draws for one do not shift another."""
         return random.Random(f"{self.seed}:{name}")
 
     # -- time ------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ class World:
 
     @property
     def observer(self) -> Observer:
-        """What watches the running broker, or watched the last one.
+        """The observer of the running broker, or of the last one.
 
         Raises:
             RuntimeError: none ever ran.
@@ -235,11 +235,11 @@ class World:
         )
 
     def built(self, broker: Broker) -> None:
-        """A broker is about to start. A subclass may watch it from its first turn on."""
+        """Called before a broker starts. A subclass may watch it from its first turn on."""
 
     async def stop(self) -> None:
         """Stop the broker as an operator does: everything staged becomes durable."""
-        broker, self._broker = self.broker, None  # from here on it accepts nobody
+        broker, self._broker = self.broker, None  # from here on it accepts no connection
         for connection in sorted(broker.connections, key=lambda c: c.address):
             connection.close()
         await asyncio.sleep(0)
@@ -253,8 +253,8 @@ class World:
     def crash(self) -> None:
         """Cut the power now; also while a :meth:`start` is under way or after it failed.
 
-        A job that is being managed on may end up on the disk as a whole, in part or not at all, as
-        chance has it; so may pages and names that were not synced.
+        A job in progress may reach the disk whole, in part or not at all, by chance; so may pages
+        and names that were not synced.
         """
         self.power_cuts_count += 1
         chance = self._source(f"crash {self.starts_count}")
@@ -267,7 +267,7 @@ class World:
         self.store = self.store.crash_clone()
 
     def _work_until_the_cut(self, work: Any, chance: random.Random) -> None:
-        """Carry a job on for a few operations of the disk, then no further."""
+        """Run a job for a few disk operations, then cut it off."""
         last = self.disk.operations_count + chance.randrange(5)
 
         def plan(operation: Operation) -> None:
@@ -277,7 +277,7 @@ class World:
         self.disk.plan = plan
         try:
             work()
-        except Exception:  # nobody is left who could be told
+        except Exception:  # no machine is left to report it
             logging.getLogger("headgate.testing").debug("cut off", exc_info=True)
 
     def _end_machine(self) -> None:
@@ -298,7 +298,7 @@ class World:
             ConnectionLostError: the power was cut before it ended.
         """
         task = self.loop.create_task(coroutine, context=self._context.copy())
-        task.add_done_callback(_look_at)
+        task.add_done_callback(_retrieve_error)
         await asyncio.wait([task])
         if task.cancelled():
             raise ConnectionLostError("the power was cut")
@@ -311,7 +311,7 @@ class World:
         return connection_factory(self.broker)()
 
     def open_connection(self) -> SimClient:
-        """A client whose connection is open and on which nothing was said yet."""
+        """A client whose connection is open and has sent nothing yet."""
         client = SimClient(self.loop, wall_ms=self.wall_ms)
         server = self._context.run(self.accept)
         self.network.connect(server, client, server_context=self._context.copy())
@@ -319,20 +319,20 @@ class World:
         return client
 
     async def connect(self) -> SimClient:
-        """A client that has been welcomed."""
+        """A client that is connected: the broker sent CONNECTED."""
         client = self.open_connection()
         await client.connect()
         return client
 
 
-def _look_at(task: asyncio.Task[Any]) -> None:
-    """Whoever asked may be gone: that nobody hears of a refusal is then no error."""
+def _retrieve_error(task: asyncio.Task[Any]) -> None:
+    """Retrieve the task's error: asyncio reports one that a caller who is gone never retrieves."""
     if not task.cancelled():
         task.exception()
 
 
 class _ErrorWatch(logging.Handler):
-    """Ends the run when the broker logs an error of its own, with a traceback."""
+    """Ends the run when the broker logs an error with a traceback."""
 
     def __init__(self, loop: SimLoop) -> None:
         super().__init__(logging.ERROR)
