@@ -362,7 +362,7 @@ def headgate(*arguments: str, **variables: str) -> subprocess.CompletedProcess[s
         ("s3://tables/none", {}, "there is no folder s3://tables/none yet"),
     ],
 )
-def test_what_is_not_there_is_told_in_a_sentence(
+def test_what_is_not_there_is_reported_in_a_sentence(
     out: str, variables: dict[str, str], said: str, tmp_path: Path
 ) -> None:
     commands = [("show", "intervals"), ("compact",)]

@@ -210,7 +210,7 @@ def test_thousands_of_connections_that_come_and_go(
 
 
 @pytest.mark.parametrize("what", ["ping", "lookup", "subscribe", "bad sums"])
-def test_whoever_asks_and_never_reads(
+def test_a_client_that_asks_and_never_reads(
     broker: BrokerProcess, neighbour: Neighbour, what: str
 ) -> None:
     """Answers that nobody reads are not gathered without end: its requests are read no more."""

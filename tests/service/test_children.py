@@ -36,7 +36,7 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_it_is_told_and_answers_by_lines(modules: Path) -> None:
+def test_a_child_gets_and_answers_lines(modules: Path) -> None:
     with Child("echo", ["echo_child"], modules) as child:
         assert child.next_line(_LIMIT_S) == "in "
         child.send("one")

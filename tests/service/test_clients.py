@@ -157,7 +157,7 @@ def test_a_consumer_without_a_queue(client: pulsar.Client) -> None:
 
 
 @pytest.mark.parametrize("batched", [False, True], ids=["single", "batched"])
-def test_readers_begin_where_they_are_told(client: pulsar.Client, batched: bool) -> None:
+def test_readers_begin_where_they_are_reported(client: pulsar.Client, batched: bool) -> None:
     topic = full(f"readers-{batched}")
     producer = client.create_producer(topic, batching_enabled=batched, batching_max_messages=4)
     ids = send_all(producer, 10)

@@ -232,7 +232,9 @@ def test_a_collector_that_never_answers_does_not_delay_the_stop(
             assert _stopped_in_s(broker) < STOP_S_MAX
 
 
-def test_a_refusal_is_told_once_and_its_end_too(make_broker: Make, exporting: Collector) -> None:
+def test_a_refusal_is_reported_once_and_its_end_too(
+    make_broker: Make, exporting: Collector
+) -> None:
     exporting.status = 401
     broker = make_broker().start()
     _wait_for(lambda: "code: 401, reason: Unauthorized" in broker.log())

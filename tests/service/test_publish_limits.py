@@ -331,7 +331,7 @@ def test_dynamic_settings_change_one_dimension_and_leave_the_other(
             one.finish(1 + SOON_S)
 
 
-def test_a_raise_releases_at_once_however_much_is_owed(
+def test_a_raise_releases_at_once_however_large_the_debt(
     broker: BrokerProcess, rest: Rest, namespace: str
 ) -> None:
     """Rule 3.3: a batch of hundreds at one message a second owes minutes."""

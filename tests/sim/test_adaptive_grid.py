@@ -20,7 +20,7 @@ def test_it_has_a_line_for_each_load_and_keeps_its_promises(
     assert lines[-1] == "every promise kept"
 
 
-def test_a_broken_promise_is_told(
+def test_a_broken_promise_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(adaptive_grid, "LOADS", ["always too much"])

@@ -41,7 +41,7 @@ def test_law_drain_keeps_a_time_quota_whatever_producers_do(load: str, quota_s: 
 
 @pytest.mark.parametrize("law", Law)
 @pytest.mark.parametrize("load", LOADS)
-def test_every_scene_is_told_by_its_decisions(load: str, law: Law) -> None:
+def test_every_scene_is_reported_by_its_decisions(load: str, law: Law) -> None:
     """Rules 5.1, 5.2 and 5.6: bounded steps, a floor, one way up, an end."""
     topic = scene(load, law, 12, 7, holds=True)
     quota = topic.size_limit or 0

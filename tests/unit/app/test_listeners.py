@@ -43,7 +43,7 @@ def test_loopback(host: str, expected: bool) -> None:
         ("", "", socket.gethostname()),
     ],
 )
-def test_what_clients_are_told(bind: str, advertised: str, expected: str) -> None:
+def test_answers_to_clients(bind: str, advertised: str, expected: str) -> None:
     settings = Settings(bindAddress=bind, advertisedAddress=advertised)
     assert advertised_host(settings) == expected
 

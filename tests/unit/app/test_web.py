@@ -44,7 +44,7 @@ def test_exact_paths_have_their_own(path: str, expected: str) -> None:
     assert calls == [expected]
 
 
-def test_a_broken_invariant_is_told() -> None:
+def test_a_broken_invariant_is_reported() -> None:
     async def broken(_scope: Scope, _receive: Receive, _send: Send) -> None:
         raise InvariantError("two owners")
 

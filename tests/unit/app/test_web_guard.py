@@ -147,7 +147,7 @@ def test_bodies_are_json_by_their_type(headers: dict[str, str], expected: int) -
     assert status("POST", **headers) == expected
 
 
-def test_what_a_form_is_told() -> None:
+def test_answers_to_a_form() -> None:
     headers = {"content_length": "2", "content_type": "application/x-www-form-urlencoded"}
     refusal = refusal_of(scope_of("POST", **headers), NAMES)
     assert refusal is not None
@@ -195,7 +195,7 @@ def test_a_refusal_is_json_with_its_reason() -> None:
     assert answer(scope_of("HEAD", host="evil.example"))[2] == b""
 
 
-def test_refusals_are_told_in_the_log_a_few_times(caplog: pytest.LogCaptureFixture) -> None:
+def test_refusals_are_reported_in_the_log_a_few_times(caplog: pytest.LogCaptureFixture) -> None:
     guard = WebGuard(_app, NAMES)
     with caplog.at_level(logging.WARNING):
         for number in range(50):

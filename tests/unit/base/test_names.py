@@ -94,7 +94,7 @@ def test_every_allowed_name_survives(tenant: str, namespace: str, local: str) ->
         ("orders", -1),
     ],
 )
-def test_a_partition_is_told_by_its_suffix(local: str, partition: int) -> None:
+def test_a_partition_is_reported_by_its_suffix(local: str, partition: int) -> None:
     assert make_topic("persistent", DEFAULT, local).partition == partition
 
 

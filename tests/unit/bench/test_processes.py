@@ -13,7 +13,7 @@ def test_without_java_the_driver_is_this_process() -> None:
     assert cpu_s() == 0
 
 
-def test_the_largest_that_was_seen_is_told() -> None:
+def test_the_largest_that_was_seen_is_reported() -> None:
     with watched_memory() as peaks:
         pass
     assert peaks.keys() == {"driver", "worker"}

@@ -358,7 +358,7 @@ def test_d15_lines_of_the_log_are_few(caplog: pytest.LogCaptureFixture) -> None:
     assert len(lines) <= 4
 
 
-def test_an_emergency_stop_and_the_return_to_live_are_told(
+def test_an_emergency_stop_and_the_return_to_live_are_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The document's troubleshooting: ACTIVATED while it is, DEACTIVATED when it is no more."""

@@ -122,7 +122,7 @@ def test_the_minute_ends_with_how_a_topic_is(lines: pytest.LogCaptureFixture, se
     assert len(lines.messages) == len(rest) + 2
 
 
-def test_a_late_line_is_told_once_and_not_after_a_newer_one(
+def test_a_late_line_is_reported_once_and_not_after_a_newer_one(
     lines: pytest.LogCaptureFixture,
 ) -> None:
     log, rig = AdaptiveLog(), Rig()
@@ -170,7 +170,7 @@ def test_of_very_many_topics_some_are_left_out(lines: pytest.LogCaptureFixture) 
     assert left_out.endswith(f"{LINES_MAX} more lines in the last minute were left out")
 
 
-def test_a_failure_is_told_with_its_trace_and_then_once_a_minute(
+def test_a_failure_is_reported_with_its_trace_and_then_once_a_minute(
     lines: pytest.LogCaptureFixture,
 ) -> None:
     log = AdaptiveLog()
@@ -182,7 +182,7 @@ def test_a_failure_is_told_with_its_trace_and_then_once_a_minute(
     assert "(60 times since the last line)" in second.getMessage()
 
 
-def test_limits_that_are_lifted_are_told(lines: pytest.LogCaptureFixture) -> None:
+def test_limits_that_are_lifted_are_reported(lines: pytest.LogCaptureFixture) -> None:
     AdaptiveLog().limits_outlived(3, 31.2)
     assert lines.messages == [
         "[AdaptiveThrottle] RELEASED 3 topics: no evaluation cycle completed for 31 s"

@@ -31,7 +31,7 @@ def test_an_unknown_command_is_named_beside_those_that_exist(
     assert "./dev test" in error
 
 
-def test_a_known_trouble_is_told_in_its_own_words(
+def test_a_known_trouble_is_reported_in_its_own_words(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(_lane: object) -> Path:

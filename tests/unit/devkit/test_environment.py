@@ -88,7 +88,7 @@ def test_a_moved_checkout_is_set_up_again(checkout: Path, monkeypatch: pytest.Mo
     assert not environment.is_current(venv, Lane.DEV)
 
 
-def test_an_environment_that_works_is_used_whoever_made_it(checkout: Path) -> None:
+def test_an_environment_that_works_is_used_even_if_dev_did_not_make_it(checkout: Path) -> None:
     venv = make_environment(checkout / ".venv")
     assert environment.choose_environment() == venv
 

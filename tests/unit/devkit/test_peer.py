@@ -65,7 +65,7 @@ def test_it_builds_and_hands_on_the_status(cache: Path, monkeypatch: pytest.Monk
     assert cache.is_dir()
 
 
-def test_what_maven_said_is_told(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_output_of_maven_is_reported(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plays(monkeypatch, 1)
     with pytest.raises(DevError, match="no such artifact"):
         peer.maven(peer.PROJECT, "process-classes", "building")

@@ -52,7 +52,7 @@ def test_a_failure_shows_what_pip_said(tmp_path: Path) -> None:
         run_pip(python, [], title="packages", total=1, on_install=lambda: None)
 
 
-def test_the_moment_it_changes_the_environment_is_told_once(tmp_path: Path) -> None:
+def test_the_moment_it_changes_the_environment_is_reported_once(tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho Installing collected packages: a, b\nprintf 'the end'\n")
     python.chmod(0o755)

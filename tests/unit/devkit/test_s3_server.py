@@ -66,7 +66,7 @@ def test_what_was_cut_short_is_made_again(made: Made, monkeypatch: pytest.Monkey
     assert len(made.calls) == 3
 
 
-def test_what_venv_said_is_told(made: Made) -> None:
+def test_the_output_of_venv_is_reported(made: Made) -> None:
     made.status = 1
     with pytest.raises(DevError, match="no room"):
         s3_server.ensure_s3_server(Path("/some/python"))

@@ -279,7 +279,7 @@ def test_topics_of_the_system_do_not_wait() -> None:
     assert rig.topic.publishing.parking is None
 
 
-def test_a_failed_disk_is_told() -> None:
+def test_a_failed_disk_is_reported() -> None:
     rig = FullRig()
     rig.fill()
     rig.send()

@@ -47,7 +47,7 @@ def test_redeliver_rewinds_and_takes_the_new_epoch() -> None:
     assert subscription.redelivered_messages == 2
 
 
-def test_failover_chooses_by_priority_then_name_and_tells_everybody() -> None:
+def test_failover_chooses_by_priority_then_name_and_notifies_every_consumer() -> None:
     rig = Rig(name="persistent://acme/ns/t-partition-0")
     subscription = rig.subscribe()
     _, b = rig.consumer(subscription, FAILOVER, consumer_id=1, name="b", permits=9)

@@ -96,7 +96,7 @@ def test_the_account_names_limiter_and_whether_the_consumer_is_hungry() -> None:
     assert events[Level.TOPIC] == [0, 0]
 
 
-def test_batches_count_their_messages_unless_told_otherwise() -> None:
+def test_batches_count_their_messages_unless_set_otherwise() -> None:
     rig = Rig(subscription_limit=RateLimit(messages=100, bytes=None))
     rig.engine.throttle_counts_entries = True
     subscription = rig.subscribe()

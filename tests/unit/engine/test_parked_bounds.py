@@ -95,7 +95,7 @@ def test_a_bound_counts_what_small_sends_take_in_memory() -> None:
     assert rig.port.parked_bytes == rig.engine.parked.bytes == 0
 
 
-def test_a_connection_of_its_own_bound_goes_on_however_much_others_park() -> None:
+def test_a_connection_with_its_own_bound_goes_on_however_much_others_park() -> None:
     """Rule 3.1: while all together are within theirs. It would wait until it parks nothing."""
     rig = held_rig(total=450)
     mine, others = FakePort(), [FakePort() for _ in range(3)]

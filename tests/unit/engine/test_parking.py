@@ -55,7 +55,7 @@ def test_since_when_something_waits_without_a_break() -> None:
     assert parking.since_ns(ParkCause.BROKER_RATE) == 9
 
 
-def test_of_memory_the_producers_are_told() -> None:
+def test_the_controller_names_producers_when_memory_is_short() -> None:
     parking = Parking()
     one, other = producer(1), producer(2)
     parking.pause(one, False, 0)
@@ -204,7 +204,7 @@ def test_figures_and_seconds_agree_with_plain_lists(story: list[tuple[str, int, 
         assert bool(parking) == bool(places)
 
 
-def test_what_a_wait_was_for_may_show_at_its_end_and_what_was_told_stays() -> None:
+def test_the_cause_of_a_wait_may_show_at_its_end_and_what_was_reported_stays() -> None:
     """Rule 3.3."""
     parking, one = Parking(), producer(1)
     parking.enter(one, ParkedAt.GATE, 0)

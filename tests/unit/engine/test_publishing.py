@@ -43,7 +43,7 @@ def test_receipts_come_in_send_order_over_several_commits() -> None:
     assert rig.producer.pending_count == 0
 
 
-def test_a_failed_commit_is_told_to_each_sender() -> None:
+def test_a_failed_commit_is_reported_to_each_sender() -> None:
     rig = Rig()
     rig.subscribe()
     rig.publish(1)

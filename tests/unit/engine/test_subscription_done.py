@@ -100,7 +100,7 @@ def test_what_is_done_is_what_the_acknowledgements_say(
 
 
 @given(st.sets(st.integers(0, 39)), st.integers(0, 45))
-def test_skipping_counts_only_what_is_owed(acked: set[int], count: int) -> None:
+def test_skipping_counts_only_what_is_unacknowledged(acked: set[int], count: int) -> None:
     rig = Rig()
     subscription = rig.subscribe()
     consumer, _ = rig.consumer(subscription)

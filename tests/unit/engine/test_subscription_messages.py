@@ -23,7 +23,7 @@ def owed(subscription: Subscription) -> tuple[int, int, int]:
     )
 
 
-def test_a_batch_is_owed_with_all_its_bytes_and_the_messages_that_are_left() -> None:
+def test_a_batch_counts_with_all_its_bytes_and_the_messages_that_are_left() -> None:
     rig = Rig()
     subscription = rig.subscribe()
     consumer, _ = rig.consumer(subscription, SHARED, permits=100)

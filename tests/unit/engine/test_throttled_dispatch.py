@@ -99,7 +99,7 @@ def test_what_is_published_while_it_waits_is_held_back() -> None:
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_a_repeated_delivery_is_an_attempt_of_its_own(kind: SubscriptionType) -> None:
+def test_a_repeated_delivery_is_a_separate_attempt(kind: SubscriptionType) -> None:
     """Rule 2.2: once for each delivery attempt."""
     rig = Rig(topic_limit=RateLimit(10, None))
     subscription = played(rig, kind)

@@ -29,7 +29,7 @@ def test_a_topic_takes_entries_until_its_quota_and_one_more_at_most() -> None:
     assert rig.told.turns == [("size", True)]
 
 
-def test_without_a_stored_subscription_nothing_is_owed() -> None:
+def test_without_a_stored_subscription_there_is_no_backlog() -> None:
     rig = QuotaRig(size_quota(45))
     rig.subscribe("reader", durable=False)
     rig.publish(50, body=TEN)
@@ -242,7 +242,7 @@ def test_a_time_quota_evicts_what_is_older_and_nothing_younger_than_90_percent()
     assert acts == len(rig.told.evictions) <= 7
 
 
-def test_both_quotas_hold_and_each_is_told() -> None:
+def test_both_quotas_hold_and_each_is_reported() -> None:
     size, time = size_quota(100).size, time_quota(5_000, EVICT).time
     rig = QuotaRig(Quotas(size, time))
     subscription = rig.subscribe()
@@ -340,7 +340,7 @@ def test_a_producer_that_goes_takes_what_it_parked_along() -> None:
     assert rig.stored == 10
 
 
-def test_a_disk_that_takes_no_more_is_told_to_who_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_fails_those_who_waited(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = QuotaRig(size_quota(100))
     subscription = rig.subscribe()
     consumer, _ = rig.consumer(subscription, permits=100)
@@ -482,7 +482,7 @@ def test_a_small_raise_lets_producers_go_on_at_once() -> None:
     assert rig.stored == 101
 
 
-def test_a_quota_that_is_reached_breaks_in_0_seconds_whoever_looked() -> None:
+def test_a_quota_that_is_reached_breaks_in_0_seconds() -> None:
     rig = QuotaRig(size_quota(100))
     subscription = rig.subscribe()
     consumer, _ = rig.consumer(subscription, permits=100)

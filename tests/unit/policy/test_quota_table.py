@@ -62,7 +62,7 @@ def test_without_any_there_is_none(rig: Rig) -> None:
     assert rig.table.applied(T) == NOT_LIMITED == {SIZE: hold(), AGE: hold()}
 
 
-def test_each_type_is_found_by_itself(rig: Rig) -> None:
+def test_each_type_is_found_separately(rig: Rig) -> None:
     rig.settings.backlogQuotaDefaultLimitBytes = 1_000
     rig.settings.backlogQuotaDefaultLimitSecond = 10
     rig.settings.backlogQuotaDefaultRetentionPolicy = "consumer_backlog_eviction"

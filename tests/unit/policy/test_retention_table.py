@@ -30,7 +30,7 @@ def test_a_partition_has_the_retention_of_its_topic() -> None:
     assert rig.resolver.retentions.of_topic(partition) == Retention(3, 4)
 
 
-def test_the_telemetry_topic_has_settings_of_its_own() -> None:
+def test_the_telemetry_topic_has_its_own_settings() -> None:
     rig = Rig()
     assert rig.resolver.applied_retention(SYSTEM) == Retention(4_320, 1_024)
     assert rig.resolver.applied_retention(NAME) == Retention(0, 0)

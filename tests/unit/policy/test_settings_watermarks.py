@@ -33,7 +33,7 @@ def test_a_low_watermark_is_below_its_high_one(pair: tuple[str, str], low: str, 
     )
 
 
-def test_every_pair_is_told() -> None:
+def test_every_pair_is_reported() -> None:
     settings = Settings()
     for _, high in WATERMARKS:
         settings.set(high, "0.1")
@@ -41,7 +41,7 @@ def test_every_pair_is_told() -> None:
     assert len(inconsistencies(settings)) == len(WATERMARKS)
 
 
-def test_the_other_one_of_a_pair_is_told_its_own_range() -> None:
+def test_the_other_one_of_a_pair_is_given_its_own_range() -> None:
     settings, pair = Settings(), WATERMARKS[0]
     settings.set(pair.high, "0.6")
     assert watermark_problem(settings, pair, pair.high) == (

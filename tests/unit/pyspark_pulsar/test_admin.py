@@ -122,7 +122,7 @@ def test_a_topic_without_messages_or_without_existence() -> None:
     assert FakeCluster(empty).client().ledgers(T) == (LedgerSpan(3, 0, 0),)
 
 
-def test_entries_are_told_by_their_headers() -> None:
+def test_entries_are_reported_by_their_headers() -> None:
     chunk = {"x-pulsar-uuid": "p-1", "x-pulsar-chunk-id": "1", "x-pulsar-num-chunks-from-msg": "2"}
     cluster = FakeCluster(
         {

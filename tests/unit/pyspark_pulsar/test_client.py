@@ -106,7 +106,7 @@ def test_refused_credentials_end_at_once(opened: Callable[..., float]) -> None:
         opened(pulsar.TopicNotFound("no"))
 
 
-def test_what_the_client_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_the_client_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made: list[dict[str, object]] = []
     tokens: list[Callable[[], str]] = []
 

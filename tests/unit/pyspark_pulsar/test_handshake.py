@@ -81,7 +81,7 @@ def check(url: str, access: Access = NO_ACCESS) -> None:
     check_credentials(Connection(url, "http://h:2", 1_000, 1_000, access), 5)
 
 
-def test_a_refusal_is_told_without_the_token() -> None:
+def test_a_refusal_is_reported_without_the_token() -> None:
     reply = refused(ServerError.AUTHENTICATION_ERROR, "what is s3cret?")
     with answering(reply) as url, pytest.raises(AccessError) as caught:
         check(url, Access(token="s3cret"))

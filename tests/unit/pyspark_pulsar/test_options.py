@@ -147,7 +147,9 @@ def test_credentials_and_trust() -> None:
         ),
     ],
 )
-def test_faults_of_credentials_are_told_without_them(given: dict[str, str], complaint: str) -> None:
+def test_faults_of_credentials_are_reported_without_them(
+    given: dict[str, str], complaint: str
+) -> None:
     (found,) = problems_of(SECURE | given)
     assert complaint in found
     assert SECRET not in found

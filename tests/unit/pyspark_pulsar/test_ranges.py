@@ -229,7 +229,7 @@ class TestPlan:
         assert plan.losses == ()
         assert plan.ranges == (ReadRange(T, START, Position(3, 5), (DueEntries(3, 0, 5, 100.0),)),)
 
-    def test_losses_are_told_and_the_rest_is_planned(self) -> None:
+    def test_losses_are_reported_and_the_rest_is_planned(self) -> None:
         plan = plan_ranges(
             {T: Position(3, 2), U: Position(4, 0)},
             {T: Position(5, 1), U: Position(4, 1)},

@@ -204,7 +204,7 @@ def test_publish_times_are_checked_row_by_row() -> None:
 
 
 @pytest.mark.parametrize(("skew_ms", "warnings"), [(99, 1), (100, 0)])
-def test_clocks_further_apart_than_the_search_reaches_are_told_of(
+def test_clocks_further_apart_than_the_search_reaches_are_reported_of(
     skew_ms: int, warnings: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     times = [200, 1 << 63, 300, 200, 250]

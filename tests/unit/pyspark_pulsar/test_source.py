@@ -257,7 +257,7 @@ def test_a_topic_made_anew_behind_the_first_batch_is_read_from_its_first_message
     assert planned(reader, start, reader.latestOffset(start, ReadAllAvailable())) == [0, 1]
 
 
-def test_the_limit_that_spark_is_told() -> None:
+def test_the_limit_that_spark_is_reported() -> None:
     admin = FakeAdmin({})
     assert stream(admin).getDefaultReadLimit() == ReadAllAvailable()
     assert stream(admin, maxRowsPerTrigger="5").getDefaultReadLimit() == ReadMaxRows(5)

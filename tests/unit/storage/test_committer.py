@@ -69,7 +69,7 @@ async def test_what_comes_while_a_commit_runs_shares_the_next(world: World) -> N
 
 
 @played()
-async def test_the_time_that_the_log_takes_is_told_from_the_time_before(world: World) -> None:
+async def test_the_time_that_the_log_takes_is_reported_from_the_time_before(world: World) -> None:
     client = await world.connect()
     first, second = [await client.producer(f"{TOPIC}-{index}") for index in (1, 2)]
     await asyncio.sleep(60 - world.clock.monotonic_ns() / NS_PER_S % 60)

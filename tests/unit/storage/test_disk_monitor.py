@@ -87,7 +87,9 @@ def test_a_beginning_and_an_end_are_a_line_each(caplog: pytest.LogCaptureFixture
     assert " of 2" in ended
 
 
-def test_a_start_on_a_full_disk_is_told_without_a_reason(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_start_on_a_full_disk_is_reported_without_a_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def story(world: World) -> None:
         await world.start()
         producer = await (await world.connect()).producer(TOPIC)

@@ -322,7 +322,7 @@ async def test_seeks_by_time_follow_the_wall_clock(world: World) -> None:
     assert [at(topic, ms) for ms in places] == [1, 1, 2, 3]
 
 
-def test_a_mark_that_cannot_be_written_is_told_once_and_written_later(caplog: Any) -> None:
+def test_a_mark_that_cannot_be_written_is_reported_once_and_written_later(caplog: Any) -> None:
     @played()
     async def story(world: World) -> None:
         world.store.fail_next(StorageError("the metadata's disk is full", retryable=True))

@@ -27,7 +27,7 @@ def test_a_run_of_failures_is_two_lines(caplog: pytest.LogCaptureFixture) -> Non
     assert caplog.messages[2:] == ["commit fails: no room"]
 
 
-def test_another_reason_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_another_reason_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     trouble = RepeatedFailureLog(logging.getLogger("headgate.test"), "commit")
     for reason in ("no room", "no room", "broken", "no room"):
         trouble.failed(StorageError(reason, retryable=True), 1)
@@ -38,7 +38,7 @@ def test_another_reason_is_told(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-def test_an_error_of_ours_is_told_with_its_traceback_until_the_first_success(
+def test_an_error_of_ours_is_reported_with_its_traceback_until_the_first_success(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     trouble = RepeatedFailureLog(logging.getLogger("headgate.test"), "commit")

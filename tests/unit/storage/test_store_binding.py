@@ -189,7 +189,7 @@ def test_older_metadata_are_refused_also_when_no_topic_was_made_since(
     assert str(error).endswith("run: headgate accept-loss metadata --data-dir /data")
 
 
-def test_a_number_that_the_log_was_told_of_and_the_metadata_never_gave_is_refused() -> None:
+def test_a_number_that_the_log_was_reported_of_and_the_metadata_never_gave_is_refused() -> None:
     """Whatever their revision says."""
     directory = Directory().run("a")
     catalog = directory.catalog()
@@ -408,7 +408,7 @@ def test_a_second_log_is_bound_by_the_same_id() -> None:
     assert directory.catalog().identity.starts_by_log == {"log": 1, "telemetry": 2}
 
 
-def test_missing_metadata_are_told_before_a_file_is_made() -> None:
+def test_missing_metadata_are_reported_before_a_file_is_made() -> None:
     empty = LogPlace("log", PATH, "/data/metadata.sqlite3", LogFound(None, holds_records=False))
     assert metadata_missing([empty]) is None
     for found in (

@@ -71,7 +71,7 @@ async def test_acknowledging_giving_back_and_moving(world: World) -> None:
 
 
 @played()
-async def test_a_failover_consumer_is_told_whose_turn_it_is(world: World) -> None:
+async def test_a_failover_consumer_is_reported_whose_turn_it_is(world: World) -> None:
     client = await world.connect()
     kind = SubscriptionType.FAILOVER
     first = await client.subscribe(TOPIC, "s", kind=kind, name="a", priority_level=0)

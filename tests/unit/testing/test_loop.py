@@ -49,7 +49,7 @@ def test_an_error_that_nobody_catches_ends_the_run(loop: SimLoop) -> None:
         loop.run_until_complete(asyncio.sleep(1))
 
 
-def test_the_first_failure_counts_and_is_told_once(loop: SimLoop) -> None:
+def test_the_first_failure_counts_and_is_reported_once(loop: SimLoop) -> None:
     loop.fail(ValueError("first"))
     loop.fail(KeyError("second"))
     with pytest.raises(ValueError, match="first"):

@@ -94,7 +94,7 @@ def test_metadata_larger_than_the_entry_with_a_right_checksum() -> None:
         entry.checksum_ok(body)
 
 
-def test_a_batch_is_told_by_presence() -> None:
+def test_a_batch_is_reported_by_presence() -> None:
     assert entry.batch_size(metadata()) is None
     assert entry.batch_size(metadata(num_messages_in_batch=1)) == 1
     assert entry.batch_size(metadata(num_messages_in_batch=9)) == 9

@@ -167,7 +167,7 @@ def test_a_long_command_is_refused_and_the_next_is_read() -> None:
     assert frame[0].type == CommandType.PING
 
 
-def test_as_many_properties_as_are_told_are_allowed() -> None:
+def test_as_many_properties_as_are_reported_are_allowed() -> None:
     made = decoder()
     properties = dict.fromkeys(map(str, range(1_000)), "v")
     made.feed(client.subscribe(6, 5, "t", "s", properties=properties))
@@ -197,7 +197,7 @@ def test_many_parts_are_refused_and_the_next_is_read() -> None:
         b"\x08\x80\x01" + b"\x00" * 10,
     ],
 )
-def test_what_nobody_can_be_told_of_is_refused_at_its_beginning(start: bytes) -> None:
+def test_what_nobody_can_be_reported_of_is_refused_at_its_beginning(start: bytes) -> None:
     made = decoder()
     made.feed((100_004).to_bytes(4) + (100_000).to_bytes(4) + start)
     with pytest.raises(RemoteProtocolError, match="100000 bytes: headgateMaxCommandBytes=65536"):

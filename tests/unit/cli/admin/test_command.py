@@ -161,7 +161,7 @@ def test_what_pulsar_admin_has_and_headgate_does_not(
     assert server.asked == []
 
 
-def test_slips_are_told_from_verbs_that_are_not_there() -> None:
+def test_slips_are_reported_from_verbs_that_are_not_there() -> None:
     for words, meant in (("topics statz", "stats"), ("topics set-retentoin", "set-retention"),
                          ("namespacs list", "namespaces")):  # fmt: skip
         assert f"did you mean {meant}?\n" in admin(*words.split()).stderr

@@ -95,7 +95,7 @@ def test_retentions(age_s: int, limit_bytes: int, minutes: int, megabytes: int) 
     }
 
 
-def test_a_policy_that_says_nothing_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_policy_that_says_nothing_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     """As in Pulsar it is sent, and means that the next level applies."""
     assert rate_body(UNSET | {"relativeToPublishRate": True})["relativeToPublishRate"] is True
     assert capsys.readouterr().err == f"{SAYS_NOTHING}\n"

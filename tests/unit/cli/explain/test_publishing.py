@@ -120,6 +120,6 @@ def test_a_connection_that_is_not_read(answers: dict[str, Any]) -> None:
     assert re.search(r"last minute +\d+% topic_rate, 5% memory\n", text)
 
 
-def test_of_partitions_it_is_told_to_which_somebody_publishes(answers: dict[str, Any]) -> None:
+def test_of_partitions_it_is_reported_to_which_somebody_publishes(answers: dict[str, Any]) -> None:
     text = page(answers["orders"] | {"partitions": 3}, 120)
     assert "wait most    till-2 to public/default/orders (160 messages, the oldest for 9 s)" in text

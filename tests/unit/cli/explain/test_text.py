@@ -271,7 +271,7 @@ def test_delays_that_are_ignored_are_said(answers: dict[str, Any]) -> None:
     )
 
 
-def test_damage_is_told_in_its_own_words(answers: dict[str, Any]) -> None:
+def test_damage_is_reported_in_its_own_words(answers: dict[str, Any]) -> None:
     top = answers["top"]
     worst = {**top["subscriptions"][0], "damage": "there", "sentence": "it is damaged: there."}
     lost = {"topic": "persistent://acme/shop/lost", "subscription": None, "damage": "file 1"}

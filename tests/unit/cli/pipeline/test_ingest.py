@@ -171,7 +171,7 @@ def test_a_host_for_metrics_that_nobody_serves_is_refused(monkeypatch: pytest.Mo
         ("nan", "--trigger nan: seconds from 0.1 on are allowed, such as 5"),
     ],
 )
-def test_a_trigger_that_cannot_be_is_told_as_it_was_typed(
+def test_a_trigger_that_cannot_be_is_reported_as_it_was_typed(
     monkeypatch: pytest.MonkeyPatch, trigger: str, said: str
 ) -> None:
     asked = loads(monkeypatch, "ingest")

@@ -43,7 +43,9 @@ def files_of(root: Path) -> dict[Path, int]:
         ("compact --vacuum --dry-run", ATTRIBUTION),
     ],
 )
-def test_it_is_told_in_a_line_and_left_as_it_is(words: str, table: Table, tmp_path: Path) -> None:
+def test_it_is_reported_in_a_line_and_left_as_it_is(
+    words: str, table: Table, tmp_path: Path
+) -> None:
     root, scrapes = tmp_path / "tables", tmp_path / "scrapes"
     write_scrapes(scrapes, range(2))
     for name, column in (

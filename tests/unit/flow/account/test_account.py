@@ -80,7 +80,7 @@ def test_an_idle_account_is_small() -> None:
     assert sys.getsizeof(Account(0)) < 100
 
 
-def test_every_cell_has_labels_of_its_own() -> None:
+def test_every_cell_has_its_own_labels() -> None:
     assert len(set(LABELS)) == CELL_COUNT
     assert {labels.state for labels in LABELS} == set(State)
     for level in Level:

@@ -94,7 +94,7 @@ def test_a_consumer_that_holds_much_is_busy_whatever_the_events_say() -> None:
     assert blamed(replace(between, acked=0)) == {Verdict.CONSUMER: 1.0}
 
 
-def test_permits_that_are_told_decide_alone() -> None:
+def test_permits_that_are_reported_decide_alone() -> None:
     free = SubscriptionSnapshot(backlog=9_000, unacked=400, consumers=1, permits=400)
     full = replace(free, permits=399)
     between = SnapshotPair(MINUTE, free, full, events=SUBSCRIPTION_EVENTS)

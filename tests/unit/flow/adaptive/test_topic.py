@@ -162,7 +162,7 @@ def test_d16_a_clock_below_zero_slows_as_any_other() -> None:
     assert topic.limits(4, memory=1.0, waited=True) == [750, 500, 250, 100]
 
 
-def test_d15_no_decision_is_told_twice() -> None:
+def test_d15_no_decision_is_reported_twice() -> None:
     """Rule 5.6: at the floor nothing changes, and nothing is said."""
     topic = Driven().learn()
     topic.limits(100, memory=1.0, waited=True)
@@ -446,7 +446,7 @@ def test_decisions_tell_the_whole_story(
 
 
 @given(stories)
-def test_whatever_was_a_calm_end_has_no_limit(
+def test_after_calm_there_is_no_limit_whatever_came_before(
     story: list[tuple[int, float, float, int, bool, str]],
 ) -> None:
     """Rule 5.2: with nothing pressing, no limit lasts."""

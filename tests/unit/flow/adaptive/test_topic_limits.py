@@ -42,7 +42,7 @@ def test_the_tighter_of_both_counts() -> None:
     assert limits.tightest() == (PublishLimit(750, 500_000), True)
 
 
-def test_each_ends_by_itself() -> None:
+def test_each_ends_separately() -> None:
     limits, rate = TopicLimits(), natural()
     limits.follow_drain(-5.0, 1e6, 1e6, False, SETTINGS)
     limits.follow_pressure(0.1, rate, False, SETTINGS)

@@ -59,7 +59,7 @@ def test_a_new_reader_takes_over_the_window_of_one_that_closed() -> None:
     assert [room(gate, 3) for gate in newcomers] == [1, 6, 10]
 
 
-def test_it_begins_with_figures_of_its_own() -> None:
+def test_it_begins_with_its_own_figures() -> None:
     topic = BrokerGate().topic()
     gate = opened(topic, "s", 0, is_reader=False)
     room(gate, 0)

@@ -39,7 +39,7 @@ def test_each_period_of_a_long_delay_is_one_event() -> None:
     assert _told((0, 1000)) == 10
 
 
-def test_a_delay_told_in_pieces_counts_once() -> None:
+def test_a_delay_reported_in_pieces_counts_once() -> None:
     assert _told((0, 250), (0, 300), (0, 301)) == 4
     assert _told((0, 10), (150, 160)) == 2
 

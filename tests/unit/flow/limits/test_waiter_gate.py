@@ -24,7 +24,7 @@ def test_the_one_that_releases_last_is_named_and_each_is_counted() -> None:
     assert gate.throttled_events == [[0, 1], [2, 0], [0, 0]]
 
 
-def test_how_late_its_wait_ended_is_told_once_and_of_its_cause_alone() -> None:
+def test_how_late_its_wait_ended_is_reported_once_and_of_its_cause_alone() -> None:
     topic = BrokerGate().topic()
     topic.set_limit(RateLimit(100, None), 0)
     gate = topic.waiter()

@@ -121,7 +121,7 @@ def test_ages_and_due_times() -> None:
     assert due_ns(3_000, 10_000, 5_000, 77) == 77 + 8_000 * NS_PER_MS
 
 
-def test_a_steady_approach_is_told_exactly() -> None:
+def test_a_steady_approach_is_reported_exactly() -> None:
     approach = Approach(0, 0)
     assert approach.seconds_to(1_000, 0) is None
     for second in range(1, 11):

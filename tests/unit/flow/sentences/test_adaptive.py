@@ -137,7 +137,7 @@ def test_two_parts_of_memory_are_joined() -> None:
     assert text.endswith(f"{MEMORY} and the backlog is at 71 % of its quota")
 
 
-def test_a_breach_within_a_second_is_told_without_a_figure() -> None:
+def test_a_breach_within_a_second_is_reported_without_a_figure() -> None:
     assert told({"seconds_to_breach": 0.3}).endswith("breaks in less than a second")
 
 
@@ -150,6 +150,6 @@ def test_every_rule_and_law_makes_one_line(rule: Rule, law: Law) -> None:
     assert "_" not in text
 
 
-def test_limits_are_told_in_what_they_limit() -> None:
+def test_limits_are_reported_in_what_they_limit() -> None:
     assert publish_limit_text(PublishLimit(1_000, None)) == "1,000 msg/s"
     assert publish_limit_text(PublishLimit(7, 8_000)) == "7 msg/s and 8,000 B/s"

@@ -294,7 +294,7 @@ def test_a_limit_that_is_enough_need_not_be_raised(limit: int, waiting: int, exp
         (Verdict.THROTTLED_TOPIC, None, "gone."),
     ],
 )
-def test_a_limit_that_was_changed_is_told_as_it_held(
+def test_a_limit_that_was_changed_is_reported_as_it_held(
     verdict: Verdict, at_end: RateLimit | None, expected: str
 ) -> None:
     facts = Circumstances(

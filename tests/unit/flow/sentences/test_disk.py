@@ -29,7 +29,7 @@ def test_a_full_disk_with_what_is_known_of_it() -> None:
     )
 
 
-def test_room_is_told_when_it_is_known() -> None:
+def test_room_is_reported_when_it_is_known() -> None:
     assert not room_text(DiskFacts(free_bytes=1))
     assert room_text(DiskFacts(free_bytes=1, size_bytes=2, segment_bytes=3)).endswith("needs 3")
 

@@ -27,7 +27,7 @@ def test_a_minute_under_one_limit() -> None:
     )
 
 
-def test_a_range_tells_its_length_and_the_share() -> None:
+def test_a_range_states_its_length_and_the_share() -> None:
     held = PastPublishHold(ParkCause.ADAPTIVE, 720.0, 1, "75 msg/s", "adaptive controller")
     assert past_publish_sentence([held], range_s=7_200.0) == (
         "the adaptive controller's publish limit of 75 msg/s held producers for 12 min of these 2 h"
@@ -35,7 +35,7 @@ def test_a_range_tells_its_length_and_the_share() -> None:
     )
 
 
-def test_the_longest_is_told_first_and_what_is_too_short_not_at_all() -> None:
+def test_the_longest_is_reported_first_and_what_is_too_short_not_at_all() -> None:
     quota = PastPublishHold(
         ParkCause.BACKLOG_QUOTA,
         seconds=3.5,
@@ -70,7 +70,7 @@ def test_what_has_no_limit_in_the_telemetry(cause: ParkCause, said: str) -> None
     assert past_publish_sentence([PastPublishHold(cause, 9.0)]) == f"{said} of this minute"
 
 
-def test_a_limit_that_became_another_is_told() -> None:
+def test_a_limit_that_became_another_is_reported() -> None:
     held = PastPublishHold(ParkCause.TOPIC_RATE, 30.0, 0, "10 msg/s", "topic policy", "900 msg/s")
     assert past_publish_sentence([held]).endswith(
         "for 30 s of this minute; by the end the topic's publish limit was 900 msg/s"

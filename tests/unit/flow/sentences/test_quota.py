@@ -123,7 +123,7 @@ def test_what_keeps_a_topic_just_below_its_limit_is_its_quota() -> None:
 
 
 @pytest.mark.parametrize("policy", QuotaPolicy)
-def test_no_policy_is_told_by_its_name(policy: QuotaPolicy) -> None:
+def test_no_policy_is_reported_by_its_name(policy: QuotaPolicy) -> None:
     for exceeded in (False, True):
         assert policy not in quota_sentence(**{**FACTS, "policy": policy, "exceeded": exceeded})
 
@@ -143,7 +143,7 @@ def test_no_policy_is_told_by_its_name(policy: QuotaPolicy) -> None:
         (2_000_000 * GIB, "1,953 TiB"),
     ],
 )
-def test_sizes_are_told_in_binary_units(size_bytes: float, expected: str) -> None:
+def test_sizes_are_reported_in_binary_units(size_bytes: float, expected: str) -> None:
     assert size_text(size_bytes) == expected
 
 
@@ -165,12 +165,12 @@ def test_sizes_are_told_in_binary_units(size_bytes: float, expected: str) -> Non
         (273_600, "3 d 4 h"),
     ],
 )
-def test_times_are_told_in_at_most_two_units(seconds: float, expected: str) -> None:
+def test_times_are_reported_in_at_most_two_units(seconds: float, expected: str) -> None:
     assert time_text(seconds) == expected
 
 
 @given(st.integers(0, 1 << 62))
-def test_a_size_is_told_to_a_twentieth(size_bytes: int) -> None:
+def test_a_size_is_reported_to_a_twentieth(size_bytes: int) -> None:
     figure, unit = size_text(size_bytes).split(" ")
     factor = KIB ** ("B", "KiB", "MiB", "GiB", "TiB").index(unit)
     told = float(figure.replace(",", "")) * factor
@@ -178,7 +178,7 @@ def test_a_size_is_told_to_a_twentieth(size_bytes: int) -> None:
 
 
 @given(st.floats(0, 600) | st.floats(0, 400_000) | st.floats(0, 1e9))
-def test_a_time_is_told_to_half_of_its_smaller_unit(seconds: float) -> None:
+def test_a_time_is_reported_to_half_of_its_smaller_unit(seconds: float) -> None:
     units_s = {"s": 1, "min": 60, "m": 60, "h": 3_600, "d": 86_400}
     words = time_text(seconds).split(" ")
     told_s = sum(int(n) * units_s[unit] for n, unit in zip(words[::2], words[1::2], strict=True))
@@ -252,7 +252,7 @@ _HOUR_S = 3_600.0
         ("size", (None, None, None), ""),
     ],
 )
-def test_a_forecast_is_told_in_place_of_the_present_rate(
+def test_a_forecast_is_reported_in_place_of_the_present_rate(
     kind: str, seconds: tuple[float | None, ...], said: str
 ) -> None:
     facts = {**FACTS, "kind": kind, "subscription": None, "forecast": BreachForecast(*seconds)}

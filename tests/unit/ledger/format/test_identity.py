@@ -47,7 +47,7 @@ def test_what_was_written_survives_a_power_cut() -> None:
     assert found.identity == Identity(IDENTITY.data_id, 4, 18, 43)
 
 
-def test_a_log_notes_what_it_is_told() -> None:
+def test_a_log_notes_what_it_is_reported() -> None:
     fs = MemFs()
     log = open_log(fs)
     log.identify(IDENTITY)
@@ -65,7 +65,7 @@ def test_one_flipped_bit_anywhere_does_no_harm() -> None:
             assert look_at_log(fs, DIRECTORY).identity == IDENTITY, (at, bit)
 
 
-def test_damage_in_both_lines_is_told() -> None:
+def test_damage_in_both_lines_is_reported() -> None:
     fs = with_identity()
     overwrite(fs, FILE, 40, b"??")
     overwrite(fs, FILE, len(IDENTITY.text()) // 2 + 40, b"??")

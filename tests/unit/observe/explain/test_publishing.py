@@ -100,7 +100,7 @@ async def test_topics_whose_producers_are_held_are_listed(world: World) -> None:
 
 
 @played()
-async def test_a_partitioned_topic_is_told_as_one(world: World) -> None:
+async def test_a_partitioned_topic_is_reported_as_one(world: World) -> None:
     broker = world.broker
     await broker.writer.commit(broker.catalog.plan_create_partitioned(NAME, 3, now_ms=1))
     await limit(world, 10)
@@ -120,7 +120,7 @@ async def test_a_partitioned_topic_is_told_as_one(world: World) -> None:
 
 
 @played()
-async def test_what_a_quota_holds_is_told_by_its_cause(world: World) -> None:
+async def test_what_a_quota_holds_is_reported_by_its_cause(world: World) -> None:
     broker = world.broker
     await (await world.connect()).subscribe(TOPIC, "s", queue_size=0)
     quotas = {"destination_storage": BacklogQuota("producer_request_hold", 1_000)}

@@ -60,7 +60,7 @@ async def test_the_last_decisions_and_the_last_of_them_in_words(world: World) ->
 
 
 @played(settings=ON)
-async def test_of_partitions_all_are_told(world: World) -> None:
+async def test_of_partitions_all_are_reported(world: World) -> None:
     parts = [f"{TOPIC}-partition-{number}" for number in range(2)]
     plan = world.broker.catalog.plan_create_partitioned(
         parse_topic(TOPIC), 2, now_ms=world.wall_ms()
@@ -75,7 +75,7 @@ async def test_of_partitions_all_are_told(world: World) -> None:
     assert 30 < state.natural_messages_per_s < 50
 
 
-def test_it_is_told_in_words_and_steps() -> None:
+def test_it_is_reported_in_words_and_steps() -> None:
     decision = {
         "at": "2026-11-22T06:30:01.000Z", "topic": TOPIC, "kind": "changed", "observeOnly": False,
         "law": "drain", "rule": "target", "before": "60,000 B/s", "after": "52,000 B/s",

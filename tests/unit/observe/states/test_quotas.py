@@ -120,7 +120,7 @@ def test_a_topic_that_its_hold_keeps_just_below_its_quota_has_reached_it() -> No
         world.run(scenario(world))
 
 
-def test_what_a_quota_took_is_told() -> None:
+def test_what_a_quota_took_is_reported() -> None:
     async def scenario(world: World) -> None:
         producer = await begin(world, time=10)
         for _ in range(20):

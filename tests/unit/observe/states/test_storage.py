@@ -18,7 +18,7 @@ def full(operation: Operation) -> None:
 
 
 @played(ledger=LedgerSettings(segment_bytes=16 * 1024), capacity_bytes=1_000_000)
-async def test_a_full_disk_is_told_by_topic_and_without(world: World) -> None:
+async def test_a_full_disk_is_reported_by_topic_and_without(world: World) -> None:
     producer = await (await world.connect()).producer(TOPIC)
     await producer.send(b"x")
     await asyncio.sleep(2)

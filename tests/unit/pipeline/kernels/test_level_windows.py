@@ -26,7 +26,7 @@ def minutes_of(
     return TopicMinutes(np.array(topics), minute, (minute + 1) * 60 * NS - late_s * NS, flags)
 
 
-def test_a_window_is_an_hour_of_its_own_topic() -> None:
+def test_a_window_is_an_hour_of_its_topic() -> None:
     rows = minutes_of([1] * 70 + [2] * 5, [*range(70), *range(70, 75)])
     levels = np.ones(75)
     starts = window_starts(rows, levels)

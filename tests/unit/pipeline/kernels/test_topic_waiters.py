@@ -45,7 +45,7 @@ def test_two_waiters_are_counted_and_a_single_one_is_not() -> None:
     assert counted([row for row in limited_minutes() if row["subscription"] == "one"]) == []
 
 
-def test_each_minute_by_itself() -> None:
+def test_each_minute_separately() -> None:
     several = counted(played_minutes(), "minute")
     assert len(several) == len(limited_minutes()) / 2
     assert {row["topic_waiters"] for row in several} == {2}

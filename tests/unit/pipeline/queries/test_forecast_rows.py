@@ -66,7 +66,7 @@ def test_a_cluster_is_behind_relative_to_the_others() -> None:
     assert clusters_behind([*ahead, *near]) == {}
 
 
-def test_each_cluster_has_a_newest_hour_of_its_own(tmp_path: Path) -> None:
+def test_each_cluster_has_its_own_newest_hour(tmp_path: Path) -> None:
     def heard(cluster: str, end_ns: int, kind: str = BATCH_KIND) -> dict[str, Any]:
         place = partition_columns(np.array([end_ns - 1]))
         return {

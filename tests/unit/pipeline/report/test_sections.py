@@ -33,7 +33,7 @@ def test_a_section_without_data_says_so(section: Any, said: str) -> None:
     assert (found.blocks, found.table, charts.by_id) == ([], None, {})
 
 
-def test_every_section_with_data_has_charts_of_its_own() -> None:
+def test_every_section_with_data_has_its_own_charts() -> None:
     charts = Charts()
     found = [
         sections.backlog_section(facts.backlogs(facts.backlog()), GRID, charts),

@@ -76,7 +76,7 @@ def test_files_are_deleted_below_the_root(monkeypatch: pytest.MonkeyPatch) -> No
     assert [found["path"] for part in store.list() for found in part] == ["b"]
 
 
-def test_a_lock_is_that_of_its_prefix_and_tells_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_is_that_of_its_prefix_and_shows_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA")

@@ -61,7 +61,7 @@ def test_exports_come_at_every_interval_and_once_at_the_end() -> None:
         world.run(scenario(world))
 
 
-def test_a_refusal_is_told_once_and_the_next_export_is_tried(
+def test_a_refusal_is_reported_once_and_the_next_export_is_tried(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "headgate.telemetry")

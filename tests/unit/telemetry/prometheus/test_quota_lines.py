@@ -44,7 +44,7 @@ def test_without_a_quota_there_are_pulsars_samples_only() -> None:
         world.run(scenario(world))
 
 
-def test_a_hold_is_told_with_its_seconds_and_amounts() -> None:
+def test_a_hold_is_reported_with_its_seconds_and_amounts() -> None:
     async def scenario(world: World) -> None:
         broker = await world.start()
         await publish(world, 1)

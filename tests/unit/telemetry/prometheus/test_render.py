@@ -204,7 +204,7 @@ def test_effective_limits_say_where_they_are_set() -> None:
         world.run(scenario(world))
 
 
-def test_publish_limits_are_told_beside_those_of_dispatch() -> None:
+def test_publish_limits_are_reported_beside_those_of_dispatch() -> None:
     async def scenario(world: World) -> None:
         broker = await world.start()
         topic = await publish(world, 1)

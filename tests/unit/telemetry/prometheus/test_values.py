@@ -126,7 +126,7 @@ def test_connections_and_lookups_are_counted() -> None:
         world.run(scenario(world))
 
 
-def test_connections_that_are_read_no_further_are_told() -> None:
+def test_connections_that_are_read_no_further_are_reported() -> None:
     async def scenario(world: World) -> None:
         await world.start()
         producer = await (await world.connect()).producer(NAME)

@@ -26,7 +26,7 @@ def told(events: EventLog) -> list[tuple[int, dict[str, Any], dict[str, Any]]]:
     ]
 
 
-def test_a_limit_begins_and_ends_at_its_instants_and_steps_are_told_by_windows() -> None:
+def test_a_limit_begins_and_ends_at_its_instants_and_steps_are_reported_by_windows() -> None:
     events, rig = EventLog(), Rig()
     controller = ControllerEvents(events, PLAIN)
     controller.decided(rig.topic, BEGUN, 10)

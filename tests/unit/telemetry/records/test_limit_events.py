@@ -11,7 +11,7 @@ from tests.unit.telemetry.records.watching import events, watch
 from tests.unit.telemetry.support import NAME, limit, publish
 
 
-def test_limits_that_change_are_told_with_their_source() -> None:
+def test_limits_that_change_are_reported_with_their_source() -> None:
     async def scenario(world: World) -> None:
         own = await watch(world)
         await publish(world, 1)

@@ -38,7 +38,7 @@ async def prepared(world: World, field: str) -> Watch:
     ("field", "level"),
     [("dispatch_rate", "topic"), ("subscription_dispatch_rate", "subscription")],
 )
-def test_rows_have_what_it_amounts_to_and_no_event_tells_each_move(field: str, level: str) -> None:
+def test_rows_sum_up_the_moves_and_no_event_reports_each_one(field: str, level: str) -> None:
     async def scenario(world: World) -> None:
         own = await prepared(world, field)
         assert events(await own.after(0)) == ["limit_changed"]

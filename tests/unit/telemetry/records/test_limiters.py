@@ -151,7 +151,7 @@ def test_at_most_five_waiters_are_named_and_broadly_with_their_topic() -> None:
     assert subject_of(next(iter(play.topic.subscriptions.values()))) == f"{NAME}|s0"
 
 
-def test_an_idle_limiter_has_no_row_until_all_are_told() -> None:
+def test_an_idle_limiter_has_no_row_until_all_are_reported() -> None:
     play = Play()
     play.broker.limit_topic(play.topic, 20)
     track = play.follow(play.topic.gate)

@@ -32,7 +32,7 @@ def hashed(name: str, key: bytes = KEY) -> str:
     return hmac.new(key, name.encode(), hashlib.sha256).hexdigest()[:16]
 
 
-def test_each_part_is_hashed_by_itself_and_partitions_keep_their_number() -> None:
+def test_each_part_is_hashed_separately_and_partitions_keep_their_number() -> None:
     names = HashedNames(KEY)
     topic = parse_topic(f"{INVOICES}-partition-12")
     base = f"persistent://{hashed(TENANT)}/{hashed(NAMESPACE)}/{hashed(BASE)}"

@@ -108,7 +108,7 @@ def test_only_changes_and_once_a_minute_everything() -> None:
         world.run(scenario(world))
 
 
-def test_a_start_is_told() -> None:
+def test_a_start_is_reported() -> None:
     async def scenario(world: World) -> None:
         broker, publisher = await start(world)
         await publish(world, 1)

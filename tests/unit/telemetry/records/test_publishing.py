@@ -122,7 +122,7 @@ def test_the_brokers_limiter_names_topics_and_producers() -> None:
         world.run(scenario(world))
 
 
-def test_that_producers_are_held_is_told_by_windows() -> None:
+def test_that_producers_are_held_is_reported_by_windows() -> None:
     async def scenario(world: World) -> None:
         own = await watch(world)
         await publish(world, 1)

@@ -44,7 +44,7 @@ def quota_of(rig: QuotaRig) -> Quota:
     return rig.quotas.size
 
 
-def test_a_quota_that_turns_over_and_over_is_told_once_a_window(rig: QuotaRig) -> None:
+def test_a_quota_that_turns_over_and_over_is_reported_once_a_window(rig: QuotaRig) -> None:
     told, quota = Told(), quota_of(rig)
     for at_ns in range(10, 100, 20):
         told.quotas.quota_state_changed(rig.topic, quota, exceeded=True, at_ns=at_ns)
@@ -92,7 +92,7 @@ def test_acts_of_a_window_are_one_event_with_their_sums() -> None:
     assert told.window() == []
 
 
-def test_a_topic_that_goes_is_told_about_at_once(rig: QuotaRig) -> None:
+def test_a_topic_that_goes_is_reported_at_once(rig: QuotaRig) -> None:
     told, quota = Told(), quota_of(rig)
     told.quotas.quota_state_changed(rig.topic, quota, exceeded=True, at_ns=1)
     told.quotas.quota_state_changed(rig.topic, quota, exceeded=False, at_ns=2)

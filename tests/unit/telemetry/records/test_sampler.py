@@ -266,7 +266,7 @@ def test_many_subjects_come_in_parts_and_let_others_run() -> None:
         world.run(scenario(world))
 
 
-def test_a_topic_that_goes_during_the_walk_is_told_with_the_next_window() -> None:
+def test_a_topic_that_goes_during_the_walk_is_reported_with_the_next_window() -> None:
     async def scenario(world: World) -> None:
         broker = await world.start()
         for i in range(100):

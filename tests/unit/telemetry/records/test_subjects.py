@@ -132,7 +132,7 @@ def test_a_partition_is_named_by_its_topic_and_number() -> None:
     assert (row["oldest_age_ns"], row["oldest_subscription"]) == (None, None)
 
 
-def test_a_topic_that_did_nothing_has_no_row_until_all_are_told() -> None:
+def test_a_topic_that_did_nothing_has_no_row_until_all_are_reported() -> None:
     play = Play()
     play.broker.run(1)
     assert play.topic_row() is not None
@@ -266,7 +266,7 @@ def test_a_state_that_was_left_and_entered_again_is_a_change() -> None:
     }  # fmt: skip
 
 
-def test_the_present_cells_are_booked_only_where_they_may_be_told_anew() -> None:
+def test_the_present_cells_are_booked_only_where_they_may_be_reported_again() -> None:
     play = Play()
     subscription = play.broker.subscription(play.topic, "s")
     play.broker.publish(play.topic, 1)

@@ -15,7 +15,7 @@ from tests.unit.telemetry.records.watching import watch
 from tests.unit.telemetry.support import NAME, limit, publish
 
 
-def test_throttling_is_told_by_windows_not_by_waits() -> None:
+def test_throttling_is_reported_by_windows_not_by_waits() -> None:
     async def scenario(world: World) -> None:
         own = await watch(world)
         await publish(world, 1)
