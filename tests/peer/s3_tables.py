@@ -250,7 +250,7 @@ def test_who_has_lost_the_lock_commits_nothing(
     assert found.lease == holder
 
 
-def test_who_never_held_it_writes_nothing(spark: SparkSession, root: str) -> None:
+def test_nothing_is_written_without_the_lock(spark: SparkSession, root: str) -> None:
     with pytest.raises(LockLostError, match="not held by this process"):
         ensure_table(root, INTERVALS)
     rows = prepare_session(spark).createDataFrame([(b"x",)], "value binary")
@@ -259,7 +259,7 @@ def test_who_never_held_it_writes_nothing(spark: SparkSession, root: str) -> Non
         writer.option("root", root).option("hours", "[1]").save()
 
 
-def test_a_commit_that_comes_after_another_s_is_refused_whatever_the_lock_says(
+def test_a_late_commit_is_refused_even_with_the_lock(
     root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the look at the lock and the commit a job may be stopped for any time."""

@@ -1,6 +1,7 @@
-"""What the bronze tables must hold: every row of every message as the record's own codec reads it,
-list by list, and one row of kind ``batch`` for each message. No array, no DuckDB: bronze is the one
-layer whose source is messages and no table.
+"""The expected rows of the bronze tables, decoded by the record's own codec.
+
+Each message gives one row of kind ``batch`` and one row for each entry of its lists. Unlike the
+other oracles this one needs no DuckDB: the source of bronze is messages, not tables.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""What ``publish_attribution`` and ``throttle_timeline`` must hold, computed by DuckDB in a way of
-its own: over ``intervals``, and over the rows of ``bronze_samples``, told twice or not.
+"""The expected rows of ``publish_attribution`` and ``throttle_timeline``, computed by DuckDB.
+
+The sources are ``intervals`` and ``bronze_samples``, with or without repeated messages.
 """
 
 from __future__ import annotations

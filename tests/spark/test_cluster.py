@@ -1,7 +1,7 @@
-"""The pipeline by ``spark-submit`` on a cluster of Spark's own kind, with the environment archive.
+"""The pipeline by ``spark-submit`` on a standalone cluster, with the environment archive.
 
-``local-cluster`` is a standalone cluster with processes of its own for master's workers and
-executors: what cannot be pickled, and what is not in the archive, fails here.
+``local-cluster`` starts the workers and executors as separate processes: whatever cannot be pickled
+or is missing from the archive fails here.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Verdicts of the pipeline on runs whose cause is known, by real clients: right, and as sure as
-they are right."""
+"""The pipeline's verdicts and confidence on runs of real clients with a known cause."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""The tables of held producers, limiters and backlogs, and the views, by whole jobs: right, the
-same in every way, once, whatever happens."""
+"""The tables of held producers, limiters and backlogs, and the views, by whole jobs.
+
+One run, many triggers and interrupted runs give the same rows, each once.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""One story by a whole job: every column of ``intervals`` and ``attribution``, but for the words,
-equals an independent oracle's."""
+"""One story by a whole job: ``intervals`` and ``attribution`` equal an independent oracle's.
+
+All columns are compared except the sentences.
+"""
 
 from __future__ import annotations
 

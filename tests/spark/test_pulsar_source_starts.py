@@ -1,7 +1,7 @@
 """The start of a stream on a topic that is being published to.
 
-Spark asks a source for its first offset more than once. While messages arrive each of the answers
-would be another one, unless the source keeps its first.
+Spark requests the first offset of a source more than once. While messages arrive, each request
+would get another offset, unless the source keeps its first.
 """
 
 from __future__ import annotations

@@ -35,12 +35,12 @@ _REPORT: dict[str, Any] = {
 _STATS: dict[str, Any] = {"msgInCounter": 3_000, "publishers": [{"address": "127.0.0.1:40404"}]}
 
 
-def test_who_is_slowed_and_who_is_beside_it() -> None:
+def test_the_slowed_producer_and_its_neighbour_are_named() -> None:
     assert (PAIR.slowed[0].text, PAIR.other[0].text) == ("videos / encoding", "chats / inbox")
     assert PAIR.slowed[0].cluster == PAIR.other[0].cluster
 
 
-def test_a_look_is_what_explain_and_statistics_say() -> None:
+def test_a_snapshot_combines_explain_and_statistics() -> None:
     side = publishing(_REPORT, _STATS)
     assert side == Publishing(
         published=3_000,
@@ -54,13 +54,13 @@ def test_a_look_is_what_explain_and_statistics_say() -> None:
 
 
 @pytest.mark.parametrize("adaptive", [None, {"active": 0, "effectiveMessagesPerS": 400.0}])
-def test_before_it_is_slowed_there_is_no_limit(adaptive: dict[str, Any] | None) -> None:
+def test_there_is_no_limit_before_the_producer_is_slowed(adaptive: dict[str, Any] | None) -> None:
     side = publishing(_REPORT | {"publishing": {"parked": []}}, _STATS | {"publishers": []})
     assert (side.waiting, side.address) == (0, "")
     assert snapshot_of(_REPORT | {"adaptive": adaptive}, side, side).limit_per_s is None
 
 
-def test_rows_tell_how_the_quota_fills() -> None:
+def test_rows_show_how_the_quota_fills() -> None:
     found = rows(adaptive_snapshots(60), 60)
     assert [row.span.text for row in found[:2]] == ["0-5 s", "5-10 s"]
     assert found[0].published_per_s == pytest.approx(400, rel=0.05)
@@ -74,14 +74,14 @@ def test_rows_tell_how_the_quota_fills() -> None:
     assert {round(row.other_per_s) for row in found} == {100}
 
 
-def test_nothing_published_is_no_wait() -> None:
+def test_without_messages_there_is_no_wait() -> None:
     first = adaptive_snapshots(60)[-1]
     row = rows([first, replace(first, at_s=first.at_s + 5)], 60)[0]
     assert (row.published_per_s, row.wait_s) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("seconds", [10, 12, 60, 300])
-def test_a_producer_that_is_slowed_in_time_is_right(seconds: float) -> None:
+def test_a_producer_slowed_in_time_is_no_problem(seconds: float) -> None:
     assert problems(adaptive_snapshots(seconds), PAIR) == []
 
 
@@ -91,25 +91,25 @@ def test_a_limit_settles() -> None:
     assert is_settled(adaptive_snapshots(60), _SCENE)
 
 
-def test_a_quota_that_is_reached_is_found() -> None:
+def test_a_reached_quota_is_a_problem() -> None:
     full, limit = problems(adaptive_snapshots(30, slows=False), PAIR)[:2]
     assert full == "videos / encoding: the quota was reached, after 20.0 s"
     assert limit.endswith("slowed below 320/s and has no limit at the end")
 
 
-def test_a_limit_that_hardly_slows_is_found() -> None:
+def test_a_limit_with_little_effect_is_a_problem() -> None:
     seen = adaptive_snapshots(60)
     (found,) = problems([*seen, replace(seen[-1], limit_per_s=350.0)], PAIR)
     assert found.endswith("slowed below 320/s and has a limit of 350/s at the end")
 
 
-def test_a_producer_that_never_waited_was_not_slowed() -> None:
+def test_a_producer_without_waits_is_a_problem() -> None:
     assert _found(lambda snapshot: replace(snapshot, slowed=_waited(snapshot.slowed))) == [
         "videos / encoding: its producer never waited for adaptive"
     ]
 
 
-def test_a_wait_for_anything_else_is_found() -> None:
+def test_a_wait_with_another_cause_is_a_problem() -> None:
     assert _found(
         lambda snapshot: replace(
             snapshot, slowed=_waited(snapshot.slowed, adaptive=9.0, backlog_quota=1.25)
@@ -120,14 +120,14 @@ def test_a_wait_for_anything_else_is_found() -> None:
     ) == ["chats / inbox: its producer waited 0.5 s for adaptive"]
 
 
-def test_a_neighbour_that_does_not_keep_its_rate_is_found() -> None:
+def test_a_slower_neighbour_is_a_problem() -> None:
     assert problems(adaptive_snapshots(60, other_per_s=92), PAIR) == []
     assert problems(adaptive_snapshots(60, other_per_s=80), PAIR) == [
         "chats / inbox: 80/s were published, its producer's 100/s were to be kept"
     ]
 
 
-def test_a_neighbour_on_another_connection_proves_nothing() -> None:
+def test_a_neighbour_on_another_connection_is_a_problem() -> None:
     (found,) = _found(
         lambda snapshot: replace(snapshot, other=replace(snapshot.other, address="127.0.0.1:1"))
     )

@@ -25,7 +25,7 @@ def _recorded(width: int) -> Console:
     return Console(file=io.StringIO(), width=width, record=True)
 
 
-def test_a_row_reads_as_what_follows_from_what() -> None:
+def test_a_line_leads_from_cause_to_effect() -> None:
     assert heading(PAIR) == (
         "videos: its quota fills, its producer is slowed; chats: on the same connection"
     )
@@ -40,7 +40,7 @@ def test_a_row_reads_as_what_follows_from_what() -> None:
 
 
 @pytest.mark.parametrize(("width", "bar"), [(50, 0), (80, 22), (100, 42)])
-def test_bars_take_the_room_there_is(width: int, bar: int) -> None:
+def test_bars_use_the_free_width(width: int, bar: int) -> None:
     head, *lines = [text.plain for text in table(_ROWS, width)]
     assert head.split() == ["SECONDS", "PUBLISHED", "LIMIT", "WAIT", "NEIGHBOUR", "QUOTA"]
     assert max(map(len, lines)) <= max(width, len(head))
@@ -48,7 +48,7 @@ def test_bars_take_the_room_there_is(width: int, bar: int) -> None:
     assert {len(text.partition(" %   ")[2]) for text in lines} == {bar}
 
 
-def test_figures_stand_under_their_names() -> None:
+def test_figures_are_aligned_with_their_headers() -> None:
     head, *_, last = (text.plain for text in table(_ROWS, 80))
     for name, figure in [
         ("SECONDS", "55-60 s"), ("WAIT", "0.5 s"), ("QUOTA", "70 %"),
@@ -58,12 +58,12 @@ def test_figures_stand_under_their_names() -> None:
     assert "  none  0.0 s" in table(rows(adaptive_snapshots(3), 12), 80)[1].plain
 
 
-def test_a_bar_is_as_long_as_the_quota_is_used() -> None:
+def test_the_bar_shows_the_quota_usage() -> None:
     assert table(_ROWS, 100)[-1].plain.endswith("   " + "=" * 29 + "." * 13)
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_the_table_and_what_explain_says(width: int) -> None:
+def test_the_table_and_the_explanation_fit_the_width(width: int) -> None:
     console = _recorded(width)
     explained = "\n".join(["x" * explained_width(console), "Adaptive throttling: slowed."])
     print_slowed(console, PAIR, _ROWS, 1_548_000, explained)
@@ -82,7 +82,7 @@ def test_the_table_and_what_explain_says(width: int) -> None:
         (12, "and its limit still falls, towards the rate of its consumer; chats kept"),
     ],
 )
-def test_what_it_shows(seconds: float, said: str) -> None:
+def test_the_summary_states_the_result(seconds: float, said: str) -> None:
     console = _recorded(80)
     snapshots = adaptive_snapshots(seconds)
     print_kept(console, PAIR, snapshots)

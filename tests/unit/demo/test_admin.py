@@ -11,7 +11,7 @@ from tests.unit.demo.made import scene
 _BASE = "/admin/v2/persistent/public/default"
 
 
-def test_limits_are_set_where_the_scene_has_them() -> None:
+def test_limits_are_set_at_the_scope_of_the_scene() -> None:
     (topic,) = limit_calls(scene("topic-limit"), 80)
     assert (topic.method, topic.path) == ("POST", f"{_BASE}/clicks/dispatchRate")
     assert topic.body["dispatchThrottlingRateInMsg"] == 80
@@ -24,7 +24,7 @@ def test_limits_are_set_where_the_scene_has_them() -> None:
     assert limit_calls(scene("healthy"), 1) == []
 
 
-def test_a_limit_is_relative_where_the_scene_has_it_so() -> None:
+def test_a_relative_limit_of_a_scene_is_set() -> None:
     (plain,) = limit_calls(scene("topic-limit"), 80)
     assert plain.body["relativeToPublishRate"] is False
     (moving,) = limit_calls(scene("relative-limit"), 50)
@@ -35,7 +35,7 @@ def test_a_limit_is_relative_where_the_scene_has_it_so() -> None:
     assert moving.body["relativeToPublishRate"] is True
 
 
-def test_quotas_are_set_where_the_scene_has_one() -> None:
+def test_quotas_of_a_scene_are_set() -> None:
     slowed = scene("adaptive-limit")
     (call,) = quota_calls(slowed, 60)
     assert (call.method, call.path) == ("POST", f"{_BASE}/videos/backlogQuota")
@@ -44,7 +44,7 @@ def test_quotas_are_set_where_the_scene_has_one() -> None:
     assert quota_calls(scene("adaptive-neighbour"), 60) == []
 
 
-def test_topics_are_made_before_their_subscriptions() -> None:
+def test_topics_are_created_before_their_subscriptions() -> None:
     calls = topic_calls(scene("topic-limit"))
     assert [(call.method, call.path.removeprefix(_BASE)) for call in calls] == [
         ("PUT", "/clicks"),

@@ -23,7 +23,7 @@ _EXPLAINED: dict[str, Any] = {
 }
 
 
-def test_of_explain() -> None:
+def test_explain_gives_a_finding() -> None:
     found = from_explain("demo", _EXPLAINED)
     assert found.subject.cluster == "demo"
     assert found.subject.text == "clicks / search"
@@ -34,7 +34,7 @@ def test_of_explain() -> None:
     assert found.is_throttled
 
 
-def test_of_explain_without_a_limit() -> None:
+def test_explain_without_a_limit_gives_a_finding() -> None:
     report = _EXPLAINED | {"limit": None, "stateConsumer": "", "verdict": "CONSUMER"}
     found = from_explain("demo", report)
     assert (found.limit_level, found.limit_text, found.limit_source) == ("", "", "")
@@ -42,7 +42,7 @@ def test_of_explain_without_a_limit() -> None:
     assert not found.is_throttled
 
 
-def test_of_the_tables() -> None:
+def test_the_tables_give_a_finding() -> None:
     row = {
         "cluster": "demo-wide",
         "topic": "persistent://public/default/sensors-a",
@@ -60,12 +60,12 @@ def test_of_the_tables() -> None:
     assert found.reason == "nothing is waiting."
 
 
-def test_shares_are_largest_first_and_without_what_rounds_to_nothing() -> None:
+def test_shares_are_sorted_and_without_zeros() -> None:
     shares = {"BROKER": 0.005, "CONSUMER": 0.062, "NONE": 0.0, "THROTTLED_TOPIC": 0.933}
     text = finding("clicks / search", shares=shares).shares_text()
     assert text == "THROTTLED_TOPIC 93 %, CONSUMER 6 %"
 
 
-def test_the_sentence_stands_beside_its_verdict_without_it() -> None:
+def test_the_sentence_does_not_repeat_its_verdict() -> None:
     assert finding("orders / billing").reason == "this is why."
     assert finding("orders / billing", sentence="settling: 5 wait.").reason == "settling: 5 wait."

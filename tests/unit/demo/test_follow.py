@@ -34,7 +34,7 @@ _REPORT: dict[str, Any] = {
 }
 
 
-def test_a_look_is_one_answer_of_explain() -> None:
+def test_a_snapshot_is_one_response_of_explain() -> None:
     snapshot = snapshot_of(_REPORT, MOVING)
     assert snapshot.at_s % 60 == 44.25
     assert (snapshot.delivered, snapshot.backlog, snapshot.published) == (700, 4_000, 4_680)
@@ -42,7 +42,7 @@ def test_a_look_is_one_answer_of_explain() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"budgets": []}, {"subject": ""}])
-def test_another_limit_than_the_topics_is_none(changes: dict[str, Any]) -> None:
+def test_only_the_limit_of_the_topic_counts(changes: dict[str, Any]) -> None:
     limits = [_REPORT["limits"][0] | changes]
     snapshot = snapshot_of(_REPORT | {"limits": limits}, MOVING)
     assert (snapshot.limit_per_s, snapshot.delivered, snapshot.source) == (0, 0, "")
@@ -62,7 +62,7 @@ def test_rows_are_means_of_a_few_seconds() -> None:
     assert found[-1].backlog == snapshots(60)[-1].backlog
 
 
-def test_a_row_comes_when_its_time_is_over() -> None:
+def test_a_row_is_complete_when_its_time_is_over() -> None:
     seen = snapshots(60)
     assert rows(seen[:1], 60) == []
     assert rows(seen[: round(4 / SNAPSHOT_PERIOD_S)], 60) == []
@@ -71,7 +71,7 @@ def test_a_row_comes_when_its_time_is_over() -> None:
     assert rows(snapshots(100), 100)[-1].span.end_s == 100
 
 
-def test_looks_that_come_late_change_no_rate() -> None:
+def test_late_snapshots_change_no_rate() -> None:
     """A machine that is busy with other things: of five seconds most looks are missing."""
     seen = snapshots(60)
     fewer = [snapshot for number, snapshot in enumerate(seen) if number % 10 in (0, 3, 4)]
@@ -80,7 +80,7 @@ def test_looks_that_come_late_change_no_rate() -> None:
     assert problems(fewer, _SCENE, 60) == []
 
 
-def test_surely_published_is_what_held_for_two_seconds() -> None:
+def test_a_rate_counts_as_published_after_two_seconds() -> None:
     seen = snapshots(60)
     known = [sustained_rate_per_s(seen, at) for at in range(len(seen))]
     at = {snapshot.at_s - seen[0].at_s: per_s for snapshot, per_s in zip(seen, known, strict=True)}
@@ -92,18 +92,18 @@ def test_surely_published_is_what_held_for_two_seconds() -> None:
 
 
 @pytest.mark.parametrize("seconds", [10, 12, 60, 300])
-def test_a_limit_as_the_law_has_it_is_right(seconds: float) -> None:
+def test_a_limit_that_follows_the_rule_is_no_problem(seconds: float) -> None:
     assert problems(snapshots(seconds), _SCENE, seconds) == []
 
 
-def test_a_producer_that_is_held_up_for_a_moment_is_no_fault_of_the_limit() -> None:
+def test_a_short_pause_of_a_producer_is_no_problem() -> None:
     """Nothing for a second, then two seconds' worth: the limit follows that, too."""
     seen = snapshots(60, (100,) * 20 + (300,) * 20 + (100,) * 18 + (0, 200))
     assert seen[-1].limit_per_s > 200
     assert problems(seen, _SCENE, 60) == []
 
 
-def test_a_limit_that_does_not_rise_is_found() -> None:
+def test_a_limit_that_does_not_rise_is_a_problem() -> None:
     seen = [replace(snapshot, limit_per_s=150) for snapshot in snapshots(60)]
     assert problems(seen, _SCENE, 60) == [
         "at 21.5 s the limit in force was 150/s though 200/s had been published for 2 s:"
@@ -111,38 +111,38 @@ def test_a_limit_that_does_not_rise_is_found() -> None:
     ]
 
 
-def test_a_limit_that_rises_too_late_is_found() -> None:
+def test_a_limit_that_rises_too_late_is_a_problem() -> None:
     assert problems(snapshots(60, late_s=0.5), _SCENE, 60) == []
     (found,) = problems(snapshots(60, late_s=1.5), _SCENE, 60)
     assert found.startswith("at 2")
     assert found.endswith("/s were due")
 
 
-def test_a_limit_that_does_not_fall_is_found() -> None:
+def test_a_limit_that_does_not_fall_is_a_problem() -> None:
     (found,) = problems(snapshots(60, stays=True), _SCENE, 60)
     assert found == "at the end the limit in force was 350/s, 150/s were due"
 
 
-def test_a_limit_that_is_not_there_is_found() -> None:
+def test_a_missing_limit_is_a_problem() -> None:
     seen = [replace(snapshot, limit_per_s=0) for snapshot in snapshots(60)]
     first, last = problems(seen, _SCENE, 60)
     assert first.startswith("at 0.0 s the limit in force was 0/s")
     assert last == "at the end the limit in force was 0/s, 150/s were due"
 
 
-def test_what_was_never_published_proves_nothing() -> None:
+def test_an_unpublished_rate_proves_nothing() -> None:
     assert problems(snapshots(60, (100,)), _SCENE, 60) == [
         "300/s were to be published and never were for 2 s"
     ]
 
 
-def test_a_backlog_that_does_not_shrink_is_found() -> None:
+def test_a_backlog_that_does_not_shrink_is_a_problem() -> None:
     assert problems(snapshots(60, delivers=0.95), _SCENE, 60) == []
     (found,) = problems(snapshots(60, delivers=0.7), _SCENE, 60)
     assert found.startswith("the backlog changed by +")
     assert found.endswith(" in 60 s, not by -50/s")
 
 
-def test_no_looks_are_wrong() -> None:
+def test_missing_snapshots_are_a_problem() -> None:
     none: list[Snapshot] = []
     assert len(problems(none, _SCENE, 60)) == 2

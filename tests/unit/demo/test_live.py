@@ -42,7 +42,7 @@ def test_a_verdict_settles() -> None:
     assert verdict_text(finding("orders / billing", confidence_level="settling")) == "settling"
 
 
-def test_a_file_gets_a_line_for_each_subscription_now_and_then() -> None:
+def test_a_file_gets_regular_lines_for_each_subscription() -> None:
     console = _recorded(100, terminal=False)
     with LiveView(console, 25) as view:
         for second in range(26):
@@ -64,7 +64,7 @@ def test_a_file_gets_a_line_for_each_subscription_now_and_then() -> None:
     ]
 
 
-def test_a_file_gets_every_line_of_what_is_followed_once() -> None:
+def test_a_file_gets_every_followed_row_once() -> None:
     console = _recorded(100, terminal=False)
     with LiveView(console, 60) as view:
         for second in range(61):
@@ -77,7 +77,7 @@ def test_a_file_gets_every_line_of_what_is_followed_once() -> None:
     assert sum("on the same connection" in line for line in lines) == 1
 
 
-def test_a_terminal_of_24_lines_has_room_for_all_of_it() -> None:
+def test_the_display_fits_a_terminal_of_24_lines() -> None:
     """One of them is the cursor's."""
     console = _recorded(80, terminal=True)
     with LiveView(console, 60) as view:
@@ -92,7 +92,7 @@ def test_a_terminal_of_24_lines_has_room_for_all_of_it() -> None:
     assert "…" not in text.partition("note")[0].replace("throttled_subsc…", "")
 
 
-def test_a_terminal_gets_one_table_that_is_drawn_over() -> None:
+def test_a_terminal_gets_one_table_that_is_redrawn() -> None:
     console = _recorded(100, terminal=True)
     with LiveView(console, 60) as view:
         view.show(0.0, _FOUND, "Spark starts")
@@ -111,7 +111,7 @@ def test_a_terminal_gets_one_table_that_is_drawn_over() -> None:
         (80, "throttled_subsc"),
     ],
 )
-def test_what_matters_fits_on_any_terminal(width: int, state: str) -> None:
+def test_important_columns_fit_any_terminal(width: int, state: str) -> None:
     console = _recorded(width, terminal=False)
     console.print(table(_FOUND, width))
     lines = console.export_text().splitlines()

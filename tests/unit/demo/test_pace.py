@@ -8,14 +8,14 @@ from headgate.base.errors import InputError
 from headgate.demo.pace import BEHIND_S_MAX, LATE_S_MAX, Pace, PhasedPace
 
 
-def test_what_is_due_adds_up_however_often_it_is_asked() -> None:
+def test_due_messages_add_up_for_any_number_of_calls() -> None:
     often, seldom = Pace(100, 5.0), Pace(100, 5.0)
     done = sum(often.due(5.0 + step * 0.002_102) for step in range(1, 2_001))
     assert done == 420
     assert sum(seldom.due(5.0 + step * 0.701) for step in range(1, 7)) == 420
 
 
-def test_a_pause_is_not_made_good_by_a_flood() -> None:
+def test_a_pause_is_not_followed_by_a_burst() -> None:
     pace = Pace(100, 0.0)
     assert pace.due(60.0) == 100 * BEHIND_S_MAX + 1
     assert pace.due(60.0) == 0
@@ -26,7 +26,7 @@ def test_nothing_is_due_before_the_first_step() -> None:
     assert Pace(10, 1.0).due(1.09) == 0
 
 
-def test_waiting_keeps_the_rate_when_work_itself_takes_time() -> None:
+def test_waiting_keeps_the_rate_when_work_takes_time() -> None:
     pace, now_s = Pace(40, 0.0), 0.0
     for _ in range(400):
         now_s += pace.wait_s(now_s)
@@ -34,12 +34,12 @@ def test_waiting_keeps_the_rate_when_work_itself_takes_time() -> None:
     assert now_s == pytest.approx(10.0, abs=0.03)
 
 
-def test_who_cannot_keep_up_never_waits() -> None:
+def test_a_worker_that_cannot_keep_up_never_waits() -> None:
     pace, now_s = Pace(40, 0.0), 10.0
     assert [pace.wait_s(now_s + 0.03 * step) for step in range(5)] == [0.0] * 5
 
 
-def test_who_waits_does_not_make_good_what_it_missed() -> None:
+def test_a_worker_does_not_catch_up_after_a_pause() -> None:
     pace, now_s = Pace(400, 0.0), 0.0
     for step in range(1_000):
         now_s += pace.wait_s(now_s) + (0.5 if step == 500 else 0.0)
@@ -47,12 +47,12 @@ def test_who_waits_does_not_make_good_what_it_missed() -> None:
 
 
 @pytest.mark.parametrize("rate", [0, -1])
-def test_a_pace_is_positive(rate: float) -> None:
+def test_a_rate_must_be_positive(rate: float) -> None:
     with pytest.raises(InputError, match=f"rate_per_s is {rate}"):
         Pace(rate, 0.0)
 
 
-def test_rates_follow_each_other_however_often_it_is_asked() -> None:
+def test_phases_add_up_for_any_number_of_calls() -> None:
     often, seldom = (PhasedPace((100, 300, 50), 10.0, 5.0) for _ in range(2))
     by_phase = [0, 0, 0, 0]
     for step in range(1, 2_001):
@@ -63,12 +63,12 @@ def test_rates_follow_each_other_however_often_it_is_asked() -> None:
     )
 
 
-def test_a_pause_over_several_phases_gives_up_what_is_old() -> None:
+def test_a_pause_over_several_phases_drops_old_messages() -> None:
     pace = PhasedPace((100, 300, 50), 10.0, 0.0)
     assert pace.due(29.9) <= 100 + 300 + 50 + 3
     assert pace.due(30.9) == 50
 
 
-def test_every_rate_of_a_pace_is_positive() -> None:
+def test_all_rates_must_be_positive() -> None:
     with pytest.raises(InputError, match="rate_per_s is 0"):
         PhasedPace((100, 0), 10.0, 0.0)

@@ -8,7 +8,7 @@ from headgate.demo.repair import is_drained, plan_repair
 from tests.unit.demo.made import SUBJECTS, all_findings, finding, scene, subject
 
 
-def test_the_worst_backlog_at_a_limits_door_is_repaired() -> None:
+def test_the_largest_backlog_under_a_limit_is_repaired() -> None:
     found = all_findings()
     found[subject("orders / billing")] = finding("orders / billing", 90_000)
     found[subject("clicks / reports")] = finding("clicks / reports", 1_800)
@@ -19,7 +19,7 @@ def test_the_worst_backlog_at_a_limits_door_is_repaired() -> None:
     assert [each.text for each in repair.held] == ["clicks / search", "clicks / reports"]
 
 
-def test_the_new_limit_lets_through_what_comes_and_what_has_gathered() -> None:
+def test_the_new_limit_passes_new_messages_and_the_backlog() -> None:
     found = all_findings(0)
     found[subject("clicks / search")] = finding("clicks / search", 1_590)
     found[subject("clicks / reports")] = finding("clicks / reports", 1_602)
@@ -32,20 +32,20 @@ def test_the_new_limit_lets_through_what_comes_and_what_has_gathered() -> None:
     assert call.path == "/admin/v2/persistent/public/default/clicks/dispatchRate"
 
 
-def test_there_is_nothing_to_raise_when_no_limit_is_blamed() -> None:
+def test_no_limit_is_raised_when_none_is_the_cause() -> None:
     found = all_findings()
     none = {each: replace(one, verdict="CONSUMER", limit_level="") for each, one in found.items()}
     assert plan_repair(SUBJECTS.items(), none) is None
     assert plan_repair(SUBJECTS.items(), {}) is None
 
 
-def test_a_limit_that_is_not_the_scenes_own_is_left_alone() -> None:
+def test_a_limit_of_another_scene_is_not_raised() -> None:
     what = subject("payments / audit")
     wrong = finding("payments / audit", verdict="THROTTLED_BROKER", limit_level="broker")
     assert plan_repair(SUBJECTS.items(), {what: wrong}) is None
 
 
-def test_drained_means_all_that_the_limit_held() -> None:
+def test_drained_means_the_whole_backlog_of_the_limit() -> None:
     found = all_findings(0)
     found[subject("clicks / search")] = finding("clicks / search", 3_000)
     repair = plan_repair(SUBJECTS.items(), found)

@@ -34,13 +34,13 @@ def _printed(findings: dict[Subject, Finding], width: int = 100) -> str:
     return console.export_text()
 
 
-def test_rows_stand_in_the_order_of_the_scenes() -> None:
+def test_rows_have_the_order_of_the_scenes() -> None:
     rows = report_rows(_MEANT, all_findings(), _RULE)
     assert [row.finding.subject for row in rows] == list(SUBJECTS)
     assert all(row.is_right for row in rows)
 
 
-def test_the_rules_word_is_weighed() -> None:
+def test_the_rules_answer_is_compared_with_the_cause() -> None:
     rows = report_rows(_MEANT, all_findings(), _RULE)
     right = [row.finding.subject.text for row in rows if row.rule_is_right]
     assert right == [
@@ -52,7 +52,7 @@ def test_the_rules_word_is_weighed() -> None:
     ]
 
 
-def test_a_verdict_that_is_not_what_was_built_is_named() -> None:
+def test_a_verdict_that_differs_from_the_cause_is_named() -> None:
     found = all_findings()
     assert wrong_verdicts(_MEANT, found, "explain") == []
     del found[subject("orders / billing")]
@@ -63,7 +63,7 @@ def test_a_verdict_that_is_not_what_was_built_is_named() -> None:
     ]
 
 
-def test_figures_stand_under_their_names() -> None:
+def test_figures_are_aligned_with_their_headers() -> None:
     line = first_line(finding("orders / billing", 12_345))
     head = head_line()
     assert line == "orders / billing         12,345  +12,344   CONSUMER                0.97"
@@ -72,7 +72,7 @@ def test_figures_stand_under_their_names() -> None:
     assert head.index("BACKLOG") + len("BACKLOG") == line.index("12,345") + len("12,345")
 
 
-def test_a_subscription_in_full() -> None:
+def test_a_subscription_is_shown_completely() -> None:
     row = finding("clicks / search", 3_600, sentence="THROTTLED_TOPIC: the limit held it.")
     assert _printed({row.subject: row}).splitlines()[:6] == [
         head_line(),
@@ -84,7 +84,7 @@ def test_a_subscription_in_full() -> None:
     ]
 
 
-def test_what_is_wrong_stands_out() -> None:
+def test_wrong_rows_are_marked() -> None:
     row = finding("payments / audit", verdict="CONSUMER")
     text = _printed({row.subject: row})
     assert "    WRONG    built as THROTTLED_SUBSCRIPTION\n" in text
@@ -92,12 +92,12 @@ def test_what_is_wrong_stands_out() -> None:
     assert "is right for 0 of 1." in " ".join(text.split())
 
 
-def test_the_rule_is_counted() -> None:
+def test_the_rules_right_answers_are_counted() -> None:
     assert "is right for 5 of 13." in " ".join(_printed(all_findings()).split())
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
-def test_lines_are_no_longer_than_the_terminal_or_than_people_like(width: int) -> None:
+def test_lines_fit_the_terminal_and_stay_readable(width: int) -> None:
     long = "a sentence of many words that goes on and on " * 8
     found = {each: replace(one, sentence=long) for each, one in all_findings().items()}
     lines = _printed(found, width).splitlines()
@@ -105,13 +105,13 @@ def test_lines_are_no_longer_than_the_terminal_or_than_people_like(width: int) -
     assert max(map(len, lines)) > min(width, 100) - 20
 
 
-def test_shares_of_a_healthy_subscription_are_about_what_is_in_flight() -> None:
+def test_shares_of_a_healthy_subscription_refer_to_messages_in_flight() -> None:
     healthy = finding("logins / alerts", shares={"CONSUMER": 0.9, "NONE": 0.1})
     assert blame_text(healthy) == "nobody; messages were in flight for 90 % of it"
     assert blame_text(finding("orders / billing")) == "CONSUMER 97 %, BROKER 3 %"
 
 
-def test_a_row_knows_whether_it_is_right() -> None:
+def test_a_row_states_whether_it_is_right() -> None:
     row = ReportRow(scene("healthy"), finding("logins / alerts", verdict="CONSUMER"), "no backlog")
     assert not row.is_right
     assert row.rule_is_right

@@ -61,14 +61,14 @@ def test_the_rule(before: Sample | None, after: Sample | None, says: str) -> Non
     assert rule_answer(before, after) == says
 
 
-def test_what_the_rule_cannot_tell() -> None:
+def test_the_rule_may_be_undecided() -> None:
     assert rule_is_right("the topic limit", "THROTTLED_TOPIC")
     assert rule_is_right("no backlog", "NONE")
     assert not rule_is_right("the subscription limit", "CONSUMER")
     assert not rule_is_right("the consumer", "NO_CONSUMER")
 
 
-def test_the_query_reads_the_same_series_and_closes_what_it_opens() -> None:
+def test_the_query_reads_the_same_series_in_balanced_brackets() -> None:
     for series in ("pulsar_subscription_back_log > 100", f"{_MESSAGES}[1m]", f"{_BYTES}[1m]"):
         assert series in PROMQL
     assert PROMQL.count("(") == PROMQL.count(")")

@@ -162,7 +162,7 @@ def _run(seconds: float = 20.0) -> tuple[int, str]:
     return status, console.export_text()
 
 
-def test_all_goes_well(play: _Play) -> None:
+def test_a_successful_demo_exits_with_zero(play: _Play) -> None:
     status, text = _run()
     assert status == 0
     assert play.steps == ["brokers", "clients", "go", "end"]
@@ -183,7 +183,7 @@ def test_all_goes_well(play: _Play) -> None:
     )
 
 
-def test_the_limit_is_raised_that_explain_names(play: _Play) -> None:
+def test_the_limit_named_by_explain_is_raised(play: _Play) -> None:
     what = subject("payments / audit")
     play.found[what] = replace(play.found[what], backlog=2_000)
     _, text = _run()
@@ -265,7 +265,7 @@ def _run_with_spark(tables_path: Path) -> tuple[int, str]:
     return status, console.export_text()
 
 
-def test_the_tables_judge_too(play: _Play, job: _Job, tmp_path: Path) -> None:
+def test_the_tables_give_verdicts_too(play: _Play, job: _Job, tmp_path: Path) -> None:
     what = subject("orders / billing")
     job.said = {**play.found, what: replace(play.found[what], sentence="CONSUMER: so the tables.")}
     status, text = _run_with_spark(tmp_path)
@@ -282,7 +282,7 @@ def test_the_tables_judge_too(play: _Play, job: _Job, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("job")
-def test_the_repair_is_for_the_backlog_as_it_is_now(play: _Play, tmp_path: Path) -> None:
+def test_the_repair_uses_the_current_backlog(play: _Play, tmp_path: Path) -> None:
     what = subject("payments / audit")
     play.found[what] = replace(play.found[what], backlog=2_000)
     play.growth_per_s = 50
@@ -293,7 +293,7 @@ def test_the_repair_is_for_the_backlog_as_it_is_now(play: _Play, tmp_path: Path)
     assert call.body["dispatchThrottlingRateInMsg"] == 1_200
 
 
-def test_a_wrong_verdict_is_an_exit_status(play: _Play) -> None:
+def test_a_wrong_verdict_sets_the_exit_status(play: _Play) -> None:
     what = subject("logins / alerts")
     play.found[what] = replace(play.found[what], verdict="CONSUMER")
     status, text = _run()
@@ -303,7 +303,7 @@ def test_a_wrong_verdict_is_an_exit_status(play: _Play) -> None:
     assert play.calls  # the repair is shown all the same
 
 
-def test_a_limit_that_does_not_follow_is_an_exit_status(play: _Play) -> None:
+def test_a_limit_that_does_not_follow_sets_the_exit_status(play: _Play) -> None:
     play.change = lambda snapshot: replace(snapshot, limit_per_s=150)
     status, text = _run()
     assert status == EXIT_WRONG
@@ -311,7 +311,7 @@ def test_a_limit_that_does_not_follow_is_an_exit_status(play: _Play) -> None:
     assert re.search(r"WRONG: parcels / tracking: at 8\.\d s the limit in force was 150/s", said)
 
 
-def test_a_quota_that_is_reached_is_an_exit_status(play: _Play) -> None:
+def test_a_reached_quota_sets_the_exit_status(play: _Play) -> None:
     play.change_both = lambda snapshot: replace(snapshot, use=1.0)
     status, text = _run()
     assert status == EXIT_WRONG
@@ -319,14 +319,14 @@ def test_a_quota_that_is_reached_is_an_exit_status(play: _Play) -> None:
     assert "The quota was never reached" not in text
 
 
-def test_a_backlog_that_does_not_drain_is_an_exit_status(play: _Play) -> None:
+def test_a_backlog_that_does_not_drain_sets_the_exit_status(play: _Play) -> None:
     play.drains = False
     status, text = _run()
     assert status == EXIT_WRONG
     assert "WRONG: the backlog did not drain within 60 s" in text
 
 
-def test_no_limit_to_raise_is_an_exit_status(play: _Play) -> None:
+def test_a_repair_without_a_limit_sets_the_exit_status(play: _Play) -> None:
     play.found = {
         each: replace(one, verdict="CONSUMER", limit_level="") for each, one in play.found.items()
     }
@@ -337,18 +337,18 @@ def test_no_limit_to_raise_is_an_exit_status(play: _Play) -> None:
 
 
 @pytest.mark.parametrize("seconds", [9, math.nan, math.inf])
-def test_a_run_too_short_or_without_end_is_refused(play: _Play, seconds: float) -> None:
+def test_a_short_or_endless_run_is_refused(play: _Play, seconds: float) -> None:
     with pytest.raises(InputError, match=f"seconds is {seconds:g}; a number of at least 10"):
         _run(seconds)
     assert not play.steps
 
 
-def test_tables_stay_where_they_are_asked_for(tmp_path: Path) -> None:
+def test_tables_are_kept_in_the_given_folder(tmp_path: Path) -> None:
     with tables_folder(str(tmp_path / "tables")) as path:
         assert path == str(tmp_path / "tables")
 
 
-def test_a_new_folder_of_tables_stays_unless_the_demo_breaks_off(
+def test_a_new_tables_folder_is_kept_unless_the_demo_is_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

@@ -23,7 +23,7 @@ from headgate.flow.limits.rate_limit import Level
 from headgate.policy.settings import SETTINGS as BROKER_SETTINGS
 
 
-def test_every_kind_of_backlog_is_there() -> None:
+def test_the_scenes_have_every_kind_of_backlog() -> None:
     assert Counter(scene.verdict for scene in SCENES) == {
         Verdict.CONSUMER: 3,
         Verdict.THROTTLED_SUBSCRIPTION: 1,
@@ -35,7 +35,7 @@ def test_every_kind_of_backlog_is_there() -> None:
     assert len({scene.name for scene in SCENES}) == len(SCENES)
 
 
-def test_a_limit_on_a_whole_broker_has_a_broker_of_its_own() -> None:
+def test_a_broker_wide_limit_has_its_own_broker() -> None:
     assert clusters() == [MAIN, WIDE, ADAPTIVE]
     wide = [scene for scene in SCENES if scene.cluster == WIDE]
     assert [scene.level for scene in wide] == [Level.BROKER]
@@ -65,7 +65,7 @@ def test_each_cause_is_clear(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("seconds", [10, 60, 3_600])
-def test_a_relative_limit_has_something_to_hold_until_the_end(seconds: float) -> None:
+def test_a_relative_limit_has_a_backlog_until_the_end(seconds: float) -> None:
     """Far more than what the limit lets through beyond what is published, with time for Spark."""
     (scene,) = (each for each in SCENES if each.relative)
     assert len(scene.topics) == len(scene.subscriptions) == 1
@@ -77,7 +77,7 @@ def test_a_relative_limit_has_something_to_hold_until_the_end(seconds: float) ->
     assert scene.queue_size > 2 * (max(scene.rates_per_s) + scene.limit_per_s)
 
 
-def test_a_producer_that_is_slowed_and_its_neighbour_have_a_broker_of_their_own() -> None:
+def test_a_slowed_producer_and_its_neighbour_have_their_own_broker() -> None:
     slowed, other = (scene for scene in SCENES if scene.cluster == ADAPTIVE)
     assert set(SETTINGS) == {ADAPTIVE}
     assert SETTINGS[ADAPTIVE].keys() <= {*BROKER_SETTINGS}
@@ -90,12 +90,12 @@ def test_a_producer_that_is_slowed_and_its_neighbour_have_a_broker_of_their_own(
 
 
 @pytest.mark.parametrize(("seconds", "quota_s"), [(10, 20), (30, 30), (60, 60), (3_600, 60)])
-def test_a_quota_fills_in_the_time_there_is(seconds: float, quota_s: int) -> None:
+def test_a_quota_fills_within_the_demo(seconds: float, quota_s: int) -> None:
     (slowed,) = (scene for scene in SCENES if scene.has_quota)
     assert slowed.quota_bytes(seconds) == quota_s * 100 * ENTRY_BYTES
 
 
-def test_subjects_come_in_the_order_of_the_scenes() -> None:
+def test_subjects_have_the_order_of_the_scenes() -> None:
     found = list(subjects())
     assert [subject.text for subject, _ in found] == [
         "orders / billing",

@@ -36,12 +36,12 @@ def _java(folder: Path, says: str) -> str:
         ("no such thing", "{java} does not say its version"),
     ],
 )
-def test_java_must_be_new_enough(tmp_path: Path, says: str, problem: str) -> None:
+def test_an_old_java_is_refused(tmp_path: Path, says: str, problem: str) -> None:
     java = _java(tmp_path, says)
     assert java_problem(java) == problem.format(java=java)
 
 
-def test_a_java_that_cannot_be_run(tmp_path: Path) -> None:
+def test_a_broken_java_is_refused(tmp_path: Path) -> None:
     java = tmp_path / "java"
     java.write_text("not a program")
     assert "cannot be run" in java_problem(str(java))
@@ -57,7 +57,7 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return found
 
 
-def test_nothing_is_missing(
+def test_a_complete_installation_has_no_problem(
     packages: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert packages
@@ -67,7 +67,7 @@ def test_nothing_is_missing(
     assert missing_requirement() == ""
 
 
-def test_java_home_counts_before_the_path(
+def test_java_home_precedes_the_path(
     packages: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert packages
@@ -79,7 +79,7 @@ def test_java_home_counts_before_the_path(
     assert missing_requirement() == f"no Java in JAVA_HOME={tmp_path / 'gone'}"
 
 
-def test_no_java_at_all(
+def test_a_missing_java_is_named(
     packages: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert packages
@@ -93,7 +93,7 @@ def test_the_first_missing_package_is_named(packages: set[str]) -> None:
     assert missing_requirement() == "the package pyarrow is not installed"
 
 
-def test_a_spec_survives_the_command_line() -> None:
+def test_a_spec_is_parsed_from_its_command_line() -> None:
     spec = SparkSpec(("pulsar://a", "pulsar://b"), ("http://a", "http://b"), "/tables", 2.5)
     assert SparkSpec.from_json(spec.to_json()) == spec
 
@@ -111,7 +111,7 @@ class _Work:
             raise self._errors.pop(0)
 
 
-def test_a_step_that_fails_is_tried_again() -> None:
+def test_a_failed_step_is_retried() -> None:
     told: list[Exception] = []
     slow = [RuntimeError("first"), RuntimeError("second")]
     work = _Work(*slow)
@@ -119,7 +119,7 @@ def test_a_step_that_fails_is_tried_again() -> None:
     assert (work.done, told) == (ATTEMPTS, slow)
 
 
-def test_what_fails_always_is_raised() -> None:
+def test_a_permanent_failure_is_raised() -> None:
     told: list[Exception] = []
     work = _Work(*(RuntimeError(f"number {number}") for number in range(9)))
     with pytest.raises(RuntimeError, match=f"number {ATTEMPTS - 1}"):
@@ -127,7 +127,7 @@ def test_what_fails_always_is_raised() -> None:
     assert (work.done, len(told)) == (ATTEMPTS, ATTEMPTS - 1)
 
 
-def test_what_another_attempt_cannot_help_is_not_tried_again() -> None:
+def test_an_input_error_is_not_retried() -> None:
     told: list[Exception] = []
     work = _Work(InputError("the folder is in use"))
     with pytest.raises(InputError):
@@ -135,7 +135,7 @@ def test_what_another_attempt_cannot_help_is_not_tried_again() -> None:
     assert (work.done, told) == (1, [])
 
 
-def test_progress_for_people() -> None:
+def test_progress_is_readable() -> None:
     assert progress_text({"stage": "started", "seconds": 4.21}).startswith("Spark started in 4.2 s")
     batch = progress_text({"stage": "batch", "number": 3, "rows": 1_234})
     assert batch == "Spark: 1,234 samples in the tables after batch 3"

@@ -13,7 +13,7 @@ from headgate.demo.stage import Stage, client_work, old_backlogs
 _URLS = {MAIN: "pulsar://main", WIDE: "pulsar://wide", ADAPTIVE: "pulsar://adaptive"}
 
 
-def test_consumers_are_there_before_producers() -> None:
+def test_consumers_start_before_producers() -> None:
     work = client_work(SCENES, _URLS, 60.0)
     assert list(work) == ["consumers", "producers"]
     assert not work["consumers"].producers
@@ -37,7 +37,7 @@ def test_every_topic_has_one_producer_at_its_broker() -> None:
     assert wide == {"sensors-a", "sensors-b", "sensors-c"}
 
 
-def test_rates_change_with_the_parts_of_the_demo() -> None:
+def test_rates_change_with_the_phases_of_the_demo() -> None:
     producers = client_work(SCENES, _URLS, 60.0)["producers"].producers
     rates = {each.topic.rpartition("/")[2]: (each.rates_per_s, each.phase_s) for each in producers}
     assert rates["parcels"] == ((100, 300, 100), 20.0)
@@ -50,7 +50,7 @@ def test_a_producer_that_is_slowed_waits_for_its_receipts() -> None:
     assert {topic: most for topic, most in waits.items() if most is not None} == {"videos": 100}
 
 
-def test_what_waits_before_lasts_longer_than_the_demo() -> None:
+def test_an_initial_backlog_outlasts_the_demo() -> None:
     moving = [each for each in SCENES if each.relative]
     (backlog,) = old_backlogs(moving, "pulsar://main", 60.0).backlogs
     assert (backlog.service_url, backlog.messages) == ("pulsar://main", 7_500)
@@ -78,7 +78,7 @@ class _Priorities:
     [(0, -20, -10), (0, 0, 0), (10, -20, 10), (-5, -20, -5)],
     ids=["allowed", "not allowed", "arranged to give way", "arranged to come first"],
 )
-def test_brokers_come_first_where_nobody_says_otherwise(
+def test_brokers_get_a_higher_priority_by_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, now: int, least: int, then: int
 ) -> None:
     priorities = _Priorities(now, least)

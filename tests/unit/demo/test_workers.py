@@ -76,7 +76,7 @@ def test_a_consumer_keeps_its_rate(time: _Time) -> None:
     assert last - first == pytest.approx(200 / 40)
 
 
-def test_an_idle_time_is_not_made_good(time: _Time) -> None:
+def test_idle_time_is_not_caught_up(time: _Time) -> None:
     consumer = _Consumer(time, [1, *[None] * 20, *range(2, 12)])
     with pytest.raises(_EndedError):
         consume(consumer, 10)
@@ -85,7 +85,7 @@ def test_an_idle_time_is_not_made_good(time: _Time) -> None:
     assert steps == pytest.approx([0.1] * 9)
 
 
-def test_a_consumer_without_a_rate_takes_what_comes(time: _Time) -> None:
+def test_a_consumer_without_a_rate_receives_everything(time: _Time) -> None:
     consumer = _Consumer(time, [1, 2, None, 3])
     with pytest.raises(_EndedError):
         consume(consumer, None)
@@ -155,7 +155,7 @@ def test_a_producer_waits_for_its_receipts(time: _Time) -> None:
     assert steady.sent == pytest.approx(4_000, abs=15)
 
 
-def test_a_backlog_is_published_in_parts_that_fit_the_clients_queue() -> None:
+def test_a_backlog_is_published_in_parts_for_the_clients_queue() -> None:
     producer = _Producer()
     publish_all(producer, 250_000)
     assert producer.flushed_at == [100_000, 200_000, 250_000]
@@ -163,14 +163,14 @@ def test_a_backlog_is_published_in_parts_that_fit_the_clients_queue() -> None:
         publish_all(_Producer(pulsar.Result.ServiceUnitNotReady), 3)
 
 
-def test_a_message_that_is_refused_ends_the_work(time: _Time) -> None:
+def test_a_refused_message_ends_the_worker(time: _Time) -> None:
     producer = _Producer(pulsar.Result.ServiceUnitNotReady)
     with pytest.raises(RuntimeError, match="ServiceUnitNotReady"):
         publish([(producer, _spec(100))], _Stop(time, 10.0))
     assert producer.sent < 10
 
 
-def test_a_spec_survives_the_command_line() -> None:
+def test_a_spec_is_parsed_from_its_command_line() -> None:
     spec = WorkSpec(
         (ProducerSpec("pulsar://a", "t", (5, 10), 2.5, 100),),
         (ConsumerSpec("pulsar://a", "t", "s", None, 100), ConsumerSpec("b", "u", "s", 40, 10)),

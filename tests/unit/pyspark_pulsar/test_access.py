@@ -25,7 +25,9 @@ JAVA = "org.apache.pulsar.client.impl.auth.Authentication"
         ),
     ],
 )
-def test_credentials(plugin: str, params: str, found: dict[str, str]) -> None:
+def test_credentials_are_read_from_both_plugins(
+    plugin: str, params: str, found: dict[str, str]
+) -> None:
     assert credentials(plugin, params) == found
 
 
@@ -47,7 +49,7 @@ def test_other_credentials_are_refused_without_naming_them(plugin: str, params: 
     assert "s3cret" not in str(caught.value)
 
 
-def test_a_token_file_is_read_anew(tmp_path: Path) -> None:
+def test_a_token_file_is_read_for_each_request(tmp_path: Path) -> None:
     path = tmp_path / "token"
     access = Access(token_path=str(path))
     for text, token in (("one\n", "one"), ("  two ", "two")):
@@ -76,7 +78,7 @@ def test_a_token_file_without_a_token(tmp_path: Path, content: bytes | None, why
     assert "words" not in str(caught.value)
 
 
-def test_the_token_is_in_no_text(tmp_path: Path) -> None:
+def test_no_text_contains_the_token(tmp_path: Path) -> None:
     access = Access(token="s3cret")
     assert "s3cret" not in repr(access)
     assert access.scrubbed("what is s3cret?") == "what is ***?"
@@ -84,7 +86,7 @@ def test_the_token_is_in_no_text(tmp_path: Path) -> None:
     assert Access(token_path=str(tmp_path / "none")).scrubbed("what?") == "what?"
 
 
-def test_certificates_that_cannot_be_used_are_named(tmp_path: Path) -> None:
+def test_unusable_certificates_are_named(tmp_path: Path) -> None:
     path = tmp_path / "ca.pem"
     for access, why in (
         (Access(trust_path=str(path)), "tlsTrustCertsFilePath .*ca.pem cannot be used: No such"),
@@ -115,11 +117,11 @@ def test_how_strict_connections_are() -> None:
         (Access(certificate_path="/c", key_path="/k"), "check the certificate /c"),
     ],
 )
-def test_advice(access: Access, words: str) -> None:
+def test_advice_fits_the_access(access: Access, words: str) -> None:
     assert access.advice().startswith(words)
 
 
-def test_what_tls_will_never_accept() -> None:
+def test_permanent_tls_failures_are_recognized() -> None:
     untrusted = ssl.SSLCertVerificationError(1, "verify failed")
     untrusted.verify_message = "self-signed certificate"
     told = tls_refusal(urllib3.exceptions.SSLError(untrusted))

@@ -73,7 +73,7 @@ def stats(
     }
 
 
-def test_partitions_of_topics() -> None:
+def test_topics_give_their_partitions() -> None:
     cluster = FakeCluster({"t/partitions": {"partitions": 0}, "p/partitions": {"partitions": 2}})
     p = "persistent://public/default/p"
     assert cluster.client().partitions_of([T, p]) == {
@@ -86,7 +86,7 @@ def test_partitions_of_topics() -> None:
     assert cluster.client().partitions_if_any([T, x]) == {T: (T,), x: ()}
 
 
-def test_the_open_ledger_is_counted_apart_and_the_end_is_asked_first() -> None:
+def test_the_end_is_requested_before_the_open_ledgers_entries() -> None:
     cluster = FakeCluster(
         {
             "t/lastMessageId": last(9, 1, 49),
@@ -112,7 +112,7 @@ def test_messages_per_entry_come_from_the_counters() -> None:
     assert snapshot.messages_per_entry == 1.0
 
 
-def test_a_topic_without_messages_or_without_existence() -> None:
+def test_an_empty_topic_and_a_missing_topic_differ() -> None:
     empty = {"t/lastMessageId": last(3, -1), "t/internalStats": stats((3, 0, 0), current=(0, 0))}
     assert FakeCluster(empty).client().snapshots([T]) == {
         T: TopicSnapshot((LedgerSpan(3, 0, 0),), None)
@@ -122,7 +122,7 @@ def test_a_topic_without_messages_or_without_existence() -> None:
     assert FakeCluster(empty).client().ledgers(T) == (LedgerSpan(3, 0, 0),)
 
 
-def test_entries_are_reported_by_their_headers() -> None:
+def test_entries_are_classified_by_their_headers() -> None:
     chunk = {"x-pulsar-uuid": "p-1", "x-pulsar-chunk-id": "1", "x-pulsar-num-chunks-from-msg": "2"}
     cluster = FakeCluster(
         {
@@ -142,14 +142,14 @@ def test_entries_are_reported_by_their_headers() -> None:
     assert cluster.asked.count("t/ledger/3/entry/2") == 1
 
 
-def test_a_time_gives_the_place_before_the_first_entry() -> None:
+def test_a_time_gives_the_position_before_its_first_entry() -> None:
     cluster = FakeCluster({"t/messageid/70": last(8, 3), "t/messageid/10": last(8, 0)})
     assert cluster.client().positions_at([T], 70) == {T: Position(8, 2)}
     assert cluster.client().positions_at([T], 10) == {T: Position(8, -1)}
     assert cluster.client().positions_at([T], 5) == {T: Position(-1, -1)}
 
 
-def test_troubles_that_pass_are_waited_for() -> None:
+def test_temporary_failures_are_retried() -> None:
     refused = urllib3.exceptions.ProtocolError("refused")
     busy = Answer(503, b"starting")
     cluster = FakeCluster({"t/partitions": [refused, busy, refused, {"partitions": 0}]})
@@ -157,7 +157,7 @@ def test_troubles_that_pass_are_waited_for() -> None:
     assert cluster.now_s == pytest.approx(0.1 + 0.2 + 0.4)
 
 
-def test_the_deadline_holds_and_names_the_trouble() -> None:
+def test_the_deadline_holds_and_the_error_names_the_cause() -> None:
     cluster = FakeCluster({"t/partitions": urllib3.exceptions.ProtocolError("refused")})
     with pytest.raises(AdminError, match=r"cannot be reached: refused \(tried for 5 s\)"):
         cluster.client().partitions_of([T])
@@ -171,7 +171,7 @@ def test_the_deadline_holds_and_names_the_trouble() -> None:
         (Answer(200, b"<html>"), "did not answer with JSON"),
     ],
 )
-def test_final_answers_are_not_asked_again(answer: Answer, complaint: str) -> None:
+def test_final_responses_are_not_retried(answer: Answer, complaint: str) -> None:
     cluster = FakeCluster({"t/partitions": answer})
     with pytest.raises(AdminError, match=complaint):
         cluster.client().partitions_of([T])
@@ -179,7 +179,7 @@ def test_final_answers_are_not_asked_again(answer: Answer, complaint: str) -> No
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_refused_credentials_are_final_and_not_repeated(status: int) -> None:
+def test_refused_credentials_are_not_retried_and_not_shown(status: int) -> None:
     cluster = FakeCluster({"t/partitions": Answer(status, b'{"reason":"who is s3cret?"}')})
     access = Access(token="s3cret")
     connection = Connection("pulsar://h:6650", "http://h:8080", 1_000, 5_000, access)
@@ -198,7 +198,7 @@ def test_odd_topic_names_are_quoted() -> None:
     assert cluster.client().partitions_of([topic]) == {topic: (topic,)}
 
 
-def test_the_cause_below_the_client_s_nested_errors() -> None:
+def test_the_cause_is_found_below_nested_errors() -> None:
     pool = urllib3.HTTPConnectionPool("h")
     hung_up = http.client.RemoteDisconnected("Remote end closed connection")
     no_http = http.client.BadStatusLine("SSH-2.0")
@@ -214,7 +214,7 @@ def test_the_cause_below_the_client_s_nested_errors() -> None:
         assert cause_of(nested).startswith(cause)
 
 
-def test_the_system_s_own_words_are_the_cause() -> None:
+def test_the_systems_message_is_the_cause() -> None:
     error = urllib3.exceptions.NewConnectionError(urllib3.connection.HTTPConnection("h"), "no")
     error.__context__ = ConnectionRefusedError(111, "Connection refused")
     assert cause_of(error) == "Connection refused"
@@ -255,7 +255,7 @@ def site() -> Iterator[str]:
         thread.join(10)
 
 
-def test_the_transport_takes_the_token_along(site: str) -> None:
+def test_the_transport_sends_the_token(site: str) -> None:
     get = http_transport(Access(token="a.b"))
     for path in ("/here", "/away"):
         answer = get(site + path, 10)
@@ -264,17 +264,17 @@ def test_the_transport_takes_the_token_along(site: str) -> None:
     assert http_transport()(f"{site}/away", 10).body == b"none"
 
 
-def test_redirects_without_end_are_an_error(site: str) -> None:
+def test_endless_redirects_are_an_error(site: str) -> None:
     with pytest.raises(urllib3.exceptions.ProtocolError, match="more than 5 redirects"):
         http_transport()(f"{site}/round", 10)
 
 
-def test_an_answer_without_end_meets_the_deadline(site: str) -> None:
+def test_an_endless_response_ends_at_the_deadline(site: str) -> None:
     with pytest.raises(urllib3.exceptions.TimeoutError, match="did not end in time"):
         http_transport()(f"{site}/endless", 0.2)
 
 
-def test_a_token_does_not_leave_encryption(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_is_never_redirected_to_plain_http(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = Answer(307, b"", {"location": "http://other:8080/x"})
     monkeypatch.setattr(admin, "_get_once", lambda *_: answer)
     with pytest.raises(AccessError, match=r"https://h:1/x redirects to http://other:8080/x, which"):

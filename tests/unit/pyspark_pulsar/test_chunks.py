@@ -154,7 +154,7 @@ def spans_of(log: Log) -> tuple[LedgerSpan, ...]:
 
 
 @given(logs(), st.data())
-def test_every_message_once_for_any_cuts(
+def test_every_message_comes_once_for_any_cuts(
     made: tuple[Log, frozenset[EntryId]], data: st.DataObject
 ) -> None:
     log, markers = made
@@ -175,34 +175,34 @@ def test_every_message_once_for_any_cuts(
     assert sorted(row for rows in read_by_range for row in rows) == sorted(wanted)
 
 
-def test_nobody_is_asked_about_messages_that_arrive() -> None:
+def test_messages_that_arrive_cost_no_request() -> None:
     log: Log = dict.fromkeys([(2, 0), (2, 1), (2, 2)], NoChunk.WHOLE)
     client, admin = Client(log), Admin(log, spans_of(log))
     assert len(read(client, admin, earliest(T), Position(2, 2))) == 3
     assert admin.asked == 0
 
 
-def test_a_message_whose_begin_was_trimmed_is_a_loss() -> None:
+def test_a_message_without_its_trimmed_first_chunk_is_a_loss() -> None:
     log: Log = {(2, 1): Chunk("u", 1, 3), (2, 2): Chunk("u", 2, 3), (2, 3): NoChunk.WHOLE}
     admin = Admin(log, (LedgerSpan(2, 4, 4),))
     with pytest.raises(DataLossError, match=r"ends in 2:2 cannot be read: not all of its chunks"):
         read(Client(log), admin, Position(2, 1), Position(2, 3))
 
 
-def test_an_entry_that_cannot_be_shown_may_be_a_loss() -> None:
+def test_an_unreadable_entry_may_be_a_loss() -> None:
     log: Log = {(2, 0): NoChunk.UNREADABLE, (2, 1): NoChunk.WHOLE}
     client = Client(log, frozenset({(2, 0)}))
     with pytest.raises(DataLossError, match=r"1 entries gave no message.*the first in 2:0"):
         read(client, Admin(log, spans_of(log)), earliest(T), Position(2, 1))
 
 
-def test_entries_before_another_go_back_through_all_ledgers() -> None:
+def test_entries_before_an_entry_cross_ledgers() -> None:
     back = [(6, 1), (6, 0), (2, 2), (2, 1), (2, 0)]
     assert list(entries_before(LEDGERS, (6, 2))) == back
     assert list(portions(back, 2)) == [back[:2], back[2:4], back[4:]]
 
 
-def test_the_first_chunk_is_that_of_the_same_message() -> None:
+def test_the_first_chunk_belongs_to_the_same_message() -> None:
     last = Chunk("u", 2, 3)
     log: Log = {
         (2, 0): Chunk("u", 0, 3), (2, 1): Chunk("v", 0, 3), (2, 2): NoChunk.WHOLE,
@@ -229,7 +229,7 @@ def asked_for(log: Log, place: EntryId, last: Chunk) -> tuple[EntryId | None, in
     return first_chunk(ask, (LONG,), place, last), asked
 
 
-def test_a_begin_that_is_nowhere_is_not_looked_for_without_end() -> None:
+def test_the_search_for_a_missing_first_chunk_is_bounded() -> None:
     last = Chunk("u", 2, 3)
     found, asked = asked_for({(2, 99_000): Chunk("u", 1, 3)}, (2, 99_999), last)
     assert found is None
@@ -239,7 +239,7 @@ def test_a_begin_that_is_nowhere_is_not_looked_for_without_end() -> None:
     assert asked_for(far, (2, 99_999), last)[0] == (2, 99_998 - 32_000)
 
 
-def test_a_chunk_that_is_missing_in_the_middle_ends_the_search() -> None:
+def test_a_missing_middle_chunk_ends_the_search() -> None:
     last = Chunk("u", 3, 4)
     found, asked = asked_for({(2, 99_990): Chunk("u", 1, 4)}, (2, 99_999), last)
     assert (found, asked) == (None, 12)
@@ -250,20 +250,22 @@ def test_a_chunk_that_is_missing_in_the_middle_ends_the_search() -> None:
     assert asked_for(hidden, (2, 99_999), last)[0] == (2, 99_990)
 
 
-def test_chunks_that_were_sent_twice_are_one_message() -> None:
+def test_chunks_sent_twice_are_one_message() -> None:
     sent = [0, 1, 2, 1, 2]
     log: Log = {(2, 90 + at): Chunk("u", index, 4) for at, index in enumerate(sent)}
     assert asked_for(log, (2, 95), Chunk("u", 3, 4))[0] == (2, 90)
 
 
-def test_what_was_trimmed_ends_the_search() -> None:
+def test_a_trimmed_entry_ends_the_search() -> None:
     log: Log = dict.fromkeys(((2, entry) for entry in range(99_000)), NoChunk.GONE)
     found, asked = asked_for(log, (2, 99_010), Chunk("u", 1, 2))
     assert (found, asked) == (None, 12)
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 50))
-def test_a_trimmed_begin_is_found_with_few_questions(first: int, size: int, kept: int) -> None:
+def test_a_trimmed_first_chunk_is_detected_with_few_requests(
+    first: int, size: int, kept: int
+) -> None:
     admin = Admin(dict.fromkeys(((2, entry) for entry in range(kept, 100)), NoChunk.WHOLE), ())
     one_range = without_trimmed(
         lambda places: admin.entries(T, places), MissingRange(2, first, first + size)

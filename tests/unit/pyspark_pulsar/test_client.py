@@ -58,7 +58,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Callable[..., float]:
     return run
 
 
-def test_the_clients_python_layer_is_left_out_where_it_can_be() -> None:
+def test_the_clients_python_layer_is_avoided_where_possible() -> None:
     class Wrapper:
         def __init__(self, inner: object) -> None:
             self._reader = inner
@@ -70,7 +70,7 @@ def test_the_clients_python_layer_is_left_out_where_it_can_be() -> None:
     assert native_reader(otherwise) is otherwise
 
 
-def test_one_client_a_process_and_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_process_has_one_client_per_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
     def make(url: str, **_options: object) -> object:
@@ -86,12 +86,12 @@ def test_one_client_a_process_and_connection(monkeypatch: pytest.MonkeyPatch) ->
     assert made == ["pulsar://h:1", "pulsar://h:1"]
 
 
-def test_what_may_pass_is_waited_for(opened: Callable[..., float]) -> None:
+def test_temporary_failures_are_retried(opened: Callable[..., float]) -> None:
     assert opened() == 0
     assert opened(pulsar.ConnectError("ConnectError"), pulsar.Timeout("TimeOut")) == 2
 
 
-def test_waiting_ends_and_says_for_what(opened: Callable[..., float]) -> None:
+def test_waiting_ends_and_the_error_names_the_cause(opened: Callable[..., float]) -> None:
     with pytest.raises(
         ReadTimeoutError,
         match=r"t: pulsar://h:1 opened no reader within 5000 ms \(pollTimeoutMs\): ConnectError",
@@ -106,7 +106,7 @@ def test_refused_credentials_end_at_once(opened: Callable[..., float]) -> None:
         opened(pulsar.TopicNotFound("no"))
 
 
-def test_what_the_client_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_client_gets_its_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made: list[dict[str, object]] = []
     tokens: list[Callable[[], str]] = []
 

@@ -20,7 +20,7 @@ from pyspark_pulsar.options import COLUMNS
 from tests.unit.pyspark_pulsar.fakes import FakeMessage, no_keys
 
 
-def test_one_batch_of_all_columns() -> None:
+def test_one_batch_has_all_columns() -> None:
     schema = arrow_schema(spark_schema(COLUMNS))
     full = FakeMessage(
         Position(8, 3, -1, 1), 5, b"v", "k", 1_700_000_000_123, 1_700_000_000_456, {"a": "b"}
@@ -47,7 +47,7 @@ def test_one_batch_of_all_columns() -> None:
     assert columns["__messageProperties"] == [[("a", "b")], [], []]
 
 
-def test_how_many_values_fit() -> None:
+def test_the_number_of_fitting_values_is_found() -> None:
     rows = Rows(arrow_schema(spark_schema(["__topic"])), "t", KeyDecoder("t", no_keys))
     message = FakeMessage(Position(8, 4), 0, b"12345")
     assert rows.fitting([b"12", b"34", b"5"], 10, 4) == 2
@@ -69,7 +69,7 @@ def test_times_are_microseconds_in_utc() -> None:
 @pytest.mark.parametrize(
     "number", [1_763_719_200_000_000_000, TIME_MS_MAX + 1, (1 << 63) + 5, (1 << 64) - 1]
 )
-def test_a_number_that_is_no_time_is_null_and_the_rest_is_read(number: int) -> None:
+def test_an_invalid_time_is_null_and_the_rest_is_read(number: int) -> None:
     messages = [
         FakeMessage(Position(8, 1), publish_ms=5, event_ms=7),
         FakeMessage(Position(8, 2), publish_ms=number, event_ms=number),

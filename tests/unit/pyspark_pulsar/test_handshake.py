@@ -33,7 +33,7 @@ def refused(code: ServerError, text: str) -> bytes:
         (Access(certificate_path="/c", key_path="/k"), "tls", b""),
     ],
 )
-def test_the_greeting(access: Access, method: str, data: bytes) -> None:
+def test_the_connect_command_has_the_credentials(access: Access, method: str, data: bytes) -> None:
     frame = connect_frame(access)
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
     assert int.from_bytes(frame[4:8], "big") == len(frame) - 8
@@ -44,7 +44,7 @@ def test_the_greeting(access: Access, method: str, data: bytes) -> None:
     assert (command.connect.auth_method_name, command.connect.auth_data) == (method, data)
 
 
-def test_what_refuses_and_what_does_not() -> None:
+def test_refusals_are_recognized() -> None:
     for frame, why in (
         (CONNECTED, None),
         (refused(ServerError.AUTHENTICATION_ERROR, "bad token"), "AuthenticationError: bad token"),
@@ -55,7 +55,7 @@ def test_what_refuses_and_what_does_not() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"HTTP/1.1 400", b"\x08", b"\x72\xff", b"\xff" * 12])
-def test_bytes_that_are_no_command(data: bytes) -> None:
+def test_invalid_commands_are_recognized(data: bytes) -> None:
     with pytest.raises(ValueError, match="no command"):
         refusal(data)
 
@@ -81,7 +81,7 @@ def check(url: str, access: Access = NO_ACCESS) -> None:
     check_credentials(Connection(url, "http://h:2", 1_000, 1_000, access), 5)
 
 
-def test_a_refusal_is_reported_without_the_token() -> None:
+def test_a_refusal_does_not_show_the_token() -> None:
     reply = refused(ServerError.AUTHENTICATION_ERROR, "what is s3cret?")
     with answering(reply) as url, pytest.raises(AccessError) as caught:
         check(url, Access(token="s3cret"))
@@ -92,12 +92,12 @@ def test_a_refusal_is_reported_without_the_token() -> None:
 
 
 @pytest.mark.parametrize("reply", [CONNECTED, b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x00"])
-def test_all_else_is_left_to_the_client(reply: bytes) -> None:
+def test_other_replies_are_left_to_the_client(reply: bytes) -> None:
     with answering(reply) as url:
         check(f"{url},other:1")
 
 
-def test_nobody_there_is_left_to_the_client() -> None:
+def test_an_unreachable_address_is_left_to_the_client() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     check(f"pulsar://127.0.0.1:{port}")
@@ -107,12 +107,12 @@ def test_nobody_there_is_left_to_the_client() -> None:
     ("reply", "error"),
     [(b"", EOFError), (b"HTTP/1.1 400 Bad\r\n\r\n", ValueError), (CONNECTED[:-1], EOFError)],
 )
-def test_who_asks_for_a_broker_hears_that_it_is_none(reply: bytes, error: type[Exception]) -> None:
+def test_an_address_of_another_service_is_an_error(reply: bytes, error: type[Exception]) -> None:
     with answering(reply) as url, pytest.raises(error):
         probe(Connection(url, "http://h:2", 1_000, 1_000), 5)
 
 
-def test_who_asks_for_a_broker_hears_that_nobody_is_there() -> None:
+def test_an_unreachable_address_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(ConnectionRefusedError):

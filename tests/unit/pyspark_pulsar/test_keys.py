@@ -46,7 +46,7 @@ def cells(keys: KeyDecoder, found: Sequence[FakeMessage]) -> list[bytes | None]:
     return keys.cells(found, [each.message_id() for each in found])
 
 
-def test_a_key_that_is_no_base64_costs_no_question() -> None:
+def test_a_key_that_is_not_base64_costs_no_request() -> None:
     service = Service({})
     assert cells(KeyDecoder("t", service), messages(("p", "order-1"), ("p", "äöü"))) == [
         b"order-1",
@@ -55,7 +55,7 @@ def test_a_key_that_is_no_base64_costs_no_question() -> None:
     assert service.asked == []
 
 
-def test_what_looks_like_base64_is_asked_once_for_each_producer() -> None:
+def test_a_key_like_base64_costs_one_request_per_producer() -> None:
     service = Service({0: BYTES, 1: TEXT})
     keys = KeyDecoder("t", service)
     sent = [("java", "AAEC"), ("python", "AAEC"), ("java", "//8="), ("python", "12345678")]
@@ -73,7 +73,7 @@ def test_an_empty_key_is_not_none() -> None:
     assert service.asked == [0, 1, 2]
 
 
-def test_where_nobody_can_tell_it_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_undecidable_key_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     def silent(_: Collection[MessageRef]) -> dict[MessageRef, KeyKind | None]:
         raise AdminError("not allowed")
 
@@ -86,7 +86,7 @@ def test_where_nobody_can_tell_it_is_said_once(caplog: pytest.LogCaptureFixture)
 
 
 @given(st.binary(min_size=1, max_size=40))
-def test_what_base64_makes_is_known_as_such(data: bytes) -> None:
+def test_base64_texts_are_recognized(data: bytes) -> None:
     text = base64.b64encode(data).decode()
     assert is_base64(text)
     assert not is_base64(text + "-")
@@ -94,11 +94,11 @@ def test_what_base64_makes_is_known_as_such(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", ["AB==", "A B=", "AAE\n", "====", "ab-_"])
-def test_what_base64_never_makes(text: str) -> None:
+def test_other_texts_are_not_base64(text: str) -> None:
     assert not is_base64(text)
 
 
-def test_an_entry_that_is_one_message_has_its_key_in_the_headers() -> None:
+def test_the_headers_hold_the_key_of_a_single_message() -> None:
     def kind(**headers: str) -> KeyKind | None:
         named = {f"x-pulsar-{name.replace('_', '-')}": value for name, value in headers.items()}
         return key_kind_of(named, b"", -1)
@@ -140,7 +140,7 @@ KINDS = [NONE, BYTES, TEXT, NONE]
         ("LZ4", BATCH),
     ],
 )
-def test_a_batch_has_its_keys_inside(codec: str, compressed: bytes) -> None:
+def test_a_batch_contains_its_keys(codec: str, compressed: bytes) -> None:
     """Compressed as Headgate gives it, or not any more, as Apache Pulsar does."""
     headers = {
         "x-pulsar-num-batch-message": "4",
@@ -156,9 +156,7 @@ def test_a_batch_has_its_keys_inside(codec: str, compressed: bytes) -> None:
     st.sampled_from(["NONE", "ZLIB", "LZ4", "ZSTD", "SNAPPY", "?"]),
     st.sampled_from([300, 1 << 31]),
 )
-def test_an_encrypted_batch_tells_nothing_and_breaks_nothing(
-    body: bytes, codec: str, size: int
-) -> None:
+def test_an_encrypted_batch_gives_no_keys_and_no_error(body: bytes, codec: str, size: int) -> None:
     headers = {
         "x-pulsar-num-batch-message": "9",
         "x-pulsar-compression": codec,

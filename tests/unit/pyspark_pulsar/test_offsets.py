@@ -30,7 +30,7 @@ positions = st.builds(
 )
 
 
-def test_text_and_back() -> None:
+def test_a_position_is_written_and_parsed() -> None:
     assert str(parse_position("8:3:-1:4", PLAIN)) == "8:3:-1:4"
     assert parse_position("8:3", PLAIN) == Position(8, 3, -1, -1)
     assert parse_position("8:3", SECOND) == Position(8, 3, 1, -1)
@@ -38,7 +38,7 @@ def test_text_and_back() -> None:
 
 
 @given(positions)
-def test_every_position_survives_its_text(position: Position) -> None:
+def test_every_position_is_parsed_from_its_text(position: Position) -> None:
     assert parse_position(str(position), PLAIN) == position
 
 
@@ -50,12 +50,12 @@ def test_other_texts_are_refused_by_name(text: str) -> None:
         parse_position(text, PLAIN)
 
 
-def test_the_partition_must_be_the_topics_own() -> None:
+def test_the_partition_must_belong_to_the_topic() -> None:
     with pytest.raises(OffsetError, match=r"names partition 0, but .* is partition 1"):
         parse_position("8:3:0:-1", SECOND)
 
 
-def test_a_whole_entry_lies_behind_each_of_its_messages() -> None:
+def test_the_position_of_an_entry_is_after_its_messages() -> None:
     in_order = [
         earliest(PLAIN),
         Position(8, -1),
@@ -69,7 +69,7 @@ def test_a_whole_entry_lies_behind_each_of_its_messages() -> None:
 
 
 @given(positions.filter(lambda each: each.entry_id >= 0))
-def test_before_is_the_place_directly_in_front(position: Position) -> None:
+def test_before_is_the_directly_preceding_position(position: Position) -> None:
     before = position.before()
     assert before.order_key < position.order_key
     first_of_entry = position._replace(batch_index=max(position.batch_index, 0))
@@ -122,5 +122,5 @@ def test_batch_size_is_field_six_of_the_serialized_id() -> None:
 
 
 @given(st.binary(max_size=30))
-def test_any_bytes_give_some_batch_size(data: bytes) -> None:
+def test_any_bytes_give_a_batch_size(data: bytes) -> None:
     assert batch_size_of(data) >= 0

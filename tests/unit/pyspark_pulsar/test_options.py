@@ -36,7 +36,7 @@ def problems_of(options: dict[str, str]) -> tuple[str, ...]:
     return caught.value.problems
 
 
-def test_defaults() -> None:
+def test_defaults_are_as_documented() -> None:
     options = parse()
     assert options.connection == Connection(
         "pulsar://localhost:6650", "http://localhost:8080", 30_000, 30_000
@@ -52,12 +52,12 @@ def test_defaults() -> None:
     assert options.receiver_queue_size is None
 
 
-def test_names_are_read_in_any_case() -> None:
+def test_option_names_ignore_case() -> None:
     assert parse_options({key.upper(): value for key, value in REQUIRED.items()}).topics == (PLAIN,)
     assert parse(maxrowspertrigger="7").rows_per_trigger_max == 7
 
 
-def test_every_fault_is_reported_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     found = problems_of({"maxRowPerTrigger": "7", "failOnDataLoss": "perhaps", "topic": "a/b"})
     assert found == (
         "unknown option maxRowPerTrigger; did you mean maxRowsPerTrigger?",
@@ -102,12 +102,12 @@ TOKEN = {"authPluginClassName": "token", "authParams": f"token:{SECRET}"}
 SECURE = REQUIRED | {"service.url": "pulsar+ssl://h:6651", "admin.url": "https://h:8443"}
 
 
-def test_a_password_in_a_url_is_not_repeated() -> None:
+def test_a_password_in_a_url_is_not_shown() -> None:
     (found,) = problems_of(REQUIRED | {"admin.url": "http://me:secret@localhost"})
     assert found == ("option admin.url='http://***@localhost': give no user, query or fragment")
 
 
-def test_credentials_and_trust() -> None:
+def test_credentials_and_trusted_certificates_are_read() -> None:
     assert parse().connection.access == NO_ACCESS
     java = {"authPluginClassName": "org.apache.pulsar.client.impl.auth.AuthenticationToken"}
     for given in (TOKEN, TOKEN | java, {f"pulsar.client.{key}": TOKEN[key] for key in TOKEN}):
@@ -147,15 +147,13 @@ def test_credentials_and_trust() -> None:
         ),
     ],
 )
-def test_faults_of_credentials_are_reported_without_them(
-    given: dict[str, str], complaint: str
-) -> None:
+def test_problems_of_credentials_do_not_show_them(given: dict[str, str], complaint: str) -> None:
     (found,) = problems_of(SECURE | given)
     assert complaint in found
     assert SECRET not in found
 
 
-def test_rules_of_tls_without_tls_are_refused() -> None:
+def test_tls_options_without_tls_are_refused() -> None:
     (found,) = problems_of(REQUIRED | {"tlsTrustCertsFilePath": "/ca.pem"})
     assert found.startswith(
         "option tlsTrustCertsFilePath has no effect: no URL begins with pulsar+ssl://"
@@ -168,13 +166,13 @@ def test_rules_of_tls_without_tls_are_refused() -> None:
     assert parse_options(half).connection.access.trust_path == "/ca.pem"
 
 
-def test_a_token_is_in_no_text_of_the_options() -> None:
+def test_no_text_of_the_options_contains_the_token() -> None:
     options = parse(**TOKEN)
     assert SECRET not in repr(options) + str(options) + repr(options.connection)
     assert pickle.loads(pickle.dumps(options)).connection.access.token == SECRET
 
 
-def test_exactly_one_of_topic_and_topics() -> None:
+def test_exactly_one_of_topic_and_topics_is_required() -> None:
     assert problems_of(REQUIRED | {"topics": "a,b"}) == (
         "give exactly one of the options topic and topics",
     )
@@ -196,7 +194,7 @@ def test_an_offset_and_a_time_exclude_each_other() -> None:
     )
 
 
-def test_offsets_by_topic() -> None:
+def test_offsets_can_be_given_by_topic() -> None:
     options = parse(startingOffsets='{"t": "8:3", "p-partition-1": "latest"}')
     assert options.starting_offsets == {
         PLAIN: "8:3",
@@ -204,7 +202,7 @@ def test_offsets_by_topic() -> None:
     }
 
 
-def test_columns_come_in_the_sources_order() -> None:
+def test_columns_have_the_sources_order() -> None:
     assert parse(columns="__publishTime, value").columns == ("value", "__publishTime")
 
 
@@ -240,12 +238,12 @@ def test_other_topic_names_are_refused(name: str) -> None:
         full_topic_name(name)
 
 
-def test_options_travel_to_other_processes() -> None:
+def test_options_can_be_pickled() -> None:
     options = parse(startingOffsets='{"t": "8:3"}')
     assert pickle.loads(pickle.dumps(options)) == options
 
 
-def test_the_table_of_options_is_what_the_parser_reads() -> None:
+def test_the_parser_reads_exactly_the_table_of_options() -> None:
     """Each option is named once, and the stated default is the one in force."""
     assert len(set(OPTION_NAMES)) == len(OPTION_NAMES)
     parsed = parse_options(REQUIRED)
@@ -272,7 +270,7 @@ def test_the_table_of_options_is_what_the_parser_reads() -> None:
 @pytest.mark.parametrize(
     "option", [option for option in OPTIONS if re.match(r"\d+ to \d+", option.allowed)]
 )
-def test_stated_bounds_are_in_force(option: OptionInfo) -> None:
+def test_stated_bounds_are_enforced(option: OptionInfo) -> None:
     low, high = (int(word) for word in re.findall(r"\d+", option.allowed)[:2])
     for good in (low, high):
         parse_options(REQUIRED | {option.name: str(good)})
@@ -281,7 +279,7 @@ def test_stated_bounds_are_in_force(option: OptionInfo) -> None:
             parse_options(REQUIRED | {option.name: str(bad)})
 
 
-def test_a_skew_of_clocks_needs_a_time_to_search() -> None:
+def test_a_clock_skew_requires_a_search_by_time() -> None:
     with pytest.raises(OptionsError, match="no effect without startingTime or endingTime"):
         parse(publishTimeSkewMs="5").check_batch()
     with pytest.raises(OptionsError, match=r"no effect without startingTime$"):

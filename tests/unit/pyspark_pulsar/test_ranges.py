@@ -50,33 +50,33 @@ def entries_of(due: tuple[DueEntries, ...]) -> list[tuple[int, int]]:
 
 
 class TestEnd:
-    def test_in_the_open_ledger_it_is_the_last_entry(self) -> None:
+    def test_the_end_in_an_open_ledger_is_its_last_entry(self) -> None:
         assert end_position(T, snapshot((3, 6), (4, 2))) == Position(4, 1)
 
-    def test_behind_a_closed_ledger_it_is_the_next_ledgers_start(self) -> None:
+    def test_the_end_after_a_closed_ledger_is_the_next_ledgers_start(self) -> None:
         assert end_position(T, snapshot((3, 6), (4, 0))) == Position(4, -1)
         assert end_position(T, snapshot((3, 6), (4, 0), (7, 0))) == Position(7, -1)
 
-    def test_trimmed_to_nothing_it_is_the_open_ledgers_start(self) -> None:
+    def test_the_end_of_a_fully_trimmed_topic_is_the_open_ledgers_start(self) -> None:
         assert end_position(T, snapshot((9, 0), last=(8, 19))) == Position(9, -1)
 
-    def test_never_used_it_is_earliest(self) -> None:
+    def test_the_end_of_an_unused_topic_is_earliest(self) -> None:
         assert end_position(T, TopicSnapshot((LedgerSpan(3, 0, 0),), None)) == earliest(T)
         assert end_position(T, TopicSnapshot((), None)) == earliest(T)
 
-    def test_it_never_passes_the_entries_that_are_listed(self) -> None:
+    def test_the_end_never_passes_the_listed_entries(self) -> None:
         assert end_position(T, snapshot((3, 6), last=(3, 9))) == Position(3, 5)
         assert end_position(T, snapshot((3, 6), last=(4, 0))) == Position(3, 5)
 
-    def test_it_may_lie_before_entries_that_readers_do_not_get(self) -> None:
+    def test_the_end_may_lie_before_entries_hidden_from_readers(self) -> None:
         assert end_position(T, snapshot((3, 6), last=(3, 3))) == Position(3, 3)
 
-    def test_it_has_the_partitions_index(self) -> None:
+    def test_the_end_has_the_partitions_index(self) -> None:
         assert end_position("x-partition-2", snapshot((3, 6))) == Position(3, 5, 2)
 
 
 class TestDue:
-    def test_whole_topic(self) -> None:
+    def test_a_whole_topic_is_due(self) -> None:
         due = due_entries(snapshot((3, 2), (4, 0), (5, 3)), START, Position(5, 2))
         assert entries_of(due) == [(3, 0), (3, 1), (5, 0), (5, 1), (5, 2)]
 
@@ -84,11 +84,11 @@ class TestDue:
         due = due_entries(snapshot((3, 9)), Position(3, 2), Position(3, 4))
         assert entries_of(due) == [(3, 3), (3, 4)]
 
-    def test_partly_read_entries_are_due_at_both_ends(self) -> None:
+    def test_partly_read_entries_at_both_ends_are_due(self) -> None:
         due = due_entries(snapshot((3, 9)), Position(3, 2, -1, 5), Position(3, 4, -1, 0))
         assert entries_of(due) == [(3, 2), (3, 3), (3, 4)]
 
-    def test_a_trimmed_start_leaves_what_is_held(self) -> None:
+    def test_a_trimmed_start_leaves_the_retained_entries(self) -> None:
         due = due_entries(snapshot((5, 2)), Position(3, 2), Position(5, 1))
         assert entries_of(due) == [(5, 0), (5, 1)]
 
@@ -98,23 +98,23 @@ class TestDue:
 
 
 class TestLoss:
-    def test_none_while_the_starts_ledger_is_held(self) -> None:
+    def test_nothing_is_lost_while_the_starts_ledger_is_retained(self) -> None:
         held = snapshot((3, 6), (4, 2))
         assert unread_loss(T, held, Position(3, 2), Position(4, 1)) is None
         assert unread_loss(T, held, START, Position(4, 1)) is None
 
-    def test_a_trimmed_start_is_suspect(self) -> None:
+    def test_a_trimmed_start_may_be_a_loss(self) -> None:
         found = unread_loss(T, snapshot((4, 2)), Position(3, 2), Position(4, 1))
         assert found is not None
         assert "up to 3:2:-1:-1" in found
         assert "oldest ledger it still holds is 4" in found
 
-    def test_not_if_it_was_the_last_message(self) -> None:
+    def test_a_trimmed_start_at_the_last_message_is_no_loss(self) -> None:
         idle = snapshot((9, 0), last=(8, 19))
         assert unread_loss(T, idle, Position(8, 19), Position(9, -1)) is None
         assert unread_loss(T, idle, Position(8, 18), Position(9, -1)) is not None
 
-    def test_not_from_the_start_of_the_oldest_ledger(self) -> None:
+    def test_the_start_of_the_oldest_ledger_is_no_loss(self) -> None:
         assert unread_loss(T, snapshot((4, 2)), Position(4, -1), Position(4, 1)) is None
 
     def test_a_place_behind_the_end_means_another_topic(self) -> None:
@@ -123,7 +123,7 @@ class TestLoss:
         assert "not the same topic" in found
         assert unread_loss(T, snapshot((3, 6)), Position(3, 6), Position(3, 7)) is not None
 
-    def test_a_missing_topic(self) -> None:
+    def test_a_missing_topic_is_a_loss(self) -> None:
         assert unread_loss(T, None, Position(3, 2), Position(3, 4)) == (
             f"{T} no longer exists; the query read it up to 3:2:-1:-1"
         )
@@ -136,17 +136,17 @@ class TestOtherTopic:
         "place",
         ["-1:-1", "1:7", "3:-1", "3:5", "4:-1", "5:1", "9:-1", "9:3"],
     )
-    def test_what_it_holds_or_may_have_trimmed_is_its_own(self, place: str) -> None:
+    def test_retained_or_trimmed_positions_belong_to_the_topic(self, place: str) -> None:
         assert replaced_topic(T, self.HELD, parse_position(place, T)) is None
 
     @pytest.mark.parametrize("place", ["3:6", "4:0", "5:2", "6:3", "9:4", "10:-1", "10:0"])
-    def test_what_it_never_had_is_of_another(self, place: str) -> None:
+    def test_unknown_positions_belong_to_another_topic(self, place: str) -> None:
         found = replaced_topic(T, self.HELD, parse_position(place, T))
         assert found is not None
         assert f"up to {place}:-1:-1, a position that it never had" in found
         assert "it ends at ledger 9 with 4 entries" in found
 
-    def test_an_unused_topic_tells_nothing(self) -> None:
+    def test_an_unused_topic_is_not_replaced(self) -> None:
         assert replaced_topic(T, TopicSnapshot((), None), Position(9, 4)) is None
 
     def test_a_batch_of_another_topic_begins_at_its_first_message(self) -> None:
@@ -154,24 +154,24 @@ class TestOtherTopic:
             own = parse_position(start, T), parse_position(end, T)
             assert batch_start(T, self.HELD, *own) == START
 
-    def test_a_batch_of_this_topic_or_planned_on_the_former_one_begins_as_planned(self) -> None:
+    def test_a_batch_of_this_or_the_former_topic_begins_as_planned(self) -> None:
         for start, end in (("3:2", "9:1"), ("1:0", "5:-1"), ("10:0", "10:5"), ("6:3", "6:9")):
             own = parse_position(start, T), parse_position(end, T)
             assert batch_start(T, self.HELD, *own) == own[0]
 
 
 class TestAdmit:
-    def test_without_limits_everything(self) -> None:
+    def test_without_limits_everything_is_read(self) -> None:
         held = {T: snapshot((3, 6))}
         assert admit({}, {T: Position(3, 5)}, held, None, None) == {T: Position(3, 5)}
 
-    def test_rows_are_exact_for_single_messages(self) -> None:
+    def test_row_limits_are_exact_for_single_messages(self) -> None:
         held = {T: snapshot((3, 3000)), U: snapshot((4, 1000))}
         ends = {name: end_position(name, each) for name, each in held.items()}
         admitted = admit({}, ends, held, 1000, None)
         assert admitted == {T: Position(3, 749), U: Position(4, 249)}
 
-    def test_rows_that_do_not_divide_are_still_used_up(self) -> None:
+    def test_an_indivisible_row_limit_is_used_completely(self) -> None:
         held = {T: snapshot((3, 10)), U: snapshot((4, 10))}
         ends = {name: end_position(name, each) for name, each in held.items()}
         admitted = admit({}, ends, held, 7, None)
@@ -181,7 +181,7 @@ class TestAdmit:
         held = {T: snapshot((3, 100), per_entry=50.0)}
         assert admit({}, {T: Position(3, 99)}, held, 500, None) == {T: Position(3, 9)}
 
-    def test_bytes(self) -> None:
+    def test_byte_limits_hold(self) -> None:
         held = {T: snapshot((3, 10), (4, 100))}
         assert admit({}, {T: Position(4, 99)}, held, None, 2_000) == {T: Position(4, 9)}
 
@@ -191,12 +191,12 @@ class TestAdmit:
         assert admit({}, end, held, 5, 2_000) == {T: Position(3, 4)}
         assert admit({}, end, held, 50, 2_000) == {T: Position(3, 19)}
 
-    def test_one_entry_at_least(self) -> None:
+    def test_at_least_one_entry_is_read(self) -> None:
         held = {T: snapshot((3, 100), per_entry=1000.0), U: snapshot((4, 2))}
         ends = {T: Position(3, 99), U: Position(4, 1)}
         assert admit({}, ends, held, 1, 1) == {T: Position(3, 0), U: Position(4, 0)}
 
-    def test_nothing_new_stays_where_it_is(self) -> None:
+    def test_a_partition_without_new_entries_stays(self) -> None:
         held = {T: snapshot((3, 100)), U: snapshot((4, 200))}
         ends = {T: Position(3, 99), U: Position(4, 199)}
         assert admit({T: Position(3, 99)}, ends, held, 10, None)[T] == Position(3, 99)
@@ -222,7 +222,7 @@ class TestAdmit:
 
 
 class TestPlan:
-    def test_one_range_a_partition_with_something_due(self) -> None:
+    def test_each_partition_with_due_entries_gets_one_range(self) -> None:
         held = {T: snapshot((3, 6)), U: snapshot((4, 2))}
         ends = {T: Position(3, 5), U: Position(4, 1)}
         plan = plan_ranges({U: Position(4, 1)}, ends, held, 1)
@@ -240,7 +240,7 @@ class TestPlan:
         assert [work.topic for work in plan.ranges] == [T]
 
     @pytest.mark.parametrize("pieces", [1, 2, 3, 7, 100])
-    def test_cuts_leave_no_gap_and_no_overlap(self, pieces: int) -> None:
+    def test_ranges_have_no_gap_and_no_overlap(self, pieces: int) -> None:
         held = {T: snapshot((3, 5), (4, 0), (6, 9)), U: snapshot((4, 3))}
         ends = {T: Position(6, 7, -1, 4), U: Position(4, 2)}
         starts = {T: Position(3, 1, -1, 2), U: earliest(U)}

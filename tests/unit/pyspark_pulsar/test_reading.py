@@ -72,7 +72,7 @@ def shown(messages: Sequence[FakeMessage]) -> list[str]:
     return [message.data().decode() for message in messages]
 
 
-def test_it_stops_at_the_last_message_without_waiting() -> None:
+def test_reading_stops_at_the_last_message_without_waiting() -> None:
     messages = entries(3, 2, 0, 3)
     rows, reader, fake = take(messages, work(earliest(T), Position(3, 2), (3, 3)))
     assert rows == shown(messages)
@@ -80,7 +80,7 @@ def test_it_stops_at_the_last_message_without_waiting() -> None:
     assert reader.missing_ranges() == []
 
 
-def test_it_stops_at_the_last_entry_before_an_end_in_the_next_ledger() -> None:
+def test_reading_stops_before_an_end_in_the_next_ledger() -> None:
     rows, _, fake = take(entries(3, 2, 2), work(earliest(T), Position(4, -1), (3, 2), (4, 0)))
     assert len(rows) == 4
     assert fake.reads == 4
@@ -90,7 +90,7 @@ def test_it_stops_at_the_last_entry_before_an_end_in_the_next_ledger() -> None:
     st.lists(st.integers(0, 4), min_size=1, max_size=6),
     st.data(),
 )
-def test_exact_at_both_ends_for_any_start_and_end(sizes: list[int], data: st.DataObject) -> None:
+def test_any_start_and_end_are_exact(sizes: list[int], data: st.DataObject) -> None:
     messages = entries(3, *sizes)
     places = st.sampled_from([message.position for message in messages])
     first, last = sorted(
@@ -116,7 +116,7 @@ def test_redelivery_gives_no_row_twice(sizes: list[int], data: st.DataObject) ->
     assert rows == shown(messages)
 
 
-def test_a_message_behind_the_end_ends_the_range() -> None:
+def test_a_message_after_the_end_ends_the_range() -> None:
     rows, reader, _ = take(
         entries(3, 0, 0) + entries(5, 0), work(earliest(T), Position(3, 2), (3, 3))
     )
@@ -139,7 +139,7 @@ def test_silence_while_messages_are_due_is_an_error() -> None:
         take([], work(earliest(T), Position(3, 1), (3, 2)))
 
 
-def test_a_pause_or_a_broker_that_cannot_be_asked_is_waited_for() -> None:
+def test_a_pause_or_an_unreachable_broker_is_waited_for() -> None:
     class Restarting(FakeReader):
         def has_message_available(self) -> bool:
             raise pulsar.Timeout("TimeOut")
@@ -157,7 +157,7 @@ def test_a_pause_or_a_broker_that_cannot_be_asked_is_waited_for() -> None:
     assert sum(batch.num_rows for batch in reader.batches(rows_of(SCHEMA))) == 2
 
 
-def test_entries_without_a_message_are_noted_wherever_they_lie() -> None:
+def test_entries_without_a_message_are_counted_anywhere() -> None:
     before, behind = entries(3, 0, 2, first=1), entries(5, 0, first=3)
     asked = work(earliest(T), Position(5, 4), (3, 4), (4, 2), (5, 5))
     rows, reader, _ = take([*before, *behind], asked, more=False)
@@ -168,7 +168,7 @@ def test_entries_without_a_message_are_noted_wherever_they_lie() -> None:
 
 
 @pytest.mark.parametrize("read", [1, 2])
-def test_a_message_that_is_not_complete_at_the_end_is_not_waited_for(read: int) -> None:
+def test_an_incomplete_message_at_the_end_is_not_waited_for(read: int) -> None:
     """Two messages in one entry, then chunks: only behind a whole entry it may be left."""
     asked_about: list[Sequence[MissingRange]] = []
 
@@ -193,7 +193,7 @@ def test_a_message_that_is_not_complete_at_the_end_is_not_waited_for(read: int) 
         assert asked_about == [[MissingRange(3, 1, 2)]]
 
 
-def test_publish_times_are_checked_row_by_row() -> None:
+def test_publish_times_are_checked_for_each_row() -> None:
     messages = [
         FakeMessage(Position(3, each), 0, b"%d" % each, publish_ms=each) for each in range(6)
     ]
@@ -204,7 +204,7 @@ def test_publish_times_are_checked_row_by_row() -> None:
 
 
 @pytest.mark.parametrize(("skew_ms", "warnings"), [(99, 1), (100, 0)])
-def test_clocks_further_apart_than_the_search_reaches_are_reported_of(
+def test_clocks_beyond_the_searched_skew_are_logged(
     skew_ms: int, warnings: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     times = [200, 1 << 63, 300, 200, 250]
@@ -217,7 +217,7 @@ def test_clocks_further_apart_than_the_search_reaches_are_reported_of(
     assert all("up to 100 ms before others" in text for text in caplog.messages)
 
 
-def test_a_publish_time_that_is_no_time_is_compared_as_the_number_that_it_is() -> None:
+def test_an_invalid_publish_time_is_compared_as_a_number() -> None:
     messages = [FakeMessage(Position(3, n), publish_ms=ms) for n, ms in enumerate([1, 1 << 63])]
     asked = work(earliest(T), Position(3, 1), (3, 2))
     schema = arrow_schema(spark_schema(COLUMNS))
@@ -231,7 +231,7 @@ def test_a_publish_time_that_is_no_time_is_compared_as_the_number_that_it_is() -
         assert batch["__publishTime"].cast("int64").to_pylist() == published
 
 
-def test_batches_end_at_rows_or_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_end_at_a_number_of_rows_or_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "BATCH_ROWS_MAX", 3)
     monkeypatch.setattr(reading, "BATCH_BYTES_MAX", 10)
     sizes = [1, 1, 1, 1, 9, 1, 2, 30, 1]
@@ -242,7 +242,7 @@ def test_batches_end_at_rows_or_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [batch.num_rows for batch in reader.batches(rows_of(SCHEMA))] == [3, 2, 2, 1, 1]
 
 
-def test_what_is_left_of_a_large_entry_is_looked_at_together(
+def test_the_rest_of_a_large_entry_is_filtered_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked_at: list[int] = []
@@ -312,7 +312,7 @@ def run_task(
     return list(read_range(asked, settings(fail=fail), SCHEMA, stored)), client
 
 
-def test_entries_whose_ledger_is_gone_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_of_a_deleted_ledger_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = work(earliest(T), Position(4, 1), (3, 2), (4, 2))
     with pytest.raises(DataLossError, match=r"ledgers \[4\] were trimmed"):
         run_task(monkeypatch, asked, frozenset({3}))
@@ -330,7 +330,7 @@ def test_entries_whose_ledger_is_gone_are_lost(monkeypatch: pytest.MonkeyPatch) 
     ],
     ids=["begin", "all", "tail", "both"],
 )
-def test_entries_that_are_gone_from_a_ledger_that_is_held_are_lost(
+def test_missing_entries_of_a_retained_ledger_are_lost(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     gone: list[EntryId],
@@ -344,13 +344,13 @@ def test_entries_that_are_gone_from_a_ledger_that_is_held_are_lost(
     assert [text.removeprefix(f"{T}: ").partition(" were")[0] for text in caplog.messages] == told
 
 
-def test_entries_that_readers_do_not_get_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_hidden_from_readers_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = work(earliest(T), Position(4, 1), (3, 2), (4, 2))
     batches, _ = run_task(monkeypatch, asked, frozenset({3, 4}))
     assert sum(batch.num_rows for batch in batches) == 2
 
 
-def test_the_reader_opens_at_the_start_with_a_queue_by_entry_size(
+def test_the_readers_queue_depends_on_the_entry_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     small = ReadRange(T, earliest(T), Position(3, 1), (DueEntries(3, 0, 1, 100.0),))

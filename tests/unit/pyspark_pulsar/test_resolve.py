@@ -16,7 +16,7 @@ HELD = {
 }
 
 
-def test_words_stand_for_every_partition() -> None:
+def test_earliest_and_latest_apply_to_every_partition() -> None:
     assert resolve_start("earliest", HELD) == {T: earliest(T), P0: earliest(P0)}
     assert resolve_start("latest", HELD) == {T: Position(3, 9), P0: Position(4, 4, 0)}
     assert resolve_end("latest", HELD) == {T: Position(3, 9), P0: Position(4, 4, 0)}
@@ -30,12 +30,12 @@ def test_an_id_is_the_first_or_the_last_message_read() -> None:
     assert resolve_start(inside, HELD) == {T: Position(3, 4, -1, 1), P0: Position(4, -1, 0)}
 
 
-def test_a_place_behind_the_end_is_the_end() -> None:
+def test_a_position_after_the_end_becomes_the_end() -> None:
     assert resolve_end({T: "3:900", P: "latest"}, HELD)[T] == Position(3, 9)
     assert resolve_start({T: "8:0", P: "latest"}, HELD)[T] == Position(3, 9)
 
 
-def test_positions_found_by_time_pass_through() -> None:
+def test_positions_found_by_time_are_kept() -> None:
     found = {T: Position(3, 2), P0: Position(9, 9, 0)}
     assert resolve_start(found, HELD) == {T: Position(3, 2), P0: Position(4, 4, 0)}
 
@@ -48,7 +48,7 @@ def test_positions_found_by_time_pass_through() -> None:
         ({T: "3:4:7", P: "earliest"}, "startingOffsets: .* names partition 7"),
     ],
 )
-def test_maps_must_fit_the_topics(places: dict[str, str], complaint: str) -> None:
+def test_offset_maps_must_match_the_topics(places: dict[str, str], complaint: str) -> None:
     with pytest.raises(OffsetError, match=complaint):
         resolve_start(places, HELD)
 
@@ -59,7 +59,7 @@ def test_a_missing_topic_is_an_error_and_an_unused_partition_is_empty() -> None:
     assert require_snapshots([P], {P0: None}) == {P0: TopicSnapshot((), None)}
 
 
-def test_topics_without_partitions_are_named_unless_they_were_there_once() -> None:
+def test_topics_without_partitions_are_named_unless_they_existed() -> None:
     found = {T: (), f"{T}x": (), f"{T}y": (f"{T}y",), "u": ()}
     with pytest.raises(TopicNotFoundError, match=f"^{T} does not exist; {T}x does not exist$"):
         require_topics(found, ["u-partition-3"])

@@ -96,7 +96,7 @@ def test_spark_finds_it_by_name() -> None:
     assert pyspark_pulsar.DefaultSource.name() == "pulsar"
 
 
-def test_options_are_checked_for_their_kind_of_query() -> None:
+def test_options_are_checked_for_batch_or_stream() -> None:
     with pytest.raises(OptionsError, match="maxRowsPerTrigger"):
         batch(FakeAdmin({}), maxRowsPerTrigger="5")
     with pytest.raises(OptionsError, match="endingOffsets"):
@@ -108,7 +108,7 @@ def test_a_batch_reads_from_earliest_to_latest() -> None:
     assert (task.value.start, task.value.end) == (Position(-1, -1), Position(3, 5))
 
 
-def test_times_reach_further_than_asked() -> None:
+def test_a_search_by_time_is_widened_by_the_skew() -> None:
     admin = FakeAdmin({T: held((3, 2_000))})
     times = {"startingTime": "700000", "endingTime": "900000"}
     (task,) = batch(admin, **times).partitions()
@@ -117,7 +117,7 @@ def test_times_reach_further_than_asked() -> None:
     assert (task.value.start, task.value.end) == (Position(3, 699), Position(3, 901))
 
 
-def test_times_beyond_all_that_there_is_read_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_outside_the_topic_read_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """No search, which clocks could mislead: to the end where that is no longer ago than asked."""
     admin = FakeAdmin({T: held((3, 2_000))})
     times = {"startingTime": "600000", "endingTime": "900000"}
@@ -154,7 +154,7 @@ class Clocks(FakeAdmin):
     st.integers(0, 100),
     st.booleans(),
 )
-def test_no_message_is_left_out_while_clocks_are_as_close_as_told(
+def test_no_message_is_missed_within_the_stated_clock_skew(
     skews_s: list[int], since_s: int, length_s: int, runs_backwards: bool
 ) -> None:
     admin = Clocks(skews_s, runs_backwards=runs_backwards)
@@ -171,7 +171,7 @@ def test_no_message_is_left_out_while_clocks_are_as_close_as_told(
 
 
 @pytest.mark.parametrize("skew_s", [120, -120])
-def test_one_producer_whose_clock_is_two_minutes_off_loses_nothing(skew_s: int) -> None:
+def test_one_producer_two_minutes_off_loses_nothing(skew_s: int) -> None:
     admin = Clocks([0, skew_s] * 1_500, runs_backwards=False)
     (task,) = batch(admin, startingTime="1000000", endingTime="1100000").partitions()
     read = admin.published_s[task.value.start.entry_id + 1 : task.value.end.entry_id + 1]
@@ -188,12 +188,12 @@ def test_the_empty_task_reads_nothing() -> None:
     assert list(batch(FakeAdmin({})).read(InputPartition(None))) == []
 
 
-def test_readers_leave_their_connections_behind() -> None:
+def test_pickled_readers_have_no_connections() -> None:
     reader = pickle.loads(pickle.dumps(stream(FakeAdmin({}))))
     assert reader._admin_client is None
 
 
-def test_a_stream_starts_at_latest_or_as_told() -> None:
+def test_a_stream_starts_at_latest_or_at_its_option() -> None:
     admin = FakeAdmin({T: held((3, 6))})
     assert stream(admin).initialOffset() == offset(t="3:5:-1:-1")
     assert stream(admin, startingOffsets="earliest").initialOffset() == offset(t="-1:-1:-1:-1")
@@ -240,7 +240,7 @@ def test_a_first_batch_that_is_planned_again_reads_nothing_and_loses_nothing() -
     assert planned(again, end, again.latestOffset(end, ReadAllAvailable())) == [6, 7, 8]
 
 
-def test_a_first_batch_of_earliest_or_of_an_id_has_all_that_is_there() -> None:
+def test_a_first_batch_from_earliest_or_an_id_reads_all_messages() -> None:
     for text, expected in (("earliest", range(6)), (json.dumps({T: "3:4"}), range(4, 6))):
         reader = stream(FakeAdmin({T: held((3, 6))}), startingOffsets=text)
         start = reader.initialOffset()
@@ -248,7 +248,7 @@ def test_a_first_batch_of_earliest_or_of_an_id_has_all_that_is_there() -> None:
         assert planned(reader, start, end) == [*expected]
 
 
-def test_a_topic_made_anew_behind_the_first_batch_is_read_from_its_first_message() -> None:
+def test_a_topic_recreated_after_the_first_batch_is_read_completely() -> None:
     admin = FakeAdmin({T: held((9, 6))})
     reader = stream(admin, failOnDataLoss="false")
     start = reader.initialOffset()
@@ -257,14 +257,14 @@ def test_a_topic_made_anew_behind_the_first_batch_is_read_from_its_first_message
     assert planned(reader, start, reader.latestOffset(start, ReadAllAvailable())) == [0, 1]
 
 
-def test_the_limit_that_spark_is_reported() -> None:
+def test_spark_gets_the_read_limit() -> None:
     admin = FakeAdmin({})
     assert stream(admin).getDefaultReadLimit() == ReadAllAvailable()
     assert stream(admin, maxRowsPerTrigger="5").getDefaultReadLimit() == ReadMaxRows(5)
     assert stream(admin, maxBytesPerTrigger="5").getDefaultReadLimit() == ReadMaxBytes(5)
 
 
-def test_limits_apply_unless_spark_wants_all() -> None:
+def test_limits_apply_unless_spark_requests_everything() -> None:
     reader = stream(FakeAdmin({T: held((3, 6))}), maxRowsPerTrigger="4", maxBytesPerTrigger="200")
     start = offset(t="3:0:-1:-1")
     assert reader.latestOffset(start, ReadMaxRows(4)) == offset(t="3:2:-1:-1")
@@ -272,7 +272,7 @@ def test_limits_apply_unless_spark_wants_all() -> None:
     assert reader.reportLatestOffset() == offset(t="3:5:-1:-1")
 
 
-def test_available_now_ends_where_it_began() -> None:
+def test_available_now_ends_at_the_end_found_at_its_start() -> None:
     admin = FakeAdmin({T: held((3, 6))})
     reader = stream(admin, maxRowsPerTrigger="4")
     reader.prepareForTriggerAvailableNow()
@@ -301,7 +301,7 @@ def test_an_offset_never_goes_back() -> None:
         pytest.param(((9, 4), (12, 0)), id="its ledger of that id is smaller"),
     ],
 )
-def test_a_topic_whose_ids_began_anew_is_another_one(
+def test_a_topic_with_restarted_ids_is_another_topic(
     now: tuple[tuple[int, int], ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     """As of a broker with a new data directory: each message of the new topic is read once."""
@@ -326,7 +326,7 @@ def test_a_topic_whose_ids_began_anew_is_another_one(
     assert "reads it from its first message" in caplog.messages[0]
 
 
-def test_a_batch_that_was_planned_before_its_topic_became_another_one() -> None:
+def test_a_batch_planned_before_its_topic_was_recreated() -> None:
     """It has nothing, and what is there now comes with the next."""
     admin = FakeAdmin({T: held((3, 6))})
     reader = stream(admin, failOnDataLoss="false")
@@ -351,7 +351,7 @@ class Outage(FakeAdmin):
         return super().partitions_if_any(topics)
 
 
-def test_a_stream_waits_for_a_cluster_that_is_gone(
+def test_a_stream_waits_for_an_unreachable_cluster(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     now_s = [0.0]
@@ -374,7 +374,7 @@ def test_a_stream_waits_for_a_cluster_that_is_gone(
         set(map(json.dumps, ends))
 
 
-def test_a_pass_with_an_end_does_not_end_because_the_cluster_is_gone() -> None:
+def test_an_available_now_run_waits_for_an_unreachable_cluster() -> None:
     admin = Outage({T: held((3, 6))}, 0)
     reader = stream(admin)
     reader.prepareForTriggerAvailableNow()
@@ -383,7 +383,7 @@ def test_a_pass_with_an_end_does_not_end_because_the_cluster_is_gone() -> None:
     assert admin.times == 0
 
 
-def test_a_partition_that_vanished_is_a_loss() -> None:
+def test_a_deleted_partition_is_a_loss() -> None:
     admin = FakeAdmin({T: held((3, 6))})
     start = offset(t="3:5:-1:-1", u="4:4:-1:-1")
     with pytest.raises(DataLossError, match="default/u no longer exists"):
@@ -424,7 +424,7 @@ def stream_of_two(topics: set[str], **options: str) -> PulsarStreamReader:
     return over_http(reader, topics)
 
 
-def test_a_deleted_topic_is_a_loss_or_the_stream_goes_on_without_it() -> None:
+def test_a_deleted_topic_is_a_loss_or_is_skipped() -> None:
     start = offset(t="3:2:-1:-1", u="3:2:-1:-1")
     for fixes_end in (False, True):
         there = {"t", "u"}
@@ -445,7 +445,7 @@ def test_a_deleted_topic_is_a_loss_or_the_stream_goes_on_without_it() -> None:
         stream_of_two({"t"}).latestOffset(start, ReadAllAvailable())
 
 
-def test_a_topic_that_was_never_there_is_named() -> None:
+def test_a_topic_that_never_existed_is_named() -> None:
     with pytest.raises(TopicNotFoundError, match="default/u does not exist"):
         stream_of_two({"t"}).latestOffset(offset(t="3:2:-1:-1"), ReadAllAvailable())
     with pytest.raises(TopicNotFoundError, match="default/u does not exist"):
@@ -453,7 +453,7 @@ def test_a_topic_that_was_never_there_is_named() -> None:
 
 
 @pytest.mark.parametrize("read", [{"t": "3:0:-1:-1", "u": "3:0:-1:-1"}, {"t": "3:0:-1:-1"}])
-def test_what_vanishes_in_a_pass_with_an_end_is_a_loss_or_the_pass_goes_on(
+def test_a_deletion_during_an_available_now_run_is_a_loss_or_is_skipped(
     read: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     limit = ReadMaxRows(2)
@@ -475,7 +475,7 @@ def test_what_vanishes_in_a_pass_with_an_end_is_a_loss_or_the_pass_goes_on(
         assert len(caplog.messages) == 1
 
 
-def test_tasks_of_a_batch_use_the_answers_at_hand() -> None:
+def test_tasks_of_a_batch_reuse_its_responses() -> None:
     admin = FakeAdmin({T: held((3, 6))})
     reader = stream(admin)
     start = offset(t="3:0:-1:-1")
@@ -486,14 +486,14 @@ def test_tasks_of_a_batch_use_the_answers_at_hand() -> None:
     assert reader.partitions(end, end) == []
 
 
-def test_tasks_of_a_former_runs_batch_ask_again() -> None:
+def test_tasks_of_a_former_runs_batch_send_requests() -> None:
     admin = FakeAdmin({T: held((4, 6))})
     with pytest.raises(DataLossError, match="oldest ledger it still holds is 4"):
         stream(admin).partitions(offset(t="3:0:-1:-1"), offset(t="4:2:-1:-1"))
     assert admin.rounds == 1
 
 
-def test_offsets_are_the_same_text_for_the_same_place() -> None:
+def test_equal_positions_have_equal_offset_texts() -> None:
     admin = FakeAdmin({f"{T}-partition-{index}": held((3, 6)) for index in (1, 0)})
     reader = stream(admin)
     first = reader.initialOffset()

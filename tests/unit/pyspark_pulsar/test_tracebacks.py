@@ -27,7 +27,7 @@ def sent(error: BaseException) -> str:
     return out.getvalue()[HEAD_BYTES:].decode()
 
 
-def test_an_error_of_the_source_is_its_sentence() -> None:
+def test_an_error_of_the_source_has_no_traceback() -> None:
     source = DefaultSource({"topick": "t"})
     try:
         source.schema()
@@ -37,7 +37,7 @@ def test_an_error_of_the_source_is_its_sentence() -> None:
     assert "did you mean topic?" in text.splitlines()[0]
 
 
-def test_an_error_of_ours_keeps_its_traceback() -> None:
+def test_an_unexpected_error_keeps_its_traceback() -> None:
     try:
         with without_traceback():
             raise KeyError("a bug")
