@@ -48,7 +48,7 @@ _S = TypeVar("_S")
 _T = TypeVar("_T")
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """An HTTP status and body."""
 
     status: int
@@ -57,7 +57,7 @@ class Answer(NamedTuple):
     """Names in lower case."""
 
 
-Transport = Callable[[str, float], Answer]
+Transport = Callable[[str, float], Response]
 """GET of a URL with a time-out in seconds. Raises :class:`urllib3.exceptions.HTTPError`."""
 
 
@@ -75,13 +75,13 @@ def http_transport(access: Access = NO_ACCESS) -> Transport:
         assert_hostname=None if access.verify_hostname else False,
     )
 
-    def get(url: str, timeout_s: float) -> Answer:
+    def get(url: str, timeout_s: float) -> Response:
         deadline = time.monotonic() + timeout_s
         for _ in range(REDIRECTS_MAX + 1):
-            answer = _get_once(pool, url, access.headers(), deadline)
-            location = answer.headers.get("location")
-            if answer.status not in _REDIRECTS or location is None:
-                return answer
+            response = _get_once(pool, url, access.headers(), deadline)
+            location = response.headers.get("location")
+            if response.status not in _REDIRECTS or location is None:
+                return response
             target = urljoin(url, location)
             if url.startswith("https:") and not target.startswith("https:"):
                 raise AccessError(f"{url} redirects to {target}, which is not encrypted")
@@ -93,10 +93,10 @@ def http_transport(access: Access = NO_ACCESS) -> Transport:
 
 def _get_once(
     pool: urllib3.PoolManager, url: str, headers: Mapping[str, str], deadline: float
-) -> Answer:
-    """One request. The deadline also ends an answer that arrives slowly."""
+) -> Response:
+    """One request. The deadline also ends a response that arrives slowly."""
     left_s = max(0.05, deadline - time.monotonic())
-    response = pool.request(
+    raw = pool.request(
         "GET",
         url,
         headers=headers,
@@ -106,16 +106,16 @@ def _get_once(
     )
     parts: list[bytes] = []
     try:
-        while part := response.read1():
+        while part := raw.read1():
             parts.append(part)
             if time.monotonic() >= deadline:
                 raise urllib3.exceptions.TimeoutError("the answer did not end in time")
     except BaseException:
-        response.close()
+        raw.close()
         raise
-    response.release_conn()
-    names = {name.lower(): value for name, value in response.headers.items()}
-    return Answer(response.status, b"".join(parts), names)
+    raw.release_conn()
+    lower_case = {name.lower(): value for name, value in raw.headers.items()}
+    return Response(raw.status, b"".join(parts), lower_case)
 
 
 class AdminClient:
@@ -178,29 +178,29 @@ class AdminClient:
         return self._for_each(messages, lambda message: self._key_kind(topic, message))
 
     def _key_kind(self, topic: str, message: MessageRef) -> KeyKind | None:
-        answer = self._stored(topic, message.ledger_id, message.entry_id)
-        if answer.status != 200:
+        response = self._entry_response(topic, message.ledger_id, message.entry_id)
+        if response.status != 200:
             return None
-        return key_kind_of(answer.headers, answer.body, message.batch_index)
+        return key_kind_of(response.headers, response.body, message.batch_index)
 
-    def _stored(self, topic: str, ledger_id: int, entry_id: int) -> Answer:
-        """The answer about one entry, with any status but those that are retried.
+    def _entry_response(self, topic: str, ledger_id: int, entry_id: int) -> Response:
+        """The response about one entry. Its status may be any that is not retried.
 
         A 500 is final here: brokers answer it for a chunk, which they cannot decompress alone.
         """
         url = self._url(topic, f"ledger/{ledger_id}/entry/{entry_id}")
-        return self._ask(url, _RETRY_STATUS - {500})
+        return self._request(url, _RETRY_STATUS - {500})
 
     def _entry(self, topic: str, entry: EntryId) -> Chunk | NoChunk:
-        answer = self._stored(topic, *entry)
-        if answer.status == 404:
+        response = self._entry_response(topic, *entry)
+        if response.status == 404:
             return NoChunk.GONE
-        if answer.status != 200:
+        if response.status != 200:
             return NoChunk.UNREADABLE
-        count = int(answer.headers.get("x-pulsar-num-chunks-from-msg", 0))
+        count = int(response.headers.get("x-pulsar-num-chunks-from-msg", 0))
         if count <= 1:
             return NoChunk.WHOLE
-        headers = answer.headers
+        headers = response.headers
         return Chunk(headers["x-pulsar-uuid"], int(headers["x-pulsar-chunk-id"]), count)
 
     def _partitions(self, topic: str) -> tuple[str, ...]:
@@ -248,28 +248,28 @@ class AdminClient:
             return dict(zip(names, pool.map(ask, names), strict=True))
 
     def _get(self, topic: str, resource: str) -> Any:
-        """The JSON answer to a request about a topic; None for 404."""
+        """The JSON response to a request about a topic; None for 404."""
         url = self._url(topic, resource)
-        answer = self._ask(url)
-        if answer.status == 404:
+        response = self._request(url)
+        if response.status == 404:
             return None
-        if answer.status != 200:
-            raise AdminError(f"{url} answered {answer.status}: {self._reason_in(answer)}")
+        if response.status != 200:
+            raise AdminError(f"{url} answered {response.status}: {self._reason_in(response)}")
         try:
-            return json.loads(answer.body)
+            return json.loads(response.body)
         except ValueError as error:
-            begin = self._access.scrubbed(answer.body[:80].decode("utf-8", "replace"))
+            begin = self._access.scrubbed(response.body[:80].decode("utf-8", "replace"))
             raise AdminError(f"{url} did not answer with JSON: {begin!r}") from error
 
     def _url(self, topic: str, resource: str) -> str:
         path = topic.removeprefix("persistent://")
         return f"{self._base}{quote(path, safe='/')}/{resource}"
 
-    def _reason_in(self, answer: Answer) -> str:
-        return self._access.scrubbed(_reason(answer.body))
+    def _reason_in(self, response: Response) -> str:
+        return self._access.scrubbed(_reason(response.body))
 
-    def _ask(self, url: str, retry_status: frozenset[int] = _RETRY_STATUS) -> Answer:
-        """The first final answer.
+    def _request(self, url: str, retry_status: frozenset[int] = _RETRY_STATUS) -> Response:
+        """The first final response.
 
         Raises :class:`UnreachableError` if there is none before the deadline, and
         :class:`AccessError` if the server refuses the credentials or its certificate is not
@@ -280,15 +280,15 @@ class AdminClient:
         while True:
             left_s = deadline - self._monotonic()
             try:
-                answer = self._transport(url, max(0.05, min(left_s, ATTEMPT_TIMEOUT_S)))
-                if answer.status in (401, 403):
+                response = self._transport(url, max(0.05, min(left_s, ATTEMPT_TIMEOUT_S)))
+                if response.status in (401, 403):
                     raise AccessError(
-                        f"{url} answered {answer.status}: {self._reason_in(answer)}; "
+                        f"{url} answered {response.status}: {self._reason_in(response)}; "
                         f"{self._access.advice()}"
                     )
-                if answer.status not in retry_status:
-                    return answer
-                problem = f"answered {answer.status}: {self._reason_in(answer)}"
+                if response.status not in retry_status:
+                    return response
+                problem = f"answered {response.status}: {self._reason_in(response)}"
             except urllib3.exceptions.HTTPError as error:
                 refused = tls_refusal(error)
                 if refused is not None:

@@ -125,23 +125,23 @@ def first_chunk(
     first entry of the topic, at a missing chunk, and after :data:`ENTRIES_BETWEEN_MAX` entries that
     are no chunk of the message.
     """
-    met, passed, is_hidden = last.index, 0, False
+    next_index, passed, is_hidden = last.index, 0, False
     for portion in portions(entries_before(ledgers, entry), min(last.count, PORTION_ENTRIES)):
         found = ask(portion)
         for each in portion:
-            what = found[each]
+            kind = found[each]
             passed += 1
-            if what is NoChunk.GONE:
+            if kind is NoChunk.GONE:
                 return None
-            if what is NoChunk.UNREADABLE:  # it may be a chunk
+            if kind is NoChunk.UNREADABLE:  # it may be a chunk
                 is_hidden = True
-            if not isinstance(what, Chunk) or what.uuid != last.uuid or what.index >= met:
+            if not isinstance(kind, Chunk) or kind.uuid != last.uuid or kind.index >= next_index:
                 continue
-            if what.index + 1 < met and not is_hidden:
+            if kind.index + 1 < next_index and not is_hidden:
                 return None
-            if what.index == 0:
+            if kind.index == 0:
                 return each
-            met, passed, is_hidden = what.index, 0, False
+            next_index, passed, is_hidden = kind.index, 0, False
         if passed >= ENTRIES_BETWEEN_MAX:
             return None
     return None

@@ -63,9 +63,9 @@ TEXT = KeyKind(is_there=False, is_encoded=False)
 class KeyDecoder:
     """Decodes the keys of one task."""
 
-    def __init__(self, topic: str, ask: KeyKindQuery) -> None:
+    def __init__(self, topic: str, query: KeyKindQuery) -> None:
         self._topic = topic
-        self._ask = ask
+        self._query = query
         self._kinds: dict[tuple[str, bool], KeyKind] = {}
         self._warned = False
 
@@ -92,13 +92,13 @@ class KeyDecoder:
         return cells
 
     def _learn(self, firsts: Mapping[tuple[str, bool], MessageId]) -> None:
-        """KeyKindQuery about the first ambiguous key of each producer that is not known yet."""
+        """Stores the kind of each new producer's keys, found by its first ambiguous key."""
         refs = {
             producer: MessageRef(at.ledger_id(), at.entry_id(), at.batch_index())
             for producer, at in firsts.items()
         }
         try:
-            found = self._ask(set(refs.values()))
+            found = self._query(set(refs.values()))
             problem = "the admin API does not show them"
         except AdminError as error:
             found, problem = {}, str(error)
@@ -127,7 +127,7 @@ def is_base64(text: str) -> bool:
 
 
 def key_kind_of(headers: Mapping[str, str], body: bytes, batch_index: int) -> KeyKind | None:
-    """The kind of a message's key by the admin API's answer about its entry; None if unknown.
+    """The kind of a message's key by the admin API's response about its entry; None if unknown.
 
     ``headers`` have names in lower case. They describe the key of an entry that is no batch; the
     ``body`` of a batch has the keys of its messages.

@@ -1,6 +1,6 @@
 """Plans the ranges that the tasks of a query read.
 
-The input are snapshots of the admin API's answers. The unit is the entry, which the cluster counts.
+The input consists of snapshots from the admin API. The unit is the entry, which the cluster counts.
 Rows and bytes are estimates from the mean of an entry, so a limit may be exceeded by less than one
 entry per partition. Ranges are exact, down to messages within a batch.
 

@@ -337,9 +337,9 @@ def read_range(
     def are_chunks(missing: Sequence[MissingRange]) -> bool:
         try:
             return all(
-                isinstance(what, Chunk)
+                isinstance(kind, Chunk)
                 for ids in portions(entry_ids(missing))
-                for what in stored.entries(work.topic, ids).values()
+                for kind in stored.entries(work.topic, ids).values()
             )
         except AdminError:  # the broker may be restarting: then messages may follow
             return False
@@ -347,17 +347,17 @@ def read_range(
     rows = Rows(schema, work.topic, KeyDecoder(work.topic, partial(stored.key_kinds, work.topic)))
     missing = yield from _read_from(work.start, work, settings, rows, are_chunks)
     if missing:
-        yield from _account_for(missing, work, settings, rows, stored)
+        yield from _read_chunked(missing, work, settings, rows, stored)
 
 
-def _account_for(
+def _read_chunked(
     missing: Sequence[MissingRange],
     work: ReadRange,
     settings: ReadSettings,
     rows: Rows,
     stored: EntryQueries,
 ) -> Iterator[pa.RecordBatch]:
-    """The chunked messages that end in missing entries; reports lost entries."""
+    """The chunked messages whose last chunk is in ``missing``; reports lost entries."""
     ledgers = stored.ledgers(work.topic)
     held = {ledger.ledger_id for ledger in ledgers}
     gone = sorted({part.ledger_id for part in missing} - held)

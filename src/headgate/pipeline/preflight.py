@@ -11,7 +11,7 @@ from headgate.base.errors import InputError
 from headgate.base.input_errors import InputErrors
 from headgate.pipeline.options import SourceOptions
 from pyspark_pulsar.access import NO_CREDENTIALS_ADVICE, tls_refusal
-from pyspark_pulsar.admin import AdminClient, Answer, cause_of, http_transport
+from pyspark_pulsar.admin import AdminClient, Response, cause_of, http_transport
 from pyspark_pulsar.errors import AccessError, AdminError, OptionsError, TopicNotFoundError
 from pyspark_pulsar.handshake import probe
 from pyspark_pulsar.options import Connection, parse_options
@@ -74,7 +74,7 @@ def _about_access(error: Exception) -> str:
 def _check_web(connection: Connection, web_url: str, topic: str) -> None:
     transport = http_transport(connection.access)
 
-    def once(url: str, timeout_s: float) -> Answer:
+    def once(url: str, timeout_s: float) -> Response:
         try:
             return transport(url, timeout_s)
         except urllib3.exceptions.HTTPError as error:

@@ -14,7 +14,7 @@ import urllib3
 
 from pyspark_pulsar import admin
 from pyspark_pulsar.access import Access
-from pyspark_pulsar.admin import AdminClient, Answer, cause_of, http_transport
+from pyspark_pulsar.admin import AdminClient, Response, cause_of, http_transport
 from pyspark_pulsar.chunks import Chunk, NoChunk
 from pyspark_pulsar.errors import AccessError, AdminError, TopicNotFoundError
 from pyspark_pulsar.offsets import Position
@@ -24,7 +24,7 @@ from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
 T = "persistent://public/default/t"
 BASE = "http://h:8080/admin/v2/persistent/public/default/"
 STATS = "stats?subscriptionBacklogSize=false&excludePublishers=true&excludeConsumers=true"
-MISSING = Answer(404, b'{"reason":"Topic not found"}')
+MISSING = Response(404, b'{"reason":"Topic not found"}')
 
 
 class FakeCluster:
@@ -38,14 +38,16 @@ class FakeCluster:
         self.now_s = 0.0
         self.asked: list[str] = []
 
-    def get(self, url: str, timeout_s: float) -> Answer:
+    def get(self, url: str, timeout_s: float) -> Response:
         assert 0 < timeout_s <= 10
         self.asked.append(url.removeprefix(BASE))
         given = self.answers.get(url, [MISSING])
         answer = given.pop(0) if len(given) > 1 else given[0]
         if isinstance(answer, Exception):
             raise answer
-        return answer if isinstance(answer, Answer) else Answer(200, json.dumps(answer).encode())
+        return (
+            answer if isinstance(answer, Response) else Response(200, json.dumps(answer).encode())
+        )
 
     def sleep(self, seconds: float) -> None:
         self.now_s += seconds
@@ -126,10 +128,10 @@ def test_entries_are_classified_by_their_headers() -> None:
     chunk = {"x-pulsar-uuid": "p-1", "x-pulsar-chunk-id": "1", "x-pulsar-num-chunks-from-msg": "2"}
     cluster = FakeCluster(
         {
-            "t/ledger/3/entry/0": Answer(200, b"part", chunk),
-            "t/ledger/3/entry/1": Answer(200, b"whole"),
-            "t/ledger/3/entry/2": Answer(500, b"cannot be decompressed"),
-            "t/ledger/3/entry/3": [Answer(503, b""), Answer(200, b"whole")],
+            "t/ledger/3/entry/0": Response(200, b"part", chunk),
+            "t/ledger/3/entry/1": Response(200, b"whole"),
+            "t/ledger/3/entry/2": Response(500, b"cannot be decompressed"),
+            "t/ledger/3/entry/3": [Response(503, b""), Response(200, b"whole")],
         }
     )
     assert cluster.client().entries(T, [(3, entry) for entry in range(5)]) == {
@@ -151,7 +153,7 @@ def test_a_time_gives_the_position_before_its_first_entry() -> None:
 
 def test_temporary_failures_are_retried() -> None:
     refused = urllib3.exceptions.ProtocolError("refused")
-    busy = Answer(503, b"starting")
+    busy = Response(503, b"starting")
     cluster = FakeCluster({"t/partitions": [refused, busy, refused, {"partitions": 0}]})
     assert cluster.client().partitions_of([T]) == {T: (T,)}
     assert cluster.now_s == pytest.approx(0.1 + 0.2 + 0.4)
@@ -167,11 +169,11 @@ def test_the_deadline_holds_and_the_error_names_the_cause() -> None:
 @pytest.mark.parametrize(
     ("answer", "complaint"),
     [
-        (Answer(409, b"plain"), "answered 409: plain"),
-        (Answer(200, b"<html>"), "did not answer with JSON"),
+        (Response(409, b"plain"), "answered 409: plain"),
+        (Response(200, b"<html>"), "did not answer with JSON"),
     ],
 )
-def test_final_responses_are_not_retried(answer: Answer, complaint: str) -> None:
+def test_final_responses_are_not_retried(answer: Response, complaint: str) -> None:
     cluster = FakeCluster({"t/partitions": answer})
     with pytest.raises(AdminError, match=complaint):
         cluster.client().partitions_of([T])
@@ -180,7 +182,7 @@ def test_final_responses_are_not_retried(answer: Answer, complaint: str) -> None
 
 @pytest.mark.parametrize("status", [401, 403])
 def test_refused_credentials_are_not_retried_and_not_shown(status: int) -> None:
-    cluster = FakeCluster({"t/partitions": Answer(status, b'{"reason":"who is s3cret?"}')})
+    cluster = FakeCluster({"t/partitions": Response(status, b'{"reason":"who is s3cret?"}')})
     access = Access(token="s3cret")
     connection = Connection("pulsar://h:6650", "http://h:8080", 1_000, 5_000, access)
     with pytest.raises(AccessError) as caught:
@@ -275,7 +277,7 @@ def test_an_endless_response_ends_at_the_deadline(site: str) -> None:
 
 
 def test_a_token_is_never_redirected_to_plain_http(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = Answer(307, b"", {"location": "http://other:8080/x"})
+    answer = Response(307, b"", {"location": "http://other:8080/x"})
     monkeypatch.setattr(admin, "_get_once", lambda *_: answer)
     with pytest.raises(AccessError, match=r"https://h:1/x redirects to http://other:8080/x, which"):
         http_transport()("https://h:1/x", 10)

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 
 import pyspark_pulsar
 from pyspark_pulsar import source
-from pyspark_pulsar.admin import AdminClient, Answer
+from pyspark_pulsar.admin import AdminClient, Response
 from pyspark_pulsar.errors import (
     DataLossError,
     OptionsError,
@@ -396,10 +396,10 @@ def over_http(reader: PulsarStreamReader, topics: set[str]) -> PulsarStreamReade
     """``reader`` with the real admin client, of a cluster that has ``topics``, each with 6 entries
     in ledger 3."""
 
-    def transport(url: str, _timeout_s: float) -> Answer:
+    def transport(url: str, _timeout_s: float) -> Response:
         topic, _, question = url.partition("/persistent/public/default/")[2].partition("/")
         if topic not in topics:
-            return Answer(404, b'{"reason": "Topic not found"}')
+            return Response(404, b'{"reason": "Topic not found"}')
         answer = {
             "partitions": {"partitions": 0},
             "lastMessageId": {"ledgerId": 3, "entryId": 5},
@@ -409,7 +409,7 @@ def over_http(reader: PulsarStreamReader, topics: set[str]) -> PulsarStreamReade
                 "currentLedgerSize": 600,
             },
         }
-        return Answer(200, json.dumps(answer.get(question, {})).encode())
+        return Response(200, json.dumps(answer.get(question, {})).encode())
 
     reader._admin_client = AdminClient(reader._options.connection, transport)
     return reader
