@@ -153,7 +153,7 @@ def _settling(waiting: int, known: KnownTime, needed_ns: int) -> str:
         waited_s = (known.now_ns - known.began_ns) / NS_PER_S
         watched_s = (known.now_ns - known.since_ns) / NS_PER_S
         text += f"for at least {duration(waited_s)}, and {verb} watched for {duration(watched_s)}; "
-    return f"{text}a verdict needs {needed_ns // NS_PER_S} s."
+    return f"{text}a verdict needs {needed_ns // NS_PER_S} s of history."
 
 
 def named_level(judgement: Judgement) -> Level | None:

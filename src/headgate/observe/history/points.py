@@ -1,4 +1,4 @@
-"""One subscription's counters at one instant, and their compact form in memory."""
+"""One subscription's counters at one instant, packed into few bytes for the history."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _LEVELS = tuple(level.name.lower() for level in Level)
 
 
 class TopicStatsReader:
-    """Reads the statistics of topics, with limits and quotas in force and waiting messages."""
+    """Reads the statistics of topics."""
 
     def __init__(
         self,
@@ -52,7 +52,8 @@ class TopicStatsReader:
         parked: ParkedStates,
         owner: str,
     ) -> None:
-        """``quotas`` gives the quotas that hold for a topic; ``owner`` is the broker's id."""
+        """``quotas`` gives the quotas of a topic, ``parked`` its waiting messages. ``owner`` is the
+        broker's id."""
         self._limits = limits
         self._publish_limits = publish_limits
         self._quotas = quotas

@@ -1,4 +1,4 @@
-"""The limits in rows and in events of the telemetry, looked up when they may have changed."""
+"""Changed limits in the telemetry: each is looked up once, and is an event if it differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The limits in rows of the telemetry: what is set on a subject, and its present amounts."""
+"""The limit of one subject in its telemetry rows: what is set, and its present amounts."""
 
 from __future__ import annotations
 

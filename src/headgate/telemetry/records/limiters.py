@@ -1,4 +1,4 @@
-"""Limiters in the telemetry: one track for each budget in force."""
+"""One limiter in the telemetry: the track of one budget in force."""
 
 from __future__ import annotations
 

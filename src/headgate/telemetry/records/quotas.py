@@ -1,4 +1,4 @@
-"""Backlog quotas in the telemetry: columns of a topic's row, and contents of events."""
+"""The values of backlog quotas in the telemetry's rows and events."""
 
 from __future__ import annotations
 

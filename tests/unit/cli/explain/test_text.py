@@ -95,10 +95,10 @@ def test_a_young_situation_is_no_verdict_yet(answers: dict[str, Any]) -> None:
         localhost:8080, 2023-11-14 22:13:21 UTC: 4 subscriptions; the largest backlogs:
 
          1. acme/shop/orders  subscription billing
-            settling: 69 messages wait, a verdict needs 3 s.
+            settling: 69 messages wait, a verdict needs 3 s of history.
 
          2. acme/shop/mail (3 partitions)  subscription sender
-            settling: 45 messages wait, a verdict needs 3 s.
+            settling: 45 messages wait, a verdict needs 3 s of history.
 
         2 more, all smaller; --count shows more.
         """)

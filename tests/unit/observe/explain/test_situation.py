@@ -260,7 +260,7 @@ def test_settling_says_how_old_and_how_long_watched() -> None:
     assert not found.settled
     assert found.sentence == (
         "settling: 64,531 messages wait, for at least 4 min, and are watched for 1 s; "
-        "a verdict needs 3 s."
+        "a verdict needs 3 s of history."
     )
 
 
@@ -270,7 +270,7 @@ def test_a_broker_that_fetches_what_it_had_in_memory_is_not_blamed_at_once() -> 
     broker.run(6)
     early = judge(broker, subscription)
     assert (early.judgement.verdict, early.settled) == (Verdict.BROKER, False)
-    assert early.sentence.endswith("a verdict needs 10 s.")
+    assert early.sentence.endswith("a verdict needs 10 s of history.")
     broker.run(6)
     later = judge(broker, subscription)
     assert (later.judgement.verdict, later.settled) == (Verdict.BROKER, True)
