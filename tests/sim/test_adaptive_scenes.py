@@ -62,7 +62,7 @@ def _check_step(decision: Decision, law: Law) -> None:
     if law is Law.PRESSURE:
         old_bytes = natural if old is None else old.bytes_per_s or 0
         new_bytes = natural if new is None else new.bytes_per_s or 0
-        # A limit that hardly moved was not told; it may have crept for a few cycles.
+        # A limit that hardly moved was not reported; it may have crept for a few cycles.
         assert abs(new_bytes - old_bytes) <= step + 0.06 * natural, decision
         assert new_bytes >= 0.1 * natural - 1
     elif old is not None and new is not None:

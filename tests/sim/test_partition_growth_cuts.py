@@ -1,7 +1,7 @@
 """Power cuts while a partitioned topic grows: no partition is left without its subscriptions.
 
 The story is cut at many instants, spread over the whole of it. After each cut the broker starts on
-what its disk holds, and what a client was told must be so: a subscription that every partition had
+what its disk holds, and answers to clients must hold: a subscription that every partition had
 before the growth is on each partition that exists now, and owes every message that has a receipt.
 """
 

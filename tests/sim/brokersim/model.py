@@ -1,6 +1,6 @@
 """What must be true of a broker, as its clients know it: what was sent, promised, acknowledged.
 
-The model knows only what clients sent and what they were told. Where an answer never came, both
+The model knows only what clients sent and how they were answered. Where an answer never came, both
 outcomes are allowed: every set comes twice, as what *may* be and what *must* be.
 """
 
@@ -256,12 +256,12 @@ class Model:
             raise ViolationError(f"ledger {ledger_id} belongs to topics {known} and {number}")
 
     def promise(self, entry: Entry, position: Position) -> None:
-        """A client was told that the entry is stored there."""
+        """A client received the position of a stored entry."""
         self.locate(entry, position)
         entry.promised = True
 
     def receipt(self, entry: Entry, position: Position) -> None:
-        """The entry's producer was told that it is stored: in the order of its sends."""
+        """The producer of the entry received its receipt, in the order of its sends."""
         self.receipts += 1
         self.promise(entry, position)
         if entry.index <= self._last_receipt.get(entry.session, -1):

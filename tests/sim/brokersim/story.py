@@ -122,7 +122,7 @@ class Story:
         return [c for c in self.world.clients if c.connected is not None and c not in self.silenced]
 
     def silence(self, client: SimClient) -> None:
-        """Make a connection half open: nothing arrives any more, and nobody is told."""
+        """Make a connection half open: nothing arrives any more, and neither side sees its end."""
         client.transport.silence()  # type: ignore[attr-defined]
         self.silenced.append(client)
 
