@@ -36,7 +36,7 @@ from tests.service.quota_scenes import (
     words,
 )
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.waits
 
 LIMIT_BYTES = 10_000_000
 LARGE_BYTES = 100_000

@@ -39,7 +39,7 @@ from tests.service.quota_scenes import (
     words,
 )
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.waits
 
 LIMIT_BYTES = 1_000_000
 KEPT_BYTES = LIMIT_BYTES * EVICTION_PERCENT // 100

@@ -32,7 +32,7 @@ from tests.service.quota_scenes import (
     stored,
 )
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.waits
 
 LIMIT_BYTES = 1_000_000
 PAYLOAD_BYTES = 9_000

@@ -16,7 +16,7 @@ import pytest
 
 from tests.service.process import BrokerProcess
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.waits
 
 NAMESPACE = "public/default"
 RATE = 20

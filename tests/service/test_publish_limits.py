@@ -20,7 +20,7 @@ from tests.service.measuring import Noise, Rest, each_second, most_in, topic_pat
 from tests.service.process import BrokerProcess
 from tests.service.quota_scenes import CONFIGURATION, Sending, setting, stored, words
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.waits
 
 SOON_S = 0.5
 """By when is done what nothing holds."""

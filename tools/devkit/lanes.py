@@ -3,7 +3,8 @@
 Each lane is a separate run of pytest, so Spark's session, the service tests' processes and the
 simulator's memory never share a process, and pytest's output passes through unchanged. Within a
 lane, several processes run tests whose verdict does not depend on the clock. Tests that measure
-rates and delays have the machine to themselves, in the lane ``rates``.
+rates and delays run apart from them: those that load the machine one at a time, in the lane
+``rates``, and those that mostly wait two files at a time, in the lane ``waits``.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ LANES: Final = (
     TestLane(
         "unit",
         ("tests/unit", "tests/conformance", "tests/scenarios", "tests/tidy"),
-        budget_s=120,
+        budget_s=100,
         limit_s=900,
         processes=2,
     ),
@@ -66,9 +67,11 @@ LANES: Final = (
         limit_s=1200,
         # Its tests wait for the start and end of brokers half of the time.
         processes=3,
-        marks="not alone",
+        marks="not alone and not waits",
     ),
-    TestLane("rates", ("tests/service",), budget_s=130, limit_s=900, marks="alone"),
+    TestLane("rates", ("tests/service",), budget_s=80, limit_s=900, marks="alone"),
+    # Each file and its brokers use less than a fifth of a core.
+    TestLane("waits", ("tests/service",), budget_s=70, limit_s=900, processes=2, marks="waits"),
     TestLane("alerts", ("tests/alerts",), budget_s=5, limit_s=300, needs_promtool=True),
     TestLane("spark", ("tests/spark",), budget_s=260, limit_s=1500, processes=2, needs_spark=True),
 )
