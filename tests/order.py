@@ -19,7 +19,6 @@ LONGEST_FIRST: Final = (
     "tests/service/test_refused_starts.py",
     "tests/service/test_publish_limits.py",
     "tests/service/test_backlog_quotas.py",
-    "tests/service/test_explain.py",
     "tests/spark/test_pipeline_kills.py",
     "tests/spark/test_pipeline_minutes.py",
     "tests/spark/test_cluster.py",

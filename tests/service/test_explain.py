@@ -16,7 +16,7 @@ import pytest
 
 from tests.service.process import BrokerProcess
 
-pytestmark = pytest.mark.waits
+pytestmark = pytest.mark.alone
 
 NAMESPACE = "public/default"
 RATE = 20

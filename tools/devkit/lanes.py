@@ -69,9 +69,9 @@ LANES: Final = (
         processes=3,
         marks="not alone and not waits",
     ),
-    TestLane("rates", ("tests/service",), budget_s=80, limit_s=900, marks="alone"),
+    TestLane("rates", ("tests/service",), budget_s=95, limit_s=900, marks="alone"),
     # Each file and its brokers use less than a fifth of a core.
-    TestLane("waits", ("tests/service",), budget_s=70, limit_s=900, processes=2, marks="waits"),
+    TestLane("waits", ("tests/service",), budget_s=55, limit_s=900, processes=2, marks="waits"),
     TestLane("alerts", ("tests/alerts",), budget_s=5, limit_s=300, needs_promtool=True),
     TestLane("spark", ("tests/spark",), budget_s=260, limit_s=1500, processes=2, needs_spark=True),
 )
