@@ -61,7 +61,7 @@ class AdmissionEngine(Protocol):
 
 
 class AdmissionControl:
-    """Decides for all topics of one broker, and stages parked SENDs when they may go."""
+    """Admits or parks the SENDs to all topics of one broker, and stages parked SENDs later."""
 
     def __init__(self, engine: AdmissionEngine) -> None:
         self._engine = engine
@@ -72,9 +72,9 @@ class AdmissionControl:
         self._full: dict[ProducerPort, None] = {}
         """Connections whose producers wait until more of their SENDs are answered."""
         self._with_room: dict[ProducerPort, None] = {}
-        """Connections of these on which SENDs were answered since."""
+        """Connections that were full and on which SENDs were answered meanwhile."""
         self._ready: deque[Producer] = deque()
-        """Producers whose next SEND may be staged as soon as others had their turn."""
+        """Producers whose next SEND may be staged after the turns of others."""
 
     # -- limits ----------------------------------------------------------------------------
 
@@ -153,7 +153,7 @@ class AdmissionControl:
         self.park(publishing, producer, send)
 
     def blocked_at(self, publishing: TopicPublishing, producer: Producer) -> ParkedAt | None:
-        """What the next SEND of a producer has to wait at; None if it may be staged."""
+        """Where the next SEND of a producer must wait; None if it may be staged."""
         if self._engine.disk_hold.is_full:
             return ParkedAt.DISK
         if not producer.port.has_room:
@@ -228,7 +228,7 @@ class AdmissionControl:
     ) -> None:
         """Park a SEND that was not admitted, or drop it if its producer is ending.
 
-        It goes behind the producer's other parked SENDs; with ``first``, in front of them.
+        It is parked behind the producer's other parked SENDs or, if ``first``, in front of them.
         """
         if producer.ending:
             return

@@ -17,7 +17,7 @@ TopicCache = dict[int, bytes]
 
 
 class EntryCache:
-    """Entries of all topics, at most ``size_bytes_max`` of them (bodies and overhead), or one."""
+    """Entries of all topics: at most ``size_bytes_max`` with their overhead, or a single one."""
 
     __slots__ = ("_queue", "size_bytes", "size_bytes_max")
 

@@ -338,8 +338,8 @@ class Dispatcher(ABC):
         return True
 
     def settle_late(self, now_ns: int) -> None:
-        """Book the part of a wait at a limiter that the broker caused: the limiter allowed the next
-        entry, and the broker sent it too late to make that up (law 1.2). A busy consumer lost
+        """Count the part of a wait at a limiter that the broker caused: the limiter allowed the
+        next entry, and the broker sent it too late to catch up (law 1.2). A busy consumer loses
         nothing by that."""
         subscription = self.subscription
         gate, account = subscription.gate, subscription.account
@@ -348,7 +348,7 @@ class Dispatcher(ABC):
             account.reassign_part(Cell.DISPATCHING, late_ns, now_ns)
 
     def _rest(self, cell: Cell, now_ns: int) -> None:
-        """Nothing more can be sent, for another reason than budgets: leave their queues."""
+        """Leave the queues of the budgets: something else prevents sending."""
         subscription = self.subscription
         if subscription.gate.limited:
             subscription.gate.leave(now_ns)

@@ -1,4 +1,4 @@
-"""A lazy min-heap: the item with the least of a figure that seldom falls (law 4.1)."""
+"""A lazy min-heap: it finds the item whose figure is smallest (law 4.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The observer of an engine: it sees what comes and goes, and every new limit.
+"""The events that an engine reports about topics, subscriptions, limits or quotas.
 
 An observer may read the engine and never changes anything. Nothing on the path of a message calls
 it.
@@ -50,7 +50,7 @@ class Observer(Protocol):
 
 
 class NoObserver:
-    """The observer of an engine that nobody observes."""
+    """The observer of an engine without one: it ignores every event."""
 
     def topic_loaded(self, topic: Topic, /) -> None: ...
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class ParkedAt(IntEnum):
-    """What a producer's parked SENDs wait at. The values index lists."""
+    """Where a producer's parked SENDs wait. The values index lists."""
 
     QUOTA = 0
     """The topic's backlog quota is exceeded."""

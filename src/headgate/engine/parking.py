@@ -1,6 +1,6 @@
 """The parked SENDs of one topic: how much is parked, for which cause and how long (laws 3.1, 4.3).
 
-A parked SEND is in its producer's own queue. Each producer with parked SENDs waits at one thing
+A parked SEND is in its producer's own queue. A producer with parked SENDs waits in one place
 (:class:`headgate.engine.parked_send.ParkedAt`). All producers of a topic that wait at the gate wait
 for the same limits, so they share one cause.
 """
@@ -54,9 +54,9 @@ class Parking:
         self._paused_count = 0
         """Producers that wait for memory."""
         self.quota_queue: deque[Producer] = deque()
-        """Producers that wait for room in the quota; the first one is next."""
+        """Producers that wait for room in the quota, in the order of their turns."""
         self.hold_timer_ns = 0
-        """When to look next for SENDs that wait too long for the quota; 0 for never."""
+        """When to check next for SENDs that wait too long for the quota; 0 for never."""
 
     def __bool__(self) -> bool:
         at_quota, at_gate, at_connection, at_disk = self._by_place
@@ -86,8 +86,8 @@ class Parking:
     def parked_ns(self, cause: ParkCause, now_ns: int) -> int:
         """Time in which at least one SEND waited for one cause, until now.
 
-        A later :meth:`correct_gate_cause` may move time to another cause. Whoever publishes this
-        figure calls :meth:`settle` first, so that it never falls.
+        A later :meth:`correct_gate_cause` may move time to another cause. Call :meth:`settle`
+        before you publish this figure, so that it never falls.
         """
         running_ns = now_ns - self._since_ns[cause] if cause in self._causes else 0
         return self._spent_ns[cause] + running_ns
@@ -157,7 +157,8 @@ class Parking:
         producer.port.unthrottled(producer.throttled_by)
 
     def _queue(self, producer: Producer, place: ParkedAt) -> deque[Producer] | None:
-        """The producers there in the order of their turns; gate and disk have queues themselves."""
+        """The queue of producers at ``place``; None for gate and disk, which keep their own
+        queues."""
         if place is ParkedAt.GATE or place is ParkedAt.DISK:
             return None
         return self.quota_queue if place is ParkedAt.QUOTA else producer.port.waiting
@@ -187,8 +188,8 @@ class Parking:
                 self._spent_ns[cause] += now_ns - since_ns
 
     def set_quota_exceeded(self, is_exceeded: bool, now_ns: int) -> None:
-        """The quota is exceeded, or no longer is. While it is, it may release last,
-        so producers at the gate wait for it, too."""
+        """A quota stops producers from now on, or no longer does. While it does, it may release
+        last, so producers at the gate wait for it, too."""
         if is_exceeded is not self._is_quota_exceeded:
             self._is_quota_exceeded = is_exceeded
             self._update_causes(now_ns)

@@ -69,7 +69,7 @@ class ProducerPort(Protocol):
 
 
 class UnboundedPort:
-    """The port of a producer without a connection: it has no bounds and answers nobody."""
+    """The port of a producer without a connection: it has no bounds and sends no answers."""
 
     has_room = True
     brings_acks = False
@@ -102,7 +102,8 @@ class UnboundedPort:
 
 
 class ProducerTopic(Protocol):
-    """The publish side of a producer's topic, for those who only know the producer."""
+    """The publish side of a producer's topic, as far as code needs it that only has the
+    producer."""
 
     @property
     def topic(self) -> object:
@@ -174,10 +175,10 @@ class Producer:
         self.parked_bytes = 0
         self.parked_messages = 0
         self.parked_at: ParkedAt | None = None
-        """What they wait at; None while there are none."""
+        """Where they wait; None while there are none."""
         self.parked_at_since_ns = 0
         self.throttled_by = ParkCause.TOPIC_RATE
-        """The cause that its connection was given for that."""
+        """The cause that was last reported to its connection."""
         self.is_paused = False
         """Whether its connection is not read because too much is parked."""
         self.is_paused_for_parked = False

@@ -35,14 +35,14 @@ class RelativeLimitListener(Protocol):
     """The relative limits, as far as a topic needs them."""
 
     def published(self, topic: Topic, first: int, /) -> None:
-        """A topic whose publish rate is followed got entries, from ``first`` on."""
+        """Entries from ``first`` on were published to a topic whose publish rate is followed."""
 
     def limits_set(self, topic: Topic, /) -> None:
         """Limits that concern the topic were set or removed."""
 
 
 _UNAVAILABLE: Final = "Topic is temporarily unavailable"
-"""As Pulsar says it."""
+"""Pulsar's text."""
 
 
 class TopicEngine(Protocol):
@@ -166,7 +166,7 @@ class Topic:
         self.incarnation = incarnation
         self.created_ms = created_ms
         self.loaded_ms = engine.now_ms
-        """Its counters count from then on."""
+        """When it was loaded; its counters start then."""
         self.is_system = is_system
         self.cache: TopicCache = {}
         self.producers: dict[str, Producer] = {}

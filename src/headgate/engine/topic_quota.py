@@ -2,8 +2,8 @@
 
 An append costs one comparison: while fewer than :attr:`TopicQuota.safe_below` bytes were ever
 staged, no quota can be exceeded. What the slowest subscription has acknowledged only grows, so this
-bound errs on the safe side; an append beyond it evaluates the quotas. Where every append has to
-(no backlog until now, a quota is exceeded, a producer waits) the bound is -1.
+bound is never too high; an append beyond it evaluates the quotas. The bound is -1 while every
+append must do so: without a backlog, while a quota is exceeded, and while a producer waits.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from headgate.engine.publishing import TopicPublishing
 
 SCANNED_MAX = 16
-"""With more subscriptions than this, the slowest and the oldest are found in heaps."""
+"""With more subscriptions than this, heaps find the slowest and the oldest."""
 
 SAMPLED_PART = 64
 """The fill rate is sampled from this part of the limit on: 1/64."""
@@ -361,8 +361,8 @@ class TopicQuota:
                 self._set_safe_below(ADMIT_NONE)
 
     def evaluate_when_due(self) -> None:
-        """The oldest message may be too old by now. Without backlog nothing needs to be done until
-        the next append."""
+        """Evaluate because the oldest message may be too old by now. Without a backlog, the next
+        append evaluates."""
         topic = self.topic
         is_quiet = self.exceeded is None and not self.queue and not topic.publishing.pending_count
         if is_quiet and self.oldest() is None:
@@ -371,7 +371,8 @@ class TopicQuota:
             self.evaluate()
 
     def _enforce(self, quota: Quota | None, before: Quota | None) -> Quota | None:
-        """The quota, if it stops producers now. An evicting quota evicts first."""
+        """Enforce one quota; returns it if it stops producers now. An evicting quota evicts
+        first."""
         if quota is None or not self._is_exceeded(quota, before):
             return None
         if quota.policy.stops_producers:
@@ -476,7 +477,7 @@ class TopicQuota:
         return self.stops
 
     def why(self, quota: Quota) -> str:
-        """How full ``quota`` is, by which subscription, and where it is set; for people."""
+        """A clause that says how full ``quota`` is, by which subscription, and where it is set."""
         if quota.type is QuotaType.SIZE:
             holder, figure = self.slowest(), f"{self.backlog_bytes():,} bytes"
             limit = f"{quota.limit:,} bytes"

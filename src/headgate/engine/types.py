@@ -14,7 +14,7 @@ class SubscriptionType(IntEnum):
 
     @property
     def label(self) -> str:
-        """As the admin API spells it."""
+        """Its name in the admin API."""
         return self.name.capitalize()
 
     @property
