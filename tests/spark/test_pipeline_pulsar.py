@@ -92,7 +92,7 @@ def test_lost_telemetry_is_printed_or_ends_the_job(cluster: Cluster, tmp_path: P
         "Telemetry of b1 from 2025-11-21 10:00:20 UTC to 2025-11-21 10:00:35 UTC is missing: 15 "
         "messages expired before the pipeline read them.\n"
     ) in err.getvalue()
-    assert "1 message in quarantine, as no telemetry" in err.getvalue()
+    assert "1 message in quarantine, because this version cannot read them" in err.getvalue()
 
 
 @pytest.mark.usefixtures("spark")
