@@ -125,6 +125,7 @@ class Topic:
         "engine",
         "entries_in_before_load",
         "entries_read",
+        "exclusive",
         "fenced",
         "gate",
         "idle_since_ns",
@@ -170,6 +171,8 @@ class Topic:
         self.is_system = is_system
         self.cache: TopicCache = {}
         self.producers: dict[str, Producer] = {}
+        self.exclusive: Producer | None = None
+        """The producer that has exclusive access."""
         self.subscriptions: dict[str, Subscription] = {}
         self.quota: TopicQuota | None = None
         """Created when the topic first has a backlog quota."""
@@ -205,13 +208,15 @@ class Topic:
         self.check_sound()
         if producer.access_mode is AccessMode.EXCLUSIVE and self.producers:
             raise ProducerFencedError("Topic has other connected producers")
-        if any(p.access_mode is AccessMode.EXCLUSIVE for p in self.producers.values()):
+        if self.exclusive is not None:
             raise ProducerBusyError("Topic has an existing exclusive producer")
         if producer.name in self.producers:
             raise ProducerBusyError(
                 f"Producer with name '{producer.name}' is already connected to topic"
             )
         self.producers[producer.name] = producer
+        if producer.access_mode is AccessMode.EXCLUSIVE:
+            self.exclusive = producer
         producer.publishing = self.publishing
 
     def check_open(self) -> None:
@@ -237,6 +242,8 @@ class Topic:
         producer.publishing = None
         if self.producers.get(producer.name) is producer:
             del self.producers[producer.name]
+            if producer is self.exclusive:
+                self.exclusive = None
             self._touch_idle()
 
     def entries_visible(self, first: int) -> None:

@@ -8,6 +8,7 @@ from headgate.engine.errors import ProducerBusyError, ProducerFencedError, Topic
 from headgate.engine.producer import Producer
 from headgate.engine.types import AccessMode
 from tests.unit.engine.harness import FakePort, Rig
+from tests.unit.work_meter import bytecodes
 
 
 def test_names_are_unique_and_exclusive_means_alone() -> None:
@@ -21,6 +22,15 @@ def test_names_are_unique_and_exclusive_means_alone() -> None:
     rig.topic.add_producer(alone)
     with pytest.raises(ProducerBusyError, match="exclusive"):
         rig.topic.add_producer(Producer(4, "q", FakePort()))
+
+
+def test_a_producer_joins_in_constant_work() -> None:
+    rig = Rig()
+    alone = bytecodes(lambda: rig.topic.add_producer(Producer(2, "q", FakePort())))
+    for number in range(2_000):
+        rig.topic.add_producer(Producer(number, f"p{number}", FakePort()))
+    among = bytecodes(lambda: rig.topic.add_producer(Producer(3, "r", FakePort())))
+    assert among <= alone * 2
 
 
 def test_fencing_closes_everybody() -> None:
