@@ -32,7 +32,7 @@ class ConsumerPort(Protocol):
         """The broker ends this consumer; the client may create it again."""
 
     def active_consumer_changed(self, consumer_id: int, is_active: bool, /) -> None:
-        """A failover subscription chose its active consumer, perhaps the same one."""
+        """Notify the client that a failover subscription made this consumer active or inactive."""
 
 
 class Consumer:
@@ -66,6 +66,7 @@ class Consumer:
         "port",
         "priority_level",
         "rates",
+        "told_active",
         "unacked_messages",
         "window",
     )
@@ -98,6 +99,8 @@ class Consumer:
         self.unacked_messages = 0
         self.blocked_on_unacked = False
         self.in_ready = False
+        self.told_active: bool | None = None
+        """The last notice on whether it is the active consumer; None before the first."""
         self.messages_sent = 0
         self.bytes_sent = 0
         self.entries_sent = 0

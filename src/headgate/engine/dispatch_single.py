@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from bisect import bisect_left, bisect_right, insort
 
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatcher import (
@@ -19,7 +20,7 @@ from headgate.flow.quota.backlog import Amounts
 class SingleActiveDispatcher(Dispatcher):
     """Delivers to the active consumer, from the first unacknowledged entry on."""
 
-    __slots__ = ("active", "type")
+    __slots__ = ("_ranked", "active", "type")
 
     def __init__(
         self, subscription: DispatchedSubscription, subscription_type: SubscriptionType
@@ -27,6 +28,8 @@ class SingleActiveDispatcher(Dispatcher):
         super().__init__(subscription)
         self.type = subscription_type
         self.active: Consumer | None = None
+        self._ranked: list[Consumer] = []
+        """The consumers of a failover subscription, by priority level and name."""
 
     def next_run(self) -> tuple[int, int]:
         subscription = self.subscription
@@ -62,34 +65,42 @@ class SingleActiveDispatcher(Dispatcher):
         self.read_ordinal = stop
 
     def consumer_added(self, consumer: Consumer) -> None:
-        self._choose_active(newcomer=consumer)
+        if self.type is SubscriptionType.FAILOVER:
+            insort(self._ranked, consumer, key=_rank)
+        self._choose_active()
+        if consumer.told_active is None:
+            self._tell(consumer)
 
-    def consumer_removed(self, consumer: Consumer) -> None:  # noqa: ARG002
-        self._choose_active(newcomer=None)
+    def consumer_removed(self, consumer: Consumer) -> None:
+        ranked = self._ranked
+        if ranked:
+            place = bisect_left(ranked, _rank(consumer), key=_rank)
+            while ranked[place] is not consumer:
+                place += 1
+            del ranked[place]
+        self._choose_active()
 
-    def _choose_active(self, newcomer: Consumer | None) -> None:
+    def _choose_active(self) -> None:
         """Pulsar's order: priority level, then name; a partition takes its share of the best
         level, any other topic a place given by its name."""
-        consumers = self.subscription.consumers
+        consumers, ranked = self.subscription.consumers, self._ranked
         previous = self.active
         if not consumers:
             self.active = None
         elif self.type is SubscriptionType.EXCLUSIVE:
-            self.active = consumers[0]
+            self.active = next(iter(consumers))
         else:
-            best = min(c.priority_level for c in consumers)
-            level = sorted((c for c in consumers if c.priority_level == best), key=_name)
+            best_count = bisect_right(ranked, ranked[0].priority_level, key=_level)
             topic = self.subscription.topic
             place = topic.partition
             if place < 0:
                 place = zlib.crc32(topic.name.full.encode())
-            self.active = level[place % len(level)]
+            self.active = ranked[place % best_count]
         if self.active is not previous:
             self._activate(previous)
-        elif newcomer is not None and self.type is SubscriptionType.FAILOVER:
-            newcomer.port.active_consumer_changed(newcomer.consumer_id, False)
 
     def _activate(self, previous: Consumer | None) -> None:
+        """Start the active consumer; of the others, only the previous one learns anything new."""
         engine = self.subscription.topic.engine
         held_something = self.read_ordinal > self.subscription.acks.mark_delete + 1
         self.rewind()
@@ -100,8 +111,16 @@ class SingleActiveDispatcher(Dispatcher):
             # next moment spare the new one duplicates.
             self.paused_until_ns = engine.now_ns + engine.limits.failover_delay_ns
             engine.wake_at(self.paused_until_ns, self.subscription.wake)
-        for consumer in self.subscription.consumers:
-            consumer.port.active_consumer_changed(consumer.consumer_id, consumer is self.active)
+        if previous is not None and previous in self.subscription.consumers:
+            self._tell(previous)
+        self._tell(self.active)
+
+    def _tell(self, consumer: Consumer) -> None:
+        """Send a consumer whether it is the active one, if it does not know that already."""
+        is_active = consumer is self.active
+        if self.type is SubscriptionType.FAILOVER and consumer.told_active is not is_active:
+            consumer.told_active = is_active
+            consumer.port.active_consumer_changed(consumer.consumer_id, is_active)
 
     def rewind(self) -> None:
         """Deliver again from the first unacknowledged entry."""
@@ -141,5 +160,9 @@ class SingleActiveDispatcher(Dispatcher):
         return NO_AMOUNTS
 
 
-def _name(consumer: Consumer) -> tuple[str, int, int]:
-    return consumer.name, consumer.connection_key, consumer.consumer_id
+def _rank(consumer: Consumer) -> tuple[int, str, int, int]:
+    return consumer.priority_level, consumer.name, consumer.connection_key, consumer.consumer_id
+
+
+def _level(consumer: Consumer) -> int:
+    return consumer.priority_level

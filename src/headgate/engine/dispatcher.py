@@ -77,7 +77,7 @@ class DispatchedSubscription(Protocol):
     acks: AckSet
     gate: WaiterGate
     account: Account
-    consumers: list[Consumer]
+    consumers: dict[Consumer, None]
     throttled: bool
     throttled_dispatch: ThrottledDispatch
     fenced: bool

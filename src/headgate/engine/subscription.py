@@ -97,7 +97,8 @@ class Subscription(Cursor):
         self.cursor_id = cursor_id
         self.properties = properties or {}
         self.created_ms = now_ms
-        self.consumers: list[Consumer] = []
+        self.consumers: dict[Consumer, None] = {}
+        """In the order in which they connected."""
         self.type_known = False
         self.fenced = False
         self.removed = False
@@ -176,7 +177,7 @@ class Subscription(Cursor):
         if subscription_type is not self.type:
             self.dispatcher = _dispatcher_of(self, subscription_type)
         self.type_known = True
-        self.consumers.append(consumer)
+        self.consumers[consumer] = None
         self.dispatcher.consumer_added(consumer)
         self.wake()
 
@@ -185,7 +186,7 @@ class Subscription(Cursor):
         if consumer not in self.consumers:
             return
         self.settle_throttling()
-        self.consumers.remove(consumer)
+        del self.consumers[consumer]
         self.dispatcher.consumer_removed(consumer)
         self.throttled_dispatch.forget()
         if not self.consumers and not self.is_durable and not self.fenced:

@@ -75,7 +75,7 @@ def test_who_comes_back_to_a_backlog_is_limited() -> None:
     rig = rig_that_spares()
     subscription = caught_up(rig)
     rig.publish(20)
-    subscription.remove_consumer(subscription.consumers[0])
+    subscription.remove_consumer(next(iter(subscription.consumers)))
     rig.flush()
     rig.publish(50)
     sent = subscription.messages_sent

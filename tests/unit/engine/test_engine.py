@@ -114,7 +114,7 @@ def test_the_limited_get_their_rate_beside_others_that_never_rest() -> None:
     rig.publish(4_000)
     ports = [rig.consumer(subscription)[1] for subscription in subscriptions]
     for subscription in subscriptions:
-        subscription.flow(subscription.consumers[0], 1_000_000)
+        subscription.flow(next(iter(subscription.consumers)), 1_000_000)
     for turn in range(76):
         rig.flush_once(after_ms=4 * turn)
     *unlimited, limited = (len(port.entries) for port in ports)
@@ -131,7 +131,7 @@ def test_those_that_waited_do_not_hold_up_the_others() -> None:
     for subscription in limited:
         rig.consumer(subscription, permits=2)
     _, port = rig.consumer(free)
-    free.flow(free.consumers[0], 1_000)
+    free.flow(next(iter(free.consumers)), 1_000)
     rig.flush_once(after_ms=1_000)
     assert len(port.entries) == PUMP_ENTRIES_MAX
     rig.flush()

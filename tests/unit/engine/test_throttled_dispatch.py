@@ -105,7 +105,7 @@ def test_a_repeated_delivery_is_a_separate_attempt(kind: SubscriptionType) -> No
     subscription = played(rig, kind)
     rig.publish(10)
     assert counts(subscription)[1] == [0, 0]
-    subscription.redeliver(subscription.consumers[0], None, -1)
+    subscription.redeliver(next(iter(subscription.consumers)), None, -1)
     rig.flush()
     assert counts(subscription)[1] == [10, 0]
     rig.advance(5_000)
@@ -119,7 +119,7 @@ def test_they_outlive_a_reconnect_and_not_an_unload(kind: SubscriptionType) -> N
     rig = Rig(topic_limit=RateLimit(10, None))
     subscription = played(rig, kind)
     rig.publish(25)
-    subscription.remove_consumer(subscription.consumers[0])
+    subscription.remove_consumer(next(iter(subscription.consumers)))
     rig.flush()
     assert counts(subscription)[1] == [15, 0]
     other = SubscriptionType.SHARED if kind is TYPES[0] else TYPES[0]

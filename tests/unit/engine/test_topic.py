@@ -40,7 +40,7 @@ def test_fencing_closes_everybody() -> None:
     rig.topic.fence()
     assert rig.port.closed == [1]
     assert port.closed == [9]
-    assert subscription.consumers == []
+    assert not subscription.consumers
     with pytest.raises(TopicFencedError):
         rig.topic.add_producer(Producer(2, "q", FakePort()))
 

@@ -216,7 +216,7 @@ async def _check_exclusive(
         return
     if subscription.type is not kind:
         return
-    holder = subscription.consumers[0].port
+    holder = next(iter(subscription.consumers)).port
     if holder is connection.consumer_port or await holder.is_alive():
         raise ConsumerBusyError("Exclusive consumer is already connected")
 

@@ -149,7 +149,7 @@ def test_a_shared_subscription_shows_what_its_consumers_hold(world: World) -> No
     subscription = shown(world).subscriptions["s"]
     assert (subscription.type, subscription.unacked_messages) == ("Shared", 2)
     assert subscription.active_consumer_name is msgspec.UNSET
-    assert subscription.consumers[0].unacked_messages == 2
+    assert next(iter(subscription.consumers)).unacked_messages == 2
     assert subscription.non_contiguous_deleted_messages_ranges == 1
 
 
