@@ -2,14 +2,17 @@
 
 The engine asks for the limits and quotas of a topic when it loads the topic. When a policy or a
 dynamic setting changes, this module makes the engine ask again for each topic that the change may
-concern.
+concern: at once if these are few, otherwise in slices.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection, Mapping
+from functools import partial
 
 from headgate.base.units import MIB, NS_PER_MS
+from headgate.broker.policy_rollout import PolicyRollout
 from headgate.engine.engine import Engine
 from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.topic import Topic
@@ -39,7 +42,7 @@ def engine_limits(settings: Settings) -> EngineLimits:
 
 
 class PolicyUpdates:
-    """Applies changes of the metadata within the turn of the caller."""
+    """Applies changes of the metadata that are durable."""
 
     def __init__(
         self,
@@ -48,12 +51,14 @@ class PolicyUpdates:
         settings: Settings,
         dynamic: DynamicSettings,
         policies: PolicyResolver,
+        rollout: PolicyRollout,
     ) -> None:
         self._engine = engine
         self._catalog = catalog
         self._settings = settings
         self._dynamic = dynamic
         self._policies = policies
+        self._rollout = rollout
 
     def use_stored_settings(self) -> None:
         """Apply the stored dynamic settings to the engine."""
@@ -72,8 +77,11 @@ class PolicyUpdates:
         )
 
     def set_broker_limits(self) -> None:
-        """Apply the dispatch limit and the publish limit of the whole broker."""
-        self._engine.set_broker_limit(self._policies.dispatch_limits.of_broker().limit)
+        """Apply the dispatch limit and the publish limit of the whole broker, if they changed."""
+        limit = self._policies.dispatch_limits.of_broker().limit
+        if limit != self._engine.broker_limit or (limit is not None and limit.relative):
+            # The amount of a relative limit also depends on whether a batch counts as one message.
+            self._engine.set_broker_limit(limit)
         publish_limit = self._policies.publish_limits.of_broker().limit
         if publish_limit != self._engine.admission.limit:
             self._engine.admission.set_broker_limit(publish_limit)
@@ -90,25 +98,32 @@ class PolicyUpdates:
         return bool(keys)
 
     def apply_policies(self, change: Change) -> None:
-        """Apply the limits and quotas of a durable change to the live topics that it concerns."""
+        """Apply the limits and quotas of a durable change to the live topics that it concerns:
+        at once if these are few. :meth:`settled` waits for the others."""
         kinds = {row.kind for row in change.rows}
-        if kinds & _KINDS_OF_POLICIES:
-            for topic in self._topics_concerned(change, everywhere=Kind.SETTING in kinds):
-                self._engine.limits_of_topic(topic)
-                self._engine.publish_limit_of_topic(topic)
-                self._engine.quotas_of_topic(topic)
+        if Kind.SETTING in kinds:
+            self._rollout.apply("", self._engine.topics.values)
+        elif kinds & _KINDS_OF_POLICIES:
+            self._apply_to_scopes(change)
 
-    def _topics_concerned(self, change: Change, *, everywhere: bool) -> list[Topic]:
-        """The live topics whose policies a change may concern. A topic that becomes partitioned, or
-        stops being partitioned, changes the policies of the topics named like its partitions."""
-        if everywhere:
-            return list(self._engine.topics.values())
-        namespaces = {row.key for row in change.rows if row.kind is Kind.NAMESPACE}
-        names = {row.key for row in change.rows if row.kind in _NAMES_WITH_POLICIES}
-        return [
-            topic
-            for topic in self._engine.topics.values()
-            if str(topic.name.namespace) in namespaces
-            or topic.name.full in names
-            or (topic.partition >= 0 and topic.name.base.full in names)
-        ]
+    def _apply_to_scopes(self, change: Change) -> None:
+        """Apply a change to the topics of each namespace and each name in it. A topic that becomes
+        partitioned, or stops being partitioned, changes the policies of the topics named like its
+        partitions."""
+        engine, apply = self._engine, self._rollout.apply
+        for row in change.rows:
+            if row.kind is Kind.NAMESPACE:
+                apply(row.key, partial(_members, engine.by_namespace, row.key))
+            elif row.kind in _NAMES_WITH_POLICIES:
+                apply(row.key, partial(_members, engine.by_base, row.key))
+                topic = engine.topics.get(row.key)
+                if topic is not None:
+                    apply(row.key, partial(tuple, (topic,)))
+
+    async def settled(self) -> None:
+        """Return when what was applied until now is in force on all live topics."""
+        await self._rollout.settled()
+
+
+def _members(groups: Mapping[str, Mapping[Topic, None]], key: str) -> Collection[Topic]:
+    return groups.get(key, {}).keys()

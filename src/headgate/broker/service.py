@@ -25,6 +25,7 @@ from headgate.broker.damage import damage_text
 from headgate.broker.effects import EngineEffects
 from headgate.broker.entries import SingleEntryReader
 from headgate.broker.info import BrokerCounts, BrokerInfo
+from headgate.broker.policy_rollout import PolicyRollout
 from headgate.broker.policy_updates import PolicyUpdates, engine_limits
 from headgate.broker.quota_log import QuotaLog
 from headgate.broker.registry import TopicRegistry
@@ -120,8 +121,9 @@ class Broker:
         effects = EngineEffects(self.log_clock, self.quota_log, self.schedule_flush)
         self.engine = self._make_engine(effects)
         self.in_force = DispatchLimitsInForce(self.policies.dispatch_limits, self.engine)
+        rollout = PolicyRollout(self.engine, self, loop)
         self._policy_updates = PolicyUpdates(
-            self.engine, catalog, settings, self.dynamic, self.policies
+            self.engine, catalog, settings, self.dynamic, self.policies, rollout
         )
         self.begin_turn()
         self.started_ms = self.engine.now_ms
@@ -318,6 +320,7 @@ class Broker:
             StorageError: it could not be stored, or these subscriptions could not.
         """
         await self.writer.commit(change)
+        await self._policy_updates.settled()
         await self.registry.partition_subscriptions.when_created(change)
 
     async def check_commits(self) -> None:

@@ -101,6 +101,9 @@ class Engine:
         self.gate = BrokerGate()
         self.topics: dict[str, Topic] = {}
         self.by_number: dict[int, Topic] = {}
+        self.by_namespace: dict[str, dict[Topic, None]] = {}
+        self.by_base: dict[str, dict[Topic, None]] = {}
+        """Topics named like a partition, by the full name without the partition."""
         self.damaged_topics: set[int] = set()
         """Numbers of topics that have lost data, or whose subscriptions have."""
         self.now_ns = now_ns
@@ -233,6 +236,8 @@ class Engine:
         )
         self.topics[name.full] = topic
         self.by_number[log.number] = topic
+        for group, key in self._groups_of(name):
+            group.setdefault(key, {})[topic] = None
         if kept.publish_gate is not None:
             topic.publishing.gate = kept.publish_gate
             kept.publish_gate.owner = topic
@@ -262,6 +267,17 @@ class Engine:
         topic.cache.clear()
         self.topics.pop(topic.name.full, None)
         self.by_number.pop(topic.log.number, None)
+        for group, key in self._groups_of(topic.name):
+            if (members := group.get(key)) is not None:
+                members.pop(topic, None)
+                if not members:
+                    del group[key]
+
+    def _groups_of(self, name: TopicName) -> Iterator[tuple[dict[str, dict[Topic, None]], str]]:
+        """The groups of topics that a name belongs to, each with its key."""
+        yield self.by_namespace, str(name.namespace)
+        if name.partition >= 0:
+            yield self.by_base, name.base.full
 
     # -- what topics and subscriptions ask -------------------------------------------------
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from headgate.base.names import parse_topic
 from headgate.base.units import NS_PER_MS
 from headgate.engine.engine import PUMP_ENTRIES_MAX
 from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import RateLimit
-from tests.unit.engine.harness import START_MS, START_NS, Rig
+from tests.unit.engine.harness import START_MS, START_NS, FakeLog, Rig
 
 PERIOD_NS = 100 * NS_PER_MS
 
@@ -88,6 +89,7 @@ def test_an_unloaded_topic_is_forgotten() -> None:
     rig.engine.unload_topic(rig.topic, deleted=True)
     assert rig.engine.topics == {}
     assert rig.engine.by_number == {}
+    assert rig.engine.by_namespace == {}
 
 
 def test_a_removed_subscription_does_not_touch_its_successors_budgets() -> None:
@@ -184,3 +186,23 @@ def test_a_reader_finds_its_window_after_an_unload() -> None:
     assert port.entries == []
     rig.advance(1_500)
     assert 9 <= len(port.entries) <= 11
+
+
+def test_topics_are_grouped_by_namespace_and_by_base_name() -> None:
+    rig = Rig()
+    engine = rig.engine
+    parts = [
+        engine.load_topic(parse_topic(f"persistent://acme/ns/p-partition-{n}"), FakeLog(10 + n))
+        for n in range(2)
+    ]
+    other = engine.load_topic(parse_topic("persistent://acme/other/t"), FakeLog(20))
+    assert list(engine.by_namespace["acme/ns"]) == [rig.topic, *parts]
+    assert list(engine.by_namespace["acme/other"]) == [other]
+    assert {key: list(group) for key, group in engine.by_base.items()} == {
+        "persistent://acme/ns/p": parts
+    }
+    for topic in parts:
+        topic.fence()
+        engine.unload_topic(topic)
+    assert list(engine.by_namespace["acme/ns"]) == [rig.topic]
+    assert engine.by_base == {}

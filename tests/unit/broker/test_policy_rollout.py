@@ -1,0 +1,133 @@
+"""Policies of many topics are put in force in slices, and the answer waits for the last one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+from headgate.base.names import parse_topic
+from headgate.broker.policy_rollout import SLICE_UNITS, TOPIC_UNITS, PolicyRollout
+from headgate.engine.topic import Topic
+from headgate.metadata.policies import DispatchRate
+from headgate.testing import World
+from tests.unit.broker.playing import played
+
+TOPICS = 300
+NAMESPACE = parse_topic("persistent://public/default/t").namespace
+TURN_TOPICS_MAX = SLICE_UNITS // TOPIC_UNITS + 1
+
+
+async def with_topics(world: World, count: int = TOPICS) -> list[Topic]:
+    registry = world.broker.registry
+    for number in range(count):
+        await registry.create(parse_topic(f"persistent://public/default/t{number}"))
+    return list(world.broker.engine.topics.values())
+
+
+def count_by_turn(world: World) -> Counter[int]:
+    """How many topics the engine resolves in each turn from now on."""
+    engine = world.broker.engine
+    resolve, begin, turn = engine.limits_of_topic, engine.begin_turn, 0
+    counts: Counter[int] = Counter()
+
+    def resolved(topic: Topic) -> None:
+        counts[turn] += 1
+        resolve(topic)
+
+    def begun(now_ns: int, now_ms: int, log_ms: int) -> None:
+        nonlocal turn
+        turn += 1
+        begin(now_ns, now_ms, log_ms)
+
+    engine.limits_of_topic = resolved  # type: ignore[method-assign]
+    engine.begin_turn = begun  # type: ignore[method-assign]
+    return counts
+
+
+async def set_rate(world: World, messages: int) -> None:
+    broker = world.broker
+    rate = DispatchRate(messages)
+    await broker.commit(broker.catalog.plan_namespace_policies(NAMESPACE, dispatch_rate=rate))
+
+
+def limits(topics: list[Topic]) -> set[int]:
+    return {topic.limit.messages or 0 if topic.limit else 0 for topic in topics if topic.is_live}
+
+
+@played()
+async def test_a_namespaces_policy_is_put_in_force_in_slices_before_the_answer(
+    world: World,
+) -> None:
+    topics = await with_topics(world)
+    counts = count_by_turn(world)
+    await set_rate(world, 70)
+    assert limits(topics) == {70}
+    assert counts.total() == TOPICS
+    assert max(counts.values()) <= TURN_TOPICS_MAX
+
+
+@played()
+async def test_a_dynamic_setting_is_put_in_force_in_slices_before_the_answer(
+    world: World,
+) -> None:
+    topics = await with_topics(world)
+    counts = count_by_turn(world)
+    broker = world.broker
+    name = "dispatchThrottlingRatePerTopicInMsg"
+    await broker.commit(broker.catalog.plan_setting(name, "80"))
+    assert limits(topics) == {80}
+    assert max(counts.values()) <= TURN_TOPICS_MAX
+
+
+@played()
+async def test_changes_while_a_walk_runs_share_the_next_one(world: World) -> None:
+    topics = await with_topics(world)
+    broker = world.broker
+    counts = count_by_turn(world)
+    rollout = PolicyRollout(broker.engine, broker, broker.loop)
+    for _ in range(10):
+        rollout.apply("all", broker.engine.topics.values)
+        await asyncio.sleep(0)
+    await rollout.settled()
+    assert counts.total() == 2 * len(topics)
+    assert max(counts.values()) <= TURN_TOPICS_MAX
+    await rollout.settled()
+
+
+@played()
+async def test_a_few_topics_do_not_wait_for_the_walk_of_many(world: World) -> None:
+    topics = await with_topics(world)
+    broker, own = world.broker, topics[-1]
+    counts = count_by_turn(world)
+    rollout = PolicyRollout(broker.engine, broker, broker.loop)
+    rollout.apply("all", broker.engine.topics.values)
+    await asyncio.sleep(0)
+    before = counts.total()
+    assert before <= TURN_TOPICS_MAX
+    rollout.apply("own", lambda: [own])
+    assert counts.total() == before + 1
+
+
+@played()
+async def test_a_topic_that_is_unloaded_during_a_walk_is_left_out(world: World) -> None:
+    topics = await with_topics(world)
+    broker = world.broker
+    counts = count_by_turn(world)
+    rollout = PolicyRollout(broker.engine, broker, broker.loop)
+    rollout.apply("all", broker.engine.topics.values)
+    await asyncio.sleep(0)
+    topics[-1].fence()
+    broker.engine.unload_topic(topics[-1])
+    await rollout.settled()
+    assert counts.total() == len(topics) - 1
+
+
+@played()
+async def test_one_topics_policy_looks_at_no_other_topic(world: World) -> None:
+    topics = await with_topics(world, 50)
+    counts = count_by_turn(world)
+    broker, own = world.broker, topics[7]
+    plan = broker.catalog.plan_topic_policies(own.name, dispatch_rate=DispatchRate(5))
+    await broker.commit(plan)
+    assert counts.total() == 1
+    assert limits(topics) == {0, 5}
