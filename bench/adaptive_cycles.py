@@ -24,7 +24,7 @@ from headgate.base.units import NS_PER_S
 from headgate.control.adaptive import AdaptiveThrottle
 from headgate.flow.limits.precedence import NO_LIMIT
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, QuotaPolicy, Quotas, QuotaType
-from headgate.policy.limits_in_force import PublishLimitsInForce
+from headgate.policy.current_limits import CurrentPublishLimits
 from headgate.policy.settings import Settings
 
 TOPICS = 100_000
@@ -73,7 +73,7 @@ class Controlled:
         self.throttle = AdaptiveThrottle(
             engine,
             Settings(),
-            PublishLimitsInForce(unlimited),
+            CurrentPublishLimits(unlimited),
             self.memory,
             loop=cast(asyncio.AbstractEventLoop, self._loop),
             clock=cast(Clock, SimpleNamespace(monotonic_ns=time.thread_time_ns)),

@@ -24,8 +24,8 @@ from headgate.policy.settings import Settings
 
 logger = logging.getLogger("headgate.broker")
 
-_NAMES_WITH_POLICIES = frozenset((Kind.TOPIC_POLICIES, Kind.PARTITIONED))
-_KINDS_OF_POLICIES = _NAMES_WITH_POLICIES | {Kind.SETTING, Kind.NAMESPACE}
+_TOPIC_KINDS = frozenset((Kind.TOPIC_POLICIES, Kind.PARTITIONED))
+_KINDS_OF_POLICIES = _TOPIC_KINDS | {Kind.SETTING, Kind.NAMESPACE}
 
 
 def engine_limits(settings: Settings) -> EngineLimits:
@@ -114,7 +114,7 @@ class PolicyUpdates:
         for row in change.rows:
             if row.kind is Kind.NAMESPACE:
                 apply(row.key, partial(_members, engine.by_namespace, row.key))
-            elif row.kind in _NAMES_WITH_POLICIES:
+            elif row.kind in _TOPIC_KINDS:
                 apply(row.key, partial(_members, engine.by_base, row.key))
                 topic = engine.topics.get(row.key)
                 if topic is not None:

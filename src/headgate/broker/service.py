@@ -44,8 +44,8 @@ from headgate.engine.topic import Topic
 from headgate.ledger import CommitLog
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.store import MetadataStore
+from headgate.policy.current_limits import CurrentDispatchLimits, CurrentPublishLimits
 from headgate.policy.dynamic_settings import DynamicSettings
-from headgate.policy.limits_in_force import DispatchLimitsInForce, PublishLimitsInForce
 from headgate.policy.resolver import PolicyResolver
 from headgate.policy.settings import Settings
 from headgate.storage.committer import Committer
@@ -113,14 +113,16 @@ class Broker:
         self.authorizer: Authorizer = authorizer or AllowAll()
         self._telemetry_topic = parse_topic(settings.headgateTelemetryTopic)
         self.policies = PolicyResolver(catalog, settings, [self._telemetry_topic.full])
-        self.publish_in_force = PublishLimitsInForce(self.policies.publish_limits)
+        self.current_publish_limits = CurrentPublishLimits(self.policies.publish_limits)
         self.quota_log = QuotaLog()
         self.dynamic = DynamicSettings(settings)
         logs = (log,) if telemetry_log is None else (log, telemetry_log)
         self.log_clock = LogClock(clock, catalog, logs, boot_id)
         effects = EngineEffects(self.log_clock, self.quota_log, self.schedule_flush)
         self.engine = self._make_engine(effects)
-        self.in_force = DispatchLimitsInForce(self.policies.dispatch_limits, self.engine)
+        self.current_dispatch_limits = CurrentDispatchLimits(
+            self.policies.dispatch_limits, self.engine
+        )
         rollout = PolicyRollout(self.engine, self, loop)
         self._policy_updates = PolicyUpdates(
             self.engine, catalog, settings, self.dynamic, self.policies, rollout
@@ -194,9 +196,9 @@ class Broker:
             effects,
             limits=engine_limits(self.settings),
             cache_bytes_max=self.settings.managedLedgerCacheSizeMB * MIB,
-            limits_of=self.policies.enforced_dispatch_limit,
+            limits_of=self.policies.applied_dispatch_limit,
             quotas_of=self.policies.enforced_quotas,
-            publish_limit_of=self.policies.enforced_publish_limit,
+            publish_limit_of=self.policies.applied_publish_limit,
         )
 
     def _make_adaptive(self, memory: MemorySource | None) -> AdaptiveThrottle | None:
@@ -205,7 +207,7 @@ class Broker:
         return AdaptiveThrottle(
             self.engine,
             self.settings,
-            self.publish_in_force,
+            self.current_publish_limits,
             memory,
             loop=self.loop,
             clock=self.clock,

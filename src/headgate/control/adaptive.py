@@ -37,7 +37,7 @@ from headgate.flow.adaptive.memory_share import MemoryAttribution
 from headgate.flow.adaptive.pressure import memory_pressure
 from headgate.flow.adaptive.topic import TopicControl
 from headgate.flow.limits.rate_limit import RateLimit
-from headgate.policy.limits_in_force import PublishLimitsInForce
+from headgate.policy.current_limits import CurrentPublishLimits
 from headgate.policy.settings import Settings
 
 SLICE_EVALUATIONS: Final = 400
@@ -102,7 +102,7 @@ class AdaptiveThrottle:
         self,
         engine: Engine,
         settings: Settings,
-        publish_limits: PublishLimitsInForce,
+        publish_limits: CurrentPublishLimits,
         memory: MemorySource | None,
         *,
         loop: asyncio.AbstractEventLoop,
@@ -371,7 +371,7 @@ class AdaptiveThrottle:
         control = topic.publishing.control
         if control is None or control.limit is None:
             return
-        set_limit = set_limit_text(self._publish_limits.of_topic_as_set(topic))
+        set_limit = set_limit_text(self._publish_limits.effective_of_topic(topic))
         applying = applying_text(self._publish_limits.of_topic(topic))
         if self._logged_limits.get(topic) != (set_limit, applying):
             self._logged_limits[topic] = set_limit, applying

@@ -34,9 +34,9 @@ class Observer:
         self.history = History()
         self.parked_history = ParkedHistory()
         broker.topic_sweeps.observer = self
-        parked = ParkedStates(self.parked_history, broker.publish_in_force)
-        delivery = DeliveryReports(broker.engine, self.history, broker.in_force)
-        publishing = PublishingReports(parked, broker.publish_in_force, broker.adaptive)
+        parked = ParkedStates(self.parked_history, broker.current_publish_limits)
+        delivery = DeliveryReports(broker.engine, self.history, broker.current_dispatch_limits)
+        publishing = PublishingReports(parked, broker.current_publish_limits, broker.adaptive)
         self._topic = TopicReports(
             broker.engine, broker.registry, delivery, publishing, self.storage_state
         )
@@ -44,8 +44,8 @@ class Observer:
             broker.engine, broker, broker.registry, delivery, publishing, self.storage_state
         )
         self._stats = TopicStatsReader(
-            broker.in_force,
-            broker.publish_in_force,
+            broker.current_dispatch_limits,
+            broker.current_publish_limits,
             broker.policies.shown_quotas,
             parked,
             broker.info.broker_id,

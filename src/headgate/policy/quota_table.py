@@ -8,11 +8,11 @@ from headgate.base.names import TopicName
 from headgate.base.units import GIB
 from headgate.flow.quota.backlog_quota import (
     NO_QUOTAS,
+    EffectiveQuota,
     QuotaPolicy,
     Quotas,
     QuotaSetting,
     QuotaType,
-    SetQuota,
     effective_quota,
 )
 from headgate.metadata.catalog import Catalog
@@ -49,13 +49,13 @@ class QuotaTable:
         """The quotas of one topic, or of one partition."""
         if topic.full in self._system_topics:
             return NO_QUOTAS
-        found = Quotas(*(self.setting_of(topic, kind).quota for kind in QuotaType))
+        found = Quotas(*(self.effective(topic, kind).quota for kind in QuotaType))
         if len(self._shared) >= SHARED_MAX:
             self._shared.clear()
         return self._shared.setdefault(found, found)
 
-    def setting_of(self, topic: TopicName, kind: QuotaType) -> SetQuota:
-        """One type of quota, and the policy or setting that defines it."""
+    def effective(self, topic: TopicName, kind: QuotaType) -> EffectiveQuota:
+        """The effective quota of one type, and the policy or setting that defines it."""
         namespace = self._catalog.namespace_policies(topic.namespace)
         broker, key = self._of_broker(kind)
         return effective_quota(
@@ -73,7 +73,7 @@ class QuotaTable:
             return NOT_LIMITED
         shown: dict[QuotaKind, BacklogQuota] = {}
         for kind in QuotaType:
-            found = self.setting_of(topic, kind)
+            found = self.effective(topic, kind)
             limit = found.setting.limit if found.setting is not None else None
             policy = found.setting.policy if found.setting is not None else QuotaPolicy.HOLD
             quota = {"limit_size" if kind is QuotaType.SIZE else "limit_time": limit}

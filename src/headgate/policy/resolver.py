@@ -1,8 +1,9 @@
-"""The one place that says which limits, quotas and retention are in force on a topic.
+"""The effective limits, quotas and retention of a topic: those of its most specific policies.
 
-Enforcement, REST's ``applied=true``, stats, /metrics, telemetry and explain ask it, so that they
-cannot disagree. The most specific policy that is set wins as a whole (law 1.8).
-The tables alone know which topics are the broker's own.
+REST (``applied=true``), the engine, stats, /metrics, telemetry and explain all ask the resolver.
+The most specific policy that is set wins as a whole (law 1.8). What the gates enforce may differ
+from second to second: see :mod:`~headgate.policy.current_limits`. The tables alone know which
+topics are the broker's own.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from headgate.policy.settings import Settings
 class PolicyResolver:
     """The limits, quotas and retention of one broker's topics. System topics have only a retention.
 
-    A method with a :class:`TopicName` answers REST, one with a live :class:`Topic` answers the
+    A method with a :class:`TopicName` answers REST, one with a loaded :class:`Topic` answers the
     engine.
     """
 
@@ -49,35 +50,35 @@ class PolicyResolver:
     # -- what REST shows -------------------------------------------------------------------
 
     def applied_dispatch_rate(self, topic: TopicName) -> DispatchRate:
-        """The dispatch rate in force on a topic, as it is stored; rates of 0 for none."""
+        """The effective dispatch rate of a topic, as it is stored; rates of 0 for none."""
         return dispatch_rate(self.dispatch_limits.of_topic(topic).policy)
 
     def applied_subscription_rate(self, topic: TopicName, subscription: str) -> DispatchRate:
-        """The dispatch rate in force on a subscription, as it is stored; rates of 0 for none."""
+        """The effective dispatch rate of a subscription, as it is stored; rates of 0 for none."""
         return dispatch_rate(self.dispatch_limits.of_subscription(topic, subscription).policy)
 
     def applied_publish_rate(self, topic: TopicName) -> PublishRate | None:
-        """The publish rate in force on a topic, as it is stored."""
+        """The effective publish rate of a topic, as it is stored."""
         return publish_rate(self.publish_limits.of_topic(topic).policy)
 
     def applied_quotas(self, topic: TopicName) -> Mapping[QuotaKind, BacklogQuota]:
-        """The backlog quotas in force on a topic, both types, as they are stored."""
+        """The effective backlog quotas of a topic, both types, as they are stored."""
         return self.quotas.applied(topic)
 
     def applied_retention(self, topic: TopicName) -> Retention:
-        """The retention in force on a topic; trimming uses it too."""
+        """The effective retention of a topic; trimming uses it too."""
         return self.retentions.of_topic(topic)
 
-    # -- what the engine enforces ----------------------------------------------------------
+    # -- what the engine applies -----------------------------------------------------------
 
-    def enforced_dispatch_limit(self, topic: Topic, subscription: str | None) -> RateLimit | None:
-        """The dispatch limit of one subscription of a topic, or (None) of the topic itself."""
+    def applied_dispatch_limit(self, topic: Topic, subscription: str | None) -> RateLimit | None:
+        """The effective dispatch limit of one subscription, or (None) of the topic itself."""
         if subscription is None:
             return self.dispatch_limits.of_topic(topic.name).limit
         return self.dispatch_limits.of_subscription(topic.name, subscription).limit
 
-    def enforced_publish_limit(self, topic: Topic) -> RateLimit | None:
-        """The publish limit that is set for a topic."""
+    def applied_publish_limit(self, topic: Topic) -> RateLimit | None:
+        """The effective publish limit of a topic."""
         return self.publish_limits.of_topic(topic.name).limit
 
     def enforced_quotas(self, topic: Topic) -> Quotas:

@@ -9,7 +9,7 @@ from typing import Final
 from headgate.base.units import NS_PER_S
 from headgate.engine.engine import Engine
 from headgate.flow.sentences.backlog import duration
-from headgate.flow.sentences.disk import SLOW_COMMIT_S, PaceFacts, pace_sentence
+from headgate.flow.sentences.disk import SLOW_COMMIT_S, CommitLatencyFacts, commit_latency_sentence
 from headgate.storage.repeated_failures import QUIET_NS
 
 logger = logging.getLogger("headgate.disk")
@@ -62,12 +62,12 @@ class CommitLatency:
         """How long the commit in flight has taken so far; 0 without one."""
         return 0 if self._began_ns is None else self._engine.now_ns - self._began_ns
 
-    def facts(self) -> PaceFacts:
+    def facts(self) -> CommitLatencyFacts:
         """The commits of the last :data:`WINDOW_S` seconds."""
         first = self._engine.now_ns // NS_PER_S - WINDOW_S
         recent = [second for second in self._seconds if second[0] > first]
         count = sum(second[1] for second in recent)
-        return PaceFacts(
+        return CommitLatencyFacts(
             commits=count,
             mean_s=sum(second[2] for second in recent) / count / NS_PER_S if count else 0.0,
             longest_s=max((second[3] for second in recent), default=0) / NS_PER_S,
@@ -82,7 +82,7 @@ class CommitLatency:
             self._slow_ns = now_ns
             if self._slow_since_ns is None:
                 self._slow_since_ns = now_ns
-                logger.warning("%s", pace_sentence(facts))
+                logger.warning("%s", commit_latency_sentence(facts))
         elif (
             self._slow_since_ns is not None and facts.commits and now_ns - self._slow_ns >= QUIET_NS
         ):

@@ -195,7 +195,7 @@ class WatchedWorld(World):
 
     def _limit_of(self, key: tuple[Any, ...]) -> RateLimit | None:
         """The limit in force on the broker, on a topic's number, or a subscription of it."""
-        in_force = self.broker.in_force
+        in_force = self.broker.current_dispatch_limits
         if not key:
             return in_force.of_broker().limit
         topic = self.broker.engine.by_number.get(key[0])

@@ -28,11 +28,11 @@ from headgate.flow.limits.precedence import (
 )
 from headgate.flow.limits.rate_limit import Level
 from headgate.flow.quota.backlog_quota import NO_QUOTAS
-from headgate.flow.sentences.disk import DiskFacts, PaceFacts
+from headgate.flow.sentences.disk import CommitLatencyFacts, DiskFacts
 from headgate.observe.explain.delivery import DeliveryReports
 from headgate.observe.explain.reports import SubscriptionReport
 from headgate.observe.observer import Observer
-from headgate.policy.limits_in_force import DispatchLimitsInForce, PublishLimitsInForce
+from headgate.policy.current_limits import CurrentDispatchLimits, CurrentPublishLimits
 
 TICK_NS = 10 * NS_PER_MS
 ACK_TICKS = 10
@@ -184,15 +184,15 @@ class VirtualBroker:
             now_ns=START_NS,
             now_ms=START_MS,
         )
-        self.in_force = DispatchLimitsInForce(self.limits, self.engine)
-        self.publish_in_force = PublishLimitsInForce(NoPublishLimits())
+        self.current_dispatch_limits = CurrentDispatchLimits(self.limits, self.engine)
+        self.current_publish_limits = CurrentPublishLimits(NoPublishLimits())
         self.topic_sweeps = SimpleNamespace()
         self.policies = SimpleNamespace(shown_quotas=lambda _: NO_QUOTAS)
         self.registry = Registry(self.engine)
         self.info = SimpleNamespace(broker_id="localhost:8080")
         self.adaptive = None
         self.disk = SimpleNamespace(facts=DiskFacts, full_ns=lambda _: 0)
-        self.committer = SimpleNamespace(latency=SimpleNamespace(facts=PaceFacts))
+        self.committer = SimpleNamespace(latency=SimpleNamespace(facts=CommitLatencyFacts))
         self.connection_admission = SimpleNamespace(sentence="", refused_count=0)
         self.rates: dict[str, float] = {}
         self.clients: list[Client] = []
@@ -305,5 +305,5 @@ class VirtualBroker:
             pass
 
     def report(self, subscription: Subscription) -> SubscriptionReport:
-        reports = DeliveryReports(self.engine, self.observer.history, self.in_force)
+        reports = DeliveryReports(self.engine, self.observer.history, self.current_dispatch_limits)
         return at_once(reports.report([subscription]))

@@ -45,7 +45,7 @@ class Rig:
 
     def sources(self) -> list[str]:
         """Where the quotas in force are set, by type."""
-        return [self.table.setting_of(T, kind).source for kind in QuotaType]
+        return [self.table.effective(T, kind).source for kind in QuotaType]
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@ def load(rig: Rig, *, is_system: bool = False) -> Topic:
     resolver = rig.resolver
     engine = Engine(
         FakeEffects(),
-        limits_of=resolver.enforced_dispatch_limit,
-        publish_limit_of=resolver.enforced_publish_limit,
+        limits_of=resolver.applied_dispatch_limit,
+        publish_limit_of=resolver.applied_publish_limit,
         quotas_of=resolver.enforced_quotas,
     )
     return engine.load_topic(SYSTEM if is_system else NAME, FakeLog(1), is_system=is_system)
@@ -50,7 +50,7 @@ def test_the_dispatch_rate_that_rest_shows_is_enforced(
         )
         policy = dispatch_policy(shown)
         assert policy is not None
-        assert rig.resolver.enforced_dispatch_limit(live, subscription) == policy.limit()
+        assert rig.resolver.applied_dispatch_limit(live, subscription) == policy.limit()
 
 
 @given(topic=PUBLISH, namespace=PUBLISH)
@@ -61,7 +61,7 @@ def test_the_publish_rate_that_rest_shows_is_enforced(
     rig.publish_on_topic(topic)
     rig.publish_on_namespace(namespace)
     policy = publish_policy(rig.resolver.applied_publish_rate(NAME))
-    enforced = rig.resolver.enforced_publish_limit(load(rig))
+    enforced = rig.resolver.applied_publish_limit(load(rig))
     assert enforced == (None if policy is None else policy.limit())
 
 
@@ -93,8 +93,8 @@ def test_a_system_topic_has_neither_limits_nor_quotas() -> None:
     assert resolver.applied_subscription_rate(SYSTEM, "s") == dispatch_rate(None)
     assert resolver.applied_publish_rate(SYSTEM) is None
     assert resolver.applied_quotas(SYSTEM) == NOT_LIMITED
-    assert resolver.enforced_dispatch_limit(live, None) is None
-    assert resolver.enforced_dispatch_limit(live, "s") is None
-    assert resolver.enforced_publish_limit(live) is None
+    assert resolver.applied_dispatch_limit(live, None) is None
+    assert resolver.applied_dispatch_limit(live, "s") is None
+    assert resolver.applied_publish_limit(live) is None
     assert resolver.shown_quotas(live) == resolver.enforced_quotas(live) == NO_QUOTAS
     assert resolver.applied_retention(SYSTEM) != Retention()

@@ -87,7 +87,7 @@ PUBLISH_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class EffectiveLimit:
-    """The limit in force at one level, and its source.
+    """The limit of the most specific policy or setting at one level, and its source.
 
     ``source`` is empty if nothing is set. A source without a ``limit`` says "unlimited". ``policy``
     is the policy as it was set. ``sources`` has the source of each :class:`Dimension`

@@ -1,4 +1,4 @@
-"""Backlog quotas: which quota is in force, and when a topic exceeds it (law 4, PIP-323).
+"""Backlog quotas: which quota is effective, and when a topic exceeds it (law 4, PIP-323).
 
 There are two types, each with its own policy, and both are always evaluated. The *size* quota
 bounds the largest backlog of a durable subscription, in bytes. The *time* quota bounds the age of
@@ -79,7 +79,7 @@ class QuotaSetting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """One quota in force."""
+    """One effective quota."""
 
     type: QuotaType
     limit: int
@@ -90,28 +90,28 @@ class Quota:
 
 
 class Quotas(NamedTuple):
-    """The quotas in force on a topic, indexed by :class:`QuotaType`."""
+    """The effective quotas of a topic, indexed by :class:`QuotaType`."""
 
     size: Quota | None
     time: Quota | None
 
     @property
     def any(self) -> bool:
-        """Whether any quota is in force."""
+        """Whether there is any quota."""
         return self.size is not None or self.time is not None
 
 
 NO_QUOTAS = Quotas(None, None)
 
 
-class SetQuota(NamedTuple):
-    """The setting that decides about one type of quota, and the quota that results."""
+class EffectiveQuota(NamedTuple):
+    """The quota of one type that the most specific policy or setting defines, with that setting."""
 
     setting: QuotaSetting | None
     source: str
     """Empty if nothing is set."""
     quota: Quota | None
-    """None if no quota is in force, also because the setting says so."""
+    """None if there is no quota, also because the setting says so."""
 
 
 def effective_quota(
@@ -122,7 +122,7 @@ def effective_quota(
     namespace_name: str = "",
     broker: QuotaSetting | None = None,
     broker_key: str = "",
-) -> SetQuota:
+) -> EffectiveQuota:
     """The quota of one type: the topic's setting, else the namespace's, else the broker's.
 
     A setting wins as a whole, also if it says "no limit": by a negative limit, by none, or, for a
@@ -135,13 +135,13 @@ def effective_quota(
         (broker, f"broker setting {broker_key}"),
     )
     if found is None:
-        return SetQuota(None, "", None)
+        return EffectiveQuota(None, "", None)
     setting, source = found
     limit = -1 if setting.limit is None else setting.limit
     if kind is QuotaType.TIME:
         limit = limit * MS_PER_S if limit > 0 else -1
     quota = Quota(kind, limit, setting.policy, source) if limit >= 0 else None
-    return SetQuota(setting, source, quota)
+    return EffectiveQuota(setting, source, quota)
 
 
 def size_exceeded(backlog_bytes: int, limit_bytes: int) -> bool:

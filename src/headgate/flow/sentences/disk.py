@@ -59,7 +59,7 @@ def room_text(facts: DiskFacts) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class PaceFacts:
+class CommitLatencyFacts:
     """The commits of the last ``window_s`` seconds: how many, their mean and the longest. The
     present commit has run for ``running_s``."""
 
@@ -77,7 +77,7 @@ class PaceFacts:
         return self.mean_s >= SLOW_COMMIT_S and self.commits >= COMMITS_MIN
 
 
-def pace_sentence(facts: PaceFacts) -> str:
+def commit_latency_sentence(facts: CommitLatencyFacts) -> str:
     """That the disk is slow, without line break and full stop; empty if it is not."""
     if not facts.is_slow:
         return ALL_WELL

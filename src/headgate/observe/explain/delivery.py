@@ -31,7 +31,7 @@ from headgate.observe.states.limits import (
     throttled_amounts,
     topic_limit,
 )
-from headgate.policy.limits_in_force import DispatchLimitsInForce
+from headgate.policy.current_limits import CurrentDispatchLimits
 
 SETTLING = "SETTLING"
 """Replaces the verdict while there is none yet."""
@@ -42,7 +42,7 @@ MEDIUM_CONFIDENCE = 0.3
 class DeliveryReports:
     """Reports on delivery, out of the subscriptions' history and the dispatch limits in force."""
 
-    def __init__(self, engine: Engine, history: History, limits: DispatchLimitsInForce) -> None:
+    def __init__(self, engine: Engine, history: History, limits: CurrentDispatchLimits) -> None:
         self._engine = engine
         self._history = history
         self._limits = limits
@@ -62,12 +62,12 @@ class DeliveryReports:
         """The broker-wide dispatch limit; None if nothing is set."""
         return broker_limit(self._limits, self._engine)
 
-    def limits(self, topics: Sequence[Topic], above: LimitState | None) -> list[LimitState]:
-        """The dispatch limits of a topic, given as its partitions; ``above`` is the broker-wide
-        one, which does not hold for system topics."""
+    def limits(self, topics: Sequence[Topic], broker_limit: LimitState | None) -> list[LimitState]:
+        """The dispatch limits of a topic, given as its partitions. ``broker_limit`` does not hold
+        for system topics."""
         limits = [topic_limit(self._limits, topic) for topic in topics]
         if not all(topic.is_system for topic in topics):
-            limits.append(above)
+            limits.append(broker_limit)
         return [limit for limit in limits if limit is not None]
 
     def account(

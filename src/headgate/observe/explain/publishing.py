@@ -19,7 +19,7 @@ from headgate.observe.states.adaptive import adaptive_state
 from headgate.observe.states.fields import AdaptiveState, ParkedState
 from headgate.observe.states.limits import publish_limits
 from headgate.observe.states.parked import ParkedStates
-from headgate.policy.limits_in_force import PublishLimitsInForce
+from headgate.policy.current_limits import CurrentPublishLimits
 
 
 class PublishingReports:
@@ -28,7 +28,7 @@ class PublishingReports:
     def __init__(
         self,
         parked: ParkedStates,
-        limits: PublishLimitsInForce,
+        limits: CurrentPublishLimits,
         throttle: AdaptiveThrottle | None,
     ) -> None:
         self._parked = parked

@@ -44,7 +44,7 @@ from headgate.observe.explain.blamed_since import (
 )
 from headgate.observe.explain.window import Part, Window, window_over
 from headgate.observe.history.points import Point
-from headgate.policy.limits_in_force import DispatchLimitsInForce
+from headgate.policy.current_limits import CurrentDispatchLimits
 
 SETTLED_NS = 3 * NS_PER_S
 """Least length of a verdict's window; below, the verdict is settling."""
@@ -73,7 +73,7 @@ class Situation:
     sentence: str
 
 
-def situation(limits_in_force: DispatchLimitsInForce, parts: Sequence[Part]) -> Steps[Situation]:
+def situation(current_limits: CurrentDispatchLimits, parts: Sequence[Part]) -> Steps[Situation]:
     """Judge one subscription, given as its partitions' parts (at least one)."""
     now_ns = max(part.now.at_ns for part in parts)
     subscriptions = [part.subscription for part in parts]
@@ -82,7 +82,7 @@ def situation(limits_in_force: DispatchLimitsInForce, parts: Sequence[Part]) -> 
     runs = [part.points(max(begin_ns, now_ns - NS_PER_MINUTE)) for part in parts]
     seen = window_over(runs)
     batches_count_as_one = subscriptions[0].topic.batches_count_as_one
-    limits = limits_in_force.on(subscriptions[0])
+    limits = current_limits.limits_of(subscriptions[0])
     hour = [part.hour for part in parts]
     demonstrated = yield from _demonstrated_ack_per_s(hour)
     pieces = yield from sub_windows(runs, max(SUB_WINDOW_NS, seen.length_ns // SUB_WINDOWS_MAX))

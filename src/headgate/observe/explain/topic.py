@@ -61,12 +61,12 @@ class TopicReports:
             RefusalError: 404, there is no such topic.
         """
         partitions = self._topics.partitions(topic_name)
-        above = self._delivery.broker_limit()
+        broker_limit = self._delivery.broker_limit()
         if not partitions:
             topic = self._topics.get(topic_name)
             if topic is None:
                 raise not_found(f"Topic {topic_name} not found")
-            report = yield from self._report(topic_name, [topic], 0, above)
+            report = yield from self._report(topic_name, [topic], 0, broker_limit)
             return plain(report)
         topics: list[Topic] = []
         split: list[dict[str, Any]] = []
@@ -75,17 +75,21 @@ class TopicReports:
             if topic is not None:
                 topics.append(topic)
                 if per_partition:
-                    own = yield from self._report(topic.name, [topic], 0, above)
+                    own = yield from self._report(topic.name, [topic], 0, broker_limit)
                     split.append(plain(own))
             yield
         present = [topic for topic in topics if topic.is_live]
-        report = yield from self._report(topic_name, present, partitions, above)
+        report = yield from self._report(topic_name, present, partitions, broker_limit)
         return plain(report) | ({"perPartition": split} if per_partition else {})
 
     def _report(
-        self, name: TopicName, topics: Sequence[Topic], partitions: int, above: LimitState | None
+        self,
+        name: TopicName,
+        topics: Sequence[Topic],
+        partitions: int,
+        broker_limit: LimitState | None,
     ) -> Steps[TopicReport]:
-        """A report without those on its partitions; ``above`` is the broker-wide dispatch limit."""
+        """A report without those on its partitions."""
         by_name: dict[str, list[Subscription]] = {}
         for topic in topics:
             for subscription in topic.subscriptions.values():
@@ -94,7 +98,7 @@ class TopicReports:
         for parts in by_name.values():
             subscriptions.append((yield from self._delivery.account(parts, name.full, partitions)))
         subscriptions.sort(key=lambda report: -report.backlog_messages)
-        limits = self._delivery.limits(topics, above)
+        limits = self._delivery.limits(topics, broker_limit)
         publishing = yield from self._publishing.report(topics)
         damaged = (report for report in subscriptions if report.damage)
         worst = next(damaged, subscriptions[0] if subscriptions else None)

@@ -19,15 +19,15 @@ from headgate.observe.states.fields import (
     ThrottledAmount,
     WaitingSubscription,
 )
-from headgate.policy.limits_in_force import (
+from headgate.policy.current_limits import (
     PUBLISH_BROKER,
     PUBLISH_TOPIC,
-    DispatchLimitsInForce,
-    PublishLimitsInForce,
+    CurrentDispatchLimits,
+    CurrentPublishLimits,
 )
 
 
-def broker_limit(limits: DispatchLimitsInForce, engine: Engine) -> LimitState | None:
+def broker_limit(limits: CurrentDispatchLimits, engine: Engine) -> LimitState | None:
     """The broker-wide dispatch limit; None if nothing is set."""
     effective = limits.of_broker()
     if not effective.source:
@@ -37,7 +37,7 @@ def broker_limit(limits: DispatchLimitsInForce, engine: Engine) -> LimitState | 
     )
 
 
-def topic_limit(limits: DispatchLimitsInForce, topic: Topic) -> LimitState | None:
+def topic_limit(limits: CurrentDispatchLimits, topic: Topic) -> LimitState | None:
     """A topic's own dispatch limit; None if nothing is set."""
     effective = limits.of_topic(topic)
     if not effective.source:
@@ -47,7 +47,7 @@ def topic_limit(limits: DispatchLimitsInForce, topic: Topic) -> LimitState | Non
 
 
 def subscription_limit(
-    limits: DispatchLimitsInForce, subscription: Subscription
+    limits: CurrentDispatchLimits, subscription: Subscription
 ) -> LimitState | None:
     """A subscription's own dispatch limit; None if nothing is set."""
     topic = subscription.topic
@@ -59,7 +59,7 @@ def subscription_limit(
     return _state("subscription", subject, effective, statistics, topic.batches_count_as_one)
 
 
-def publish_limits(limits: PublishLimitsInForce, topics: Sequence[Topic]) -> list[LimitState]:
+def publish_limits(limits: CurrentPublishLimits, topics: Sequence[Topic]) -> list[LimitState]:
     """The publish limits of a topic, given as its partitions, and of the broker."""
     states = []
     for topic in topics:

@@ -15,17 +15,13 @@ from headgate.flow.limits.rate_limit import Dimension
 from headgate.flow.sentences.backlog import limit_text
 from headgate.observe.history.parked import ParkedHistory
 from headgate.observe.states.fields import LimitRef, ParkedState
-from headgate.policy.limits_in_force import (
-    PUBLISH_BROKER,
-    PUBLISH_TOPIC,
-    PublishLimitsInForce,
-)
+from headgate.policy.current_limits import PUBLISH_BROKER, PUBLISH_TOPIC, CurrentPublishLimits
 
 
 class ParkedStates:
     """Reads the messages that wait before their append, with their history and publish limits."""
 
-    def __init__(self, history: ParkedHistory, limits: PublishLimitsInForce) -> None:
+    def __init__(self, history: ParkedHistory, limits: CurrentPublishLimits) -> None:
         self._history = history
         self._limits = limits
 
@@ -79,7 +75,7 @@ def _unread(topic: Topic, parking: Parking, cause: ParkCause) -> int:
     )
 
 
-def _last_goes_s(limits: PublishLimitsInForce, topic: Topic, cause: ParkCause) -> float | None:
+def _last_goes_s(limits: CurrentPublishLimits, topic: Topic, cause: ParkCause) -> float | None:
     """Seconds until the last waiting message passes its limit; None if a limit is not the cause."""
     if cause is ParkCause.BROKER_RATE:
         limit = limits.of_broker().limit
@@ -95,7 +91,7 @@ def _last_goes_s(limits: PublishLimitsInForce, topic: Topic, cause: ParkCause) -
     return max((amount / rate for amount, rate in amounts if rate), default=None)
 
 
-def _limit_ref(limits: PublishLimitsInForce, topic: Topic, cause: ParkCause) -> LimitRef | None:
+def _limit_ref(limits: CurrentPublishLimits, topic: Topic, cause: ParkCause) -> LimitRef | None:
     """The publish limit behind a cause: in the dimension that producers wait for, if that is known,
     else in each that it may be."""
     is_broker = cause is ParkCause.BROKER_RATE

@@ -36,7 +36,7 @@ from headgate.observe.stats.fields import (
     SubscriptionStats,
     TopicStats,
 )
-from headgate.policy.limits_in_force import DispatchLimitsInForce, PublishLimitsInForce
+from headgate.policy.current_limits import CurrentDispatchLimits, CurrentPublishLimits
 
 _LEVELS = tuple(level.name.lower() for level in Level)
 
@@ -46,8 +46,8 @@ class TopicStatsReader:
 
     def __init__(
         self,
-        limits: DispatchLimitsInForce,
-        publish_limits: PublishLimitsInForce,
+        limits: CurrentDispatchLimits,
+        publish_limits: CurrentPublishLimits,
         quotas: Callable[[Topic], Quotas],
         parked: ParkedStates,
         owner: str,
@@ -68,9 +68,9 @@ class TopicStatsReader:
         """
         now_ns, log_ms = topic.now_ns, topic.log_ms
         rate_in, throughput_in, *_ = topic.current_rates()
-        limits_above = self._limits.above(topic)
+        shared_limits = self._limits.shared_limits_of(topic)
         subscriptions = {
-            name: subscription_stats(self._limits, subscription, options, limits_above)
+            name: subscription_stats(self._limits, subscription, options, shared_limits)
             for name, subscription in topic.subscriptions.items()
         }
         backlog_bytes = topic.backlog_bytes()
@@ -101,7 +101,7 @@ class TopicStatsReader:
                 s.non_contiguous_deleted_messages_ranges for s in shown
             ),
             owner_broker=self._owner,
-            headgate=self._own_fields(topic, limits_above, None if oldest is None else oldest[0]),
+            headgate=self._own_fields(topic, shared_limits, None if oldest is None else oldest[0]),
         )
         quotas = self._quotas(topic)
         if quotas.size is not None:
@@ -116,7 +116,7 @@ class TopicStatsReader:
         return stats
 
     def _own_fields(
-        self, topic: Topic, limits_above: Sequence[EffectiveLimit], oldest_ms: int | None
+        self, topic: Topic, shared_limits: Sequence[EffectiveLimit], oldest_ms: int | None
     ) -> dict[str, Any]:
         durable = [s for s in topic.subscriptions.values() if s.is_durable]
         return {
@@ -124,9 +124,9 @@ class TopicStatsReader:
             "backlogBytes": topic.backlog_bytes(),
             "oldestAgeSeconds": _age_s(topic, oldest_ms),
             "publishesPending": topic.publishing.pending_count,
-            "limits": limits_view(dict(zip(_LEVELS[1:], limits_above, strict=True))),
+            "limits": limits_view(dict(zip(_LEVELS[1:], shared_limits, strict=True))),
             "publishLimits": limits_view(
-                dict(zip(_LEVELS[1:], self._publish_limits.on(topic), strict=True))
+                dict(zip(_LEVELS[1:], self._publish_limits.limits_of(topic), strict=True))
             ),
             "backlogQuotas": msgspec.to_builtins(quota_states([topic])),
             "parked": msgspec.to_builtins(at_once(self._parked.states([topic]))),
@@ -180,15 +180,15 @@ def consumer_stats(consumer: Consumer, now_ns: int) -> ConsumerStats:
 
 
 def subscription_stats(
-    limits: DispatchLimitsInForce,
+    limits: CurrentDispatchLimits,
     subscription: Subscription,
     options: StatsOptions,
-    limits_above: Sequence[EffectiveLimit],
+    shared_limits: Sequence[EffectiveLimit],
 ) -> SubscriptionStats:
     """One subscription, now. ``unacked_messages`` counts Shared deliveries only, as Pulsar's.
 
-    ``limits_above`` is what :meth:`~headgate.policy.limits_in_force.DispatchLimitsInForce.above`
-    gives for its topic. The caller looks it up once: a relative limit costs O(subscriptions).
+    ``shared_limits`` are those of its topic, which the caller looks up once: a relative limit costs
+    O(subscriptions).
     """
     now_ns = subscription.topic.now_ns
     rate, throughput, acked, redelivered, expired = subscription.current_rates()
@@ -232,7 +232,7 @@ def subscription_stats(
         dispatch_throttled_bytes_events_by_broker_limit=of_broker[Dimension.BYTES],
         dispatch_throttled_msgs=safe_sum(*(level[Dimension.MESSAGES] for level in held_back)),
         dispatch_throttled_bytes=safe_sum(*(level[Dimension.BYTES] for level in held_back)),
-        headgate=_own_subscription_fields(limits, subscription, limits_above),
+        headgate=_own_subscription_fields(limits, subscription, shared_limits),
     )
     if isinstance(dispatcher, SharedDispatcher):
         stats.unacked_messages = dispatcher.unacked_messages
@@ -271,9 +271,9 @@ def _limit_view(effective: EffectiveLimit) -> dict[str, Any]:
 
 
 def _own_subscription_fields(
-    limits: DispatchLimitsInForce,
+    limits: CurrentDispatchLimits,
     subscription: Subscription,
-    limits_above: Sequence[EffectiveLimit],
+    shared_limits: Sequence[EffectiveLimit],
 ) -> dict[str, Any]:
     account, topic = subscription.account, subscription.topic
     now_ns = topic.now_ns
@@ -295,7 +295,7 @@ def _own_subscription_fields(
                     "seconds": elapsed_ns / NS_PER_S,
                 }
             )
-    in_force = [limits.of_subscription(subscription), *limits_above]
+    current = [limits.of_subscription(subscription), *shared_limits]
     age_ms = subscription.oldest_age_ms()
     view: dict[str, Any] = {
         "state": label.state.value,
@@ -305,7 +305,7 @@ def _own_subscription_fields(
         "backlogBytes": subscription.backlog_bytes,
         "unackedMessages": subscription.dispatcher.in_flight_messages(),
         "oldestAgeSeconds": None if age_ms is None else age_ms / MS_PER_S,
-        "limits": limits_view(dict(zip(_LEVELS, in_force, strict=True))),
+        "limits": limits_view(dict(zip(_LEVELS, current, strict=True))),
     }
     if label.level is not None:
         view |= {"dimension": label.dimension, "consumer": label.consumer}

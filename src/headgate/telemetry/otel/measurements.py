@@ -137,7 +137,9 @@ def _of_broker(broker: Broker) -> Iterator[Readable]:
     if broker.adaptive is not None:
         yield ADAPTIVE_INSTRUMENTS, broker_figures(broker.adaptive)
     latency, now_ns = broker.committer.latency, broker.engine.now_ns
-    limits = Policies(broker.in_force.of_broker(), broker.publish_in_force.of_broker())
+    limits = Policies(
+        broker.current_dispatch_limits.of_broker(), broker.current_publish_limits.of_broker()
+    )
     yield CONNECTION_INSTRUMENTS, broker
     yield LOOKUP_INSTRUMENTS, broker
     yield ENGINE_INSTRUMENTS, broker.engine
@@ -148,8 +150,8 @@ def _of_broker(broker: Broker) -> Iterator[Readable]:
 def _readables_of_topic(broker: Broker, topic: Topic) -> Iterator[Readable]:
     yield TOPIC_INSTRUMENTS, topic
     policies = Policies(
-        broker.in_force.of_topic(topic),
-        broker.publish_in_force.of_topic(topic),
+        broker.current_dispatch_limits.of_topic(topic),
+        broker.current_publish_limits.of_topic(topic),
         broker.policies.shown_quotas(topic),
     )
     yield TOPIC_POLICY_INSTRUMENTS, policies
@@ -162,7 +164,7 @@ def _subscription(
     broker: Broker, subscription: Subscription, topic: Attributes
 ) -> Iterator[Subject]:
     named = {**topic, "pulsar.subscription.name": subscription.name}
-    limits = Policies(broker.in_force.of_subscription(subscription))
+    limits = Policies(broker.current_dispatch_limits.of_subscription(subscription))
     readables: list[Readable] = [
         (SUBSCRIPTION_INSTRUMENTS, subscription),
         (SUBSCRIPTION_POLICY_INSTRUMENTS, limits),

@@ -16,7 +16,7 @@ from headgate.flow.account.account import LABELS
 from headgate.flow.limits.precedence import NO_LIMIT, EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas, QuotaType
-from headgate.policy.limits_in_force import PUBLISH_BROKER, PUBLISH_TOPIC
+from headgate.policy.current_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.telemetry.prometheus.values import Number
 from headgate.telemetry.records.subjects import cells_of
 

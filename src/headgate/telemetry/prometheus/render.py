@@ -16,7 +16,7 @@ from headgate.broker.damage import damage_counts
 from headgate.flow.account.account import LABELS
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level
-from headgate.policy.limits_in_force import PUBLISH_BROKER, PUBLISH_TOPIC
+from headgate.policy.current_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
 from headgate.telemetry.prometheus.compressed import Compressed
 from headgate.telemetry.prometheus.namespace_sums import NamespaceSums
@@ -106,8 +106,8 @@ class _Renderer:
     async def walk(self) -> None:
         """Render every topic that is live when its turn comes."""
         self._broker.begin_turn()
-        self._limit(self._cluster, "broker", self._broker.in_force.of_broker())
-        self._limit(self._cluster, PUBLISH_BROKER, self._broker.publish_in_force.of_broker())
+        self._limit(self._cluster, "broker", self._broker.current_dispatch_limits.of_broker())
+        self._limit(self._cluster, PUBLISH_BROKER, self._broker.current_publish_limits.of_broker())
         done = 0
         for topic in self._broker.engine.live_topics():
             labels = self._topic(topic)
@@ -215,8 +215,8 @@ class _Renderer:
             values = (*values, *write_values(topic))
             for (series, lines), value in zip(self._topic_lines, values, strict=True):
                 lines.append(series + end + number(value))
-            self._limit(labels, "topic", self._broker.in_force.of_topic(topic))
-            self._limit(labels, PUBLISH_TOPIC, self._broker.publish_in_force.of_topic(topic))
+            self._limit(labels, "topic", self._broker.current_dispatch_limits.of_topic(topic))
+            self._limit(labels, PUBLISH_TOPIC, self._broker.current_publish_limits.of_topic(topic))
             self._quotas.add_topic(topic, labels)
             self._parked.add_topic(topic, labels)
             if (figures := topic_figures(self._broker.settings, topic)) is not None:
@@ -249,7 +249,7 @@ class _Renderer:
             if spent_ns:
                 seconds = number(spent_ns / NS_PER_S)
                 self._state_lines.append(f"{prefix}{_STATE_LABELS[cell]}{seconds}")
-        limit = self._broker.in_force.of_subscription(subscription)
+        limit = self._broker.current_dispatch_limits.of_subscription(subscription)
         self._limit(labels, "subscription", limit)
 
     def _limit(self, labels: str, limiter: str, effective: EffectiveLimit) -> None:

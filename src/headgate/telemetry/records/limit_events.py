@@ -7,11 +7,11 @@ from typing import Protocol
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 from headgate.flow.limits.precedence import EffectiveLimit
-from headgate.policy.limits_in_force import (
+from headgate.policy.current_limits import (
     PUBLISH_BROKER,
     PUBLISH_TOPIC,
-    DispatchLimitsInForce,
-    PublishLimitsInForce,
+    CurrentDispatchLimits,
+    CurrentPublishLimits,
 )
 from headgate.policy.resolver import PolicyResolver
 from headgate.telemetry.records.events import EventLog
@@ -27,9 +27,9 @@ class LimitLookups(Protocol):
 
     policies: PolicyResolver
     """The limits that are set."""
-    in_force: DispatchLimitsInForce
+    current_dispatch_limits: CurrentDispatchLimits
     """The dispatch limits with their present amounts."""
-    publish_in_force: PublishLimitsInForce
+    current_publish_limits: CurrentPublishLimits
     """The publish limits with their present amounts."""
 
 
@@ -62,9 +62,9 @@ class LimitEvents:
             self._change(limit, effective, "broker")
             self._limiters.set_source(self._engine.gate, effective)
         if limit.moves:
-            limit.values = limit_values(limits.in_force.of_broker(), self._names)
+            limit.values = limit_values(limits.current_dispatch_limits.of_broker(), self._names)
         if self.publish_broker.changed_ns:
-            effective = limits.publish_in_force.of_broker()
+            effective = limits.current_publish_limits.of_broker()
             self._change(self.publish_broker, effective, PUBLISH_BROKER)
             self._limiters.set_source(self._engine.admission.gate, effective)
 
@@ -79,7 +79,9 @@ class LimitEvents:
                 self._limits.policies.shown_quotas(topic), self._names
             )
         if limit.moves:
-            limit.values = limit_values(self._limits.in_force.of_topic(topic), self._names)
+            limit.values = limit_values(
+                self._limits.current_dispatch_limits.of_topic(topic), self._names
+            )
         self._refresh_publish_limit(track.publishing.limit, topic)
 
     def _refresh_publish_limit(self, limit: LimitTrack, topic: Topic) -> None:
@@ -92,7 +94,7 @@ class LimitEvents:
                 PUBLISH_TOPIC,
                 topic,
             )
-            effective = self._limits.publish_in_force.of_topic(topic)
+            effective = self._limits.current_publish_limits.of_topic(topic)
             limit.values = limit_values(effective, self._names)
             if topic.publishing.gate is not None:
                 self._limiters.set_source(topic.publishing.gate, effective)
@@ -107,7 +109,9 @@ class LimitEvents:
             self._change(limit, effective, "subscription", own.topic, own.name)
             self._limiters.set_source(own.gate, effective)
         if limit.moves:
-            limit.values = limit_values(self._limits.in_force.of_subscription(own), self._names)
+            limit.values = limit_values(
+                self._limits.current_dispatch_limits.of_subscription(own), self._names
+            )
 
     def _change(
         self,

@@ -12,7 +12,7 @@ from headgate.flow.limits.budget import Budget
 from headgate.flow.limits.gate import BrokerGate, TopicGate
 from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.flow.limits.waiter_gate import WaiterGate
-from headgate.policy.limits_in_force import PUBLISH_BROKER
+from headgate.policy.current_limits import PUBLISH_BROKER
 from headgate.record.fields import WAITERS_LARGEST
 from headgate.telemetry.records.names import PLAIN, Names
 from headgate.telemetry.records.subjects import SPAN_COLUMNS, Instant, Row

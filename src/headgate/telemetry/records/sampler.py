@@ -20,7 +20,7 @@ from headgate.engine.topic import Topic
 from headgate.flow.adaptive.cycle import Decision
 from headgate.flow.limits.rate_limit import Dimension
 from headgate.flow.quota.backlog_quota import Quota
-from headgate.policy.limits_in_force import PUBLISH_BROKER, PUBLISH_TOPIC
+from headgate.policy.current_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.record.fields import Kind
 from headgate.telemetry.records.controller_events import ControllerEvents
 from headgate.telemetry.records.events import EventLog

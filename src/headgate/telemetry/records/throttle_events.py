@@ -12,7 +12,7 @@ from __future__ import annotations
 from headgate.base.park_cause import ParkCause
 from headgate.flow.account.account import FIRST_THROTTLED, LABELS, Cell
 from headgate.flow.limits.rate_limit import Level
-from headgate.policy.limits_in_force import PUBLISH_BROKER, PUBLISH_TOPIC
+from headgate.policy.current_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.telemetry.records.events import EventLog
 from headgate.telemetry.records.limit_track import LimitValues
 from headgate.telemetry.records.names import PLAIN, Names

@@ -6,10 +6,10 @@ from headgate.flow.sentences.disk import (
     ALL_WELL,
     COMMITS_MIN,
     SLOW_COMMIT_S,
+    CommitLatencyFacts,
     DiskFacts,
-    PaceFacts,
+    commit_latency_sentence,
     disk_sentence,
-    pace_sentence,
     room_text,
 )
 
@@ -35,19 +35,25 @@ def test_room_is_reported_when_it_is_known() -> None:
 
 
 def test_a_quick_disk_and_one_accident_are_not_worth_a_word() -> None:
-    assert pace_sentence(PaceFacts(commits=1_000, mean_s=0.099, longest_s=0.8)) == ALL_WELL
-    assert pace_sentence(PaceFacts(commits=1, mean_s=0.5, longest_s=0.5)) == ALL_WELL
-    assert PaceFacts(commits=COMMITS_MIN, mean_s=SLOW_COMMIT_S).is_slow
+    assert (
+        commit_latency_sentence(CommitLatencyFacts(commits=1_000, mean_s=0.099, longest_s=0.8))
+        == ALL_WELL
+    )
+    assert (
+        commit_latency_sentence(CommitLatencyFacts(commits=1, mean_s=0.5, longest_s=0.5))
+        == ALL_WELL
+    )
+    assert CommitLatencyFacts(commits=COMMITS_MIN, mean_s=SLOW_COMMIT_S).is_slow
 
 
 def test_a_slow_disk() -> None:
-    facts = PaceFacts(commits=47, mean_s=0.212, longest_s=0.39, window_s=10)
-    assert pace_sentence(facts) == (
+    facts = CommitLatencyFacts(commits=47, mean_s=0.212, longest_s=0.39, window_s=10)
+    assert commit_latency_sentence(facts) == (
         "the disk is slow: a commit takes 212 ms (the mean of 47 in the last 10 s; the longest took"
         " 390 ms), and no receipt is sent before it ends"
     )
-    facts = PaceFacts(commits=1, mean_s=3.04, longest_s=3.04, running_s=12.0, window_s=10)
-    assert pace_sentence(facts) == (
+    facts = CommitLatencyFacts(commits=1, mean_s=3.04, longest_s=3.04, running_s=12.0, window_s=10)
+    assert commit_latency_sentence(facts) == (
         "the disk is slow: a commit takes 3.0 s and one has run for 12 s now, and no receipt is"
         " sent before it ends"
     )

@@ -50,7 +50,7 @@ def partitioned(broker: VirtualBroker, local: str, counts: list[int]) -> None:
 def judge(broker: VirtualBroker, *parts: Subscription) -> Situation:
     """The judgement of a subscription, given as its parts."""
     known = [part_of(broker.observer.history, part) for part in parts]
-    return at_once(situation(broker.in_force, known))
+    return at_once(situation(broker.current_dispatch_limits, known))
 
 
 def verdict(broker: VirtualBroker, *parts: Subscription) -> Verdict:

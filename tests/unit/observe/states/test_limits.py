@@ -15,7 +15,7 @@ from headgate.observe.states.limits import (
     throttled_amounts,
     topic_limit,
 )
-from headgate.policy.limits_in_force import DispatchLimitsInForce
+from headgate.policy.current_limits import CurrentDispatchLimits
 from tests.unit.broker.virtual import VirtualBroker
 from tests.unit.engine.harness import FakeEffects, FakeLog
 from tests.unit.policy.rig import NAME, SYSTEM, Rig
@@ -28,9 +28,9 @@ def test_without_limits_there_is_nothing_to_show() -> None:
     broker = VirtualBroker()
     topic = broker.topic("t")
     subscription = broker.subscription(topic)
-    assert broker_limit(broker.in_force, broker.engine) is None
-    assert topic_limit(broker.in_force, topic) is None
-    assert subscription_limit(broker.in_force, subscription) is None
+    assert broker_limit(broker.current_dispatch_limits, broker.engine) is None
+    assert topic_limit(broker.current_dispatch_limits, topic) is None
+    assert subscription_limit(broker.current_dispatch_limits, subscription) is None
 
 
 def test_a_subscriptions_own_limit() -> None:
@@ -39,7 +39,7 @@ def test_a_subscriptions_own_limit() -> None:
     subscription = broker.subscription(topic, "s", limit=20)
     broker.client(subscription, FAST)
     broker.run(5.05)
-    shown = subscription_limit(broker.in_force, subscription)
+    shown = subscription_limit(broker.current_dispatch_limits, subscription)
     assert shown is not None
     assert (shown.level, shown.subject) == ("subscription", f"{TOPIC} / s")
     assert shown.source == "topic policy"
@@ -62,7 +62,7 @@ def test_a_topics_limit_names_who_waits() -> None:
         broker.client(broker.subscription(topic, f"s{i}"), FAST)
     broker.limit_topic(topic, 35)
     broker.run(3)
-    shown = topic_limit(broker.in_force, topic)
+    shown = topic_limit(broker.current_dispatch_limits, topic)
     assert shown is not None
     assert (shown.level, shown.subject) == ("topic", TOPIC)
     assert (shown.waiters, shown.waiters_max) == (7, 7)
@@ -78,7 +78,7 @@ def test_the_brokers_limit_is_over_all_topics() -> None:
     for name in ("a", "b"):
         broker.client(broker.subscription(broker.topic(name, 50)), FAST)
     broker.run(3)
-    shown = broker_limit(broker.in_force, broker.engine)
+    shown = broker_limit(broker.current_dispatch_limits, broker.engine)
     assert shown is not None
     assert (shown.level, shown.subject) == ("broker", "")
     assert shown.waiters == 2
@@ -92,7 +92,7 @@ def test_nobody_waits_for_a_limit_that_is_not_reached() -> None:
     broker.client(broker.subscription(topic), FAST)
     broker.limit_topic(topic, 1_000)
     broker.run(3)
-    shown = topic_limit(broker.in_force, topic)
+    shown = topic_limit(broker.current_dispatch_limits, topic)
     assert shown is not None
     assert (shown.waiters, shown.waiting_s, shown.longest_waiting) == (0, 0.0, [])
     assert shown.budgets[0].in_window == pytest.approx(10, abs=1)
@@ -102,8 +102,8 @@ def test_the_brokers_own_topics_are_exempt() -> None:
     rig = Rig()
     rig.settings.set("dispatchThrottlingRatePerTopicInMsg", "5")
     rig.settings.set("dispatchThrottlingRatePerSubscriptionInMsg", "5")
-    engine = Engine(FakeEffects(), limits_of=rig.resolver.enforced_dispatch_limit)
-    in_force = DispatchLimitsInForce(rig.resolver.dispatch_limits, engine)
+    engine = Engine(FakeEffects(), limits_of=rig.resolver.applied_dispatch_limit)
+    in_force = CurrentDispatchLimits(rig.resolver.dispatch_limits, engine)
     topic = engine.load_topic(SYSTEM, FakeLog(1), is_system=True)
     subscription = topic.add_subscription("s", AckSet(-1), cursor_id=1)
     assert topic_limit(in_force, topic) is None
@@ -136,7 +136,7 @@ def test_a_limit_that_moves_and_one_that_is_lifted() -> None:
     broker.limits.policies[topic.name.full] = RatePolicy(20, relative=True)
     broker.engine.limits_of_topic(topic)
     broker.run(3)
-    shown = topic_limit(broker.in_force, topic)
+    shown = topic_limit(broker.current_dispatch_limits, topic)
     assert shown is not None
     (budget,) = shown.budgets
     assert shown.relative
@@ -145,7 +145,7 @@ def test_a_limit_that_moves_and_one_that_is_lifted() -> None:
     assert budget.text == f"{budget.limit} msg/s (20 above the publish rate)"
     broker.limits.policies[topic.name.full] = RatePolicy(unlimited=True)
     broker.engine.limits_of_topic(topic)
-    shown = topic_limit(broker.in_force, topic)
+    shown = topic_limit(broker.current_dispatch_limits, topic)
     assert shown is not None
     assert (shown.unlimited, shown.relative, shown.budgets) == (True, False, [])
     assert shown.source == "topic policy"
@@ -160,7 +160,7 @@ def test_a_topics_limit_says_how_often_the_publish_rate_is_in_it() -> None:
     broker.subscription(topic, "nobody")
     broker.engine.limits_of_topic(topic)
     broker.run(3)
-    shown = topic_limit(broker.in_force, topic)
+    shown = topic_limit(broker.current_dispatch_limits, topic)
     assert shown is not None
     (budget,) = shown.budgets
     assert budget.limit == pytest.approx(220, abs=4)
@@ -173,6 +173,6 @@ def test_batches_that_count_as_one_are_named() -> None:
     broker.engine.throttle_counts_entries = True
     topic = broker.topic("t", 100)
     broker.limit_topic(topic, 10)
-    shown = topic_limit(broker.in_force, topic)
+    shown = topic_limit(broker.current_dispatch_limits, topic)
     assert shown is not None
     assert shown.budgets[0].text == "10 msg/s, a batch as one"

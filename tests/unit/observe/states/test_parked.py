@@ -41,7 +41,7 @@ def live(world: World) -> Topic:
 
 
 def states(world: World) -> dict[str, ParkedState]:
-    limits = world.broker.publish_in_force
+    limits = world.broker.current_publish_limits
     read = ParkedStates(world.observer.parked_history, limits).states([live(world)])
     return {state.cause: state for state in at_once(read)}
 

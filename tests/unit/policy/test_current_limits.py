@@ -10,7 +10,7 @@ from headgate.engine.topic import Topic
 from headgate.flow.limits.precedence import ADAPTIVE_SOURCE
 from headgate.flow.limits.rate_limit import Dimension, RateLimit
 from headgate.metadata.policies import DispatchRate, PublishRate
-from headgate.policy.limits_in_force import DispatchLimitsInForce, PublishLimitsInForce
+from headgate.policy.current_limits import CurrentDispatchLimits, CurrentPublishLimits
 from tests.unit.broker.virtual import VirtualBroker
 from tests.unit.engine.harness import FakeEffects, FakeLog
 from tests.unit.policy.rig import NAME, SYSTEM, UNLIMITED, Rig, amounts
@@ -21,7 +21,7 @@ def test_limits_by_level() -> None:
     topic = broker.topic("t")
     subscription = broker.subscription(topic, limit=5)
     broker.limit_broker(9)
-    own = broker.in_force.on(subscription)
+    own = broker.current_dispatch_limits.limits_of(subscription)
     assert [limit.limit and limit.limit.messages for limit in own] == [5, None, 9]
 
 
@@ -33,12 +33,12 @@ def test_a_system_topic_has_no_limits() -> None:
         "dispatchThrottlingRatePerSubscriptionInMsg",
     ):
         rig.settings.set(name, "9")
-    engine = Engine(FakeEffects(), limits_of=rig.resolver.enforced_dispatch_limit)
-    in_force = DispatchLimitsInForce(rig.resolver.dispatch_limits, engine)
+    engine = Engine(FakeEffects(), limits_of=rig.resolver.applied_dispatch_limit)
+    current = CurrentDispatchLimits(rig.resolver.dispatch_limits, engine)
     for name, limits in ((NAME, [9, 9, 9]), (SYSTEM, [None] * 3)):
         topic = engine.load_topic(name, FakeLog(1), is_system=name is SYSTEM)
         subscription = topic.add_subscription("s", AckSet(-1), cursor_id=1)
-        found = in_force.on(subscription)
+        found = current.limits_of(subscription)
         assert [amounts(limit)[0] for limit in found] == limits
 
 
@@ -49,15 +49,15 @@ def test_a_relative_limit_amounts_to_more_while_something_is_published() -> None
             NAME, dispatch_rate=DispatchRate(200, relative_to_publish_rate=True)
         )
     )
-    engine = Engine(FakeEffects(), limits_of=rig.resolver.enforced_dispatch_limit)
+    engine = Engine(FakeEffects(), limits_of=rig.resolver.applied_dispatch_limit)
     log = FakeLog(1)
     topic = engine.load_topic(NAME, log)
-    in_force = DispatchLimitsInForce(rig.resolver.dispatch_limits, engine)
-    assert amounts(in_force.of_topic(topic))[0] == 200
+    current = CurrentDispatchLimits(rig.resolver.dispatch_limits, engine)
+    assert amounts(current.of_topic(topic))[0] == 200
     assert topic.publish_rate is not None
     topic.publish_rate.per_second = (1_000.0, 5_000.0, 10.0)
     topic.gate.set_limit(engine.relative.of_topic(topic), 0)
-    effective = in_force.of_topic(topic)
+    effective = current.of_topic(topic)
     assert amounts(effective) == (1_200, None, "topic policy")
     assert effective.limit is not None
     assert effective.limit.base == rig.resolver.dispatch_limits.of_topic(NAME).limit
@@ -65,7 +65,7 @@ def test_a_relative_limit_amounts_to_more_while_something_is_published() -> None
 
 def live(rig: Rig, adaptive: RateLimit | None = None) -> Topic:
     """The topic with what is set, and what the controller allows, in force."""
-    engine = Engine(FakeEffects(), publish_limit_of=rig.resolver.enforced_publish_limit)
+    engine = Engine(FakeEffects(), publish_limit_of=rig.resolver.applied_publish_limit)
     topic = engine.load_topic(NAME, FakeLog(1))
     topic.publishing.adaptive_limit = adaptive
     engine.admission.put_in_force(topic)
@@ -96,7 +96,7 @@ def test_in_each_dimension_the_tighter_holds_and_says_where_it_comes_from(
     if static is not None:
         rig.publish_on_topic(static)
     topic = live(rig, None if adaptive is None else RateLimit(*adaptive))
-    found = PublishLimitsInForce(rig.resolver.publish_limits).of_topic(topic)
+    found = CurrentPublishLimits(rig.resolver.publish_limits).of_topic(topic)
     assert found.limit == (None if limit is None else RateLimit(*limit))
     if limit is not None:
         amounts = zip(Dimension, limit, sources, strict=True)
@@ -114,10 +114,10 @@ def test_the_brokers_limit_and_none_on_a_topic_of_the_system() -> None:
     rig = Rig()
     rig.publish_on_topic(PublishRate(50))
     rig.settings.set("brokerPublisherThrottlingMaxMessageRate", "30")
-    in_force, topic = PublishLimitsInForce(rig.resolver.publish_limits), live(rig)
-    assert [each.limit for each in in_force.on(topic)] == [
+    current, topic = CurrentPublishLimits(rig.resolver.publish_limits), live(rig)
+    assert [each.limit for each in current.limits_of(topic)] == [
         RateLimit(50, None),
         RateLimit(30, None),
     ]
     topic.is_system = True
-    assert [each.limit for each in in_force.on(topic)] == [None, None]
+    assert [each.limit for each in current.limits_of(topic)] == [None, None]

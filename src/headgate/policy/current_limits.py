@@ -1,8 +1,8 @@
-"""The rate limits of live topics as the broker enforces them at present.
+"""The current limits: the amounts that the gates enforce at this moment.
 
-A :class:`~headgate.policy.limit_table.LimitTable` knows the limits that are set. A relative
-dispatch limit is higher while messages are published, and the adaptive controller may lower a
-publish limit.
+A :class:`~headgate.policy.limit_table.LimitTable` has the effective limits, those of the most
+specific policies. A relative dispatch limit is higher while messages are published, and the
+adaptive controller may lower a publish limit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PUBLISH_BROKER: Final = "publish_broker"
 
 
 class PublishLimitSource(Protocol):
-    """The publish limits that are set."""
+    """The effective publish limits."""
 
     def of_broker(self) -> EffectiveLimit:
         """The limit of the whole broker."""
@@ -41,14 +41,14 @@ class PublishLimitSource(Protocol):
 
 
 class DispatchLimitSource(PublishLimitSource, Protocol):
-    """The dispatch limits that are set."""
+    """The effective dispatch limits."""
 
     def of_subscription(self, topic: TopicName, subscription: str, /) -> EffectiveLimit:
         """The limit of one subscription of one topic."""
 
 
-class DispatchLimitsInForce:
-    """The dispatch limits of live topics and subscriptions."""
+class CurrentDispatchLimits:
+    """The current dispatch limits of loaded topics and their subscriptions."""
 
     def __init__(self, table: DispatchLimitSource, engine: Engine) -> None:
         self._table = table
@@ -56,7 +56,9 @@ class DispatchLimitsInForce:
 
     def of_broker(self) -> EffectiveLimit:
         """What the whole broker may deliver now."""
-        return _with_enforced_amounts(self._table.of_broker(), self._engine.gate, times=0)
+        return _with_enforced_amounts(
+            self._table.of_broker(), self._engine.gate, publish_rate_times=0
+        )
 
     def of_topic(self, topic: Topic) -> EffectiveLimit:
         """What a topic may deliver now."""
@@ -64,18 +66,18 @@ class DispatchLimitsInForce:
         if effective.limit is None or not effective.limit.relative:
             return effective  # the usual case; counting is O(subscriptions)
         times = self._engine.relative.followers(topic)
-        return _with_enforced_amounts(effective, topic.gate, times=times)
+        return _with_enforced_amounts(effective, topic.gate, publish_rate_times=times)
 
     def of_subscription(self, subscription: Subscription) -> EffectiveLimit:
         """What the broker may deliver to a subscription now."""
         effective = self._table.of_subscription(subscription.topic.name, subscription.name)
-        return _with_enforced_amounts(effective, subscription.gate, times=1)
+        return _with_enforced_amounts(effective, subscription.gate, publish_rate_times=1)
 
-    def on(self, subscription: Subscription) -> list[EffectiveLimit]:
+    def limits_of(self, subscription: Subscription) -> list[EffectiveLimit]:
         """The limits that apply to a subscription, indexed by level."""
-        return [self.of_subscription(subscription), *self.above(subscription.topic)]
+        return [self.of_subscription(subscription), *self.shared_limits_of(subscription.topic)]
 
-    def above(self, topic: Topic) -> list[EffectiveLimit]:
+    def shared_limits_of(self, topic: Topic) -> list[EffectiveLimit]:
         """The limits that the subscriptions of a topic share: the topic's and the broker's.
 
         The broker's limit does not apply to system topics.
@@ -85,8 +87,8 @@ class DispatchLimitsInForce:
         return [self.of_topic(topic), self.of_broker()]
 
 
-class PublishLimitsInForce:
-    """The publish limits of live topics."""
+class CurrentPublishLimits:
+    """The current publish limits of loaded topics."""
 
     def __init__(self, table: PublishLimitSource) -> None:
         self._table = table
@@ -96,15 +98,15 @@ class PublishLimitsInForce:
         return self._table.of_broker()
 
     def of_topic(self, topic: Topic) -> EffectiveLimit:
-        """What a topic may receive now: in each dimension the tighter of the limit that is set and
-        the adaptive one."""
+        """What a topic may receive now: in each dimension the tighter of the effective limit
+        and the adaptive one."""
         return _with_adaptive(self._table.of_topic(topic.name), topic.publishing.adaptive_limit)
 
-    def of_topic_as_set(self, topic: Topic) -> EffectiveLimit:
-        """The limit that is set for a topic, without the adaptive one."""
+    def effective_of_topic(self, topic: Topic) -> EffectiveLimit:
+        """The effective limit of a topic, without the adaptive one."""
         return self._table.of_topic(topic.name)
 
-    def on(self, topic: Topic) -> list[EffectiveLimit]:
+    def limits_of(self, topic: Topic) -> list[EffectiveLimit]:
         """The limits that apply to a topic: its own and the broker's, none to a system topic."""
         if topic.is_system:
             return [NO_LIMIT, NO_LIMIT]
@@ -112,10 +114,11 @@ class PublishLimitsInForce:
 
 
 def _with_enforced_amounts(
-    effective: EffectiveLimit, gate: GateNode, *, times: int
+    effective: EffectiveLimit, gate: GateNode, *, publish_rate_times: int
 ) -> EffectiveLimit:
     """A relative limit with the amounts that its gate enforces, any other limit unchanged.
-    ``times`` is how often the amounts contain the publish rate."""
+    ``publish_rate_times`` is how many times the publish rate is in the amounts: once for each
+    subscription that follows it, 0 for the sum over many topics."""
     limit = effective.limit
     if limit is None or not limit.relative or not gate.budgets:
         return effective
@@ -125,7 +128,7 @@ def _with_enforced_amounts(
         amounts.get(Dimension.BYTES),
         limit.period_ns,
         base=limit,
-        times=times,
+        times=publish_rate_times,
     )
     return replace(effective, limit=enforced)
 
