@@ -24,6 +24,7 @@ from headgate.ledger.format.records import (
     segment_of_name,
 )
 from headgate.ledger.recovery.batch_head import batch_head
+from headgate.ledger.space.accounting import space_errors
 from tests.sim.test_ledger_power_cuts import (
     DIRECTORY,
     SETTINGS,
@@ -156,6 +157,7 @@ def use_on(log: CommitLog) -> None:
     assert batch is not None
     log.commit(batch)
     log.run_maintenance()
+    assert space_errors(log._state) == []
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -25,6 +25,7 @@ from headgate.ledger.format.records import (
     record,
     segment_name,
 )
+from headgate.ledger.space.accounting import space_errors
 
 DIRECTORY = "/data"
 TOPICS = (3, 8)
@@ -156,6 +157,7 @@ class Driver:
         if batch is not None:
             self.settle(batch)
         self.log.run_maintenance()
+        assert space_errors(self.log._state) == []
 
     def forgery(self) -> bytes:
         """Nothing, or what should be taken for the log's own: a head that says that something
@@ -231,6 +233,7 @@ class Driver:
 
     def check(self) -> None:
         """Compare a freshly opened log with the model, and make what it shows the truth."""
+        assert space_errors(self.log._state) == []
         model = self.model
         for number, topic in model.topics.items():
             log = self.topic(number)

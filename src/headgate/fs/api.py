@@ -71,6 +71,9 @@ class File(Protocol):
     def size(self) -> int:
         """The file's length."""
 
+    def allocated_bytes(self) -> int:
+        """The room that the file takes on the disk: less than its length if it has holes."""
+
     def close(self) -> None:
         """Close it. A second call does nothing."""
 

@@ -134,6 +134,10 @@ class FaultyFile:
         """Passed through without a fault."""
         return self._inner.size()
 
+    def allocated_bytes(self) -> int:
+        """Passed through without a fault."""
+        return self._inner.allocated_bytes()
+
     def close(self) -> None:
         """Passed through without a fault."""
         self._inner.close()

@@ -117,6 +117,9 @@ class MemFile:
     def size(self) -> int:
         return len(self._inode.data)
 
+    def allocated_bytes(self) -> int:
+        return max(self._inode.allocated - len(self._inode.holes) * PAGE_BYTES, 0)
+
     def close(self) -> None: ...
 
     def _may_write(self) -> None:

@@ -23,6 +23,8 @@ _UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
 _PUNCH_HOLE_KEEP_SIZE = 0x02 | 0x01
 """``FALLOC_FL_PUNCH_HOLE`` and ``FALLOC_FL_KEEP_SIZE`` of Linux."""
+_BLOCK_BYTES = 512
+"""The unit of ``st_blocks``, whatever the file system."""
 
 
 def _find_fallocate() -> Callable[[int, int, int, int], int] | None:
@@ -122,6 +124,9 @@ class OsFile:
 
     def size(self) -> int:
         return os.fstat(self._fd).st_size
+
+    def allocated_bytes(self) -> int:
+        return os.fstat(self._fd).st_blocks * _BLOCK_BYTES
 
     def close(self) -> None:
         if self._fd >= 0:

@@ -205,7 +205,7 @@ class CommitLog:
         topic = self._state.topics.pop(number, None)
         if topic is None:
             return
-        self._state.release_runs(topic.segments())
+        self._state.release_topic(topic)
         cursors = self._state.cursors_of(number)
         for cursor in cursors:
             self._state.drop_cursor(cursor.cursor_id)

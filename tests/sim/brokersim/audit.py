@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from headgate.broker.service import Broker
 from headgate.engine.topic import Topic
 from headgate.ledger import TopicLog
+from headgate.ledger.space.accounting import space_errors
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.policies import Retention
 from headgate.wire.batch import unpack_batch
@@ -38,6 +39,9 @@ class Audit:
         Raises:
             ViolationError: the broker lost, made up, doubled or moved something.
         """
+        for managed in self._broker.logs:
+            if errors := space_errors(managed.log._state):
+                raise ViolationError(f"the accounts of the log are wrong: {errors}")
         for name in self._topics:
             topic = self._broker.engine.topics.get(name)
             number = -1 if topic is None else topic.log.number

@@ -222,8 +222,8 @@ async def test_beside_publishes_a_burst_comes_in_slices_and_a_backlog_as_it_can(
     done.set()
     await beside
     assert topic.entries_read == 12_000
-    segments = world.broker.log.topic(topic.log.number).segments()
-    assert reads_count(world) <= 12_000 / READ_ENTRIES_MAX + len(segments)  # a read ends with one
+    runs = world.broker.log.topic(topic.log.number).live_runs()
+    assert reads_count(world) <= 12_000 / READ_ENTRIES_MAX + len(runs)  # a read ends with one
     burst = [count for count in read if count < 800]
     samples = int(BURST.pause_s / step_s)
     steps = [later - at for at, later in zip(burst, burst[samples - 1 :], strict=False)]
@@ -340,7 +340,7 @@ async def test_what_is_trimmed_while_it_is_read_is_no_damage(world: World) -> No
     await asyncio.sleep(0.1)
     topic, log = world.broker.engine.topics[TOPIC], world.broker.log
     of_topic = log.topic(topic.log.number)
-    segment = of_topic.segments()[0]
+    segment = of_topic.live_runs()[0].segment
     log.roll_ledger(of_topic, 0)
     log.stage_trim(of_topic, 2)
     await world.broker.when_durable()

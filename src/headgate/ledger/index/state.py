@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from headgate.ledger.format.records import SEGMENT_HEADER_BYTES
 from headgate.ledger.index.cursors import CursorState
 from headgate.ledger.index.orphaned_records import OrphanedRecords
-from headgate.ledger.index.topic_log import TopicLog
+from headgate.ledger.index.topic_log import Released, TopicLog
 
 
 @dataclass(slots=True)
@@ -27,6 +28,26 @@ class SegmentInfo:
     """Number of its last durable batch; 0 if there is none, or if it is unknown."""
     dead_bytes: int = 0
     """Dead bytes when holes were last punched into it."""
+    file_bytes: int = 0
+    """Length of its file, footer included, once it is sealed; 0 before that."""
+    punched_bytes: int = 0
+    """Bytes of its file that holes gave back."""
+    live_bytes: int = 0
+    """Bytes of durable, retained ENTRY records in it."""
+
+
+@dataclass(slots=True)
+class SpaceTotals:
+    """Sums over the segments of a log, kept current with each change."""
+
+    live_bytes: int = 0
+    """Bytes of retained entries in all segments."""
+    sealed_bytes: int = 0
+    """Bytes of the files of sealed segments, holes included."""
+    index_bytes: int = 0
+    """Bytes of their footers."""
+    punched_bytes: int = 0
+    """Bytes of holes in them."""
 
 
 @dataclass(slots=True)
@@ -55,8 +76,11 @@ class LogState:
     """Segments without a footer, ascending."""
     worn: dict[int, None] = field(default_factory=dict)
     """Segments that lost entries since maintenance last considered holes in them."""
-    check_dead: bool = True
-    """Whether a segment may have lost its last live run since maintenance last looked."""
+    dead: dict[int, None] = field(default_factory=dict)
+    """Sealed segments without a live run, in the order in which they died: they can be deleted."""
+    space: SpaceTotals = field(default_factory=SpaceTotals)
+    dropped: dict[TopicLog, None] = field(default_factory=dict)
+    """Deleted topics whose staged entries may still become durable."""
     leftovers: list[str] = field(default_factory=list)
     """Names of empty or temporary files to remove."""
     topics_bounded: int = 0
@@ -107,12 +131,81 @@ class LogState:
             self.unsealed[segment] = None
         return info
 
-    def release_runs(self, segments: list[int]) -> None:
-        """Count one live run less in each of these segments."""
+    # Space ----------------------------------------------------------------------------------
+
+    def seal(self, info: SegmentInfo, file_bytes: int) -> None:
+        """Note that a segment has its footer, and that its file has this length."""
+        info.sealed = True
+        info.file_bytes = file_bytes
+        self.unsealed.pop(info.segment, None)
+        self.space.sealed_bytes += file_bytes
+        self.space.index_bytes += file_bytes - info.data_end
+        if info.live_runs == 0:
+            self.dead[info.segment] = None
+
+    def note_punched(self, info: SegmentInfo, punched_bytes: int) -> None:
+        """Note how many bytes of a sealed segment are holes now."""
+        self.space.punched_bytes += punched_bytes - info.punched_bytes
+        info.punched_bytes = punched_bytes
+
+    def forget_segment(self, segment: int) -> None:
+        """Forget a sealed segment whose file is deleted."""
+        self.dead.pop(segment, None)
+        info = self.segments.pop(segment, None)
+        if info is not None:
+            self.space.sealed_bytes -= info.file_bytes
+            self.space.index_bytes -= info.file_bytes - info.data_end
+            self.space.punched_bytes -= info.punched_bytes
+
+    def born(self, info: SegmentInfo, live_bytes: int) -> None:
+        """Count entries that became durable in a segment."""
+        info.live_bytes += live_bytes
+        self.space.live_bytes += live_bytes
+
+    def release(self, released: Iterable[Released]) -> None:
+        """Count entries that nothing needs any more."""
+        for segment, live_bytes, is_whole in released:
+            info = self.segments.get(segment)
+            if info is None:
+                continue
+            info.live_bytes -= live_bytes
+            self.space.live_bytes -= live_bytes
+            if is_whole:
+                self._lose_run(info)
+
+    def release_runs(self, segments: Iterable[int]) -> None:
+        """Count one live run less in each of these segments: its entries were staged only."""
         for segment in segments:
             info = self.segments.get(segment)
             if info is not None:
-                info.live_runs -= 1
-                self.worn[segment] = None
-                if info.live_runs == 0:
-                    self.check_dead = True
+                self._lose_run(info)
+
+    def release_topic(self, topic: TopicLog) -> None:
+        """Count all entries of a deleted topic as dead. Its staged entries never live."""
+        self.release(Released(run.segment, run.live_bytes, True) for run in topic.live_runs())
+        if topic.staged_end > topic.end:
+            self.dropped[topic] = None
+
+    def count_live(self, topic: TopicLog) -> None:
+        """Count what a topic retains, once at the start."""
+        for segment, live_bytes in topic.live_runs():
+            info = self.segments[segment]
+            info.live_runs += 1
+            info.topics[topic.number] = None
+            self.born(info, live_bytes)
+            self.worn[segment] = None
+            self.dead.pop(segment, None)
+
+    def correct(self, info: SegmentInfo, live_bytes: int, live_runs: int) -> None:
+        """Replace the counts of a sealed segment, which a check found to be wrong."""
+        self.born(info, live_bytes - info.live_bytes)
+        info.live_runs = live_runs
+        self.dead.pop(info.segment, None)
+        if live_runs == 0:
+            self.dead[info.segment] = None
+
+    def _lose_run(self, info: SegmentInfo) -> None:
+        info.live_runs -= 1
+        self.worn[info.segment] = None
+        if info.live_runs == 0 and info.sealed:
+            self.dead[info.segment] = None

@@ -29,11 +29,11 @@ from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from headgate.base.errors import invariant
 from headgate.base.positions import EARLIEST, Position
-from headgate.ledger.format.records import SEGMENT_HEADER_BYTES
+from headgate.ledger.format.records import ENTRY_HEAD_BYTES, SEGMENT_HEADER_BYTES
 from headgate.ledger.index.columns import Columns, TopicTotals
 
 _make_tuple = tuple.__new__
@@ -51,6 +51,24 @@ class NumberedTopic(Protocol):
     @property
     def number(self) -> int:
         """The topic's number: never reused."""
+
+
+class LiveRun(NamedTuple):
+    """What a topic retains in one segment."""
+
+    segment: int
+    live_bytes: int
+    """Bytes of its durable, retained ENTRY records."""
+
+
+class Released(NamedTuple):
+    """What a trim took from the live entries of one segment."""
+
+    segment: int
+    live_bytes: int
+    """Bytes of ENTRY records that are no longer needed."""
+    is_whole: bool
+    """Whether the topic retains nothing more in the segment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,17 +341,23 @@ class TopicLog:
         self.mark = -1
         return lost
 
-    def trim(self, first: int) -> list[int]:
-        """Drop the entries below ``first``; returns the segments that lost their run."""
-        self.first = max(self.first, min(first, self.end))
+    def trim(self, first: int) -> list[Released]:
+        """Drop the entries below ``first``; returns what that took from each segment."""
+        before = self.first
+        self.first = max(before, min(first, self.end))
         dropped = 0
+        released: list[Released] = []
         count = len(self._run_first)
         while dropped < count:
             stop = self._run_first[dropped + 1] if dropped + 1 < count else self.staged_end
-            if stop > self.first:
+            is_whole = stop <= self.first
+            low, high = max(self._run_first[dropped], before), min(stop, self.first)
+            if low < high or is_whole:
+                live_bytes = self.live_bytes(low, high)
+                released.append(Released(self._run_segment[dropped], live_bytes, is_whole))
+            if not is_whole:
                 break
             dropped += 1
-        lost = self._run_segment[:dropped]
         del self._run_first[:dropped], self._run_segment[:dropped]
         gone = 0
         firsts = self._ledger_first
@@ -345,11 +369,23 @@ class TopicLog:
         dead = self.first - self._base
         if dead >= len(self._offsets) or dead >= max(_COMPACT_ENTRIES_MIN, len(self._offsets) // 2):
             self._cut_head(dead)
-        return lost
+        return released
 
-    def segments(self) -> list[int]:
-        """The segments that hold retained entries, oldest first."""
-        return list(self._run_segment)
+    def live_bytes(self, first: int, end: int) -> int:
+        """Bytes of the ENTRY records of a range of retained entries."""
+        if first >= end:
+            return 0
+        bodies_bytes = self.bytes_before(end) - self.bytes_before(first)
+        return bodies_bytes + (end - first) * ENTRY_HEAD_BYTES
+
+    def live_runs(self) -> list[LiveRun]:
+        """What the topic retains in each segment, oldest first. A segment that has only staged
+        entries of it is listed with 0 bytes."""
+        stops = [*self._run_first[1:], self.end]
+        return [
+            LiveRun(segment, self.live_bytes(max(first, self.first), min(stop, self.end)))
+            for first, stop, segment in zip(self._run_first, stops, self._run_segment, strict=False)
+        ]
 
     def run_in(self, segment: int) -> tuple[int, int] | None:
         """``(first, end)`` of the retained and staged entries in a segment; None without any."""

@@ -169,11 +169,7 @@ def _settle_topics(state: LogState, replay: Replay, saved: dict[int, TopicState]
     _drop_replaced_cursors(state)
     is_worse = replay.assessment.settle()
     for topic in state.topics.values():
-        for segment in topic.segments():
-            info = state.segments[segment]
-            info.live_runs += 1
-            info.topics[topic.number] = None
-            state.worn[segment] = None
+        state.count_live(topic)
     return is_worse
 
 

@@ -80,9 +80,9 @@ def seal_segments(
         for number in info.topics:
             builder.add(state.topics[number])
         with contextlib.suppress(LogFullError):
-            writer.seal(segment, info.data_end, builder.finish())
-            info.sealed = True
-            del state.unsealed[segment]
+            footer = builder.finish()
+            writer.seal(segment, info.data_end, footer)
+            state.seal(info, info.data_end + sum(map(len, footer)))
         if not info.sealed:
             writer.sync(segment)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from headgate.base.errors import CorruptionError
-from headgate.fs.api import Fs
+from headgate.fs.api import File, Fs
 from headgate.ledger.format.flush_position import FLUSH_POSITION_NAME, FlushPosition
 from headgate.ledger.format.records import (
     BATCH_RECORD_BYTES,
@@ -53,7 +53,7 @@ class SegmentLoader:
         is missing or damaged."""
         file = self._fs.open(f"{self._directory}/{segment_name(segment)}")
         size = file.size()
-        info = self._state.segments[segment] = SegmentInfo(segment, sealed=True)
+        info = self._state.segments[segment] = SegmentInfo(segment)
         try:
             footer = read_footer(file, segment, size)
         except CorruptionError:
@@ -68,7 +68,14 @@ class SegmentLoader:
             info.data_end = footer.data_end
             for run in footer.runs:
                 self._load_run(segment, run)
+        self._seal(info, file)
         file.close()
+
+    def _seal(self, info: SegmentInfo, file: File) -> None:
+        """Note that a segment is sealed, and how much of its file are holes."""
+        self._state.seal(info, file.size())
+        missing_bytes = file.size() - file.allocated_bytes()
+        self._state.note_punched(info, max(missing_bytes, 0))
 
     def _load_run(self, segment: int, run: FooterRun) -> None:
         state = self._state
@@ -155,11 +162,12 @@ class SegmentLoader:
         except CorruptionError:
             footer = None
         info = state.enter_segment(segment)
-        info.sealed = footer is not None
         limit = size if footer is None else footer.data_end
         data = file.read_at(0, limit)
-        file.close()
         info.data_end = self._replay.segment(data, segment, limit, footer, follows=follows)
+        if footer is not None:
+            self._seal(info, file)
+        file.close()
         info.last_batch = state.last_batch
         state.replayed_bytes += info.data_end - SEGMENT_HEADER_BYTES
         rest_bytes = len(data[info.data_end :].rstrip(b"\0"))

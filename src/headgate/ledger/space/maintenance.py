@@ -76,8 +76,6 @@ class Maintenance:
         self._make_way = False
         self.leaves_room = False
         """While True, prepare no segment: another log needs the room."""
-        self._dead_segments_wait = False
-        """Whether dead segments wait for a checkpoint before they can be deleted."""
         self._holes: tuple[HoleFinder, Iterator[int]] | None = None
         self._hole_bytes_waiting: dict[int, int] = {}
         """Bytes that holes would free, by segment that still waits for a checkpoint."""
@@ -238,25 +236,24 @@ class Maintenance:
         if self._added(numbers, builder.add):
             return None
 
-        def done() -> None:
-            info.sealed = True
-            self._state.unsealed.pop(segment, None)
-            self._state.check_dead = True
+        file_bytes = 0
 
-        return self._start(
-            Job(
-                "seal",
-                segment,
-                lambda: self._writer.seal(segment, info.data_end, builder.finish()),
-                done,
-            )
-        )
+        def run() -> None:
+            nonlocal file_bytes
+            footer = builder.finish()
+            self._writer.seal(segment, info.data_end, footer)
+            file_bytes = info.data_end + sum(map(len, footer))
+
+        def done() -> None:
+            self._state.seal(info, file_bytes)
+
+        return self._start(Job("seal", segment, run, done))
 
     def _checkpoint_wanted(self) -> bool:
         """Whether half of a bound is reached: the log fills the other half while the checkpoint is
         written. Sooner if a segment could be deleted or punched behind it."""
         return (
-            self._dead_segments_wait
+            any(segment >= self._state.checkpoint_segment for segment in self._state.dead)
             or 2 * sum(self._hole_bytes_waiting.values()) >= self._settings.segment_bytes
             or 2 * self.records_since >= self._settings.checkpoint_records
             or 2 * self.bytes_since >= self._settings.checkpoint_bytes
@@ -293,7 +290,6 @@ class Maintenance:
         def done() -> None:
             self._state.checkpoint_segment = target
             self._state.checkpoint_last_batch = last_batch
-            self._state.check_dead = True
             self._state.worn.update(dict.fromkeys(self._hole_bytes_waiting))
             self._hole_bytes_waiting.clear()
             self.checkpoints += 1
@@ -302,17 +298,9 @@ class Maintenance:
         return self._start(Job("checkpoint", target, run, done))
 
     def _to_delete(self) -> int | None:
-        if not self._state.check_dead:
-            return None
+        """A segment without a live run; None while each of them waits for a checkpoint."""
         limit = self._state.checkpoint_segment
-        self._dead_segments_wait = False
-        for segment, info in self._state.segments.items():
-            if info.sealed and info.live_runs == 0:
-                if segment < limit:
-                    return segment
-                self._dead_segments_wait = True
-        self._state.check_dead = False
-        return None
+        return next((segment for segment in self._state.dead if segment < limit), None)
 
     def _to_punch(self) -> int | None:
         """A sealed segment that lost entries and retains others."""
@@ -348,13 +336,18 @@ class Maintenance:
         self._state.orphans.log(segment, segment_name(segment), "is punched")
         self._state.orphans.forget(segment)
         retained, smallest = finder.retained(), self._settings.hole_bytes_min
+        punched_bytes = info.punched_bytes
 
         def run() -> None:
+            nonlocal punched_bytes
             ranges = holes(retained, info.data_end, smallest)
             self._can_punch = self._writer.punch(segment, ranges)
+            if self._can_punch:
+                punched_bytes = sum(size for _, size in ranges)
 
         def done() -> None:
             info.dead_bytes = finder.dead_bytes
+            self._state.note_punched(info, punched_bytes)
 
         return self._start(Job("punch", segment, run, done))
 
@@ -362,7 +355,7 @@ class Maintenance:
         self._state.orphans.log(segment, segment_name(segment), "is deleted")
 
         def done() -> None:
-            self._state.segments.pop(segment, None)
+            self._state.forget_segment(segment)
             self._state.orphans.forget(segment)
             self._forget(segment)
             self.segments_deleted += 1

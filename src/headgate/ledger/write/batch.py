@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from headgate.ledger.format.records import BATCH_RECORD_BYTES
 from headgate.ledger.index.topic_log import TopicLog
 from headgate.ledger.write.deferred_controls import Control
 
@@ -25,6 +26,8 @@ class Chunk:
     """The first cursor id that is unused up to its end."""
     records: int = 0
     """Records in it, without the BATCH record."""
+    overhead_bytes: int = BATCH_RECORD_BYTES
+    """Its bytes that are no ENTRY records."""
     touched: list[TopicLog] = field(default_factory=list)
     """Topics that got entries."""
     controls: list[Control] = field(default_factory=list)

@@ -34,7 +34,7 @@ from headgate.ledger.format.records import (
 )
 from headgate.ledger.index.checkpoint import Counters
 from headgate.ledger.index.state import LogState
-from headgate.ledger.index.topic_log import NumberedTopic, TopicLog
+from headgate.ledger.index.topic_log import NumberedTopic, Released, TopicLog
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.write.batch import Batch, Chunk
 from headgate.ledger.write.deferred_controls import Control
@@ -150,6 +150,7 @@ class Staging:
         data = record(kind, payload, self._number)
         self._parts.append(data)
         self._offset += len(data)
+        self._chunk.overhead_bytes += len(data)
         self._chunk.records += 1
 
     @property
@@ -195,6 +196,8 @@ class Staging:
         invariant(batch is self._in_flight, "another batch is in flight")
         self._in_flight = None
         state = self._state
+        if state.dropped:
+            self._release_dropped(batch)
         touched: list[TopicLog] = []
         for topic, end in batch.ends:
             topic.end = end
@@ -203,10 +206,11 @@ class Staging:
             info = state.segments[chunk.segment]
             info.data_end = chunk.end
             info.last_batch = state.last_batch = chunk.number
+            state.born(info, chunk.end - chunk.start - chunk.overhead_bytes)
         for topic, first in batch.trims:
-            lost_runs = topic.trim(first)
+            released = topic.trim(first)
             if topic.number in state.topics:
-                state.release_runs(lost_runs)
+                state.release(released)
         self.batches += 1
         self.records += batch.records
         self.size_bytes += batch.size_bytes
@@ -225,6 +229,7 @@ class Staging:
         state = self._state
         for topic in dict.fromkeys(chain.from_iterable(chunk.touched for chunk in lost)):
             segments = topic.rewind()
+            state.dropped.pop(topic, None)
             if topic.number in state.topics:
                 state.release_runs(segments)
         first = lost[0]
@@ -310,6 +315,23 @@ class Staging:
                 topic.number, lag_ms, ordinal, messages, size, before_ms, *topic.last_ledger()
             )
             self.append_record(KIND_RUN, payload)
+
+    def _release_dropped(self, batch: Batch) -> None:
+        """Take the entries of topics that were deleted meanwhile from what this batch brings to
+        life. A topic has at most one run in each of its chunks."""
+        state = self._state
+        for topic, end in batch.ends:
+            if topic not in state.dropped:
+                continue
+            before, topic.end = topic.end, end
+            for chunk in batch.chunks:
+                run = topic.run_in(chunk.segment)
+                if run is not None:
+                    low, high = max(run[0], before), min(run[1], end)
+                    dead = Released(chunk.segment, topic.live_bytes(low, high), False)
+                    state.release((dead,))
+            if topic.staged_end == end:
+                del state.dropped[topic]
 
     def _batch_record(self, chunk: Chunk, previous: int) -> bytes:
         payload = BATCH.pack(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.base.ack_set import AckSet
 from headgate.ledger.index.cursors import CursorState
-from headgate.ledger.index.state import LogState
+from headgate.ledger.index.state import LogState, SpaceTotals
 
 
 def test_a_segment_is_entered_once() -> None:
@@ -14,13 +14,18 @@ def test_a_segment_is_entered_once() -> None:
     assert list(state.unsealed) == [4]
 
 
-def test_the_last_released_run_asks_for_a_look() -> None:
-    state = LogState(check_dead=False)
-    state.enter_segment(4).live_runs = 2
+def test_a_sealed_segment_is_dead_once_its_last_run_is_released() -> None:
+    state = LogState()
+    info = state.enter_segment(4)
+    info.live_runs = 2
+    state.seal(info, 500)
     state.release_runs([4, 99])
-    assert not state.check_dead
+    assert not state.dead
     state.release_runs([4])
-    assert state.check_dead
+    assert list(state.dead) == [4]
+    state.forget_segment(4)
+    assert not state.dead
+    assert state.space == SpaceTotals()
 
 
 def test_the_last_batch_before_a_segment() -> None:

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from headgate.base.errors import InvariantError
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.ledger import TopicLog
+from headgate.ledger.format.records import ENTRY_HEAD_BYTES
+from headgate.ledger.index.topic_log import LiveRun, Released
 
 
 def made(count: int = 10, *, ledgers: tuple[int, ...] = (0, 4, 7)) -> TopicLog:
@@ -167,11 +169,12 @@ def test_searches_agree_with_a_walk_over_the_times(
 
 def test_a_trim_gives_up_runs_and_keeps_totals() -> None:
     topic = made()
-    assert topic.trim(4) == []
-    assert topic.trim(5) == [1]
-    assert topic.segments() == [2]
+    assert topic.trim(4) == [Released(1, 1 + 2 + 3 + 4 + 4 * ENTRY_HEAD_BYTES, is_whole=False)]
+    assert topic.trim(5) == [Released(1, 5 + ENTRY_HEAD_BYTES, is_whole=True)]
     assert topic.messages_before(5) == 15
-    assert topic.trim(99) == [2]
+    rest_bytes = 6 + 7 + 8 + 9 + 10 + 5 * ENTRY_HEAD_BYTES
+    assert topic.live_runs() == [LiveRun(2, rest_bytes)]
+    assert topic.trim(99) == [Released(2, rest_bytes, is_whole=True)]
     assert (topic.first, topic.end, topic.base) == (10, 10, 10)
     assert topic.totals(10) == (55, 55, 1009, 2)
     assert [info.ledger_id for info in topic.ledgers()] == [107]
@@ -230,7 +233,7 @@ def test_columns_of_a_run_rebuild_it() -> None:
         if segment == 1:
             copy.restart_at(run[0], topic.totals(run[0]))
         copy.extend(segment, topic.columns(*run))
-    assert copy.segments() == [1, 2]
+    assert [run.segment for run in copy.live_runs()] == [1, 2]
     assert [copy.size_bytes(o) for o in range(10)] == [topic.size_bytes(o) for o in range(10)]
     assert [copy.totals(o) for o in range(11)] == [topic.totals(o) for o in range(11)]
     assert copy.run_of(4) == (1, 5)
