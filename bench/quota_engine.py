@@ -120,7 +120,7 @@ class Rig:
         """Other quotas are in force on all topics."""
         self._quotas = quotas
         for topic in self._topics:
-            self.engine.quotas_of_topic(topic)
+            self.engine.reload_quotas(topic)
 
     def settle(self) -> None:
         """Everything that is to be done at this instant."""

@@ -88,9 +88,9 @@ class PolicyRollout:
             self._loop.call_soon(self._slice)
 
     def _resolve(self, topic: Topic) -> None:
-        self._engine.limits_of_topic(topic)
-        self._engine.publish_limit_of_topic(topic)
-        self._engine.quotas_of_topic(topic)
+        self._engine.reload_limits(topic)
+        self._engine.reload_publish_limit(topic)
+        self._engine.reload_quotas(topic)
 
 
 def _units(topic: Topic) -> int:

@@ -68,9 +68,9 @@ class PolicyUpdates:
         hold_park_ns = settings.headgateHoldParkMs * NS_PER_MS
         if hold_park_ns != engine.limits.hold_park_ns:
             engine.limits.hold_park_ns = hold_park_ns
-            engine.parked.holds_due()
+            engine.parked.recheck_hold_timeouts()
         engine.parked.bounds_changed()
-        engine.admission.sends_answered()
+        engine.admission.recheck_pending_limits()
         engine.throttle_counts_entries = settings.dispatchThrottlingOnBatchMessageEnabled
         engine.throttle_spares_caught_up = (
             not settings.dispatchThrottlingOnNonBacklogConsumerEnabled

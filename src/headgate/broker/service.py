@@ -433,7 +433,7 @@ class Broker:
         Publishers may fill segments faster than the periodic sweep prepares them, and a full disk
         needs its reserve for acknowledgements.
         """
-        self.engine.admission.sends_answered()
+        self.engine.admission.recheck_pending_limits()
         self.connections.resume_reading()
         for managed in self.logs:
             managed.maintenance.run_if_due()

@@ -261,8 +261,8 @@ class AdmissionControl:
 
     # -- staging what is parked ------------------------------------------------------------
 
-    def sends_answered(self) -> None:
-        """SENDs were answered: check the connections that had too many unanswered ones."""
+    def recheck_pending_limits(self) -> None:
+        """Check the connections that had too many unanswered SENDs: they may have room now."""
         if self._full:
             self._with_room.update(self._full)
             self._full.clear()

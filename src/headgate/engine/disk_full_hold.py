@@ -142,7 +142,7 @@ class DiskFullHold:
 
     # -- time ------------------------------------------------------------------------------
 
-    def holds_due(self) -> None:
+    def recheck_hold_timeouts(self) -> None:
         """Close the producers whose oldest SEND was parked for as long as it may be."""
         self._timer_ns = 0
         now_ns, hold_ns = self._engine.now_ns, self._engine.limits.hold_park_ns
@@ -166,7 +166,7 @@ class DiskFullHold:
 
     def _look(self) -> None:
         if self._timer_ns and self._timer_ns <= self._engine.now_ns:
-            self.holds_due()
+            self.recheck_hold_timeouts()
 
 
 def held_since_ns(producer: Producer) -> int | None:

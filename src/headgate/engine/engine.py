@@ -242,9 +242,9 @@ class Engine:
             topic.publishing.gate = kept.publish_gate
             kept.publish_gate.owner = topic
         self.observer.topic_loaded(topic)
-        self.limits_of_topic(topic)
-        self.publish_limit_of_topic(topic)
-        self.quotas_of_topic(topic)
+        self.reload_limits(topic)
+        self.reload_publish_limit(topic)
+        self.reload_quotas(topic)
         self.relative.loaded(topic, kept.publish_rate)
         return topic
 
@@ -292,7 +292,7 @@ class Engine:
     def subscription_added(self, subscription: Subscription) -> None:
         """A subscription became live: apply its limit and tell the observer."""
         self.observer.subscription_added(subscription)
-        self.limits_of_subscription(subscription)
+        self.reload_subscription_limit(subscription)
 
     def subscription_removed(self, subscription: Subscription) -> None:
         """Tell the observer that a subscription is about to be removed."""
@@ -311,8 +311,8 @@ class Engine:
 
     # -- limits ----------------------------------------------------------------------------
 
-    def limits_of_topic(self, topic: Topic) -> None:
-        """Apply the limits of a topic and of all its subscriptions (law 1.5)."""
+    def reload_limits(self, topic: Topic) -> None:
+        """Ask again for the limits of a topic and its subscriptions, and apply them (law 1.5)."""
         topic.limit = _same_or_new(topic.limit, self._limits_of(topic, None))
         for subscription in topic.subscriptions.values():
             # Count what the old limits delayed before they change.
@@ -326,14 +326,14 @@ class Engine:
             self._put_in_force(subscription)
         self.work_pending()
 
-    def publish_limit_of_topic(self, topic: Topic) -> None:
-        """Apply the publish limit of a topic (law 3.3)."""
+    def reload_publish_limit(self, topic: Topic) -> None:
+        """Ask again for the publish limit of a topic, and apply it (law 3.3)."""
         limit = self._publish_limit_of(topic)
         topic.publishing.limit = _same_or_new(topic.publishing.limit, limit)
         self.admission.put_in_force(topic, forgives=True)
 
-    def quotas_of_topic(self, topic: Topic) -> None:
-        """Apply the backlog quotas of a topic within this turn."""
+    def reload_quotas(self, topic: Topic) -> None:
+        """Ask again for the backlog quotas of a topic, and apply them within this turn."""
         quotas = self._quotas_of(topic)
         if topic.quota is not None:
             topic.quota.set_quotas(quotas)
@@ -341,8 +341,8 @@ class Engine:
             topic.quota = TopicQuota(topic, NO_QUOTAS)
             topic.quota.set_quotas(quotas)
 
-    def limits_of_subscription(self, subscription: Subscription) -> None:
-        """Apply the limit of one subscription."""
+    def reload_subscription_limit(self, subscription: Subscription) -> None:
+        """Ask again for the limit of one subscription, and apply it."""
         topic = subscription.topic
         limit = subscription.limit = self._limits_of(topic, subscription.name)
         if limit is not None and limit.relative:

@@ -29,7 +29,7 @@ class DiskBounds(Protocol):
     def over_bound(self, port: ProducerPort, /) -> None:
         """A producer of a connection is closed because the connection parked too much here."""
 
-    def holds_due(self) -> None:
+    def recheck_hold_timeouts(self) -> None:
         """Close the producers whose oldest SEND was parked for as long as it may be."""
 
 
@@ -155,14 +155,14 @@ class ParkedBounds:
 
     # -- time ------------------------------------------------------------------------------
 
-    def holds_due(self) -> None:
-        """The longest time of a hold was changed: check everything that is parked."""
-        self._engine.disk_hold.holds_due()
+    def recheck_hold_timeouts(self) -> None:
+        """Check everything that is parked against the longest hold, which changed."""
+        self._engine.disk_hold.recheck_hold_timeouts()
         parked = {p.publishing: None for mine in self._producers.values() for p in mine}
         for each in parked:
             publishing = cast("TopicPublishing | None", each)
             if publishing is not None and publishing.parking is not None:
-                self._holds_due(publishing, publishing.parking)
+                self._close_overdue(publishing, publishing.parking)
 
     def arm_hold(self, publishing: TopicPublishing, parking: Parking, since_ns: int) -> None:
         """End overdue holds of a quota when a SEND that was parked at ``since_ns`` is overdue."""
@@ -174,9 +174,9 @@ class ParkedBounds:
 
     def _hold_timer(self, publishing: TopicPublishing, parking: Parking, when_ns: int) -> None:
         if parking.hold_timer_ns == when_ns:  # else another timer has replaced this one
-            self._holds_due(publishing, parking)
+            self._close_overdue(publishing, parking)
 
-    def _holds_due(self, publishing: TopicPublishing, parking: Parking) -> None:
+    def _close_overdue(self, publishing: TopicPublishing, parking: Parking) -> None:
         """Close the producers whose oldest SEND has waited for the quota as long as it may."""
         parking.hold_timer_ns = 0
         engine = self._engine

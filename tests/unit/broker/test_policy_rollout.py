@@ -27,7 +27,7 @@ async def with_topics(world: World, count: int = TOPICS) -> list[Topic]:
 def count_by_turn(world: World) -> Counter[int]:
     """How many topics the engine resolves in each turn from now on."""
     engine = world.broker.engine
-    resolve, begin, turn = engine.limits_of_topic, engine.begin_turn, 0
+    resolve, begin, turn = engine.reload_limits, engine.begin_turn, 0
     counts: Counter[int] = Counter()
 
     def resolved(topic: Topic) -> None:
@@ -39,7 +39,7 @@ def count_by_turn(world: World) -> Counter[int]:
         turn += 1
         begin(now_ns, now_ms, log_ms)
 
-    engine.limits_of_topic = resolved  # type: ignore[method-assign]
+    engine.reload_limits = resolved  # type: ignore[method-assign]
     engine.begin_turn = begun  # type: ignore[method-assign]
     return counts
 

@@ -247,7 +247,7 @@ class VirtualBroker:
 
     def limit_topic(self, topic: Topic, messages: int) -> None:
         self.limits.messages[topic.name.full] = messages
-        self.engine.limits_of_topic(topic)
+        self.engine.reload_limits(topic)
 
     def limit_broker(self, messages: int) -> None:
         self.limits.messages["broker"] = messages

@@ -57,7 +57,7 @@ class QuotaRig(Rig):
     def set_quotas(self, quotas: Quotas) -> None:
         """Other quotas are in force."""
         self.quotas = quotas
-        self.engine.quotas_of_topic(self.topic)
+        self.engine.reload_quotas(self.topic)
         self.flush()
 
     @property

@@ -126,13 +126,13 @@ class Story:
     def do_commit(self, _: int, __: int) -> None:
         self.rig.log.end = self.rig.log.staged_end
         self.rig.topic.publishing.entries_durable(0)
-        self.rig.engine.admission.sends_answered()
+        self.rig.engine.admission.recheck_pending_limits()
 
     def do_commit_some(self, which: int, _: int) -> None:
         log = self.rig.log
         log.end = min(log.staged_end, log.end + which)
         self.rig.topic.publishing.entries_durable(0)
-        self.rig.engine.admission.sends_answered()
+        self.rig.engine.admission.recheck_pending_limits()
 
     def do_fail(self, _: int, __: int) -> None:
         log = self.rig.log
@@ -140,7 +140,7 @@ class Story:
             del column[log.end :]
         del self._taken[log.end :]
         self.rig.topic.publishing.fail_pending(StorageError("disk full", retryable=True))
-        self.rig.engine.admission.sends_answered()
+        self.rig.engine.admission.recheck_pending_limits()
 
     def do_ack(self, which: int, amount: int) -> None:
         if (found := self._subscription(which)) and found.consumers:
@@ -200,7 +200,7 @@ class Story:
 
     def do_quotas(self, which: int, amount: int) -> None:
         self.rig.quotas = quotas_of(which, amount)
-        self.rig.engine.quotas_of_topic(self.rig.topic)
+        self.rig.engine.reload_quotas(self.rig.topic)
 
     def do_limit(self, which: int, amount: int) -> None:
         """The publish limit, static or adaptive, of the topic or of the broker."""
@@ -208,7 +208,7 @@ class Story:
         admission, topic = self.rig.engine.admission, self.rig.topic
         if which % 3 == 0:
             self.rig.publish_limit = limit
-            self.rig.engine.publish_limit_of_topic(topic)
+            self.rig.engine.reload_publish_limit(topic)
         elif which % 3 == 1:
             topic.publishing.adaptive_limit = limit
             admission.put_in_force(topic)
@@ -231,7 +231,7 @@ class Story:
 
     def do_maximum(self, which: int, amount: int) -> None:
         self.ports[which % 2].maximum = 1 + amount % 10 if which % 3 else 1_000
-        self.rig.engine.admission.sends_answered()
+        self.rig.engine.admission.recheck_pending_limits()
 
     def do_wait(self, which: int, amount: int) -> None:
         self.rig.advance((10, 300, 3_000, 12_000)[which % 4] + amount)
@@ -254,7 +254,7 @@ class Story:
         producers = list(self.rig.topic.producers.values())
         if producers:
             self.rig.topic.remove_producer(producers[which % len(producers)])
-            self.rig.engine.admission.sends_answered()
+            self.rig.engine.admission.recheck_pending_limits()
 
     def do_turn(self, _: int, __: int) -> None:
         self.rig.engine.flush()

@@ -29,7 +29,7 @@ def messages(per_s: int) -> RateLimit:
 def limited(rig: Rig, limit: RateLimit | None) -> None:
     """Set the topic's own publish limit."""
     rig.publish_limit = limit
-    rig.engine.publish_limit_of_topic(rig.topic)
+    rig.engine.reload_publish_limit(rig.topic)
     rig.flush()
 
 
@@ -306,7 +306,7 @@ def test_beyond_its_unanswered_sends_a_connections_producers_take_turns() -> Non
     rig.send(1, body=b"free/0")
     assert sent.names[-1] == "free"
     port.maximum = 7
-    rig.engine.admission.sends_answered()
+    rig.engine.admission.recheck_pending_limits()
     rig.flush()
     assert sent.names[5:] == ["p2", "p3", "p2", "p3", "p3"]
     assert not parking
@@ -339,7 +339,7 @@ def test_a_flush_stages_a_bounded_number_and_asks_for_another() -> None:
     rig.send(2_000)
     limited_at = rig.log.staged_end
     rig.publish_limit = None
-    rig.engine.publish_limit_of_topic(rig.topic)
+    rig.engine.reload_publish_limit(rig.topic)
     assert rig.engine.flush()
     assert limited_at < rig.log.staged_end < 400
     rig.flush()
@@ -429,7 +429,7 @@ def test_the_cause_of_a_wait_is_the_limit_that_released_last() -> None:
         topics.append(rig.engine.load_topic(name, FakeLog(number)))
     rig.engine._publish_limit_of = lambda _: messages(10)
     for number, topic in enumerate(topics, 1):
-        rig.engine.publish_limit_of_topic(topic)
+        rig.engine.reload_publish_limit(topic)
         producer = Producer(number, f"w{number}", FakePort())
         topic.add_producer(producer)
     rig.engine.admission.set_broker_limit(messages(15))

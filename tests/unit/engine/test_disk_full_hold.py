@@ -121,7 +121,7 @@ def test_a_bad_moment_changes_nothing_but_the_time() -> None:
 def test_limits_are_charged_when_it_is_stored() -> None:
     rig = FullRig()
     rig.publish_limit = RateLimit(10, None)
-    rig.engine.publish_limit_of_topic(rig.topic)
+    rig.engine.reload_publish_limit(rig.topic)
     rig.send(4)
     rig.lose()
     rig.is_full = False
@@ -136,7 +136,7 @@ def test_limits_are_charged_when_it_is_stored() -> None:
 def test_who_waits_for_a_limit_waits_for_the_disk_when_its_turn_comes() -> None:
     rig = FullRig()
     rig.publish_limit = RateLimit(1, None)
-    rig.engine.publish_limit_of_topic(rig.topic)
+    rig.engine.reload_publish_limit(rig.topic)
     rig.send(3)
     assert rig.producer.parked_at is ParkedAt.GATE
     rig.fill()
@@ -232,14 +232,14 @@ def test_a_shorter_hold_acts_at_once() -> None:
     rig.send()
     rig.advance(5_000)
     rig.engine.limits.hold_park_ns = NS_PER_S
-    rig.engine.parked.holds_due()
+    rig.engine.parked.recheck_hold_timeouts()
     assert rig.port.closed == [1]
 
 
 def test_a_paused_connection_is_read_again_for_the_acknowledgements() -> None:
     rig = FullRig()
     rig.publish_limit = RateLimit(1, None)
-    rig.engine.publish_limit_of_topic(rig.topic)
+    rig.engine.reload_publish_limit(rig.topic)
     rig.engine.limits.parked_bytes_per_connection_max = 100
     rig.send(10, body=b"x" * 40)
     assert rig.port.is_paused

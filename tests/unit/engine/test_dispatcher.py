@@ -113,7 +113,7 @@ def test_raising_the_limit_frees_the_waiter() -> None:
     rig.advance(100)
     assert len(port.entries) == 10
     rig.subscription_limit = None
-    rig.engine.limits_of_topic(rig.topic)
+    rig.engine.reload_limits(rig.topic)
     rig.flush()
     assert len(port.entries) == 100
 
@@ -268,7 +268,7 @@ def test_the_first_fact_that_applies_names_the_state() -> None:
     rig.topic.cache.clear()
     assert cell() is Cell.STORAGE
     rig.subscription_limit = RateLimit(1, None)
-    rig.engine.limits_of_subscription(subscription)
+    rig.engine.reload_subscription_limit(subscription)
     subscription.gate.charge(rig.engine.now_ns, 1, 1)
     assert cell() is Cell.SUBSCRIPTION_MESSAGES_HUNGRY
     port.writable = False

@@ -99,11 +99,11 @@ def test_the_flag_acts_at_once_both_ways() -> None:
     subscription = caught_up(rig)
     rig.publish(4)
     rig.engine.throttle_spares_caught_up = True
-    rig.engine.limits_of_topic(rig.topic)
+    rig.engine.reload_limits(rig.topic)
     rig.publish(300)
     assert subscription.messages_sent == 304
     rig.engine.throttle_spares_caught_up = False
-    rig.engine.limits_of_topic(rig.topic)
+    rig.engine.reload_limits(rig.topic)
     rig.publish(300)
     # What went free was charged to nobody: the window has what was charged before.
     assert subscription.messages_sent == 304 + 6

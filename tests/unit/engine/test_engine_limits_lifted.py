@@ -20,7 +20,7 @@ def lift(rig: Rig, level: str) -> None:
         rig.engine.set_broker_limit(None)
     else:
         rig.topic_limit = rig.subscription_limit = None
-        rig.engine.limits_of_topic(rig.topic)
+        rig.engine.reload_limits(rig.topic)
 
 
 def waiting(rig: Rig, level: str, kind: SubscriptionType) -> list[Subscription]:
@@ -69,7 +69,7 @@ def test_a_limit_set_again_finds_its_window_full(level: str) -> None:
         rig.engine.set_broker_limit(TEN)
     else:
         setattr(rig, f"{level}_limit", TEN)
-        rig.engine.limits_of_topic(rig.topic)
+        rig.engine.reload_limits(rig.topic)
     subscription.flow(consumer, PERMITS)
     rig.flush()
     assert subscription.messages_sent == 15

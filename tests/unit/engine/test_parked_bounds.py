@@ -29,7 +29,7 @@ class AckingPort(FakePort):
 def limited(rig: Rig, per_s: int | None) -> None:
     """Limit the topic's messages a second."""
     rig.publish_limit = None if per_s is None else RateLimit(messages=per_s, bytes=None)
-    rig.engine.publish_limit_of_topic(rig.topic)
+    rig.engine.reload_publish_limit(rig.topic)
 
 
 def held_rig(*, connection: int = 1_000, total: int = 10_000) -> QuotaRig:

@@ -123,7 +123,7 @@ def test_reports_read_publish_limits_and_the_full_disk() -> None:
     assert publishing.limit_statistics() == NO_STATISTICS
     assert publishing.broker_limit_statistics() == NO_STATISTICS
     rig.publish_limit = RateLimit(10, None)
-    rig.engine.publish_limit_of_topic(rig.topic)
+    rig.engine.reload_publish_limit(rig.topic)
     assert publishing.is_limited
     assert [b.dimension for b in publishing.limit_statistics().budgets] == [Dimension.MESSAGES]
     assert not publishing.is_disk_full

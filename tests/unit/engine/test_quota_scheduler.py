@@ -175,10 +175,10 @@ def test_another_longest_wait_counts_for_what_waits_already() -> None:
     rig.advance(5_000)
     rig.topic.publishing.publish(other, 0, 0, 1, TEN)
     rig.engine.limits.hold_park_ns = 4_000_000_000
-    rig.engine.parked.holds_due()
+    rig.engine.parked.recheck_hold_timeouts()
     assert (rig.port.closed, other_port.closed) == ([1], [])
     rig.engine.limits.hold_park_ns = 30_000_000_000
-    rig.engine.parked.holds_due()
+    rig.engine.parked.recheck_hold_timeouts()
     rig.advance(29_990)
     assert other_port.closed == []
     rig.advance(20)
@@ -432,7 +432,7 @@ def test_what_this_turn_will_look_at_is_no_defect() -> None:
     rig.subscribe()
     rig.publish(9, body=TEN)
     rig.quotas = size_quota(50)
-    rig.engine.quotas_of_topic(rig.topic)
+    rig.engine.reload_quotas(rig.topic)
     scheduler = rig.engine.quotas
     scheduler.verify([rig.topic])
     assert scheduler.defects_count == 0
@@ -535,7 +535,7 @@ def test_a_shorter_hold_counts_although_an_older_timer_still_runs() -> None:
     rig.flush()
     rig.commit()
     rig.engine.limits.hold_park_ns = 5 * NS_PER_S
-    rig.engine.parked.holds_due()
+    rig.engine.parked.recheck_hold_timeouts()
     rig.publish(11, body=TEN)
     assert rig.engine.parked.bytes > 0
     rig.advance(5_010)
@@ -548,7 +548,7 @@ def test_changes_of_the_longest_hold_leave_one_timer() -> None:
     rig.publish(11, body=TEN)
     for seconds in range(51, 101):
         rig.engine.limits.hold_park_ns = seconds * NS_PER_S
-        rig.engine.parked.holds_due()
+        rig.engine.parked.recheck_hold_timeouts()
     rig.advance(99_000)
     assert rig.port.closed == []
     assert len(rig.engine._timers) == 1

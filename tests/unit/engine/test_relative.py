@@ -157,7 +157,7 @@ def test_a_limit_that_becomes_relative_knows_the_rate_at_once() -> None:
         if second % 5 == 0:
             rig.topic.rates.sample(rig.topic.counters(), rig.engine.now_ns)
     rig.subscription_limit = OVER_200
-    rig.engine.limits_of_topic(rig.topic)
+    rig.engine.reload_limits(rig.topic)
     assert subscription.gate.budgets[0].limit == pytest.approx(1_200, rel=0.02)
 
 
@@ -190,10 +190,10 @@ def test_without_relative_limits_nothing_is_followed() -> None:
     publish_for(rig, 1_000, 0.1)
     assert rig.topic.publish_rate is None
     rig.topic_limit = OVER_200
-    rig.engine.limits_of_topic(rig.topic)
+    rig.engine.reload_limits(rig.topic)
     assert rig.topic.publish_rate is not None
     rig.topic_limit = None
-    rig.engine.limits_of_topic(rig.topic)
+    rig.engine.reload_limits(rig.topic)
     assert rig.topic.publish_rate is None
     rig.advance(1_000)
     assert rig.engine.next_wake_ns() is None
@@ -202,7 +202,7 @@ def test_without_relative_limits_nothing_is_followed() -> None:
 def test_topics_of_the_broker_are_not_followed() -> None:
     rig = Rig(topic_limit=OVER_200)
     rig.topic.is_system = True
-    rig.engine.limits_of_topic(rig.topic)
+    rig.engine.reload_limits(rig.topic)
     assert rig.topic.publish_rate is None
 
 
@@ -220,7 +220,7 @@ def test_a_rate_that_was_measured_over_a_moment_counts_over_a_second() -> None:
     rig.advance(11)
     rig.publish(messages=1_000)
     rig.topic_limit = RateLimit(100, None, relative=True)
-    rig.engine.limits_of_topic(rig.topic)
+    rig.engine.reload_limits(rig.topic)
     assert rig.topic.gate.budgets[0].limit <= 1_100
 
 
@@ -252,7 +252,7 @@ def test_setting_limits_again_and_again_samples_no_more_often() -> None:
     publish_for(rig, 1_000, 1)
     for limit in (None, OVER_200) * 20:
         rig.topic_limit = limit
-        rig.engine.limits_of_topic(rig.topic)
+        rig.engine.reload_limits(rig.topic)
     publish_for(rig, 1_000, 1)
     samples = []
     sample = PublishRate.sample

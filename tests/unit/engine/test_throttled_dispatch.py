@@ -203,7 +203,7 @@ def test_a_limit_that_is_removed_has_counted_what_it_delayed(level: str) -> None
     rig.advance(900)
     rig.publish(2)
     rig.topic_limit = rig.subscription_limit = None
-    rig.engine.limits_of_topic(rig.topic)
+    rig.engine.reload_limits(rig.topic)
     rig.flush()
     rig.advance(1)
     assert subscription.messages_sent == 15

@@ -191,7 +191,7 @@ class ConnectionProducers:
             return False
         self.pending_count -= connected[0].pending_count
         self.delays.forget(producer_id)
-        self._engine.admission.sends_answered()
+        self._engine.admission.recheck_pending_limits()
         self._connection.resume()
         return True
 

@@ -322,7 +322,7 @@ def test_a_consumer_proves_its_rate_while_nothing_throttles_it() -> None:
     broker.run(30)
     assert judge(broker, subscription).demonstrated_ack_per_s == pytest.approx(100, rel=0.1)
     broker.limits.messages[(topic.name.full, "s")] = 20
-    broker.engine.limits_of_topic(topic)
+    broker.engine.reload_limits(topic)
     broker.run(30)
     found = judge(broker, subscription)
     assert found.judgement.verdict is Verdict.THROTTLED_SUBSCRIPTION

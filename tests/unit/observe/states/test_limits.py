@@ -134,7 +134,7 @@ def test_a_limit_that_moves_and_one_that_is_lifted() -> None:
     broker = VirtualBroker()
     topic = broker.topic("t", 100)
     broker.limits.policies[topic.name.full] = RatePolicy(20, relative=True)
-    broker.engine.limits_of_topic(topic)
+    broker.engine.reload_limits(topic)
     broker.run(3)
     shown = topic_limit(broker.current_dispatch_limits, topic)
     assert shown is not None
@@ -144,7 +144,7 @@ def test_a_limit_that_moves_and_one_that_is_lifted() -> None:
     assert budget.above_publish_rate == 20
     assert budget.text == f"{budget.limit} msg/s (20 above the publish rate)"
     broker.limits.policies[topic.name.full] = RatePolicy(unlimited=True)
-    broker.engine.limits_of_topic(topic)
+    broker.engine.reload_limits(topic)
     shown = topic_limit(broker.current_dispatch_limits, topic)
     assert shown is not None
     assert (shown.unlimited, shown.relative, shown.budgets) == (True, False, [])
@@ -158,7 +158,7 @@ def test_a_topics_limit_says_how_often_the_publish_rate_is_in_it() -> None:
     for name in ("a", "b"):
         broker.client(broker.subscription(topic, name), FAST)
     broker.subscription(topic, "nobody")
-    broker.engine.limits_of_topic(topic)
+    broker.engine.reload_limits(topic)
     broker.run(3)
     shown = topic_limit(broker.current_dispatch_limits, topic)
     assert shown is not None
