@@ -73,7 +73,7 @@ class SingleEntryReader:
             CorruptionError: the stored entry is damaged.
             DamagedError: data of the topic is lost, and no administrator has accepted that.
         """
-        topic.check_sound()
+        topic.check_not_damaged()
         body = topic.cache.get(ordinal)
         if body is not None:
             return body
@@ -106,7 +106,7 @@ class SingleEntryReader:
             body = await self.body(topic, last)
         except CorruptionError:
             # The entry's space on the disk may have been reused during the read.
-            topic.check_live()
+            topic.check_loaded()
             if last < log.first:
                 return await self.last_message(topic)
             raise

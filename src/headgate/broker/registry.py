@@ -132,7 +132,7 @@ class TopicRegistry:
         self.check_usable(name)
         topic = self.get(name)
         if topic is not None:
-            topic.check_sound()
+            topic.check_not_damaged()
             return topic
         if not (create and self._settings.allowAutoTopicCreation):
             raise TopicNotFoundError(name)

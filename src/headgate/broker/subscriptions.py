@@ -71,8 +71,8 @@ class Subscriptions:
 
         async def work() -> Subscription:
             self._begin_turn()
-            _check_open(topic)
-            topic.check_sound()
+            _check_usable(topic)
+            topic.check_not_damaged()
             known = topic.subscriptions.get(name)
             if known is not None:
                 if not known.is_durable:
@@ -88,12 +88,12 @@ class Subscriptions:
                 raise
             finally:
                 self._begin_turn()
-            topic.check_live()
+            topic.check_loaded()
             # Also on a fenced topic: the cursor is stored, and the fence may be lifted again.
             made = topic.add_subscription(
                 name, acks, cursor_id=cursor_id, properties=dict(properties)
             )
-            _check_open(topic)
+            _check_usable(topic)
             return made
 
         return await self._alone(topic, name, work)
@@ -111,10 +111,10 @@ class Subscriptions:
 
         async def work() -> None:
             self._begin_turn()
-            _check_open(topic)
+            _check_usable(topic)
             await self._partition_ready(topic)
             self._begin_turn()
-            _check_open(topic)
+            _check_usable(topic)
             if subscription.removed:
                 return
             if subscription.consumers and not force:
@@ -180,9 +180,9 @@ class Subscriptions:
         self._engine.wake_at(self._engine.now_ns + READER_RETURN_NS, remove_if_unused)
 
 
-def _check_open(topic: Topic) -> None:
-    topic.check_open()
-    topic.check_live()
+def _check_usable(topic: Topic) -> None:
+    topic.check_not_fenced()
+    topic.check_loaded()
 
 
 def _remove(subscription: Subscription) -> None:

@@ -164,10 +164,10 @@ class Subscription(Cursor):
             DamagedError: it lost data, and nobody has accepted that.
             ConsumerBusyError: the connected consumers have another type, or exclude others.
         """
-        self.topic.check_open()
+        self.topic.check_not_fenced()
         if self.fenced:
             raise TopicFencedError(f"Subscription {self.name} is fenced")
-        self.topic.check_sound()
+        self.topic.check_not_damaged()
         if self.damage:
             raise DamagedError(f"{self.topic.name}, subscription {self.name},", self.damage)
         if self.consumers and subscription_type is not self.type:

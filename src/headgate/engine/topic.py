@@ -204,8 +204,8 @@ class Topic:
             ProducerFencedError: it wants exclusive access, and the topic has producers.
             ProducerBusyError: its name is taken, or another producer has exclusive access.
         """
-        self.check_open()
-        self.check_sound()
+        self.check_not_fenced()
+        self.check_not_damaged()
         if producer.access_mode is AccessMode.EXCLUSIVE and self.producers:
             raise ProducerFencedError("Topic has other connected producers")
         if self.exclusive is not None:
@@ -219,17 +219,17 @@ class Topic:
             self.exclusive = producer
         producer.publishing = self.publishing
 
-    def check_open(self) -> None:
+    def check_not_fenced(self) -> None:
         """Raise :class:`TopicFencedError` if the topic is being closed."""
         if self.fenced:
             raise TopicFencedError(_UNAVAILABLE)
 
-    def check_live(self) -> None:
+    def check_loaded(self) -> None:
         """Raise :class:`TopicFencedError` if the topic is no longer loaded."""
         if not self.is_live:
             raise TopicFencedError(_UNAVAILABLE)
 
-    def check_sound(self) -> None:
+    def check_not_damaged(self) -> None:
         """Raise :class:`DamagedError` if the topic lost data and nobody has accepted that."""
         if self.log.damage:
             raise DamagedError(str(self.name), self.log.damage)

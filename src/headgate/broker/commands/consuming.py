@@ -99,7 +99,7 @@ class ConsumerCommands:
             if request.start_message_rollback_duration_sec > 0 and not present.consumers:
                 await self._subscriptions.seek(present, self._rollback_ordinal(topic, request))
             return present
-        topic.check_open()
+        topic.check_not_fenced()
         ordinal = self._start_ordinal(topic, request)
         if not request.durable:
             self._host.begin_turn()
