@@ -50,16 +50,16 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     """The head of the present request without its offer, until it is parsed again."""
 
     @staticmethod
-    def refuses(_: asyncio.BaseTransport) -> bool:
-        """Whether to refuse a connection; a subclass decides."""
-        return False
+    def admit(_: asyncio.BaseTransport) -> bool:
+        """Whether to serve a new connection; a subclass decides."""
+        return True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if self.refuses(transport):
-            transport.abort()
-        else:
+        if self.admit(transport):
             self._wait(HEAD_TIMEOUT_S)
+        else:
+            transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()

@@ -82,13 +82,13 @@ class WebServer:
         cls,
         app: ASGIApp,
         listener: socket.socket,
-        refuses: Callable[[asyncio.BaseTransport], bool] = lambda _: False,
+        admit: Callable[[asyncio.BaseTransport], bool] = lambda _: True,
     ) -> WebServer:
         """Serve ``app`` on a listening socket, and close the socket with the server. A connection
-        that ``refuses`` rejects is ended at once."""
+        that ``admit`` rejects is ended at once."""
         config = uvicorn.Config(
             app,
-            http=type("Http", (BoundedHttpProtocol,), {"refuses": staticmethod(refuses)}),
+            http=type("Http", (BoundedHttpProtocol,), {"admit": staticmethod(admit)}),
             ws="none",
             lifespan="off",
             interface="asgi3",

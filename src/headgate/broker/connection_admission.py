@@ -54,20 +54,20 @@ class ConnectionAdmission:
             f"{self._limit:,} file descriptors (ulimit -n) are in use, and the broker needs those"
         )
 
-    def refuses(self, transport: asyncio.BaseTransport, *, web: bool = False) -> bool:
-        """Whether a new connection must end at once; ``web`` for one to the web port."""
+    def admit(self, transport: asyncio.BaseTransport, *, web: bool = False) -> bool:
+        """Admit a new connection, or count and log the refusal; ``web`` if it is to the web port."""
         if self._limit is None:
-            return False
+            return True
         socket = transport.get_extra_info("socket")
         number = -1 if socket is None else socket.fileno()
         if number < (self._web_end if web else self._clients_end):
-            return False
+            return True
         self.refused_count += 1
         is_first, self._refused_ns = self._refused_ns is None, self._engine.now_ns
         if is_first:
             self._refused_before = self.refused_count - 1
             logger.error("%s", self.sentence)
-        return True
+        return False
 
     def watch(self) -> None:
         """Log when refusals have ended. Call about once a second."""

@@ -31,13 +31,13 @@ class BrokerCounts:
     """Connections that ended without a CONNECT."""
     connections_closed: int = 0
     """Connections that ended, for any reason."""
-    connections_paused: int = 0
+    throttles_begun: int = 0
     """Times the broker began to throttle a connection, for any reason."""
-    connections_resumed: int = 0
+    throttles_ended: int = 0
     """Times the broker stopped throttling a connection."""
-    connections_throttled: int = 0
+    pending_limits_reached: int = 0
     """Times a connection reached its maximum of unanswered SENDs."""
-    connections_unthrottled: int = 0
+    pending_limits_left: int = 0
     """Times a connection fell below that maximum again."""
     lookups_answered: int = 0
     lookups_failed: int = 0

@@ -196,7 +196,7 @@ def left_over(broker: Broker) -> list[str]:
         "changes of subscriptions": broker.subscriptions.running_count,
         "waiting reads": not broker.reader.is_idle(),
         "connections": broker.connections,
-        "paused connections": broker.connections.read_paused,
+        "paused connections": broker.connections.paused,
         "metadata in flight": broker.catalog.in_flight_count,
         "policies": _policies(broker.catalog),
         "live runs": sum(info.live_runs for info in log._state.segments.values()),

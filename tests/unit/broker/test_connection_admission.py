@@ -29,17 +29,17 @@ def admission(limit: int | None) -> ConnectionAdmission:
 
 def test_a_quarter_of_few_and_a_bound_of_many_are_the_brokers_own() -> None:
     few = admission(256)
-    assert [few.refuses(transport(number)) for number in (191, 192, 255)] == [False, True, True]
-    assert [few.refuses(transport(number), web=True) for number in (223, 224)] == [False, True]
+    assert [few.admit(transport(number)) for number in (191, 192, 255)] == [True, False, False]
+    assert [few.admit(transport(number), web=True) for number in (223, 224)] == [True, False]
     assert few.refused_count == 3
     many = admission(100_000)
-    assert not many.refuses(transport(100_000 - RESERVE_MAX - 1))
-    assert many.refuses(transport(100_000 - RESERVE_MAX))
+    assert many.admit(transport(100_000 - RESERVE_MAX - 1))
+    assert not many.admit(transport(100_000 - RESERVE_MAX))
 
 
 def test_without_a_limit_or_a_socket_no_connection_is_refused() -> None:
-    assert not admission(None).refuses(transport(1 << 30))
-    assert not admission(8).refuses(transport(None))
+    assert admission(None).admit(transport(1 << 30))
+    assert admission(8).admit(transport(None))
 
 
 def test_refusals_are_logged_once_and_so_is_their_end(caplog: pytest.LogCaptureFixture) -> None:
@@ -49,7 +49,7 @@ def test_refusals_are_logged_once_and_so_is_their_end(caplog: pytest.LogCaptureF
     assert tight.sentence == ""
     for second in range(60):
         engine.now_ns = second * NS_PER_S
-        assert tight.refuses(transport(1_000))
+        assert not tight.admit(transport(1_000))
         tight.watch()
     assert tight.sentence == (
         "connections are refused: all but 256 of 1,024 file descriptors (ulimit -n) are in use, "
@@ -71,7 +71,7 @@ async def test_a_refused_connection_ends_at_once_and_others_go_on(world: World) 
     client = await world.connect()
     producer = await client.producer(TOPIC)
     before = world.broker.counts.connections_accepted
-    world.broker.connection_admission.refuses = lambda _, *, web=False: True  # type: ignore[method-assign]
+    world.broker.connection_admission.admit = lambda _, *, web=False: False  # type: ignore[method-assign]
     with pytest.raises(ConnectionLostError):
         await world.connect()
     await asyncio.sleep(1)

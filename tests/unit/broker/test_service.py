@@ -225,10 +225,10 @@ async def test_the_bound_on_bytes_that_wait_for_the_disk(world: World) -> None:
     sent = [p.send_nowait(b"x" * 50_000) for p in producers for _ in range(40)]
     await asyncio.sleep(1)
     assert world.broker.log.staged_bytes < 2_000_000
-    assert len(world.broker.connections.read_paused) == 4
+    assert len(world.broker.connections.paused) == 4
     world.lanes[0].thaw()
     await asyncio.gather(*sent)
-    assert not world.broker.connections.read_paused
+    assert not world.broker.connections.paused
 
 
 # -- the turn ------------------------------------------------------------------------------------

@@ -443,7 +443,7 @@ async def test_d12_acknowledgements_on_the_producers_connection_go_on(world: Wor
     before = publisher.received
     await asyncio.sleep(30)
     assert publisher.received - before >= 0.95 * 30 * 100
-    assert not world.broker.connections.read_paused
+    assert not world.broker.connections.paused
     reader.stop()
 
 

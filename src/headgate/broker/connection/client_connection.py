@@ -22,7 +22,7 @@ class ClientConnection(Protocol):
     peer: Peer | None
     """The client's version and features, from CONNECT; None before that."""
     is_open: bool
-    read_paused: bool
+    socket_paused: bool
     """Whether the broker does not read the socket. Reading resumes when everything received is
     carried out."""
     producers: dict[int, tuple[Producer, Topic]]
@@ -44,7 +44,7 @@ class ClientConnection(Protocol):
         """Whether the present command continues in the next frame."""
 
     @property
-    def write_paused(self) -> bool:
+    def peer_blocked(self) -> bool:
         """Whether the peer does not read, so that the transport's buffer is full."""
 
     def write(self, frame: bytes, /) -> None:

@@ -110,9 +110,10 @@ class Connection(asyncio.BufferedProtocol):
         self.consumers: dict[int, tuple[Consumer, Subscription]] = {}
         self.creating: dict[tuple[str, int], object] = {}
         self.is_open = False
-        self.read_paused = False
-        self._is_paused = False
-        """Whether received commands wait and the socket is not read."""
+        self.socket_paused = False
+        self._commands_paused = False
+        """Whether received commands wait. The socket is then paused as well, and stays so until the
+        waiting commands are carried out."""
         self._unfinished: Iterator[int] | None = None
         """The remaining slices of a long command."""
         self.keep_alive = KeepAlive(self, host.loop, settings)
@@ -137,7 +138,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        if self._connections.refuses(transport):
+        if not self._connections.admit(transport):
             self._transport.abort()
             return
         peername = transport.get_extra_info("peername")
@@ -201,7 +202,7 @@ class Connection(asyncio.BufferedProtocol):
         send, flow = self.producer_port.send, self.consumer_port.flow
         work = TURN_WORK_MAX
         try:
-            while not self._is_paused and self.is_open:
+            while not self._commands_paused and self.is_open:
                 if self._unfinished is not None:
                     done = next(self._unfinished, None)
                     if done is None:
@@ -246,14 +247,14 @@ class Connection(asyncio.BufferedProtocol):
         if self.producer_port.pending_count and self._host.publish_buffer_full():
             self.throttle.set_buffer_full(True)
             self.pause_reading()
-        elif self.read_paused:
-            self.read_paused = False
+        elif self.socket_paused:
+            self.socket_paused = False
             self.keep_alive.peer_active = True  # no sign of life could arrive until now
             self._transport.resume_reading()
 
     def _end_turn(self) -> None:
         """Let other connections have their turn before the next command."""
-        if self.is_open and not self._is_paused:
+        if self.is_open and not self._commands_paused:
             self.pause_reading()
             self._host.loop.call_soon(self.resume)
 
@@ -330,8 +331,8 @@ class Connection(asyncio.BufferedProtocol):
     # -- flow control of the socket --------------------------------------------------------
 
     @property
-    def write_paused(self) -> bool:
-        return self._frames.is_paused
+    def peer_blocked(self) -> bool:
+        return self._frames.peer_blocked
 
     def _flushed(self) -> None:
         self.consumer_port.flushed()
@@ -340,12 +341,12 @@ class Connection(asyncio.BufferedProtocol):
         return self._transport.get_write_buffer_size()
 
     def pause_reading(self) -> None:
-        if not self._is_paused:
-            self._is_paused = True
-            if not self.read_paused:
-                self.read_paused = True
+        if not self._commands_paused:
+            self._commands_paused = True
+            if not self.socket_paused:
+                self.socket_paused = True
                 self._transport.pause_reading()
-            self._connections.read_paused.add(self)
+            self._connections.paused.add(self)
 
     def resume_reading(self) -> None:
         """Resume if every bound that paused this connection has room again: first the commands that
@@ -359,16 +360,16 @@ class Connection(asyncio.BufferedProtocol):
             return
         if not self.is_open or host.publish_buffer_full():
             return
-        self._is_paused = False
-        self._connections.read_paused.discard(self)
+        self._commands_paused = False
+        self._connections.paused.discard(self)
         host.loop.call_soon(self._process_again)
 
     def resume(self) -> None:
-        if self._is_paused:
+        if self._commands_paused:
             self.resume_reading()
 
     def resume_soon(self) -> None:
-        if self._is_paused:
+        if self._commands_paused:
             self._host.loop.call_soon(self.resume)
 
     def _process_again(self) -> None:

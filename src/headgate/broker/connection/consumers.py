@@ -85,7 +85,7 @@ class ConnectionConsumers:
 
     def flushed(self) -> None:
         """Deliver more if only the bound for one turn stopped delivery and the peer still reads."""
-        if not self.writable and not self._frames.is_paused:
+        if not self.writable and not self._frames.peer_blocked:
             self.resume()
 
     def resume(self) -> None:

@@ -62,19 +62,19 @@ class DelayedSends:
         """Refusals that wait, by producer id; nearly always empty."""
         self._waiting_count = 0
 
-    def refuses(self, producer: Producer, topic: Topic, sequence_id: int, messages: int) -> bool:
-        """Refuse a SEND that asks for a delay (True), or ignore and count the delay (False)."""
+    def admit(self, producer: Producer, topic: Topic, sequence_id: int, messages: int) -> bool:
+        """Admit a SEND that asks for a delay, and count the ignored delay; or refuse it (False)."""
         connection = self._connection
         client = "" if connection.peer is None else connection.peer.client_version
         address, refusal_log = connection.address, self._refusal_log
         if client.startswith(ENDS_ONE_SEND):
             refusal_log.refused(address, CommandType.SEND, ServerError.NOT_ALLOWED_ERROR, REASON)
             self._refuse_in_turn(producer, sequence_id)
-            return True
+            return False
         topic.delays_ignored += messages
         self._counts.delays_ignored += messages
         refusal_log.delay_ignored(address, producer.name, topic.name)
-        return False
+        return True
 
     def send_answered(self, producer_id: int) -> None:
         """A SEND of a producer was answered: write the refusals whose turn it is."""

@@ -19,7 +19,7 @@ class FrameWriter:
         "_transport",
         "gathered",
         "is_open",
-        "is_paused",
+        "peer_blocked",
         "unread_bytes",
     )
 
@@ -41,7 +41,7 @@ class FrameWriter:
         """Bytes of the entries in :attr:`gathered`."""
         self.is_open = False
         """False drops everything that is written."""
-        self.is_paused = False
+        self.peer_blocked = False
         """Whether the transport's buffer is full because the peer reads nothing."""
         self.unread_bytes = 0
         """Bytes of the frames written since the buffer became full."""
@@ -59,7 +59,7 @@ class FrameWriter:
         """Write ``frame`` at the end of this turn, after everything written before."""
         if not self.is_open:
             return
-        if self.is_paused:
+        if self.peer_blocked:
             self.unread_bytes += len(frame)
             if self.unread_bytes > UNREAD_BYTES_MAX:
                 self._on_unread()
@@ -90,9 +90,9 @@ class FrameWriter:
 
     def pause(self) -> None:
         """The peer does not read: the transport's buffer is full."""
-        self.is_paused = True
+        self.peer_blocked = True
 
     def resume(self) -> None:
         """The peer reads again."""
-        self.is_paused = False
+        self.peer_blocked = False
         self.unread_bytes = 0

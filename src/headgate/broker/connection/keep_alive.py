@@ -84,7 +84,7 @@ class KeepAlive:
             logger.info("%s sent no CONNECT and is disconnected", connection.address)
             connection.close()
             return
-        expects_sign = peer.knows_ping and (connection.write_paused or not connection.read_paused)
+        expects_sign = peer.knows_ping and (connection.peer_blocked or not connection.socket_paused)
         if expects_sign and not self.peer_active:
             logger.info("%s is silent and is disconnected", connection.address)
             connection.abort()
@@ -99,7 +99,7 @@ class KeepAlive:
         connection = self._connection
         if not connection.is_open or connection.peer is None or not connection.peer.knows_ping:
             return connection.is_open
-        if connection.read_paused:
+        if connection.socket_paused:
             return True  # its PONG would wait behind SENDs for which the broker has no room
         waiter: asyncio.Future[None] = self._loop.create_future()
         self._waiters.append(waiter)

@@ -20,8 +20,8 @@ class OpenConnections(Collection["Connection"]):
         self._admission = admission
         self.counts = counts
         self._all: set[Connection] = set()
-        self.read_paused: set[Connection] = set()
-        """Connections whose sockets the broker does not read until what they sent has room."""
+        self.paused: set[Connection] = set()
+        """Connections whose commands wait, and whose sockets the broker does not read meanwhile."""
 
     def __contains__(self, connection: object) -> bool:
         return connection in self._all
@@ -32,9 +32,9 @@ class OpenConnections(Collection["Connection"]):
     def __len__(self) -> int:
         return len(self._all)
 
-    def refuses(self, transport: asyncio.BaseTransport) -> bool:
-        """Whether a new connection must end at once, because file descriptors run out."""
-        return self._admission.refuses(transport)
+    def admit(self, transport: asyncio.BaseTransport) -> bool:
+        """Admit a new connection, or count it as refused (False) if file descriptors run out."""
+        return self._admission.admit(transport)
 
     def add(self, connection: Connection) -> None:
         """A connection was accepted."""
@@ -44,7 +44,7 @@ class OpenConnections(Collection["Connection"]):
     def discard(self, connection: Connection) -> None:
         """A connection has ended."""
         self._all.discard(connection)
-        self.read_paused.discard(connection)
+        self.paused.discard(connection)
         self.counts.connections_closed += 1
         if connection.peer is None:
             self.counts.connections_failed += 1
@@ -52,5 +52,5 @@ class OpenConnections(Collection["Connection"]):
     def resume_reading(self) -> None:
         """Resume every paused connection that has room again."""
         # Sorted, so that a simulation can repeat the order.
-        for connection in sorted(self.read_paused, key=lambda paused: paused.address):
+        for connection in sorted(self.paused, key=lambda connection: connection.address):
             connection.resume_reading()

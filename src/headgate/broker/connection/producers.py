@@ -91,7 +91,7 @@ class ConnectionProducers:
             return
         message_count = send.num_messages
         is_delayed = check_message_count(message_count, body, self._message_bytes_max)
-        if is_delayed and self.delays.refuses(producer, topic, sequence_id, message_count):
+        if is_delayed and not self.delays.admit(producer, topic, sequence_id, message_count):
             return
         highest_sequence_id = send.highest_sequence_id
         maximum = self._settings.maxPendingPublishRequestsPerConnection

@@ -105,10 +105,10 @@ class ThrottleTracker:
         counts = self._broker_counts
         self._causes[cause] += 1
         if cause is ParkCause.PENDING_LIMIT and self._causes[cause] == 1:
-            counts.connections_throttled += 1
+            counts.pending_limits_reached += 1
         self._total += 1
         if self._total == 1:
-            counts.connections_paused += 1
+            counts.throttles_begun += 1
             for topic in {topic for _, topic in self._producers.values()}:
                 topic.publishing.throttled_count += 1
 
@@ -119,10 +119,10 @@ class ThrottleTracker:
         counts = self._broker_counts
         self._causes[cause] -= 1
         if cause is ParkCause.PENDING_LIMIT and not self._causes[cause]:
-            counts.connections_unthrottled += 1
+            counts.pending_limits_left += 1
         self._total -= 1
         if not self._total:
-            counts.connections_resumed += 1
+            counts.throttles_ended += 1
 
     # -- reading ---------------------------------------------------------------------------
 

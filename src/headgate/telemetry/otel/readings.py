@@ -108,10 +108,10 @@ def connections_limited(of: Connections) -> Values:
     """How often messages of a connection began to wait, and stopped waiting."""
     counts = of.counts
     return (
-        ({RATE_LIMIT_OPERATION: "paused"}, counts.connections_paused),
-        ({RATE_LIMIT_OPERATION: "resumed"}, counts.connections_resumed),
-        ({RATE_LIMIT_OPERATION: "throttled"}, counts.connections_throttled),
-        ({RATE_LIMIT_OPERATION: "unthrottled"}, counts.connections_unthrottled),
+        ({RATE_LIMIT_OPERATION: "paused"}, counts.throttles_begun),
+        ({RATE_LIMIT_OPERATION: "resumed"}, counts.throttles_ended),
+        ({RATE_LIMIT_OPERATION: "throttled"}, counts.pending_limits_reached),
+        ({RATE_LIMIT_OPERATION: "unthrottled"}, counts.pending_limits_left),
     )
 
 

@@ -71,7 +71,7 @@ async def test_beyond_its_unanswered_sends_a_connection_is_read_on(world: World)
     others = send_many(neighbour, 3)
     await asyncio.sleep(0.1)
     server = server_side(world, client)
-    assert not server.read_paused
+    assert not server.socket_paused
     topic = world.broker.engine.topics[TOPIC]
     assert topic.publishing.pending_count == 4
     assert topic.publishing.parking is not None
@@ -135,10 +135,10 @@ async def test_a_paused_peer_hears_from_the_broker_and_is_read_on_at_half(world:
     receipts = [producer.send_nowait(b"x" * 20) for _ in range(120)]
     await asyncio.sleep(1)
     server = server_side(world, client)
-    assert server.read_paused
+    assert server.socket_paused
     parked_bytes = server.producer_port.parked_bytes
     assert 10_400 < parked_bytes < 10_700
-    while server.read_paused:
+    while server.socket_paused:
         await asyncio.sleep(0.1)
     assert server.producer_port.parked_bytes <= 5_200
     paused_s = world.now_s - began_s
@@ -157,7 +157,7 @@ async def test_too_many_parked_sends_under_a_limit_have_the_limit_as_cause(world
     send_many(producer, 200)
     neighbour.send_nowait(b"x")
     await asyncio.sleep(5)
-    assert server_side(world, client).read_paused
+    assert server_side(world, client).socket_paused
     report = await world.observer.explain_topic(NAME)
     publishing = report["publishing"]
     assert [held["cause"] for held in publishing["parked"]] == ["topic_rate"]
@@ -188,10 +188,10 @@ async def test_another_bound_counts_at_once(world: World) -> None:
     send_many(producer, 200)
     await asyncio.sleep(0.5)
     server = server_side(world, client)
-    assert server.read_paused
+    assert server.socket_paused
     await set_dynamic(world, "headgateMaxParkedBytesPerConnection", "1000000")
     await asyncio.sleep(0.5)
-    assert not server.read_paused
+    assert not server.socket_paused
     assert world.broker.engine.topics[TOPIC].publishing.parking.messages > 190  # type: ignore[union-attr]
 
 
@@ -207,7 +207,7 @@ async def test_a_connection_that_ends_while_it_is_paused_leaves_nothing(world: W
     await asyncio.sleep(0.5)
     parked = world.broker.engine.parked
     assert (parked.bytes, parked._producers, parked._paused) == (0, {}, {})
-    assert not world.broker.connections.read_paused
+    assert not world.broker.connections.paused
 
 
 # -- what is forgotten, and what is not ------------------------------------------------------------

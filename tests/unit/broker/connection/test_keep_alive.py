@@ -126,7 +126,7 @@ async def test_held_producers_keep_their_connection(world: World) -> None:
     await asyncio.sleep(200)
     assert server.producer_port.parked_bytes > 0
     assert client.is_open
-    assert not server.read_paused
+    assert not server.socket_paused
     assert not any(receipt.done() for receipt in waiting)
     for _ in range(101):
         message = await consumer.receive()

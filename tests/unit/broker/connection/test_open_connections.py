@@ -12,8 +12,8 @@ from headgate.broker.info import BrokerCounts
 class Admission:
     """Refuses everything."""
 
-    def refuses(self, transport: asyncio.BaseTransport) -> bool:
-        return True
+    def admit(self, transport: asyncio.BaseTransport) -> bool:
+        return False
 
 
 class Peer:
@@ -36,7 +36,7 @@ def test_connections_are_counted_and_resumed_in_the_order_of_their_addresses() -
     other: Any = Peer("/a:2", resumed, peer=object())
     for each in (one, other):
         connections.add(each)
-        connections.read_paused.add(each)
+        connections.paused.add(each)
     assert (len(connections), set(connections)) == (2, {one, other})
     connections.resume_reading()
     assert resumed == ["/a:2", "/b:1"]
@@ -44,7 +44,7 @@ def test_connections_are_counted_and_resumed_in_the_order_of_their_addresses() -
         connections.discard(each)
         assert each not in connections
     counts = connections.counts
-    assert not connections.read_paused
+    assert not connections.paused
     assert (counts.connections_accepted, counts.connections_closed) == (2, 2)
     assert counts.connections_failed == 1, "the one without a CONNECT"
-    assert connections.refuses(asyncio.BaseTransport())
+    assert not connections.admit(asyncio.BaseTransport())

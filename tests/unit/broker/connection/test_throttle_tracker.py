@@ -94,14 +94,14 @@ async def test_a_connection_is_throttled_while_any_of_its_producers_is(world: Wo
     send_many(second, 4)
     await asyncio.sleep(0.5)
     throttle = server_side(world, client).throttle
-    assert (counts.connections_paused, counts.connections_resumed) == (1, 0)
+    assert (counts.throttles_begun, counts.throttles_ended) == (1, 0)
     await asyncio.sleep(1.5)
     assert throttle.is_by(ParkCause.TOPIC_RATE)
     assert not throttle.pauses_reading
-    assert (counts.connections_paused, counts.connections_resumed) == (1, 0)
+    assert (counts.throttles_begun, counts.throttles_ended) == (1, 0)
     await asyncio.sleep(3)
     assert not throttle.is_by(ParkCause.TOPIC_RATE)
-    assert (counts.connections_paused, counts.connections_resumed) == (1, 1)
+    assert (counts.throttles_begun, counts.throttles_ended) == (1, 1)
 
 
 @played()
@@ -122,15 +122,15 @@ async def test_too_many_unanswered_sends_count_as_throttled_and_not(world: World
     client, counts = await world.connect(), world.broker.counts
     producer = await client.producer(TOPIC)
     await asyncio.gather(*send_many(producer, 10))
-    assert (counts.connections_throttled, counts.connections_unthrottled) == (0, 0)
+    assert (counts.pending_limits_reached, counts.pending_limits_left) == (0, 0)
     world.lanes[0].freeze()
     receipts = send_many(producer, 30)
     await asyncio.sleep(0.1)
-    assert (counts.connections_throttled, counts.connections_unthrottled) == (1, 0)
+    assert (counts.pending_limits_reached, counts.pending_limits_left) == (1, 0)
     world.lanes[0].thaw()
     await asyncio.gather(*receipts)
-    assert counts.connections_throttled == counts.connections_unthrottled >= 1
-    assert counts.connections_paused == counts.connections_resumed >= 1
+    assert counts.pending_limits_reached == counts.pending_limits_left >= 1
+    assert counts.throttles_begun == counts.throttles_ended >= 1
 
 
 @pytest.mark.parametrize("how", ["close", "abort"])
@@ -141,13 +141,13 @@ def test_a_throttled_connection_that_ends_is_counted_as_resumed(how: str) -> Non
         producer = await client.producer(TOPIC)
         send_many(producer, 10)
         await asyncio.sleep(0.1)
-        assert (counts.connections_paused, counts.connections_resumed) == (1, 0)
+        assert (counts.throttles_begun, counts.throttles_ended) == (1, 0)
         if how == "close":
             await producer.close()
         else:
             client.abort()
         await asyncio.sleep(0.1)
-        assert (counts.connections_paused, counts.connections_resumed) == (1, 1)
+        assert (counts.throttles_begun, counts.throttles_ended) == (1, 1)
 
     played()(story)()
 
@@ -166,4 +166,4 @@ async def test_a_paused_socket_counts_as_throttled_until_it_is_read_and_stored(
     assert throttle.is_by(ParkCause.MEMORY)
     await asyncio.gather(*receipts)
     assert not throttle.is_by(ParkCause.MEMORY)
-    assert counts.connections_paused == counts.connections_resumed
+    assert counts.throttles_begun == counts.throttles_ended

@@ -141,8 +141,8 @@ def test_operations_on_connections_are_counted_by_name() -> None:
     async def scenario(world: World) -> None:
         broker = await world.start()
         counts = broker.counts
-        counts.connections_paused, counts.connections_resumed = 4, 3
-        counts.connections_throttled, counts.connections_unthrottled = 2, 1
+        counts.throttles_begun, counts.throttles_ended = 4, 3
+        counts.pending_limits_reached, counts.pending_limits_left = 2, 1
         operation = "pulsar.connection.rate_limit.operation.name"
         found = {named[operation]: value for named, value in connections_limited(broker)}
         assert found == {"paused": 4, "resumed": 3, "throttled": 2, "unthrottled": 1}
