@@ -55,7 +55,7 @@ class ConnectionAdmission:
         )
 
     def admit(self, transport: asyncio.BaseTransport, *, web: bool = False) -> bool:
-        """Admit a new connection, or count and log the refusal; ``web`` if it is to the web port."""
+        """Admit a new connection, or count and log the refusal; ``web`` for the web port."""
         if self._limit is None:
             return True
         socket = transport.get_extra_info("socket")

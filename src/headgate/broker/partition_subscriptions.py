@@ -135,7 +135,7 @@ class PartitionSubscriptions:
             await self._when_durable()
             change = self._catalog.plan_subscriptions_complete(row.number for row in rows)
             if change is None:
-                await self._writer.settled()  # they are being deleted
+                await self._writer.when_earlier_done()  # they are being deleted
             else:
                 await self._writer.commit(change)
 

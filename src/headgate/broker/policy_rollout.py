@@ -58,7 +58,7 @@ class PolicyRollout:
                 self._loop.call_soon(self._slice)
             self._waiting[scope] = _Walk(find, self._loop)
 
-    async def settled(self) -> None:
+    async def when_in_force(self) -> None:
         """Return when every walk that has been asked for until now has ended."""
         last = next(reversed(self._waiting.values()), self._walk)
         if last is not None:

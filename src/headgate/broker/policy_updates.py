@@ -99,7 +99,7 @@ class PolicyUpdates:
 
     def apply_policies(self, change: Change) -> None:
         """Apply the limits and quotas of a durable change to the live topics that it concerns:
-        at once if these are few. :meth:`settled` waits for the others."""
+        at once if these are few. :meth:`when_in_force` waits for the others."""
         kinds = {row.kind for row in change.rows}
         if Kind.SETTING in kinds:
             self._rollout.apply("", self._engine.topics.values)
@@ -120,9 +120,9 @@ class PolicyUpdates:
                 if topic is not None:
                     apply(row.key, partial(tuple, (topic,)))
 
-    async def settled(self) -> None:
+    async def when_in_force(self) -> None:
         """Return when what was applied until now is in force on all live topics."""
-        await self._rollout.settled()
+        await self._rollout.when_in_force()
 
 
 def _members(groups: Mapping[str, Mapping[Topic, None]], key: str) -> Collection[Topic]:

@@ -177,7 +177,7 @@ class TopicRegistry:
         except RefusalError as refusal:
             if refusal.status != 409:
                 raise
-            await self._writer.settled()
+            await self._writer.when_earlier_done()
         else:
             await self._writer.commit(change)
             await self.partition_subscriptions.when_created(change)

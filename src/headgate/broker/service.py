@@ -308,7 +308,7 @@ class Broker:
             except StorageError as error:
                 logger.error("closing: %s", error)
         await self.log_clock.write_mark(self.writer)
-        await self.writer.settled()
+        await self.writer.when_earlier_done()
         await self.identity_writer.close()
         if self._wake is not None:
             self._wake.cancel()
@@ -322,7 +322,7 @@ class Broker:
             StorageError: it could not be stored, or these subscriptions could not.
         """
         await self.writer.commit(change)
-        await self._policy_updates.settled()
+        await self._policy_updates.when_in_force()
         await self.registry.partition_subscriptions.when_created(change)
 
     async def check_commits(self) -> None:

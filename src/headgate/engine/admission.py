@@ -85,7 +85,7 @@ class AdmissionControl:
         self.gate.set_limit(limit, self._engine.now_ns)
         self._engine.observer.publish_limits_changed(None)
         for topic in self._engine.topics.values():
-            topic.publishing.settle_admission()
+            topic.publishing.update_admit_below()
         self._engine.work_pending()
 
     def put_in_force(self, topic: Topic, *, forgives: bool = False) -> None:
@@ -103,7 +103,7 @@ class AdmissionControl:
                 gate.forgive_raised(limit, self._engine.now_ns)
             gate.set_limit(limit, self._engine.now_ns)
             self._engine.observer.publish_limits_changed(topic)
-        publishing.settle_admission()
+        publishing.update_admit_below()
         if publishing.parking:
             self._engine.work_pending()
 
@@ -216,7 +216,7 @@ class AdmissionControl:
         elif at is ParkedAt.DISK:
             engine.disk_hold.entered(producer)
             engine.parked.hold_began(publishing)
-        publishing.settle_admission()
+        publishing.update_admit_below()
 
     def park(
         self,
@@ -254,7 +254,7 @@ class AdmissionControl:
         if producer.gate is not None:
             producer.gate.leave(now_ns)
         self._engine.parked.removed(producer, count, size_bytes)
-        publishing.settle_admission()
+        publishing.update_admit_below()
         quota = publishing.topic.quota
         if quota is not None and quota.exceeded is not None:
             self._engine.quotas.touch(quota)  # the next SEND may need less room

@@ -326,7 +326,7 @@ class Dispatcher(ABC):
                 # Of several binding budgets, the one that releases last caused the whole wait.
                 hungry = LABELS[account.cell].consumer == "hungry"
                 account.reassign(throttled_cell(cause.level, cause.dimension, hungry=hungry))
-            self.settle_late(now_ns)
+            self.count_late(now_ns)
         refusal = gate.request(now_ns)
         if refusal is None:
             subscription.throttled = False
@@ -337,7 +337,7 @@ class Dispatcher(ABC):
         account.move(cell, now_ns)
         return True
 
-    def settle_late(self, now_ns: int) -> None:
+    def count_late(self, now_ns: int) -> None:
         """Count the part of a wait at a limiter that the broker caused: the limiter allowed the
         next entry, and the broker sent it too late to catch up (law 1.2). A busy consumer loses
         nothing by that."""

@@ -316,7 +316,7 @@ class Engine:
         topic.limit = _same_or_new(topic.limit, self._limits_of(topic, None))
         for subscription in topic.subscriptions.values():
             # Count what the old limits delayed before they change.
-            subscription.settle_throttling()
+            subscription.count_throttling()
             limit = self._limits_of(topic, subscription.name)
             subscription.limit = _same_or_new(subscription.limit, limit)
         self.relative.limits_set(topic)
@@ -362,7 +362,7 @@ class Engine:
         self.broker_limit = _same_or_new(self.broker_limit, limit)
         for topic in self.topics.values():
             for subscription in topic.subscriptions.values():
-                subscription.settle_throttling()
+                subscription.count_throttling()
             self.relative.limits_set(topic)
         self.gate.set_limit(self.relative.of_broker(), self.now_ns)
         self.observer.limits_changed(None, None)

@@ -86,13 +86,13 @@ class Parking:
     def parked_ns(self, cause: ParkCause, now_ns: int) -> int:
         """Time in which at least one SEND waited for one cause, until now.
 
-        A later :meth:`correct_gate_cause` may move time to another cause. Call :meth:`settle`
+        A later :meth:`correct_gate_cause` may move time to another cause. Call :meth:`fix_causes`
         before you publish this figure, so that it never falls.
         """
         running_ns = now_ns - self._since_ns[cause] if cause in self._causes else 0
         return self._spent_ns[cause] + running_ns
 
-    def settle(self, now_ns: int) -> None:
+    def fix_causes(self, now_ns: int) -> None:
         """Keep the causes of all time until now: :meth:`correct_gate_cause` corrects only later
         time."""
         self._gate_since_ns = now_ns

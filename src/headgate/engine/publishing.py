@@ -317,14 +317,14 @@ class TopicPublishing:
         try:
             is_staged = self.publish(producer, *ids, message_count, body, charged)
         except StorageError as error:
-            self.settle_admission()
+            self.update_admit_below()
             producer.port.send_refused(producer.producer_id, sequence_id, str(error))
         else:
-            self.settle_admission()
+            self.update_admit_below()
             if is_staged:
                 producer.port.send_staged()
 
-    def settle_admission(self) -> None:
+    def update_admit_below(self) -> None:
         """Set ``admit_below`` from quota, limits, parked SENDs and ending producers."""
         if self.parking or self.ending or self._engine.admission.is_limited(self):
             self.admit_below = ADMIT_NONE
@@ -379,7 +379,7 @@ class TopicPublishing:
         self.discard_parked(producer)
         if producer.pending_count:
             self.ending = [*(self.ending or ()), producer]
-            self.settle_admission()
+            self.update_admit_below()
         else:
             self._close(producer)
 
@@ -389,7 +389,7 @@ class TopicPublishing:
         self.resume_reading(producer)
         if self.ending and producer in self.ending:
             self.ending.remove(producer)
-            self.settle_admission()
+            self.update_admit_below()
 
     def _close(self, producer: Producer) -> None:
         producer.port.close_producer(producer.producer_id)
@@ -404,7 +404,7 @@ class TopicPublishing:
         quota = self.topic.quota
         if quota is not None and self.staged_bytes >= quota.safe_below:
             quota.evaluate()
-        self.settle_admission()
+        self.update_admit_below()
 
     # -- the outcome of a commit ------------------------------------------------------------
 

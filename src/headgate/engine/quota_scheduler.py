@@ -112,7 +112,7 @@ class QuotaScheduler:
             used += 1
             if queue and quota.exceeded is None:
                 used += self._engine.admission.drain(queue, ParkedAt.QUOTA, entries_max - used)
-            quota.settle()
+            quota.update_safe_below()
             quota.is_dirty = False
             if queue and quota.exceeded is None:
                 self.touch(quota)

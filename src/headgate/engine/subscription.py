@@ -185,7 +185,7 @@ class Subscription(Cursor):
         """Disconnect a consumer: its unacknowledged messages are redelivered."""
         if consumer not in self.consumers:
             return
-        self.settle_throttling()
+        self.count_throttling()
         del self.consumers[consumer]
         self.dispatcher.consumer_removed(consumer)
         self.throttled_dispatch.forget()
@@ -447,9 +447,9 @@ class Subscription(Cursor):
         """The dispatcher's read has ended at once: it would begin at a damaged entry."""
         self.dispatcher.reading = False
 
-    def settle_throttling(self) -> None:
+    def count_throttling(self) -> None:
         """Count a wait at a limiter up to now, so that events and amounts are exact."""
-        self.gate.settle(self.topic.engine.now_ns)
+        self.gate.count_until(self.topic.engine.now_ns)
         if self.throttled:
             self.throttled_dispatch.count_delayed(self.dispatcher)
 

@@ -339,7 +339,7 @@ class TopicQuota:
         if (full, late) != before:
             self.exceeded_by_type = Quotas(full, late) if self.exceeded is not None else NO_QUOTAS
             self._report(before)
-        self.settle()
+        self.update_safe_below()
         topic = self.topic
         keeper = topic.engine.quotas
         parking = topic.publishing.parking
@@ -426,7 +426,7 @@ class TopicQuota:
         queue = self.queue
         return len(queue[0].parked[0].body) if queue and queue[0].parked else 0
 
-    def settle(self) -> None:
+    def update_safe_below(self) -> None:
         """Set :attr:`safe_below`."""
         size = self.quotas.size
         slowest = None if size is None else self.slowest()
@@ -440,7 +440,7 @@ class TopicQuota:
 
     def _set_safe_below(self, safe_below: int) -> None:
         self.safe_below = safe_below
-        self.topic.publishing.settle_admission()
+        self.topic.publishing.update_admit_below()
 
     def _report(self, before: Quotas) -> None:
         topic, now = self.topic, self.exceeded_by_type

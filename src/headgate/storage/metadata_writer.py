@@ -51,7 +51,7 @@ class MetadataWriter:
         """Why no change is stored until a restart; None in normal operation. Only the writer sets
         it."""
 
-    async def settled(self) -> None:
+    async def when_earlier_done(self) -> None:
         """Return when every change submitted before is stored or abandoned."""
         future: asyncio.Future[None] = self._loop.create_future()
 

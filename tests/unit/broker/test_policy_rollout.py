@@ -88,10 +88,10 @@ async def test_changes_while_a_walk_runs_share_the_next_one(world: World) -> Non
     for _ in range(10):
         rollout.apply("all", broker.engine.topics.values)
         await asyncio.sleep(0)
-    await rollout.settled()
+    await rollout.when_in_force()
     assert counts.total() == 2 * len(topics)
     assert max(counts.values()) <= TURN_TOPICS_MAX
-    await rollout.settled()
+    await rollout.when_in_force()
 
 
 @played()
@@ -118,7 +118,7 @@ async def test_a_topic_that_is_unloaded_during_a_walk_is_left_out(world: World) 
     await asyncio.sleep(0)
     topics[-1].fence()
     broker.engine.unload_topic(topics[-1])
-    await rollout.settled()
+    await rollout.when_in_force()
     assert counts.total() == len(topics) - 1
 
 

@@ -142,7 +142,7 @@ async def test_what_was_counted_survives_a_reconnect_and_no_restart(world: World
 
     def counted() -> tuple[int, int]:
         subscription = world.broker.engine.topics[TOPIC].subscriptions["s"]
-        subscription.settle_throttling()
+        subscription.count_throttling()
         events = subscription.gate.throttled_events[1][0]
         return events, subscription.throttled_dispatch.counts[1][0]
 

@@ -443,7 +443,7 @@ def test_the_cause_of_a_wait_is_the_limit_that_released_last() -> None:
             topic.publishing.parking for topic in topics if topic.publishing.parking is not None
         ]
         for parking in parkings:
-            parking.settle(rig.engine.now_ns)
+            parking.fix_causes(rig.engine.now_ns)
         told.append(
             [
                 sum(parking.parked_ns(cause, rig.engine.now_ns) for parking in parkings)

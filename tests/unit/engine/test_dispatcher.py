@@ -91,7 +91,7 @@ def test_the_account_names_limiter_and_whether_the_consumer_is_hungry() -> None:
     rig.advance(1_200)
     assert subscription.account.cell is Cell.SUBSCRIPTION_MESSAGES_BUSY
     events = subscription.gate.throttled_events
-    subscription.gate.settle(rig.engine.now_ns)
+    subscription.gate.count_until(rig.engine.now_ns)
     assert events[Level.SUBSCRIPTION][Dimension.MESSAGES] >= 2
     assert events[Level.TOPIC] == [0, 0]
 

@@ -214,7 +214,7 @@ def test_the_cause_of_a_wait_may_show_at_its_end_and_what_was_reported_stays() -
     assert parking.parked_ns(ParkCause.BROKER_RATE, 300) == 200
     parking.set_gate_cause(ParkCause.TOPIC_RATE, 300)
     assert parking.parked_ns(ParkCause.TOPIC_RATE, 400) == 200
-    parking.settle(400)
+    parking.fix_causes(400)
     parking.correct_gate_cause(ParkCause.BROKER_RATE, 450)
     assert parking.parked_ns(ParkCause.TOPIC_RATE, 500) == 200
     assert parking.parked_ns(ParkCause.BROKER_RATE, 500) == 300

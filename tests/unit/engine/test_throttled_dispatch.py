@@ -17,7 +17,7 @@ TYPES = [SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED]
 
 def counts(subscription: Subscription) -> list[list[int]]:
     """Messages and bytes held back by the subscription's, the topic's and the broker's limit."""
-    subscription.settle_throttling()
+    subscription.count_throttling()
     return [list(level) for level in subscription.throttled_dispatch.counts]
 
 

@@ -218,7 +218,7 @@ class Scenario:
 
     def _events(self, name: str) -> str:
         gate = self.driver.sender(name).gate
-        gate.settle(self.driver.now_ns)
+        gate.count_until(self.driver.now_ns)
         return " ".join(
             f"{level}={messages}/{size_bytes}"
             for level, (messages, size_bytes) in zip(LEVELS, gate.throttled_events, strict=True)

@@ -115,7 +115,7 @@ def test_one_that_keeps_up_has_no_fault(seconds: int, limit: int | None) -> None
     judgement = verdict_of(healthy)
     assert judgement.verdict is Verdict.NONE
     assert judgement.confidence > 0.9
-    healthy.gate.settle(world.now_ns)
+    healthy.gate.count_until(world.now_ns)
     assert healthy.gate.throttled_events == [[0, 0], [0, 0], [0, 0]]
 
 

@@ -164,7 +164,7 @@ def test_a_change_is_followed_when_who_asked_is_gone() -> None:
             creating = rig.create(f"t{failing}")
             await asyncio.sleep(0)
             creating.cancel()
-            await rig.writer.settled()
+            await rig.writer.when_earlier_done()
             assert rig.catalog.in_flight_count == 0
         assert stored(rig) == visible(rig) == ["tFalse"]
         assert len(rig.applied) == 1
@@ -174,13 +174,13 @@ def test_a_change_is_followed_when_who_asked_is_gone() -> None:
 
 def test_settled_waits_for_what_was_submitted_before() -> None:
     async def story(rig: Rig) -> None:
-        await rig.writer.settled()
+        await rig.writer.when_earlier_done()
         creating = rig.create("t")
-        settled = asyncio.ensure_future(rig.writer.settled())
+        settled = asyncio.ensure_future(rig.writer.when_earlier_done())
         await settled
         assert creating.done()
         rig.lane.freeze()
-        waiting = asyncio.ensure_future(rig.writer.settled())
+        waiting = asyncio.ensure_future(rig.writer.when_earlier_done())
         await asyncio.sleep(1)
         waiting.cancel()
         rig.lane.thaw()

@@ -78,7 +78,7 @@ class TopicSchemas:
             except RefusalError as refusal:
                 if refusal.status == 404:
                     raise TopicNotFoundError(name) from refusal
-                await self._writer.settled()  # another client's definition is being stored
+                await self._writer.when_earlier_done()  # until another client's is stored
             else:
                 await self._writer.commit(change)
             self._begin_turn()

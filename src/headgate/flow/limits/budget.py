@@ -403,11 +403,11 @@ class Budget:
     def end_waiting(self, now_ns: int) -> None:
         """Stop applying the pace: nothing waits any more."""
         if self.paced:
-            self._settle(now_ns)
+            self._count_wait(now_ns)
             self.paced = False
             self._cached_at_ns = -1
 
-    def _settle(self, now_ns: int) -> None:
+    def _count_wait(self, now_ns: int) -> None:
         if self.paced:
             waited_ns = now_ns - self._waiting_since_ns
             self._waiting_ns += waited_ns
@@ -424,7 +424,7 @@ class Budget:
         """
         if limit == self.limit and period_ns == self.period_ns:
             return
-        self._settle(now_ns)
+        self._count_wait(now_ns)
         self._cached_at_ns = -1
         self.refused_until_ns = min(self.refused_until_ns, now_ns)
         if self.in_window:
@@ -504,14 +504,14 @@ class Budget:
 
     def restart_figures(self, now_ns: int) -> None:
         """Set the figures (granted, offered, waiting) to 0; the window stays."""
-        self._settle(now_ns)
+        self._count_wait(now_ns)
         self.granted = self._offered_ns = self._waiting_ns = 0
 
     def statistics(self, now_ns: int) -> BudgetStatistics:
         """The present figures, with the window brought up to now."""
         if self.in_window:
             self._expire(now_ns)
-        self._settle(now_ns)
+        self._count_wait(now_ns)
         return BudgetStatistics(
             dimension=self.dimension,
             limit=self.limit,

@@ -126,7 +126,7 @@ class WaiterGate(GateNode):
         if state == _IDLE:
             return
         if state >= _HELD:
-            self.settle(now_ns)
+            self.count_until(now_ns)
             self.alarm = 0
             if self.ticket and self._in_topic:
                 self.topic.queue.forget()
@@ -220,7 +220,7 @@ class WaiterGate(GateNode):
 
     @property
     def throttled_events(self) -> list[list[int]]:
-        """Events by level, then dimension; exact after :meth:`settle`. Do not change the lists."""
+        """Events by level, then dimension; exact after :meth:`count_until`. Do not change them."""
         return [[0, 0], [0, 0], [0, 0]] if self._events is None else self._events.counts
 
     def renewed(self, now_ns: int) -> WaiterGate:
@@ -232,7 +232,7 @@ class WaiterGate(GateNode):
                 budget.restart_figures(now_ns)
         return self
 
-    def settle(self, now_ns: int) -> None:
+    def count_until(self, now_ns: int) -> None:
         """Count the throttled events of the present wait up to now."""
         if self._state >= _HELD:
             self._count_delay(now_ns)
@@ -249,7 +249,7 @@ class WaiterGate(GateNode):
         """Update which budgets apply. If the waiter waits and has no limit any more, the next
         ``pop_ready`` returns it."""
         if self._path:
-            self.settle(now_ns)
+            self.count_until(now_ns)
         path = () if self.exempt else self.budgets + self.topic.shared
         self._path = path
         self._lost_ns = tuple([budget.lost_ns for budget in path])

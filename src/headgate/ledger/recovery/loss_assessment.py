@@ -77,7 +77,7 @@ class LossAssessment:
         for cursor_id in self._state.topic_cursors.get(number, {}):
             self.cursors.pop(cursor_id, None)
 
-    def settle(self) -> bool:
+    def mark_damaged(self) -> bool:
         """Mark topics and cursors with losses, or still suspected, as damaged. Call it when the log
         is read and its topics are trimmed. Returns whether that changed anything."""
         state = self._state

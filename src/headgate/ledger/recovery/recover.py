@@ -81,7 +81,7 @@ def recover(
         )
     if is_rebuilt and not later:
         replay.assessment.note_unreadable(f"{directory} has neither checkpoint nor segments")
-    is_worse = _settle_topics(state, replay, loaded.topics)
+    is_worse = _finish_topics(state, replay, loaded.topics)
     if receive_time_bound is not None:
         state.topics_bounded = bound_times(state.topics.values(), receive_time_bound)
     jump = _REBUILT_ID_JUMP if is_rebuilt else _ID_JUMP if later else 0
@@ -142,7 +142,7 @@ def _check_numbers(state: LogState, topic_number_last: int | None) -> None:
         raise UnknownTopicsError(seen, topic_number_last)
 
 
-def _settle_topics(state: LogState, replay: Replay, saved: dict[int, TopicState]) -> bool:
+def _finish_topics(state: LogState, replay: Replay, saved: dict[int, TopicState]) -> bool:
     """Apply trims, note retained entries that are missing, count the live runs of each segment.
 
     ``saved`` are the topics of the checkpoint. Returns whether more is damaged than the checkpoint
@@ -167,7 +167,7 @@ def _settle_topics(state: LogState, replay: Replay, saved: dict[int, TopicState]
         topic.trim(first)
         topic.rewind()
     _drop_replaced_cursors(state)
-    is_worse = replay.assessment.settle()
+    is_worse = replay.assessment.mark_damaged()
     for topic in state.topics.values():
         state.count_live(topic)
     return is_worse

@@ -105,7 +105,7 @@ class Maintenance:
             return self._checkpoint_wanted()
         if self._awaited is not None:
             return self._is_durable(self._awaited)
-        return self._staging.settled_segment() >= self._target
+        return self._staging.first_unsynced_segment() >= self._target
 
     def step(self, *, force_checkpoint: bool = False) -> Job | None:
         """Do one slice of the work; the caller must run and finish a returned job."""
@@ -128,7 +128,7 @@ class Maintenance:
                 return self._start_reserve(spare)
             self._target = self._staging.roll()
             self.records_since = self.bytes_since = 0
-        if self._target is not None and self._staging.settled_segment() >= self._target:
+        if self._target is not None and self._staging.first_unsynced_segment() >= self._target:
             job = self._step_checkpoint(self._target)
             if job is not None or self._awaited is None:
                 return job
@@ -215,7 +215,7 @@ class Maintenance:
 
     def _to_seal(self) -> int | None:
         for segment in self._state.unsealed:
-            return segment if segment < self._staging.settled_segment() else None
+            return segment if segment < self._staging.first_unsynced_segment() else None
         return None
 
     def _added(self, numbers: Iterator[int], add: Callable[[TopicLog], None]) -> bool:

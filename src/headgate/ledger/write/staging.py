@@ -245,7 +245,7 @@ class Staging:
         """The segment of the next record."""
         return self._chunk.segment
 
-    def settled_segment(self) -> int:
+    def first_unsynced_segment(self) -> int:
         """The first segment that may still receive durable records."""
         if self._in_flight is not None:
             return self._in_flight.chunks[0].segment

@@ -23,8 +23,8 @@ _POINT = struct.Struct(f"<{1 + len(ParkCause)}q")
 
 
 def parked_ns(parking: Parking, now_ns: int) -> Nanoseconds:
-    """Time in which anything waited for each cause, until now; it is settled, so never falls."""
-    parking.settle(now_ns)
+    """Time in which anything waited for each cause, until now; it never falls."""
+    parking.fix_causes(now_ns)
     return tuple(parking.parked_ns(cause, now_ns) for cause in ParkCause)
 
 

@@ -62,7 +62,7 @@ def point_now(subscription: Subscription, *, keep: bool = False) -> Point:
     topic, account = subscription.topic, subscription.account
     log, now_ns = topic.log, topic.now_ns
     if keep and subscription.throttled:
-        subscription.dispatcher.settle_late(now_ns)
+        subscription.dispatcher.count_late(now_ns)
     age_ns = (subscription.oldest_age_ms() or 0) * NS_PER_MS
     return Point(
         at_ns=now_ns,

@@ -79,7 +79,7 @@ def throttled_amounts(subscriptions: Sequence[Subscription]) -> list[ThrottledAm
     nothing are left out."""
     events, amounts = Counter[tuple[Level, Dimension]](), Counter[tuple[Level, Dimension]]()
     for subscription in subscriptions:
-        subscription.settle_throttling()
+        subscription.count_throttling()
         counts = subscription.throttled_dispatch.counts
         for level in Level:
             for dimension in Dimension:

@@ -42,7 +42,7 @@ class ParkedStates:
             yield
         now_ns = topics[0].now_ns
         for _, parking in known:
-            parking.settle(now_ns)
+            parking.fix_causes(now_ns)
         ever = {cause for _, parking in known for cause in parking.causes(now_ns)}
         states = []
         for cause in sorted(ever):

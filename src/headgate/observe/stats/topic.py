@@ -193,7 +193,7 @@ def subscription_stats(
     now_ns = subscription.topic.now_ns
     rate, throughput, acked, redelivered, expired = subscription.current_rates()
     gate, dispatcher = subscription.gate, subscription.dispatcher
-    subscription.settle_throttling()
+    subscription.count_throttling()
     events, held_back = gate.throttled_events, subscription.throttled_dispatch.counts
     of_subscription, of_topic = events[Level.SUBSCRIPTION], events[Level.TOPIC]
     of_broker = events[Level.BROKER]

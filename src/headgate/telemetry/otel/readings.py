@@ -256,7 +256,7 @@ def _parked(topic: Topic, read: Callable[[Parking, ParkCause], Number]) -> Value
     parking = topic.publishing.parking
     if parking is None:
         return ()
-    parking.settle(topic.now_ns)
+    parking.fix_causes(topic.now_ns)
     causes = parking.causes(topic.now_ns)
     return [({"cause": cause.label}, read(parking, cause)) for cause in causes]
 

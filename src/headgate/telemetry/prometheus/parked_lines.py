@@ -27,7 +27,7 @@ class ParkedLines:
         parking, now_ns = topic.publishing.parking, topic.now_ns
         if parking is None:
             return
-        parking.settle(now_ns)
+        parking.fix_causes(now_ns)
         for cause in parking.causes(now_ns):
             end, spent_ns = cause_label(cause), parking.parked_ns(cause, now_ns)
             self._add(PARKED_SECONDS_SERIES, labels, end, f"{spent_ns / NS_PER_S:.3f}")

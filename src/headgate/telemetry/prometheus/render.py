@@ -234,7 +234,7 @@ class _Renderer:
             lines.append(series + end + number(value))
         if self._with_ages and (age_s := backlog_age_s(subscription)) is not None:
             self._age_lines.append(BACKLOG_AGE_SERIES.name + end + number(age_s))
-        subscription.settle_throttling()
+        subscription.count_throttling()
         events = subscription.gate.throttled_events
         tenant = f',tenant="{escape(subscription.topic.name.namespace.tenant)}"}} '
         held_back = subscription.throttled_dispatch.counts

@@ -115,7 +115,7 @@ class PublishTrack:
         parking, now_ns = self._topic.publishing.parking, self._topic.now_ns
         if parking is None:
             return None
-        parking.settle(now_ns)
+        parking.fix_causes(now_ns)
         before, self._held_ns = (
             self._held_ns,
             tuple(parking.parked_ns(cause, now_ns) for cause in LIMIT_CAUSES),
@@ -137,7 +137,7 @@ def parked_values(topic: Topic) -> tuple[int, ...]:
     if parking is None:
         return _NOTHING
     now_ns = topic.now_ns
-    parking.settle(now_ns)
+    parking.fix_causes(now_ns)
     values: list[int] = []
     for cause in ParkCause:
         values.append(parking.parked_ns(cause, now_ns))

@@ -226,7 +226,7 @@ class SubscriptionTrack:
         is_new = now_ns != topic.loaded_ns
         self._rewound_before = -subscription.backlog_messages if is_new else 0
         # The gate, with its counters, outlives an unload of the topic.
-        subscription.gate.settle(now_ns)
+        subscription.gate.count_until(now_ns)
         counted = subscription.gate.throttled_events
         self._events_before = tuple(n for level in counted for n in level)
         self._sent: Row = ()
@@ -244,7 +244,7 @@ class SubscriptionTrack:
         self._handed_before = handed
         account = subscription.account
         if subscription.throttled:
-            subscription.dispatcher.settle_late(now_ns)
+            subscription.dispatcher.count_late(now_ns)
         cells_ns = self.cells_ns = cells_of(account, now_ns)
         if at.window_end_ns <= self.covered_ns:
             return None
@@ -279,7 +279,7 @@ class SubscriptionTrack:
     def _values(self, broker_limit: LimitValues) -> Row:
         subscription = self.subscription
         log = subscription.topic.log
-        subscription.settle_throttling()
+        subscription.count_throttling()
         counted = (n for level in subscription.gate.throttled_events for n in level)
         events = (n - before for n, before in zip(counted, self._events_before, strict=True))
         return (

@@ -64,7 +64,7 @@ def test_it_begins_with_its_own_figures() -> None:
     gate = opened(topic, "s", 0, is_reader=False)
     room(gate, 0)
     assert gate.request(NS_PER_MS) is not None
-    gate.settle(100 * NS_PER_MS)
+    gate.count_until(100 * NS_PER_MS)
     assert gate.throttled_events[0][0] == 1
     topic.retired.keep("s", gate, 200 * NS_PER_MS, is_reader=False)
     again = opened(topic, "s", 300 * NS_PER_MS, is_reader=False)

@@ -20,7 +20,7 @@ def test_the_one_that_releases_last_is_named_and_each_is_counted() -> None:
     refusal = gate.request(0)
     assert refusal == Refusal(Level.TOPIC, Dimension.MESSAGES, 2 * NS_PER_S)
     assert gate.cause(0) == refusal
-    gate.settle(3 * NS_PER_S)
+    gate.count_until(3 * NS_PER_S)
     assert gate.throttled_events == [[0, 1], [2, 0], [0, 0]]
 
 
@@ -63,9 +63,9 @@ def test_events_need_delay_and_count_once_a_period() -> None:
     assert sender.gate.throttled_events == [[0, 0], [0, 0], [0, 0]]
     sender.wanted = None
     driver.run(10)
-    sender.gate.settle(driver.now_ns)
+    sender.gate.count_until(driver.now_ns)
     assert sender.gate.throttled_events == [[10, 0], [0, 0], [0, 0]]
-    sender.gate.settle(driver.now_ns)
+    sender.gate.count_until(driver.now_ns)
     assert sender.gate.throttled_events[0][0] == 10
 
 
@@ -82,7 +82,7 @@ def test_a_limit_that_appears_and_delays_nobody_is_no_event(level: Level) -> Non
     assert cause is not None
     assert cause.level is Level.SUBSCRIPTION
     driver.run(2)
-    sender.gate.settle(driver.now_ns)
+    sender.gate.count_until(driver.now_ns)
     assert sender.gate.throttled_events[level] == [0, 0]
 
 

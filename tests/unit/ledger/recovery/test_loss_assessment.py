@@ -23,7 +23,7 @@ def test_without_a_hole_nobody_is_damaged() -> None:
     state = state_of(3)
     assessment = LossAssessment(state, [1, 2])
     assessment.batch_ended(99, 0)
-    assert not assessment.settle()
+    assert not assessment.mark_damaged()
     assert not damaged(state)
 
 
@@ -35,7 +35,7 @@ def test_who_is_proven_complete_is_not_damaged() -> None:
     assessment.topic_is_complete(2)
     assessment.cursor_is_complete(4)
     assessment.batch_ended(5, 0)
-    assert assessment.settle()
+    assert assessment.mark_damaged()
     assert damaged(state) == {1}
     assert state.topics[1].damage.startswith("here: messages of this topic may have been there")
     assert [cursor.cursor_id for cursor in state.cursors.values() if cursor.damage] == [3]
@@ -47,7 +47,7 @@ def test_an_index_clears_the_topics_but_not_the_cursors() -> None:
     assessment.batch_ended(4, 0)
     assessment.note_unreadable("here", entries=False)
     assessment.batch_ended(4, 0)
-    assert assessment.settle()
+    assert assessment.mark_damaged()
     assert not damaged(state)
     assert (
         state.cursors[3].damage == "here: acknowledgements of this subscription may have been there"
@@ -61,7 +61,7 @@ def test_a_subscription_that_was_made_in_the_hole_shows_by_its_id() -> None:
         assessment.batch_ended(5, 0)
         assessment.note_unreadable("here", entries=False)
         assessment.batch_ended(7, made)
-        assessment.settle()
+        assessment.mark_damaged()
         assert damaged(state) == expected
 
 
@@ -69,7 +69,7 @@ def test_a_hole_at_the_end_may_have_had_anything() -> None:
     state = state_of()
     assessment = LossAssessment(state, [1])
     assessment.note_unreadable("here", entries=False)
-    assert assessment.settle()
+    assert assessment.mark_damaged()
     assert damaged(state) == {1}
 
 
@@ -78,7 +78,7 @@ def test_a_loss_of_what_is_trimmed_is_none() -> None:
     assessment = LossAssessment(state, [1, 2])
     state.topics[1].first, state.topics[2].first = 20, 12
     assessment.losses = [Loss(1, 10, 20, "here"), Loss(2, 10, 20, "here")]
-    assert assessment.settle()
+    assert assessment.mark_damaged()
     assert damaged(state) == {2}
     assert state.topics[2].damage == "here: entries 12 to 19 are lost"
     assert state.topics[2].lost == [(12, 20)]
@@ -93,7 +93,7 @@ def test_what_was_accepted_is_over() -> None:
     assessment.losses = [Loss(1, 0, 9, "here")]
     assessment.batch_ended(4, 0)
     assessment.loss_accepted(1)
-    assessment.settle()
+    assessment.mark_damaged()
     assert damaged(state) == {2}
     assert not state.cursors[3].damage
-    assert not assessment.settle()
+    assert not assessment.mark_damaged()
