@@ -57,6 +57,7 @@ from headgate.storage.log_clock import LogClock
 from headgate.storage.log_maintenance import LogMaintenance
 from headgate.storage.managed_logs import TELEMETRY_LOG, ManagedLog, ManagedLogs
 from headgate.storage.metadata_writer import MetadataWriter
+from headgate.storage.publish_buffer import PublishBuffer
 from headgate.storage.store_binding import MAIN_LOG
 
 logger = logging.getLogger("headgate.broker")
@@ -131,6 +132,7 @@ class Broker:
         self.started_ms = self.engine.now_ms
         self.connection_admission = ConnectionAdmission(self.engine)
         self.disk = DiskMonitor(log, lanes.metadata, self.engine)
+        self._publish_buffer = self._make_publish_buffer()
         self.logs = effects.logs = self._manage_logs(telemetry_log)
         self.committer = self.logs.main.committer
         self.reader = self.logs.main.reader
@@ -153,6 +155,10 @@ class Broker:
         self._flush_scheduled = False
         self._wake: asyncio.TimerHandle | None = None
         self._wake_ns = 0
+
+    def _make_publish_buffer(self) -> PublishBuffer:
+        settings = self.settings
+        return PublishBuffer(self.log, lambda: settings.maxMessagePublishBufferSizeInMB * MIB)
 
     def _manage_logs(self, telemetry_log: CommitLog | None) -> ManagedLogs:
         main = self._manage_log(self.log, self.lanes.commit, self.disk, "the log")
@@ -425,7 +431,7 @@ class Broker:
 
     def publish_buffer_full(self) -> bool:
         """Whether more bytes wait to be durable than maxMessagePublishBufferSizeInMB allows."""
-        return self.log.staged_bytes > self.settings.maxMessagePublishBufferSizeInMB * MIB
+        return self._publish_buffer.is_full
 
     def commit_ended(self) -> None:
         """A commit ended: resume paused connections, and run log maintenance if it is due.

@@ -179,6 +179,11 @@ class CommitLog:
         """Bytes of the staged records, headers included."""
         return self._staging.staged_bytes
 
+    @property
+    def unstored_bytes(self) -> int:
+        """Bytes of the records that are not durable: staged, or in the batch that is written."""
+        return self._staging.unstored_bytes
+
     def cursors(self) -> Iterable[CursorState]:
         """All cursors, oldest first."""
         return self._state.cursors.values()

@@ -32,8 +32,8 @@ class LedgerSettings:
     """A ledger is closed at this age (managedLedgerMaxLedgerRolloverTimeMinutes)."""
     hole_bytes_min: int = 64 * KIB
     """Smallest hole to punch into a segment: smaller ones would fragment the file."""
-    slice_items: int = 256
-    """Topics or cursors that one maintenance step handles on the loop."""
+    slice_items: int = 64
+    """Topics or cursors that one maintenance step handles on the loop: about a millisecond."""
 
     def __post_init__(self) -> None:
         """Check each bound and their relations. Raises :class:`InputError`."""

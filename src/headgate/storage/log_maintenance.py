@@ -45,31 +45,41 @@ class LogMaintenance:
         self._failures_by_job: dict[str, RepeatedFailureLog] = {}
         """One for each kind of job."""
         self._job_running = False
+        self._next_slice: asyncio.Handle | None = None
         self._stopped = False
 
     def run(self) -> None:
-        """Do the maintenance that is due. Call it about once a second."""
-        while not self._job_running and not self._stopped:
-            due = self._log.maintenance_due()
-            try:
-                job = self._log.maintenance_step()
-            except HeadgateError as error:
-                self._failures("").failed(error, self._engine.now_ns)
-                break
-            except Exception as error:
-                raise broken(f"a step of {self._what}'s maintenance", error) from error
-            self._check_full()
-            if job is not None:
-                self._job_running = True
-                self._lane.submit(job.run, partial(self._job_done, job))
-            if not due:
-                break
-        self._committer.kick()
+        """Do a slice of the maintenance, and in each following turn of the loop another one while
+        any is due. Call it about once a second."""
+        if self._next_slice is None:
+            self._run_slice()
 
     def run_if_due(self) -> None:
         """Do the maintenance after a commit, if any is due."""
-        if self._log.maintenance_due():
-            self.run()
+        if self._next_slice is None and self._log.maintenance_due():
+            self._run_slice()
+
+    def _run_slice(self) -> None:
+        """Do one step, about a millisecond of work. Commands run before the next one."""
+        self._next_slice = None
+        if self._job_running or self._stopped:
+            return
+        try:
+            job = self._log.maintenance_step()
+        except HeadgateError as error:
+            self._failures("").failed(error, self._engine.now_ns)
+            self._committer.kick()
+            return
+        except Exception as error:
+            raise broken(f"a step of {self._what}'s maintenance", error) from error
+        self._check_full()
+        if job is not None:
+            self._job_running = True
+            self._lane.submit(job.run, partial(self._job_done, job))
+        elif self._log.maintenance_due():
+            self._next_slice = self._loop.call_soon(self._run_slice)
+            return
+        self._committer.kick()  # once for all slices: what they staged shares one commit
 
     def stop(self) -> None:
         """Start no more jobs; a running job is the last one."""

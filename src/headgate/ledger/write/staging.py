@@ -164,6 +164,12 @@ class Staging:
         open_bytes = self._offset - self._chunk.start if self._chunk.records else 0
         return open_bytes + sum(chunk.end - chunk.start for chunk in self._closed)
 
+    @property
+    def unstored_bytes(self) -> int:
+        """Bytes of the records that are not durable: staged, or in the batch that is written."""
+        in_flight = self._in_flight
+        return self.staged_bytes + (0 if in_flight is None else in_flight.size_bytes)
+
     # Batches --------------------------------------------------------------------------------
 
     def seal_batch(self) -> Batch | None:
