@@ -31,6 +31,7 @@ SETUP: dict[int, list[tuple[str, str, Any]]] = {
     70: [("POST", _QUOTA, {"limit": 7000, "policy": "producer_exception"})],
     85: [("POST", "/admin/v2/namespaces/acme/ns/retention",
           {"retentionTimeInMinutes": 10, "retentionSizeInMB": 100})],
+    109: [("DELETE", "/admin/v2/namespaces/acme/ns/maxConsumersPerTopic", None)],
     175: [("DELETE", "/admin/v2/persistent/acme/ns/t1/subscriptionDispatchRate", None)],
     178: [("POST", "/admin/v2/persistent/acme/ns/t1/publishRate",
            {"publishThrottlingRateInMsg": 50, "publishThrottlingRateInByte": -1})],

@@ -7,6 +7,7 @@ types are read at once and set one by one.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 from headgate.admin.backlog_quotas import (
@@ -30,7 +31,13 @@ from headgate.admin.routing import (
     Route,
     as_json,
 )
-from headgate.metadata.policies import DispatchRate, PublishRate, Retention
+from headgate.metadata.policies import (
+    COUNT_NAMES,
+    DispatchRate,
+    JavaInt,
+    PublishRate,
+    Retention,
+)
 
 
 def getter(field: str) -> Handler:
@@ -105,6 +112,9 @@ ROUTES = (
     *_routes("subscriptionDispatchRate", "subscription_dispatch_rate", DispatchRate),
     *_routes("publishRate", "publish_rate", PublishRate),
     *_routes("retention", "retention", Retention),
+    *chain.from_iterable(
+        _routes(segment, field, JavaInt) for field, segment in COUNT_NAMES.items()
+    ),
     Route("GET", f"{NAMESPACE_PATH}/backlogQuotaMap", _READ, get_quotas,
           "Get backlog quotas of a namespace", reply=BacklogQuotaMap),
     Route("POST", f"{NAMESPACE_PATH}/backlogQuota", _WRITE, set_quota,

@@ -13,7 +13,14 @@ from headgate.admin.operations import Operation
 from headgate.admin.routing import NAMESPACE_PATH, NO_CONTENT, Call, Reply, Route, as_json
 from headgate.metadata.bundles import check_boundaries, split_bundles
 from headgate.metadata.errors import RefusalError, not_found
-from headgate.metadata.policies import DispatchRate, NamespacePolicies, PublishRate, Retention
+from headgate.metadata.policies import (
+    COUNT_NAMES,
+    DispatchRate,
+    JavaInt,
+    NamespacePolicies,
+    PublishRate,
+    Retention,
+)
 from headgate.metadata.rows import Bundles, NamespaceRow
 
 _Rate = TypeVar("_Rate", DispatchRate, PublishRate)
@@ -43,6 +50,12 @@ class PoliciesBody(Struct):
         default=None, name="publishMaxMessageRate"
     )
     properties: dict[str, str] | None = None
+    max_producers_per_topic: JavaInt | None = None
+    """A limit on a number; one below 0 is not set, as in Pulsar."""
+    max_consumers_per_topic: JavaInt | None = None
+    max_consumers_per_subscription: JavaInt | None = None
+    max_subscriptions_per_topic: JavaInt | None = None
+    max_topics_per_namespace: JavaInt | None = None
 
 
 async def list_namespaces(call: Call) -> Reply:
@@ -75,6 +88,7 @@ async def create_namespace(call: Call) -> Reply:
         backlog_quotas=decoded_quotas(
             call, "backlog_quota_map", body.backlog_quota_map, f"namespace[{name}]"
         ),
+        **{field: _count(getattr(body, field)) for field in COUNT_NAMES},
     )
     bundles = _bundles(body.bundles)
     await call.facade.commit(
@@ -143,10 +157,10 @@ def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
     }
     if policies.retention is not None:
         view["retention_policies"] = policies.retention
+    view |= {"deleted": False, "encryption_required": False, "subscription_auth_mode": "None"}
+    counts = {field: getattr(policies, field) for field in COUNT_NAMES}
+    view |= {field: count for field, count in counts.items() if count is not None}
     return view | {
-        "deleted": False,
-        "encryption_required": False,
-        "subscription_auth_mode": "None",
         "offload_threshold": -1,
         "offload_threshold_in_seconds": -1,
         "schema_compatibility_strategy": "UNDEFINED",
@@ -161,6 +175,10 @@ def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
 
 def _by_cluster(cluster: str, rate: _Rate | None) -> dict[str, _Rate]:
     return {} if rate is None else {cluster: rate}
+
+
+def _count(value: int | None) -> int | None:
+    return None if value is None or value < 0 else value
 
 
 def _bundles(body: BundlesBody | None) -> Bundles | None:

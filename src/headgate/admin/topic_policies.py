@@ -6,7 +6,8 @@ nothing and is ignored.
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import chain
+from typing import Any, Final
 
 from headgate.admin.backlog_quotas import (
     QUOTA_TYPE,
@@ -31,7 +32,20 @@ from headgate.admin.routing import (
 )
 from headgate.base.names import TopicName
 from headgate.metadata.errors import not_allowed
-from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind, Retention
+from headgate.metadata.policies import (
+    TOPIC_COUNT_NAMES,
+    BacklogQuota,
+    CountField,
+    DispatchRate,
+    JavaInt,
+    PublishRate,
+    QuotaKind,
+    Retention,
+)
+
+_NO_CONTENT_IF_UNSET: Final = ("max_consumers_per_subscription", "max_subscriptions_per_topic")
+"""Limits on numbers for which Pulsar answers 204 if they are not set, as for the publish rate; it
+has no ``applied=true`` for them either."""
 
 
 def getter(field: str) -> Handler:
@@ -82,6 +96,20 @@ async def get_publish_rate(call: Call) -> Reply:
     if call.flag("applied"):
         rate = call.facade.effective_publish_rate(topic)
     return NO_CONTENT if rate is None else as_json(rate)
+
+
+def count_getter(field: CountField) -> Handler:
+    """A handler that shows a limit on a number, or (``applied=true``) the one in force."""
+    unset = NO_CONTENT if field in _NO_CONTENT_IF_UNSET else EMPTY
+
+    async def get(call: Call) -> Reply:
+        topic = policy_topic(call)
+        if call.flag("applied"):
+            return as_json(call.facade.effective_count(topic, field))
+        count = getattr(call.facade.catalog.topic_policies(topic), field)
+        return unset if count is None else as_json(count)
+
+    return get
 
 
 async def get_subscription_rate(call: Call) -> Reply:
@@ -185,6 +213,10 @@ ROUTES = (
     *_routes("subscriptionDispatchRate", "subscription_dispatch_rate", DispatchRate),
     *_routes("retention", "retention", Retention),
     *_routes("publishRate", "publish_rate", PublishRate, get_publish_rate),
+    *chain.from_iterable(
+        _routes(segment, field, JavaInt, count_getter(field))
+        for field, segment in TOPIC_COUNT_NAMES.items()
+    ),
     *policy_routes(f"{TOPIC_PATH}/{{subscription}}/dispatchRate",
                    "the dispatchRate of one subscription", DispatchRate, _SUBSCRIPTION_RATE,
                    _READ, _WRITE),

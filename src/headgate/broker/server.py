@@ -27,8 +27,12 @@ def command_handlers(broker: Broker) -> CommandHandlers:
         registry, catalog, broker.settings, broker.counts, broker.info.broker_url
     )
     schema_commands = SchemaCommands(schemas, registry, catalog)
-    producers = ProducerCommands(broker, registry, schemas, broker.subscriptions)
-    consumers = ConsumerCommands(broker, registry, schemas, broker.subscriptions, broker.entries)
+    producers = ProducerCommands(
+        broker, registry, schemas, broker.subscriptions, broker.count_limits
+    )
+    consumers = ConsumerCommands(
+        broker, registry, schemas, broker.subscriptions, broker.entries, broker.count_limits
+    )
 
     def check(connection: ClientConnection, command: BaseCommand) -> None:
         check_command(broker.authorizer, connection, command)

@@ -19,8 +19,10 @@ from headgate.base.errors import HeadgateError, StorageError, broken
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
 from headgate.broker.authorization import AllowAll, Authorizer
+from headgate.broker.connection.connection_limits import ConnectionLimits
 from headgate.broker.connection.open_connections import OpenConnections
 from headgate.broker.connection_admission import ConnectionAdmission
+from headgate.broker.count_limits import CountLimits
 from headgate.broker.damage import damage_text
 from headgate.broker.effects import EngineEffects
 from headgate.broker.entries import SingleEntryReader
@@ -114,6 +116,7 @@ class Broker:
         self.authorizer: Authorizer = authorizer or AllowAll()
         self._telemetry_topic = parse_topic(settings.headgateTelemetryTopic)
         self.policies = PolicyResolver(catalog, settings, [self._telemetry_topic.full])
+        self.count_limits = CountLimits(self.policies.counts)
         self.current_publish_limits = CurrentPublishLimits(self.policies.publish_limits)
         self.quota_log = QuotaLog()
         self.dynamic = DynamicSettings(settings)
@@ -130,7 +133,8 @@ class Broker:
         )
         self.begin_turn()
         self.started_ms = self.engine.now_ms
-        self.connection_admission = ConnectionAdmission(self.engine)
+        admission = self.connection_admission = ConnectionAdmission(self.engine)
+        limits = self.connection_limits = ConnectionLimits(settings, lambda: self.engine.now_ns)
         self.disk = DiskMonitor(log, lanes.metadata, self.engine)
         self._publish_buffer = self._make_publish_buffer()
         self.logs = effects.logs = self._manage_logs(telemetry_log)
@@ -140,15 +144,14 @@ class Broker:
         by_name = dict(zip((MAIN_LOG, TELEMETRY_LOG), logs, strict=False))
         self.identity_writer = IdentityWriter(catalog, by_name, lanes.metadata)
         self.registry = self._make_registry()
-        partition_ready = self.registry.partition_subscriptions.when_ready
-        self.subscriptions = Subscriptions(self.engine, self.logs, self.begin_turn, partition_ready)
+        self.subscriptions = self._make_subscriptions()
         self.entries = SingleEntryReader(self.logs, lanes.read, self.begin_turn)
         self.adaptive = self._make_adaptive(memory)
         self.sweeps = self._make_sweeps()
         self.closed = asyncio.Event()
         self.is_ready = False
         self.counts = BrokerCounts()
-        self.connections = OpenConnections(self.connection_admission, self.counts)
+        self.connections = OpenConnections(admission, limits, self.counts)
         self._names_count = 0
         self.on_flush: list[Callable[[], None]] = []
         """Actions for the end of the next flush: connections write what they gathered."""
@@ -187,6 +190,7 @@ class Broker:
         telemetry = self._telemetry_topic
         if self.logs.telemetry is not None:
             self.catalog.keep_in(telemetry, TELEMETRY_LOG)
+        self.catalog.limit_topics(lambda: self.settings.maxTopicsPerNamespace, [telemetry.full])
         return TopicRegistry(
             self.engine,
             self.logs,
@@ -195,6 +199,12 @@ class Broker:
             self.settings,
             self.when_durable,
             system_topics=[telemetry.full],
+        )
+
+    def _make_subscriptions(self) -> Subscriptions:
+        partition_ready = self.registry.partition_subscriptions.when_ready
+        return Subscriptions(
+            self.engine, self.logs, self.begin_turn, partition_ready, self.count_limits
         )
 
     def _make_engine(self, effects: EngineEffects) -> Engine:
@@ -247,7 +257,12 @@ class Broker:
             self.trimming,
             self.identity_writer,
             self.follow_clocks,
-            (self.disk, self.committer.latency, self.connection_admission),
+            (
+                self.disk,
+                self.committer.latency,
+                self.connection_admission,
+                self.connection_limits,
+            ),
         )
         sweeps.add("the log sweep", log_sweep.run, every_second)
         sweeps.add("the log time sweep", keep_log_time, every_second)

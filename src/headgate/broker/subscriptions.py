@@ -7,12 +7,14 @@ would complete it later.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.units import NS_PER_S
+from headgate.broker.count_limits import CountLimits
 from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.engine.engine import Engine
 from headgate.engine.errors import NotAllowedError, SubscriptionBusyError, TopicFencedError
@@ -36,6 +38,7 @@ class Subscriptions:
         logs: ManagedLogs,
         begin_turn: Callable[[], None],
         partition_ready: Callable[[Topic], Awaitable[None]],
+        count_limits: CountLimits,
     ) -> None:
         """``partition_ready`` returns when a new partition has the subscriptions of the others;
         before that none of its subscriptions is deleted."""
@@ -43,7 +46,10 @@ class Subscriptions:
         self._logs = logs
         self._begin_turn = begin_turn
         self._partition_ready = partition_ready
+        self._count_limits = count_limits
         self._mutex = KeyedMutex()
+        self._creating: Counter[int] = Counter()
+        """Subscriptions that are being stored, by topic number."""
 
     async def when_idle(self, topic: Topic, name: str) -> None:
         """Return when no change of that subscription is running; at once if none is."""
@@ -65,6 +71,7 @@ class Subscriptions:
             TopicFencedError: the topic is being closed; the client may try again.
             DamagedError: data of the topic is lost, and no administrator has accepted that.
             NotAllowedError: a non-durable subscription has that name.
+            TooManySubscriptionsError: the topic has as many as it may.
             StorageError: the subscription could not be stored and does not exist.
             InputError: the name or the properties are too long to be stored.
         """
@@ -79,8 +86,10 @@ class Subscriptions:
                     raise NotAllowedError(f"Subscription {name} exists and is non-durable")
                 return known
             log, managed = topic.log, self._logs.of(topic)
+            self._count_limits.check_subscription(topic, self._creating[log.number])
             acks = AckSet(min(max(at_ordinal, log.first), log.end) - 1)
             cursor_id = managed.log.create_cursor(log.number, name, acks, properties)
+            self._creating[log.number] += 1
             try:
                 await managed.committer.when_durable()
             except StorageError:
@@ -88,6 +97,9 @@ class Subscriptions:
                 raise
             finally:
                 self._begin_turn()
+                self._creating[log.number] -= 1
+                if not self._creating[log.number]:
+                    del self._creating[log.number]
             topic.check_loaded()
             # Also on a fenced topic: the cursor is stored, and the fence may be lifted again.
             made = topic.add_subscription(

@@ -53,3 +53,7 @@ class SubscriptionBusyError(EngineError):
 
 class NotAllowedError(EngineError):
     """The operation is not possible on this topic or subscription."""
+
+
+class TooManySubscriptionsError(NotAllowedError):
+    """The topic has as many durable subscriptions as it may."""

@@ -178,6 +178,7 @@ class Subscription(Cursor):
             self.dispatcher = _dispatcher_of(self, subscription_type)
         self.type_known = True
         self.consumers[consumer] = None
+        self.topic.consumers_count += 1
         self.dispatcher.consumer_added(consumer)
         self.wake()
 
@@ -187,6 +188,7 @@ class Subscription(Cursor):
             return
         self.count_throttling()
         del self.consumers[consumer]
+        self.topic.consumers_count -= 1
         self.dispatcher.consumer_removed(consumer)
         self.throttled_dispatch.forget()
         if not self.consumers and not self.is_durable and not self.fenced:

@@ -120,6 +120,7 @@ class Topic:
         "bytes_in_before_load",
         "bytes_out_removed",
         "cache",
+        "consumers_count",
         "created_ms",
         "delays_ignored",
         "engine",
@@ -174,6 +175,8 @@ class Topic:
         self.exclusive: Producer | None = None
         """The producer that has exclusive access."""
         self.subscriptions: dict[str, Subscription] = {}
+        self.consumers_count = 0
+        """Connected consumers of all subscriptions."""
         self.quota: TopicQuota | None = None
         """Created when the topic first has a backlog quota."""
         self.publishing = TopicPublishing(self)

@@ -20,14 +20,26 @@ from headgate.broker.authorization import check_allowed
 from headgate.broker.damage import accept_damage, damage_text
 from headgate.broker.entries import FoundMessage, StoredEntry
 from headgate.broker.info import BrokerInfo
-from headgate.engine.errors import DamagedError, EngineError, SubscriptionBusyError
+from headgate.engine.errors import (
+    DamagedError,
+    EngineError,
+    SubscriptionBusyError,
+    TooManySubscriptionsError,
+)
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.facade.protocol import AtPosition, AtTime, OlderThan
 from headgate.flow.sentences.disk import disk_sentence
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
-from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind, Retention
+from headgate.metadata.policies import (
+    BacklogQuota,
+    CountField,
+    DispatchRate,
+    PublishRate,
+    QuotaKind,
+    Retention,
+)
 from headgate.observe.observer import Observer
 from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
 from headgate.observe.stats.internal import internal_stats
@@ -93,6 +105,9 @@ class AdminFacade:
 
     def effective_retention(self, topic: TopicName) -> Retention:
         return self._policies.applied_retention(topic)
+
+    def effective_count(self, topic: TopicName, field: CountField) -> int:
+        return self._policies.applied_count(topic, field)
 
     def broker_retention(self) -> Retention:
         return self._broker.policies.retentions.of_broker()
@@ -288,7 +303,7 @@ def _refusals() -> Iterator[None]:
     """Turns refusals of the engine into those of the admin API."""
     try:
         yield
-    except SubscriptionBusyError as error:
+    except (SubscriptionBusyError, TooManySubscriptionsError) as error:
         raise not_allowed(str(error)) from error
     except (DamagedError, CorruptionError) as error:
         raise RefusalError(500, str(error)) from error

@@ -23,7 +23,14 @@ from headgate.base.positions import Position
 from headgate.broker.entries import FoundMessage, StoredEntry
 from headgate.broker.info import BrokerInfo
 from headgate.metadata.catalog import Catalog, Change
-from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind, Retention
+from headgate.metadata.policies import (
+    BacklogQuota,
+    CountField,
+    DispatchRate,
+    PublishRate,
+    QuotaKind,
+    Retention,
+)
 from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
 
 
@@ -124,6 +131,9 @@ class Facade(Protocol):
     def effective_retention(self, topic: TopicName) -> Retention:
         """The retention in force: the topic's, the namespace's or the broker's."""
 
+    def effective_count(self, topic: TopicName, field: CountField) -> int:
+        """The limit in force on a number of a topic's clients or subscriptions; 0 for none."""
+
     def broker_retention(self) -> Retention:
         """The retention of topics without a policy."""
 
@@ -197,7 +207,8 @@ class Facade(Protocol):
         """Create a durable subscription.
 
         Raises:
-            RefusalError: 409 ``Subscription already exists for topic``.
+            RefusalError: 409 ``Subscription already exists for topic``; 412 if the topic has as
+                many as it may.
         """
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:

@@ -72,6 +72,7 @@ class Catalog(OwnRows):
         self.plan_delete_namespace = tenants.plan_delete_namespace
         topics = TopicPlans(self._state, self._numbers, self.topic_by_number)
         self.keep_in = topics.keep_in
+        self.limit_topics = topics.limit_topics
         self.plan_create_topic = topics.plan_create_topic
         self.plan_move_topic = topics.plan_move_topic
         self.plan_create_partitioned = topics.plan_create_partitioned

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from headgate.base.names import TopicName
 from headgate.base.units import MIB, S_PER_MINUTE
@@ -49,6 +50,19 @@ def check_partition_name(topic: TopicName, base: PartitionedRow | None) -> None:
             f'Can\'t create topic {topic} with "-partition-" followed by a number larger than '
             f"the number of partitions, {base.partitions}, of the existing partitioned topic"
         )
+
+
+def check_counts(policies: Mapping[str, object], names: Mapping[Any, str]) -> None:
+    """Return if those of ``policies``, by field, that limit a number are allowed. ``names`` are
+    the names of such fields in texts.
+
+    Raises:
+        RefusalError: 412.
+    """
+    for field, name in names.items():
+        count = policies.get(field)
+        if isinstance(count, int) and count < 0:
+            raise not_allowed(f"{name} must be 0 or more")
 
 
 def check_retention(retention: Retention | None) -> None:

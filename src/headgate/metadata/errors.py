@@ -20,6 +20,13 @@ class RefusalError(HeadgateError):
         self.reason = reason
 
 
+class TooManyTopicsError(RefusalError):
+    """The namespace has as many topics as it may."""
+
+    def __init__(self) -> None:
+        super().__init__(412, "Exceed maximum number of topics in namespace.")
+
+
 class IncompatibleSchemaError(HeadgateError):
     """The schema of a client differs from the schema of the topic."""
 

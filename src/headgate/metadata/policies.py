@@ -125,6 +125,36 @@ QUOTA_KINDS: tuple[QuotaKind, ...] = get_args(QuotaKind)
 """All types, in the order of responses."""
 
 
+CountField = Literal[
+    "max_producers_per_topic",
+    "max_consumers_per_topic",
+    "max_consumers_per_subscription",
+    "max_subscriptions_per_topic",
+]
+"""The fields of both kinds of policies that limit a number of clients or subscriptions."""
+
+TOPICS_MAX = "max_topics_per_namespace"
+"""The field of namespace policies that limits the number of topics."""
+
+COUNT_NAMES: Mapping[str, str] = {
+    "max_producers_per_topic": "maxProducersPerTopic",
+    "max_consumers_per_topic": "maxConsumersPerTopic",
+    "max_consumers_per_subscription": "maxConsumersPerSubscription",
+    "max_subscriptions_per_topic": "maxSubscriptionsPerTopic",
+    TOPICS_MAX: "maxTopicsPerNamespace",
+}
+"""The fields that limit a number, with their names in REST for a namespace. The broker's settings
+have the same names."""
+
+TOPIC_COUNT_NAMES: Mapping[CountField, str] = {
+    "max_producers_per_topic": "maxProducers",
+    "max_consumers_per_topic": "maxConsumers",
+    "max_consumers_per_subscription": "maxConsumersPerSubscription",
+    "max_subscriptions_per_topic": "maxSubscriptionsPerTopic",
+}
+"""The same for a topic, which Pulsar names differently."""
+
+
 def with_quota(
     quotas: Mapping[QuotaKind, BacklogQuota], kind: QuotaKind, quota: BacklogQuota | None
 ) -> dict[QuotaKind, BacklogQuota]:
@@ -144,6 +174,12 @@ class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     publish_rate: PublishRate | None = None
     retention: Retention | None = None
     backlog_quotas: Mapping[QuotaKind, BacklogQuota] = field(default_factory=dict)
+    max_producers_per_topic: int | None = None
+    """A field of :data:`COUNT_NAMES`: 0 is no limit, even if a wider level has one."""
+    max_consumers_per_topic: int | None = None
+    max_consumers_per_subscription: int | None = None
+    max_subscriptions_per_topic: int | None = None
+    max_topics_per_namespace: int | None = None
 
 
 class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -154,6 +190,10 @@ class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     publish_rate: PublishRate | None = None
     retention: Retention | None = None
     backlog_quotas: Mapping[QuotaKind, BacklogQuota] = field(default_factory=dict)
+    max_producers_per_topic: int | None = None
+    max_consumers_per_topic: int | None = None
+    max_consumers_per_subscription: int | None = None
+    max_subscriptions_per_topic: int | None = None
     dispatch_rate_by_subscription: Mapping[str, DispatchRate] = field(default_factory=dict)
     """Limits of single subscriptions by name; they override ``subscription_dispatch_rate``."""
 

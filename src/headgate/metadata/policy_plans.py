@@ -12,12 +12,15 @@ from headgate.metadata.checks import (
     NAMESPACE_RETENTION_TOO_SMALL,
     TOPIC_QUOTA_TOO_LARGE,
     TOPIC_RETENTION_TOO_SMALL,
+    check_counts,
     check_quotas_fit,
     check_retention,
 )
 from headgate.metadata.errors import not_allowed, not_found
 from headgate.metadata.policies import (
+    COUNT_NAMES,
     NO_TOPIC_POLICIES,
+    TOPIC_COUNT_NAMES,
     BacklogQuota,
     DispatchRate,
     QuotaKind,
@@ -42,9 +45,10 @@ class PolicyPlans:
 
         Raises:
             RefusalError: 404 without the namespace, 400 for a retention that is not allowed, 412
-                for one that does not cover the backlog quotas.
+                for one that does not cover the backlog quotas, or a number below 0.
         """
         row = staged_namespace(self._state, name)
+        check_counts(policies, COUNT_NAMES)
         replaced = msgspec.structs.replace(row.policies, **policies)
         check_retention(replaced.retention)
         for field, refusal in (
@@ -72,10 +76,12 @@ class PolicyPlans:
         """Set some fields of :class:`TopicPolicies` (``None`` removes one), leave the others.
 
         Raises:
-            RefusalError: 412 for a partition, or a retention that does not cover the backlog
-                quotas of topic and namespace; 404 without the topic, 400 for a bad retention.
+            RefusalError: 412 for a partition, a number below 0, or a retention that does not cover
+                the backlog quotas of topic and namespace; 404 without the topic, 400 for a bad
+                retention.
         """
         replaced = msgspec.structs.replace(self._staged_policies(topic), **policies)
+        check_counts(policies, TOPIC_COUNT_NAMES)
         check_retention(replaced.retention)
         if "retention" in policies:
             namespace = staged_namespace(self._state, topic.namespace).policies

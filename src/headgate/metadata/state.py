@@ -118,6 +118,14 @@ class RowState:
             if staged_kind is kind and entry.row is not None and parent_of(kind, key) == parent:
                 yield key
 
+    def staged_count(self, kind: Kind, parent: str) -> int:
+        """How many rows of ``kind`` are under ``parent`` in the staged view."""
+        count = len(self._sorted.get((kind, parent), ()))
+        for (staged_kind, key), entry in self._overlay.items():
+            if staged_kind is kind and parent_of(kind, key) == parent:
+                count += (entry.row is not None) - (key in self._rows[kind])
+        return count
+
     def stage(self, rows: Iterable[tuple[Kind, str, Row | None]]) -> Change:
         """Stage validated rows with the next revision."""
         self._revision_last += 1

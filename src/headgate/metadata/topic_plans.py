@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import cast
 
 import msgspec
 
 from headgate.base.names import TopicName
 from headgate.metadata.checks import check_partition_count, check_partition_name
-from headgate.metadata.errors import conflict, not_allowed, not_found
+from headgate.metadata.errors import TooManyTopicsError, conflict, not_allowed, not_found
 from headgate.metadata.own_rows import TOPIC_NUMBER, TopicNumbers
 from headgate.metadata.rows import CounterRow, Kind, PartitionedRow, SchemaRow, TopicRow
 from headgate.metadata.staged_rows import (
@@ -19,7 +19,7 @@ from headgate.metadata.staged_rows import (
     staged_namespace,
     topic_exists,
 )
-from headgate.metadata.state import Change, RowState
+from headgate.metadata.state import Change, RowState, parent_of
 
 
 class TopicPlans:
@@ -37,10 +37,18 @@ class TopicPlans:
         self._topic_by_number = topic_by_number
         self._log_by_name: dict[str, str] = {}
         """Logs of topics to be created with these names; all others are in the main log."""
+        self._topics_max: Callable[[], int] = lambda: 0
+        self._exempt: Collection[str] = ()
 
     def keep_in(self, topic: TopicName, log: str) -> None:
         """Create a topic of this name in a log other than the main one from now on."""
         self._log_by_name[topic.full] = log
+
+    def limit_topics(self, topics_max: Callable[[], int], exempt: Collection[str]) -> None:
+        """Limit the topics of each namespace whose policies set no limit to ``topics_max()``; 0 is
+        no limit. The topics that ``exempt`` names do not count."""
+        self._topics_max = topics_max
+        self._exempt = exempt
 
     def plan_create_topic(
         self, topic: TopicName, *, now_ms: int, properties: Mapping[str, str] = NO_PROPERTIES
@@ -49,7 +57,7 @@ class TopicPlans:
 
         Raises:
             RefusalError: 404 without its namespace, 409 if it exists, 412 for a partition that
-                its partitioned topic does not have.
+                its partitioned topic does not have, or if the namespace has too many topics.
         """
         staged_namespace(self._state, topic.namespace)
         base = None
@@ -58,6 +66,7 @@ class TopicPlans:
             check_partition_name(topic, cast(PartitionedRow | None, base))
         if topic_exists(self._state, topic.full):
             raise conflict("This topic already exists")
+        self._check_topic_count([topic])
         lacks_subscriptions = base is not None
         return self._state.stage(
             self._new_topics([topic], now_ms, properties, lacks_subscriptions=lacks_subscriptions)
@@ -87,7 +96,7 @@ class TopicPlans:
 
         Raises:
             RefusalError: 404 without its namespace, 406 for the count, 409 if it exists, 412 if
-                it is named like a partition.
+                it is named like a partition, or if the namespace has too many topics.
         """
         if topic.partition >= 0:
             raise not_allowed("Partitioned Topic Name should not contain '-partition-'")
@@ -98,6 +107,7 @@ class TopicPlans:
         row = PartitionedRow(partitions=partitions, created_ms=now_ms, properties=dict(properties))
         names = [topic.partition_name(index) for index in range(partitions)]
         missing = [name for name in names if self._state.staged(Kind.TOPIC, name.full) is None]
+        self._check_topic_count(missing)
         lacks_subscriptions = len(missing) < partitions
         new = self._new_topics(missing, now_ms, {}, lacks_subscriptions=lacks_subscriptions)
         schemas = self._schemas_taken_over(topic, names)
@@ -107,8 +117,8 @@ class TopicPlans:
         """Add partitions up to a new count; create missing ones again.
 
         Raises:
-            RefusalError: 406 for the count, 409 if the topic is not partitioned, 422 for fewer
-                partitions than it has.
+            RefusalError: 406 for the count, 409 if the topic is not partitioned, 412 if the
+                namespace has too many topics, 422 for fewer partitions than it has.
         """
         check_partition_count(partitions)
         row = cast(PartitionedRow | None, self._state.staged(Kind.PARTITIONED, topic.full))
@@ -117,6 +127,7 @@ class TopicPlans:
         check_partition_count(partitions, at_least=row.partitions)
         names = [topic.partition_name(index) for index in range(partitions)]
         missing = [name for name in names if self._state.staged(Kind.TOPIC, name.full) is None]
+        self._check_topic_count(missing)
         grown = msgspec.structs.replace(row, partitions=partitions)
         new = self._new_topics(missing, now_ms, {}, lacks_subscriptions=True)
         return self._state.stage([(Kind.PARTITIONED, topic.full, grown), *new])
@@ -169,6 +180,29 @@ class TopicPlans:
         if self._state.staged(Kind.SCHEMA, name) is not None:
             raise conflict(f"{name} has a schema")
         return self._state.stage([(Kind.SCHEMA, name, schema)])
+
+    def _check_topic_count(self, new: list[TopicName]) -> None:
+        """Return if ``new`` topics of one namespace may be created.
+
+        Raises:
+            TooManyTopicsError: the namespace would have more topics than it may.
+        """
+        counted = [topic for topic in new if topic.full not in self._exempt]
+        if not counted:
+            return
+        state, parent = self._state, parent_of(Kind.TOPIC, counted[0].full)
+        count_max = staged_namespace(state, counted[0].namespace).policies.max_topics_per_namespace
+        if count_max is None:
+            count_max = self._topics_max()
+        if count_max <= 0:
+            return
+        exempt = sum(
+            state.staged(Kind.TOPIC, name) is not None
+            for name in self._exempt
+            if parent_of(Kind.TOPIC, name) == parent
+        )
+        if state.staged_count(Kind.TOPIC, parent) - exempt + len(counted) > count_max:
+            raise TooManyTopicsError
 
     def _new_topics(
         self,

@@ -17,11 +17,13 @@ from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.policies import (
     BacklogQuota,
+    CountField,
     DispatchRate,
     PublishRate,
     QuotaKind,
     Retention,
 )
+from headgate.policy.count_table import CountTable
 from headgate.policy.limit_table import DISPATCH, PUBLISH, LimitTable
 from headgate.policy.quota_table import QuotaTable
 from headgate.policy.rate_policies import dispatch_rate, publish_rate
@@ -46,6 +48,7 @@ class PolicyResolver:
         self.publish_limits = LimitTable(catalog, settings, PUBLISH, system)
         self.quotas = QuotaTable(catalog, settings, system)
         self.retentions = RetentionTable(catalog, settings, system)
+        self.counts = CountTable(catalog, settings, system)
 
     # -- what REST shows -------------------------------------------------------------------
 
@@ -68,6 +71,10 @@ class PolicyResolver:
     def applied_retention(self, topic: TopicName) -> Retention:
         """The effective retention of a topic; trimming uses it too."""
         return self.retentions.of_topic(topic)
+
+    def applied_count(self, topic: TopicName, field: CountField) -> int:
+        """The effective limit on a number of a topic; 0 for none. The broker applies the same."""
+        return self.counts.of_topic(topic, field)
 
     # -- what the engine applies -----------------------------------------------------------
 

@@ -79,6 +79,45 @@ class Settings:
         "Lookups that may wait for the creation of a topic; more are refused.",
         minimum=1,
     )
+    brokerMaxConnections: int = setting(
+        0,
+        "Connections of clients that the broker accepts; more are refused. 0 is no limit. Those "
+        "to the web port do not count.",
+        dynamic=True,
+    )
+    brokerMaxConnectionsPerIp: int = setting(
+        0,
+        "Connections that the broker accepts from one IP address; 0 is no limit.",
+        dynamic=True,
+    )
+    maxTopicsPerNamespace: int = setting(
+        0,
+        "Topics of each namespace without a policy; each partition is one, system topics do not "
+        "count. 0 is no limit.",
+        dynamic=True,
+    )
+    maxSubscriptionsPerTopic: int = setting(
+        0,
+        "Durable subscriptions of each topic or partition without a policy; 0 is no limit.",
+        dynamic=True,
+    )
+    maxProducersPerTopic: int = setting(
+        0,
+        "Connected producers of each topic or partition without a policy; 0 is no limit.",
+        dynamic=True,
+    )
+    maxConsumersPerTopic: int = setting(
+        0,
+        "Connected consumers and readers of each topic or partition without a policy; 0 is no "
+        "limit.",
+        dynamic=True,
+    )
+    maxConsumersPerSubscription: int = setting(
+        0,
+        "Connected consumers of each Shared or Failover subscription without a policy; 0 is no "
+        "limit.",
+        dynamic=True,
+    )
     allowAutoTopicCreation: bool = setting(
         True, "A producer or consumer creates the topic that it names.", dynamic=True
     )

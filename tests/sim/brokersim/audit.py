@@ -133,6 +133,9 @@ class Audit:
 
     def _check_cursors(self, name: str, topic: Topic, held: list[Entry]) -> None:
         present = {s.name for s in topic.subscriptions.values() if s.is_durable}
+        consumers = sum(len(s.consumers) for s in topic.subscriptions.values())
+        if topic.consumers_count != consumers:
+            raise ViolationError(f"{name} counts {topic.consumers_count} of {consumers} consumers")
         for cursor in self._model.cursors_of(name):
             if cursor.settled:
                 self._check_cursor(cursor, topic, held, present)

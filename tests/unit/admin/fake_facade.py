@@ -16,7 +16,14 @@ from headgate.facade.protocol import AtPosition, AtTime, OlderThan
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
 from headgate.metadata.memory_store import MemoryStore
-from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind, Retention
+from headgate.metadata.policies import (
+    BacklogQuota,
+    CountField,
+    DispatchRate,
+    PublishRate,
+    QuotaKind,
+    Retention,
+)
 from headgate.observe.stats.fields import (
     ConsumerStats,
     CursorStats,
@@ -170,6 +177,9 @@ class FakeFacade:
 
     def effective_retention(self, topic: TopicName) -> Retention:
         return self._policies.applied_retention(topic)
+
+    def effective_count(self, topic: TopicName, field: CountField) -> int:
+        return self._policies.applied_count(topic, field)
 
     def broker_retention(self) -> Retention:
         return self.default_retention

@@ -35,9 +35,14 @@ def test_policies_can_be_given_at_once_and_are_shown(api: Ask) -> None:
         "retention_policies": {"retentionTimeInMinutes": 1, "retentionSizeInMB": -1},
         "properties": {"a": "b"},
         "max_producers_per_topic": None,
+        "max_consumers_per_topic": -1,
+        "max_consumers_per_subscription": 0,
+        "max_topics_per_namespace": 9,
     }
     assert api("PUT", f"{N}/public/ns", body).status == 204
     shown = api("GET", f"{N}/public/ns").json()
+    counts = {name: value for name, value in shown.items() if name.startswith("max_")}
+    assert counts == {"max_consumers_per_subscription": 0, "max_topics_per_namespace": 9}
     assert shown["clusterDispatchRate"] == shown["topicDispatchRate"] == {"standalone": RATE}
     assert shown["subscriptionDispatchRate"] == {"standalone": RATE}
     assert shown["publishMaxMessageRate"] == {"standalone": PUBLISH_RATE}

@@ -156,3 +156,36 @@ def test_relative_is_shown_as_set(api: Ask) -> None:
     relative = {**rate(200), "relativeToPublishRate": True, "ratePeriodInSecond": 10}
     assert api("POST", path, relative).status == 204
     assert api("GET", f"{path}?applied=true").json() == relative
+
+
+@pytest.mark.parametrize(
+    ("policy", "of_namespace", "unset"),
+    [
+        ("maxProducers", "maxProducersPerTopic", 200),
+        ("maxConsumers", "maxConsumersPerTopic", 200),
+        ("maxConsumersPerSubscription", "maxConsumersPerSubscription", 204),
+        ("maxSubscriptionsPerTopic", "maxSubscriptionsPerTopic", 204),
+    ],
+)
+def test_limits_on_numbers(api: Ask, policy: str, of_namespace: str, unset: int) -> None:
+    api("PUT", f"{P}/t")
+    path, wider = f"{P}/t/{policy}", f"{NS}/{of_namespace}"
+    assert (api("GET", path).status, api("GET", path).body) == (unset, b"")
+    assert api("GET", f"{path}?applied=true").json() == 0
+    assert (api("GET", wider).status, api("GET", wider).body) == (200, b"")
+    assert api("POST", wider, 7).status == 204
+    assert (api("GET", wider).json(), api("GET", f"{path}?applied=true").json()) == (7, 7)
+    for _ in range(2):
+        assert api("POST", path, 0).status == 204
+        assert (api("GET", path).json(), api("GET", f"{path}?applied=true").json()) == (0, 0)
+    for method, name, where in (("POST", policy, path), ("POST", of_namespace, wider)):
+        refused = api(method, where, -1)
+        assert (refused.status, refused.reason) == (412, f"{name} must be 0 or more")
+        assert api(method, where, "many").status == 400
+        assert api(method, where, 1 << 31).status == 400
+    assert api("GET", wider).json() == 7
+    for _ in range(2):
+        assert api("DELETE", path).status == 204
+    assert (api("GET", path).status, api("GET", f"{path}?applied=true").json()) == (unset, 7)
+    assert api("DELETE", wider).status == 204
+    assert api("GET", f"{path}?applied=true").json() == 0

@@ -29,6 +29,8 @@ DYNAMIC = {
     "allowAutoTopicCreationType",
     "brokerDeleteInactiveTopicsEnabled",
     "brokerDeleteInactiveTopicsFrequencySeconds",
+    "brokerMaxConnections",
+    "brokerMaxConnectionsPerIp",
     "brokerPublisherThrottlingMaxByteRate",
     "brokerPublisherThrottlingMaxMessageRate",
     "defaultNumPartitions",
@@ -45,9 +47,14 @@ DYNAMIC = {
     "exposeTopicLevelMetricsInPrometheus",
     "headgateHoldParkMs",
     "headgateMaxParkedBytesPerConnection",
+    "maxConsumersPerSubscription",
+    "maxConsumersPerTopic",
     "maxPendingPublishRequestsPerConnection",
+    "maxProducersPerTopic",
     "maxPublishRatePerTopicInBytes",
     "maxPublishRatePerTopicInMessages",
+    "maxSubscriptionsPerTopic",
+    "maxTopicsPerNamespace",
 }
 """Each of these has a test in test_service.py, or beside what it controls."""
 

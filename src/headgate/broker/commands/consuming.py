@@ -14,6 +14,7 @@ from headgate.broker.commands.command_host import CommandHost
 from headgate.broker.commands.schemas import TopicSchemas
 from headgate.broker.connection.bounds import SLICE_IDS, check_room
 from headgate.broker.connection.client_connection import ClientConnection
+from headgate.broker.count_limits import CountLimits
 from headgate.broker.entries import SingleEntryReader
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.subscriptions import Subscriptions
@@ -48,12 +49,14 @@ class ConsumerCommands:
         schemas: TopicSchemas,
         subscriptions: Subscriptions,
         entries: SingleEntryReader,
+        count_limits: CountLimits,
     ) -> None:
         self._host = host
         self._registry = registry
         self._schemas = schemas
         self._subscriptions = subscriptions
         self._entries = entries
+        self._count_limits = count_limits
 
     async def subscribe(self, connection: ClientConnection, command: BaseCommand) -> None:
         """Connect a consumer; its subscription (and topic) are created if they do not exist."""
@@ -71,15 +74,22 @@ class ConsumerCommands:
             check_subscription(request.subscription)
             _check_type(request)
             topic = await self._registry.get_or_create(name, create=request.force_topic_creation)
+            await self._check_counts(connection, topic, request)
             if request.HasField("schema"):
                 await self._schemas.define_or_check(name, request.schema)
             subscription = await self._find_or_create(topic, request)
             await _check_exclusive(connection, subscription, SubscriptionType(request.subType))
             self._host.begin_turn()
             if not connection.is_open or connection.creating.get(key) is not request:
-                if not (subscription.is_durable or subscription.consumers or subscription.removed):
-                    topic.remove_subscription(subscription.name)
+                _remove_unused(subscription)
                 return
+            try:
+                self._count_limits.check_consumer(
+                    topic, subscription, SubscriptionType(request.subType)
+                )
+            except ConsumerBusyError:
+                _remove_unused(subscription)
+                raise
             consumer = self._make_consumer(connection, topic, request)
             subscription.add_consumer(consumer, SubscriptionType(request.subType))
             connection.consumers[request.consumer_id] = (consumer, subscription)
@@ -87,6 +97,21 @@ class ConsumerCommands:
         finally:
             if connection.creating.get(key) is request:
                 del connection.creating[key]
+
+    async def _check_counts(
+        self, connection: ClientConnection, topic: Topic, request: CommandSubscribe
+    ) -> None:
+        """Refuse a consumer beyond a limit on their number, unless a dead connection holds the
+        place of the same consumer."""
+        kind, host = SubscriptionType(request.subType), self._host
+        subscription = topic.subscriptions.get(request.subscription)
+        try:
+            self._count_limits.check_consumer(topic, subscription, kind)
+        except ConsumerBusyError:
+            holder = _holder(connection, subscription, request)
+            if holder is None or await holder.port.is_alive():
+                raise
+            host.begin_turn()
 
     async def _find_or_create(self, topic: Topic, request: CommandSubscribe) -> Subscription:
         name = request.subscription
@@ -206,6 +231,28 @@ def _check_type(request: CommandSubscribe) -> None:
         raise NotAllowedError("Key_Shared is not supported: Exclusive, Shared and Failover are")
     if request.read_compacted and request.subType == WireType.SHARED:
         raise NotAllowedError("readCompacted only allowed on failover or exclusive subscriptions")
+
+
+def _holder(
+    connection: ClientConnection, subscription: Subscription | None, request: CommandSubscribe
+) -> Consumer | None:
+    """The consumer on another connection whose place the requested one takes: the one of its name,
+    or the only one of an exclusive subscription."""
+    if subscription is None:
+        return None
+    is_exclusive = request.subType == WireType.EXCLUSIVE
+    for consumer in subscription.consumers:
+        if consumer.port is not connection.consumer_port and (
+            is_exclusive or consumer.name == request.consumer_name
+        ):
+            return consumer
+    return None
+
+
+def _remove_unused(subscription: Subscription) -> None:
+    """Remove the subscription of a reader that did not get connected."""
+    if not (subscription.is_durable or subscription.consumers or subscription.removed):
+        subscription.topic.remove_subscription(subscription.name)
 
 
 async def _check_exclusive(

@@ -10,6 +10,7 @@ from headgate.broker.commands.command_host import CommandHost
 from headgate.broker.commands.schemas import NO_VERSION, TopicSchemas
 from headgate.broker.connection.bounds import check_room
 from headgate.broker.connection.client_connection import ClientConnection
+from headgate.broker.count_limits import CountLimits
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.subscriptions import Subscriptions
 from headgate.engine.errors import NotAllowedError, ProducerBusyError, TopicFencedError
@@ -30,11 +31,13 @@ class ProducerCommands:
         registry: TopicRegistry,
         schemas: TopicSchemas,
         subscriptions: Subscriptions,
+        count_limits: CountLimits,
     ) -> None:
         self._host = host
         self._registry = registry
         self._schemas = schemas
         self._subscriptions = subscriptions
+        self._count_limits = count_limits
 
     async def create_producer(self, connection: ClientConnection, command: BaseCommand) -> None:
         """Connect a producer; its topic is created if it does not exist."""
@@ -54,6 +57,8 @@ class ProducerCommands:
             name = parse_topic(request.topic)
             self._check_supported(request, name)
             topic = await self._registry.get_or_create(name, create=True)
+            if request.producer_name not in topic.producers:
+                self._count_limits.check_producer(topic)
             version = await self._schema_version(name, request)
             if request.initial_subscription_name:
                 await self._create_initial_subscription(topic, request.initial_subscription_name)
@@ -64,6 +69,7 @@ class ProducerCommands:
             self._host.begin_turn()
             if not connection.is_open or connection.creating.get(key) is not request:
                 return
+            self._count_limits.check_producer(topic)
             topic.publishing.check_newcomer(connection.producer_port)
             topic.add_producer(producer)
             connection.producers[producer_id] = (producer, topic)

@@ -42,7 +42,7 @@ from headgate.engine.topic import Topic
 from headgate.metadata.errors import RefusalError
 from headgate.policy.settings import Settings
 from headgate.wire import commands, encode
-from headgate.wire.codes import CommandType
+from headgate.wire.codes import CommandType, ServerError
 from headgate.wire.errors import CommandTooLongError, RemoteProtocolError
 from headgate.wire.frame import FrameDecoder
 from headgate.wire.limits import CONNECT_BYTES_MAX, frame_bytes_max
@@ -143,10 +143,20 @@ class Connection(asyncio.BufferedProtocol):
             return
         peername = transport.get_extra_info("peername")
         self.address = f"/{peername[0]}:{peername[1]}" if peername else ""
+        if refusal := self._connections.refusal(self.address):
+            self._refuse_connection(refusal)
+            return
         self.is_open = True
         self._frames.open(self._transport)
         self._connections.add(self)
         self.keep_alive.await_handshake()
+
+    def _refuse_connection(self, text: str) -> None:
+        connect = BaseCommand(type=CommandType.CONNECT)  # the answer does not wait for it
+        answer = commands.refuse(connect, ServerError.NOT_ALLOWED_ERROR, text)
+        if answer is not None:
+            self._transport.write(answer)
+        self._transport.close()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._decoder.get_buffer(sizehint)

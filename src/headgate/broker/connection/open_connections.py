@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
+from headgate.broker.connection.connection_limits import ConnectionLimits
 from headgate.broker.connection_admission import ConnectionAdmission
 from headgate.broker.info import BrokerCounts
 
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
 class OpenConnections(Collection["Connection"]):
     """The open connections of one broker. A connection adds and removes itself."""
 
-    def __init__(self, admission: ConnectionAdmission, counts: BrokerCounts) -> None:
+    def __init__(
+        self, admission: ConnectionAdmission, limits: ConnectionLimits, counts: BrokerCounts
+    ) -> None:
         self._admission = admission
+        self._limits = limits
         self.counts = counts
         self._all: set[Connection] = set()
         self.paused: set[Connection] = set()
@@ -36,14 +40,21 @@ class OpenConnections(Collection["Connection"]):
         """Admit a new connection, or count it as refused (False) if file descriptors run out."""
         return self._admission.admit(transport)
 
+    def refusal(self, address: str) -> str:
+        """The answer to a new connection that must end because there are too many; empty if it may
+        stay."""
+        return self._limits.refusal(address)
+
     def add(self, connection: Connection) -> None:
         """A connection was accepted."""
         self._all.add(connection)
+        self._limits.added(connection.address)
         self.counts.connections_accepted += 1
 
     def discard(self, connection: Connection) -> None:
         """A connection has ended."""
         self._all.discard(connection)
+        self._limits.removed(connection.address)
         self.paused.discard(connection)
         self.counts.connections_closed += 1
         if connection.peer is None:

@@ -12,7 +12,11 @@ from typing import Final
 from headgate.base.errors import HeadgateError, InputError, StorageError
 from headgate.base.names import InvalidNameError
 from headgate.engine import errors
-from headgate.metadata.errors import IncompatibleSchemaError, RefusalError
+from headgate.metadata.errors import (
+    IncompatibleSchemaError,
+    RefusalError,
+    TooManyTopicsError,
+)
 from headgate.wire.codes import CommandType, ServerError
 
 logger = logging.getLogger("headgate.connection")
@@ -49,6 +53,8 @@ _BY_STATUS = {
 
 def protocol_error(error: HeadgateError) -> tuple[ServerError, str]:
     """The protocol's code and the text that answer a command which raised ``error``."""
+    if isinstance(error, TooManyTopicsError):
+        return ServerError.NOT_ALLOWED_ERROR, error.reason
     if isinstance(error, RefusalError):
         return _BY_STATUS.get(error.status, ServerError.UNKNOWN_ERROR), error.reason
     for kind, code in _BY_TYPE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from headgate.cli.admin.command import VerbGroup
@@ -15,6 +15,8 @@ from headgate.cli.admin.policies import (
     RATE_OPTIONS,
     RETENTION_OPTIONS,
     as_quotas,
+    count_body,
+    count_option,
     publish_rate_body,
     quota_body,
     rate_body,
@@ -91,6 +93,21 @@ def _policy(
     )
 
 
+def _counts() -> Iterator[Verb]:
+    """The verbs of the limits on numbers."""
+    for name, segment, short, what in (
+        ("max-topics-per-namespace", "maxTopicsPerNamespace", "-t", "topics of a namespace"),
+        ("max-producers-per-topic", "maxProducersPerTopic", "-p", "producers of a topic"),
+        ("max-consumers-per-topic", "maxConsumersPerTopic", "-c", "consumers of a topic"),
+        ("max-consumers-per-subscription", "maxConsumersPerSubscription", "-c",
+         "consumers of a subscription"),
+        ("max-subscriptions-per-topic", "maxSubscriptionsPerTopic", "-m",
+         "subscriptions of a topic"),
+    ):  # fmt: skip
+        options = (count_option(f"--{name} {short}", segment, what),)
+        yield from _policy(name, segment, options, count_body(segment), f"the most {what}")
+
+
 _QUOTA: Final = f"{NAMESPACE_PATH}/backlogQuota"
 _QUOTAS: Final = (
     *(
@@ -159,5 +176,6 @@ GROUP: Final = VerbGroup(
         *_policy("retention", "retention", RETENTION_OPTIONS, retention_body,
                  "the retention of acknowledged messages in a namespace"),
         *_QUOTAS,
+        *_counts(),
     ),
 )  # fmt: skip

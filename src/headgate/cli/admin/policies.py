@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import click
@@ -11,7 +11,7 @@ from headgate.base.units import MIB, S_PER_MINUTE
 from headgate.cli.admin.errors import AdminUsageError
 from headgate.cli.admin.output import as_map, java_object
 from headgate.cli.admin.values import int32, int64, size_bytes, time_s
-from headgate.cli.admin.verbs import Values, option, switch
+from headgate.cli.admin.verbs import Parameter, Values, option, switch
 
 NO_LIMIT: Final = -1
 """A rate that is not limited; a retention without end."""
@@ -112,6 +112,20 @@ QUOTA_OPTIONS: Final = (
     QUOTA_TYPE,
 )  # fmt: skip
 """The parameters of a backlog quota."""
+
+
+def count_option(names: str, label: str, what: str) -> Parameter:
+    """The parameter of a limit on a number of ``what``."""
+    return option(names, label, int32, f"Number of {what}; 0 is no limit.", required=True)
+
+
+def count_body(label: str) -> Callable[[Values], int]:
+    """What makes a body of the parameter ``label``."""
+
+    def body(values: Values) -> int:
+        return int(values[label])
+
+    return body
 
 
 def rate_body(values: Values) -> dict[str, Any]:

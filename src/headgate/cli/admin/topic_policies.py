@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from headgate.cli.admin.command import VerbGroup
@@ -14,6 +15,8 @@ from headgate.cli.admin.policies import (
     RATE_OPTIONS,
     RETENTION_OPTIONS,
     as_quotas,
+    count_body,
+    count_option,
     older_quota_body,
     publish_rate_body,
     quota_body,
@@ -113,12 +116,35 @@ def quota_verbs(
     )  # fmt: skip
 
 
+def count_verbs(names: Mapping[str, str], common: tuple[Parameter, ...] = ()) -> Iterator[Verb]:
+    """The verbs of the limits on numbers. ``names`` are the policies, by the verbs' names for
+    them; ``common`` are options that all verbs have."""
+    for name, segment in names.items():
+        options, what, applied = _COUNTS[segment]
+        yield from policy_verbs(
+            name, f"{TOPIC_PATH}/{segment}", count_body(segment),
+            (count_option(options, segment, what),), f"the most {what}", common, applied,
+        )  # fmt: skip
+
+
 def _of_either(of_all: Action, of_one: Action) -> Action:
     def run(server: Server, values: Values) -> None:
         (of_one if values[SUBSCRIPTION.label] else of_all)(server, values)
 
     return run
 
+
+_COUNTS: Final = MappingProxyType({
+    "maxProducers": ("--max-producers -p", "producers of a topic", APPLIED),
+    "maxConsumers": ("--max-consumers -c", "consumers of a topic", APPLIED),
+    "maxConsumersPerSubscription": (
+        "--max-consumers-per-subscription -c", "consumers of each subscription", OUR_APPLIED,
+    ),
+    "maxSubscriptionsPerTopic": (
+        "--max-subscriptions-per-topic -s -m", "subscriptions of a topic", OUR_APPLIED,
+    ),
+})  # fmt: skip
+"""Options, meaning and the switch for the value in force, by the policy in REST."""
 
 OLDER_VERBS: Final = (
     *policy_verbs("dispatch-rate", f"{TOPIC_PATH}/dispatchRate", rate_body, RATE_OPTIONS,
@@ -130,6 +156,13 @@ OLDER_VERBS: Final = (
     *policy_verbs("retention", f"{TOPIC_PATH}/retention", retention_body, RETENTION_OPTIONS,
                   _RETENTION),
     *quota_verbs("get-backlog-quotas", older_quota_body),
+    *count_verbs({
+        "maxProducers": "maxProducers",
+        "max-producers": "maxProducers",
+        "max-consumers": "maxConsumers",
+        "max-consumers-per-subscription": "maxConsumersPerSubscription",
+        "max-subscriptions": "maxSubscriptionsPerTopic",
+    }),
 )  # fmt: skip
 """As ``topics`` has them: without ``--global`` and ``--subscription``, and one other name."""
 
@@ -145,5 +178,11 @@ GROUP: Final = VerbGroup(
         *policy_verbs("retention", f"{TOPIC_PATH}/retention", retention_body, RETENTION_OPTIONS,
                       _RETENTION, (GLOBAL,)),
         *quota_verbs("get-backlog-quota", quota_body, (GLOBAL,)),
+        *count_verbs({
+            "max-producers": "maxProducers",
+            "max-consumers": "maxConsumers",
+            "max-consumers-per-subscription": "maxConsumersPerSubscription",
+            "max-subscriptions-per-topic": "maxSubscriptionsPerTopic",
+        }, (GLOBAL,)),
     ),
 )  # fmt: skip

@@ -16,6 +16,22 @@ class Admission:
         return False
 
 
+class Limits:
+    """Refuses everything, with the address; notes who is there."""
+
+    def __init__(self) -> None:
+        self.present: list[str] = []
+
+    def refusal(self, address: str) -> str:
+        return f"no {address}"
+
+    def added(self, address: str) -> None:
+        self.present.append(address)
+
+    def removed(self, address: str) -> None:
+        self.present.remove(address)
+
+
 class Peer:
     """A connection that reports when it is resumed."""
 
@@ -30,7 +46,8 @@ class Peer:
 
 def test_connections_are_counted_and_resumed_in_the_order_of_their_addresses() -> None:
     admission: Any = Admission()
-    connections = OpenConnections(admission, BrokerCounts())
+    limits: Any = Limits()
+    connections = OpenConnections(admission, limits, BrokerCounts())
     resumed: list[str] = []
     one: Any = Peer("/b:1", resumed)
     other: Any = Peer("/a:2", resumed, peer=object())
@@ -38,6 +55,7 @@ def test_connections_are_counted_and_resumed_in_the_order_of_their_addresses() -
         connections.add(each)
         connections.paused.add(each)
     assert (len(connections), set(connections)) == (2, {one, other})
+    assert limits.present == ["/b:1", "/a:2"]
     connections.resume_reading()
     assert resumed == ["/a:2", "/b:1"]
     for each in (one, other):
@@ -48,3 +66,4 @@ def test_connections_are_counted_and_resumed_in_the_order_of_their_addresses() -
     assert (counts.connections_accepted, counts.connections_closed) == (2, 2)
     assert counts.connections_failed == 1, "the one without a CONNECT"
     assert not connections.admit(asyncio.BaseTransport())
+    assert (limits.present, connections.refusal("/c:3")) == ([], "no /c:3")

@@ -12,6 +12,7 @@ import pytest
 
 from headgate.admin.table import ROUTES
 from headgate.cli.admin.command import VerbCommand, VerbGroup, admin_group
+from headgate.metadata.policies import COUNT_NAMES, TOPIC_COUNT_NAMES
 from tests.unit.cli.admin.fake_server import FakeServer, Reply, admin
 
 GUIDES = Path(__file__).parents[4] / "docs" / "guide"
@@ -57,7 +58,7 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
         "numPartitions": "1", "subName": "s", "numMessages": "1", "expireTimeInSeconds": "1",
         "limit": "1M", "limitTimeInSec": "1m", "policyStr": "producer_exception",
         "time": "1", "ledgerId": "1", "entryId": "1", "datetime": "2026-01-01T00:00:00Z",
-    }  # fmt: skip
+    } | dict.fromkeys((*COUNT_NAMES.values(), *TOPIC_COUNT_NAMES.values()), "1")  # fmt: skip
     segments = [(route.method, route.path.strip("/").split("/")) for route in ROUTES]
     server.replies = [Reply(200, b"")]
     for group, verbs in groups().items():

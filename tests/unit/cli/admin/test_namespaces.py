@@ -134,3 +134,25 @@ def test_backlog_quotas_are_printed_and_removed(server: FakeServer) -> None:
     ]
     assert admin("namespaces", "remove-backlog-quota", "t/n", "-t", "x").exit_code == 1
     assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "flag", "segment"),
+    [
+        ("max-topics-per-namespace", "-t", "maxTopicsPerNamespace"),
+        ("max-producers-per-topic", "-p", "maxProducersPerTopic"),
+        ("max-consumers-per-topic", "-c", "maxConsumersPerTopic"),
+        ("max-consumers-per-subscription", "-c", "maxConsumersPerSubscription"),
+        ("max-subscriptions-per-topic", "-m", "maxSubscriptionsPerTopic"),
+    ],
+)
+def test_limits_on_numbers(server: FakeServer, name: str, flag: str, segment: str) -> None:
+    path = f"/admin/v2/namespaces/t/n/{segment}"
+    admin("namespaces", f"set-{name}", "t/n", flag, "3")
+    admin("namespaces", f"set-{name}", "t/n", f"--{name}", "0")
+    admin("namespaces", f"remove-{name}", "t/n")
+    assert admin("namespaces", f"get-{name}", "t/n").output == "null\n"
+    assert server.asked == [
+        ("POST", path, "3"), ("POST", path, "0"), ("DELETE", path, ""), ("GET", path, ""),
+    ]  # fmt: skip
+    assert admin("namespaces", f"set-{name}", "t/n").exit_code == 1

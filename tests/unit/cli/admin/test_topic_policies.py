@@ -67,7 +67,15 @@ def test_a_limit_may_be_lifted_for_one_subscription(server: FakeServer) -> None:
 
 def test_the_older_verbs_are_the_same_without_the_newer_options(server: FakeServer) -> None:
     older_names = {verb.name for verb in OLDER_VERBS}
-    assert older_names - {"get-backlog-quotas"} == set(GROUP.commands) - {"get-backlog-quota"}
+    newer_names = set(GROUP.commands)
+    assert older_names - newer_names == {"get-backlog-quotas"} | {
+        f"{verb}-{name}"
+        for verb in ("get", "set", "remove")
+        for name in ("maxProducers", "max-subscriptions")
+    }
+    assert newer_names - older_names == {"get-backlog-quota"} | {
+        f"{verb}-max-subscriptions-per-topic" for verb in ("get", "set", "remove")
+    }
     words = ["set-dispatch-rate", "t/n/x", "--msg-dispatch-rate=10", "-bd=5"]
     admin("topics", *words)
     admin("topicPolicies", *words)
@@ -110,3 +118,37 @@ def test_quotas_are_printed_one_a_line(server: FakeServer, group: str, verb: str
         "message_age    BacklogQuotaImpl(limitTime=60, policy=producer_exception)\n"
     )
     assert server.asked == [("GET", f"{TOPIC}/backlogQuotaMap?applied=true", "")]
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "flag", "segment", "query"),
+    [
+        ("topicPolicies", "max-producers", "-p", "maxProducers", "?applied=false"),
+        ("topicPolicies", "max-consumers", "-c", "maxConsumers", "?applied=false"),
+        (
+            "topicPolicies",
+            "max-consumers-per-subscription",
+            "-c",
+            "maxConsumersPerSubscription",
+            "",
+        ),
+        ("topicPolicies", "max-subscriptions-per-topic", "-s", "maxSubscriptionsPerTopic", ""),
+        ("topics", "maxProducers", "-p", "maxProducers", "?applied=false"),
+        ("topics", "max-consumers", "-c", "maxConsumers", "?applied=false"),
+        ("topics", "max-subscriptions", "-m", "maxSubscriptionsPerTopic", ""),
+    ],
+)
+def test_limits_on_numbers(
+    server: FakeServer, group: str, name: str, flag: str, segment: str, query: str
+) -> None:
+    server.answer(7)
+    assert admin(group, f"get-{name}", "t/n/x").output == "7\n"
+    admin(group, f"set-{name}", "t/n/x", flag, "3")
+    admin(group, f"remove-{name}", "t/n/x")
+    path = f"{TOPIC}/{segment}"
+    assert server.asked == [("GET", path + query, ""), ("POST", path, "3"), ("DELETE", path, "")]
+
+
+def test_the_limit_on_a_number_in_force(server: FakeServer) -> None:
+    admin("topicPolicies", "get-max-subscriptions-per-topic", "t/n/x", "-ap", "-g")
+    assert server.asked[0][1] == f"{TOPIC}/maxSubscriptionsPerTopic?isGlobal=true&applied=true"

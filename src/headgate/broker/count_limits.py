@@ -1,0 +1,64 @@
+"""Refuses producers, consumers and subscriptions beyond the limits on their number.
+
+The broker looks a limit up when a client wants to connect, so a new limit acts at once. Those that
+are connected stay when a limit is lowered below their number.
+"""
+
+from __future__ import annotations
+
+from headgate.engine.errors import ConsumerBusyError, ProducerBusyError, TooManySubscriptionsError
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.engine.types import SubscriptionType
+from headgate.policy.count_table import CountTable
+
+
+class CountLimits:
+    """The limits on numbers of one broker. The texts of the refusals are Pulsar's."""
+
+    def __init__(self, table: CountTable) -> None:
+        self._table = table
+
+    def check_producer(self, topic: Topic) -> None:
+        """Check that a topic may have one more producer.
+
+        Raises:
+            ProducerBusyError: it may not.
+        """
+        count_max = self._table.of_topic(topic.name, "max_producers_per_topic")
+        if 0 < count_max <= len(topic.producers):
+            raise ProducerBusyError(f"Topic '{topic.name}' reached max producers limit")
+
+    def check_consumer(
+        self, topic: Topic, subscription: Subscription | None, kind: SubscriptionType
+    ) -> None:
+        """Check that a topic, and its ``subscription`` if that exists, may have one more consumer.
+        An exclusive subscription has one consumer in any case.
+
+        Raises:
+            ConsumerBusyError: it may not.
+        """
+        count_max = self._table.of_topic(topic.name, "max_consumers_per_topic")
+        if 0 < count_max <= topic.consumers_count:
+            raise ConsumerBusyError("Topic reached max consumers limit")
+        if subscription is None or kind is SubscriptionType.EXCLUSIVE:
+            return
+        count_max = self._table.of_topic(topic.name, "max_consumers_per_subscription")
+        if 0 < count_max <= len(subscription.consumers):
+            raise ConsumerBusyError("Subscription reached max consumers limit")
+
+    def check_subscription(self, topic: Topic, creating: int) -> None:
+        """Check that a topic may have one more durable subscription; ``creating`` are those that
+        are being stored.
+
+        Raises:
+            TooManySubscriptionsError: it may not.
+        """
+        count_max = self._table.of_topic(topic.name, "max_subscriptions_per_topic")
+        if count_max <= 0:
+            return
+        durable = sum(one.is_durable for one in topic.subscriptions.values())
+        if durable + creating >= count_max:
+            raise TooManySubscriptionsError(
+                f"Exceed the maximum number of subscriptions of the topic: {topic.name}"
+            )

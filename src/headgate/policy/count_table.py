@@ -1,0 +1,38 @@
+"""The limits on numbers of clients and subscriptions that policies and settings define."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import cast
+
+from headgate.base.names import TopicName
+from headgate.metadata.catalog import Catalog
+from headgate.metadata.policies import COUNT_NAMES, CountField
+from headgate.policy.settings import Settings
+
+
+class CountTable:
+    """The limits for each name; a partition has the limits of its topic."""
+
+    def __init__(
+        self, catalog: Catalog, settings: Settings, system_topics: Collection[str] = ()
+    ) -> None:
+        """``system_topics`` are full names; these topics have no limits."""
+        self._catalog = catalog
+        self._settings = settings
+        self._system_topics = system_topics
+
+    def of_topic(self, topic: TopicName, field: CountField) -> int:
+        """One limit of a topic or partition: its topic policy, else its namespace policy, else the
+        broker's setting. 0 is no limit."""
+        if topic.full in self._system_topics:
+            return 0
+        catalog = self._catalog
+        for policies in (
+            catalog.topic_policies(topic),
+            catalog.namespace_policies(topic.namespace),
+        ):
+            count_max = cast(int | None, getattr(policies, field))
+            if count_max is not None:
+                return count_max
+        return cast(int, getattr(self._settings, COUNT_NAMES[field]))

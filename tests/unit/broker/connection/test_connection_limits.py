@@ -1,0 +1,100 @@
+"""Connections beyond the limits are refused; those that are open stay."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from headgate.base.units import NS_PER_S
+from headgate.broker.connection.connection_limits import ConnectionLimits
+from headgate.policy.settings import Settings
+from headgate.testing import ConnectionLostError, World
+from headgate.testing.client import SimClient
+from headgate.testing.errors import RefusedError
+from headgate.wire.codes import ServerError
+from tests.unit.broker.playing import TOPIC, played
+from tests.unit.broker.publishing import set_dynamic
+
+REFUSED = "Reached the maximum number of connections"
+
+
+class Clock:
+    """Stands where it is put."""
+
+    now_ns = 0
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+
+def test_each_host_has_its_own_count() -> None:
+    limits = ConnectionLimits(Settings(brokerMaxConnectionsPerIp=2), Clock())
+    for port in (1, 2):
+        assert limits.refusal(f"/10.0.0.1:{port}") == ""
+        limits.added(f"/10.0.0.1:{port}")
+    assert limits.refusal("/10.0.0.1:3") == f"{REFUSED} on address/10.0.0.1:3"
+    assert limits.refusal("/10.0.0.2:3") == ""
+    limits.removed("/10.0.0.1:1")
+    assert limits.refusal("/10.0.0.1:3") == ""
+    assert limits.refused_count == 1
+
+
+def test_all_hosts_count_for_the_brokers_limit() -> None:
+    settings = Settings(brokerMaxConnections=2)
+    limits = ConnectionLimits(settings, Clock())
+    limits.added("/10.0.0.1:1")
+    limits.added("/::1:1")
+    assert limits.refusal("/10.0.0.3:1") == REFUSED
+    settings.brokerMaxConnections = 3
+    assert limits.refusal("/10.0.0.3:1") == ""
+    settings.brokerMaxConnections = 1
+    limits.removed("/::1:1")
+    assert limits.refusal("/10.0.0.3:1") == REFUSED
+
+
+def test_refusals_are_logged_once_and_so_is_their_end(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    limits = ConnectionLimits(Settings(brokerMaxConnections=1), clock)
+    limits.added("/a:1")
+    for second in range(3):
+        clock.now_ns = second * NS_PER_S
+        assert limits.refusal(f"/b:{second}")
+        limits.watch()
+    assert caplog.messages == ["a connection from /b:0 is refused: brokerMaxConnections=1"]
+    clock.now_ns += 10 * NS_PER_S
+    for _ in range(2):
+        limits.watch()
+    assert caplog.messages[1:] == ["no connection was refused for 10 s; 3 were refused before"]
+
+
+async def refusal_of(client: SimClient) -> RefusedError:
+    with pytest.raises(RefusedError) as caught:
+        await client.connect()
+    await client.lost
+    return caught.value
+
+
+@played()
+async def test_one_more_is_answered_and_closed_and_a_reconnect_has_room(world: World) -> None:
+    first = await world.connect()
+    producer = await first.producer(TOPIC)
+    await set_dynamic(world, "brokerMaxConnections", "1")
+    refused = await refusal_of(world.open_connection())
+    assert (refused.code, refused.message) == (ServerError.NOT_ALLOWED_ERROR, REFUSED)
+    assert await producer.send(b"goes on")
+    assert len(world.broker.connections) == 1
+    first.abort()
+    await asyncio.sleep(1)  # until the broker notices
+    assert await (await world.connect()).producer(TOPIC, name=producer.name)
+    with pytest.raises((RefusedError, ConnectionLostError)):
+        await world.connect()
+    await set_dynamic(world, "brokerMaxConnections", None)
+    await world.connect()
+
+
+@played(settings={"brokerMaxConnectionsPerIp": "1"})
+async def test_the_address_is_named(world: World) -> None:
+    await world.connect()
+    refused = await refusal_of(world.open_connection())
+    assert refused.message.startswith(f"{REFUSED} on address/")

@@ -1,0 +1,196 @@
+"""Limits on numbers of producers, consumers and subscriptions, as clients see them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+
+from headgate.base.names import parse_topic
+from headgate.base.positions import EARLIEST
+from headgate.facade.admin_facade import AdminFacade
+from headgate.facade.protocol import AtPosition
+from headgate.metadata.errors import RefusalError
+from headgate.testing import World
+from headgate.testing.client import SimClient
+from headgate.testing.errors import RefusedError
+from headgate.wire.codes import ServerError, SubscriptionType
+from tests.unit.broker.playing import TOPIC, played
+from tests.unit.broker.publishing import set_dynamic
+
+NAME = parse_topic(TOPIC)
+SHARED, FAILOVER = SubscriptionType.SHARED, SubscriptionType.FAILOVER
+
+
+async def refusal(request: Awaitable[Any]) -> tuple[ServerError, str]:
+    with pytest.raises(RefusedError) as caught:
+        await request
+    return caught.value.code, caught.value.message
+
+
+async def on_topic(world: World, **policies: object) -> None:
+    await world.broker.commit(world.broker.catalog.plan_topic_policies(NAME, **policies))
+
+
+def silence(client: SimClient) -> None:
+    """Its machine is gone: nothing arrives any more, and nobody says so."""
+    client.transport.silence()  # type: ignore[attr-defined]
+
+
+PRODUCERS = (ServerError.PRODUCER_BUSY, f"Topic '{TOPIC}' reached max producers limit")
+
+
+@played(settings={"maxProducersPerTopic": "2"})
+async def test_a_producer_too_many_is_refused_and_those_present_stay(world: World) -> None:
+    client = await world.connect()
+    first = await client.producer(TOPIC)
+    second = await client.producer(TOPIC)
+    assert await refusal(client.producer(TOPIC)) == PRODUCERS
+    assert await client.producer(f"{TOPIC}-2")
+    await on_topic(world, max_producers_per_topic=1)
+    assert await refusal(client.producer(TOPIC)) == PRODUCERS
+    assert await first.send(b"a")
+    assert await second.send(b"b")
+    await first.close()
+    assert await refusal(client.producer(TOPIC)) == PRODUCERS
+    await second.close()
+    await client.producer(TOPIC)
+    await on_topic(world, max_producers_per_topic=0)
+    await client.producer(TOPIC)
+
+
+@played(settings={"maxProducersPerTopic": "1"})
+async def test_a_producer_takes_the_place_of_its_own_dead_connection(world: World) -> None:
+    dead = await world.connect()
+    await dead.producer(TOPIC, name="p")
+    silence(dead)
+    client = await world.connect()
+    assert await refusal(client.producer(TOPIC, name="q")) == PRODUCERS
+    begin = world.loop.time()
+    producer = await client.producer(TOPIC, name="p")
+    assert world.loop.time() - begin < 6, "as long as the broker waits for a sign of life"
+    assert await producer.send(b"x")
+    other = await world.connect()
+    assert "already connected" in (await refusal(other.producer(TOPIC, name="p")))[1]
+
+
+@played(settings={"maxProducersPerTopic": "2"})
+async def test_producers_that_come_together_do_not_pass_the_limit(world: World) -> None:
+    client = await world.connect()
+    found = await asyncio.gather(
+        *(client.producer(TOPIC) for _ in range(5)), return_exceptions=True
+    )
+    assert sum(isinstance(one, RefusedError) for one in found) == 3
+
+
+ON_TOPIC = (ServerError.CONSUMER_BUSY, "Topic reached max consumers limit")
+ON_SUBSCRIPTION = (ServerError.CONSUMER_BUSY, "Subscription reached max consumers limit")
+
+
+@played(settings={"maxConsumersPerTopic": "2"})
+async def test_consumers_and_readers_of_all_subscriptions_count_for_the_topic(world: World) -> None:
+    client = await world.connect()
+    first = await client.subscribe(TOPIC, "a")
+    reader = await client.reader(TOPIC, EARLIEST)
+    assert await refusal(client.subscribe(TOPIC, "b")) == ON_TOPIC
+    assert await refusal(client.reader(TOPIC, EARLIEST, name="r2")) == ON_TOPIC
+    topic = world.broker.registry.get(NAME)
+    assert topic is not None
+    assert sorted(topic.subscriptions) == ["a", "reader"], "a refused consumer leaves nothing"
+    await reader.close()
+    await client.subscribe(TOPIC, "b")
+    await first.close()
+    assert topic.consumers_count == 1
+    await client.subscribe(TOPIC, "a")
+    topic.fence()
+    assert topic.consumers_count == 0
+
+
+@pytest.mark.parametrize("kind", [SHARED, FAILOVER])
+def test_a_subscription_has_its_own_limit(kind: SubscriptionType) -> None:
+    @played(settings={"maxConsumersPerSubscription": "1"})
+    async def story(world: World) -> None:
+        client = await world.connect()
+        await client.subscribe(TOPIC, "s", kind=kind)
+        assert await refusal(client.subscribe(TOPIC, "s", kind=kind)) == ON_SUBSCRIPTION
+        await client.subscribe(TOPIC, "t", kind=kind)
+        await set_dynamic(world, "maxConsumersPerSubscription", "2")
+        await client.subscribe(TOPIC, "s", kind=kind)
+        assert await refusal(client.subscribe(TOPIC, "s", kind=kind)) == ON_SUBSCRIPTION
+
+    story()
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({"maxConsumersPerSubscription": "1"}, SHARED),
+        ({"maxConsumersPerTopic": "1"}, SHARED),
+        ({"maxConsumersPerTopic": "1"}, SubscriptionType.EXCLUSIVE),
+    ],
+)
+def test_a_consumer_takes_the_place_of_its_own_dead_connection(
+    settings: dict[str, str], kind: SubscriptionType
+) -> None:
+    @played(settings=settings)
+    async def story(world: World) -> None:
+        dead = await world.connect()
+        await dead.subscribe(TOPIC, "s", kind=kind, name="c")
+        client = await world.connect()
+        assert (await refusal(client.subscribe(TOPIC, "s", kind=kind, name="c")))[0] == (
+            ServerError.CONSUMER_BUSY
+        ), "its connection is alive"
+        silence(dead)
+        begin = world.loop.time()
+        await client.subscribe(TOPIC, "s", kind=kind, name="c")
+        assert world.loop.time() - begin < 6, "as long as the broker waits for a sign of life"
+        topic = world.broker.registry.get(NAME)
+        assert topic is not None
+        assert topic.consumers_count == 1
+
+    story()
+
+
+SUBSCRIPTIONS = f"Exceed the maximum number of subscriptions of the topic: {TOPIC}"
+
+
+@played(settings={"maxSubscriptionsPerTopic": "2"})
+async def test_durable_subscriptions_count_however_they_are_created(world: World) -> None:
+    client = await world.connect()
+    facade = AdminFacade(world.broker, world.observer)
+    await client.reader(TOPIC, EARLIEST)
+    one = await client.subscribe(TOPIC, "a")
+    found = await asyncio.gather(
+        *(client.subscribe(TOPIC, name) for name in "bcd"), return_exceptions=True
+    )
+    errors = [error for error in found if isinstance(error, RefusedError)]
+    assert [(error.code, error.message) for error in errors] == [
+        (ServerError.NOT_ALLOWED_ERROR, SUBSCRIPTIONS)
+    ] * 2, "those that are being stored count"
+    with pytest.raises(RefusalError) as caught:
+        await facade.create_subscription(NAME, "e", AtPosition(EARLIEST), {})
+    assert (caught.value.status, caught.value.reason) == (412, SUBSCRIPTIONS)
+    await client.reader(TOPIC, EARLIEST, name="another")
+    await one.close()
+    await client.subscribe(TOPIC, "a")
+    await on_topic(world, max_subscriptions_per_topic=3)
+    await facade.create_subscription(NAME, "e", AtPosition(EARLIEST), {})
+    await facade.delete_subscription(NAME, "e", force=False)
+    await client.subscribe(TOPIC, "f")
+
+
+@played(settings={"maxTopicsPerNamespace": "1"})
+async def test_a_topic_too_many_is_not_created_by_its_use(world: World) -> None:
+    client = await world.connect()
+    await client.producer(TOPIC)
+    expected = (ServerError.NOT_ALLOWED_ERROR, "Exceed maximum number of topics in namespace.")
+    assert await refusal(client.producer(f"{TOPIC}-2")) == expected
+    assert await refusal(client.subscribe(f"{TOPIC}-2", "s")) == expected
+    await client.subscribe(TOPIC, "s")
+    await set_dynamic(world, "allowAutoTopicCreationType", "partitioned")
+    assert await refusal(client.partitions(f"{TOPIC}-2")) == expected
+    assert await client.partitions(TOPIC) == 0
+    await set_dynamic(world, "maxTopicsPerNamespace", "2")
+    assert await client.partitions(f"{TOPIC}-2") == 1
