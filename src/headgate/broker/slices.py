@@ -23,11 +23,11 @@ class Turns(Protocol):
         """Read the clock: everything until the next call happens at this instant."""
 
 
-Steps = Generator[None, None, T]
-"""Work that yields after each step and returns its result."""
+Sliced = Generator[None, None, T]
+"""Work that yields wherever it may be interrupted, and returns its result."""
 
-SLICE_STEPS = 8
-"""Steps of one slice. A step examines one subscription of one topic: up to 0.2 ms."""
+SLICE_YIELDS = 8
+"""Yields of one slice. Before each, the work examines one subscription of one topic: 0.2 ms."""
 
 SLICE_TOPICS: Final = 200
 """Live topics of one slice: well under a millisecond, at a few microseconds each."""
@@ -64,26 +64,26 @@ async def _slices(engine: Engine, turns: Turns) -> AsyncIterator[list[Topic]]:
         yield topics[start : start + SLICE_TOPICS]
 
 
-def at_once(steps: Steps[T]) -> T:
-    """Run ``steps`` without a pause and return their result."""
+def at_once(work: Sliced[T]) -> T:
+    """Run ``work`` without a pause and return its result."""
     while True:
         try:
-            next(steps)
+            next(work)
         except StopIteration as end:
             result: T = end.value
             return result
 
 
-async def in_slices(turns: Turns, steps: Steps[T]) -> T:
-    """Run ``steps`` in slices and return their result. What one slice finds may be gone later."""
+async def in_slices(turns: Turns, work: Sliced[T]) -> T:
+    """Run ``work`` in slices and return its result. What one slice finds may be gone later."""
     number = 0
     while True:
         number += 1
         try:
-            next(steps)
+            next(work)
         except StopIteration as end:
             result: T = end.value
             return result
-        if number % SLICE_STEPS == 0:
+        if number % SLICE_YIELDS == 0:
             await asyncio.sleep(0)
             turns.begin_turn()

@@ -228,7 +228,7 @@ class TopicQuota:
         """What one type of quota evicted since the topic was loaded."""
         return NOTHING_EVICTED if self._evictions is None else self._evictions.amounts[kind]
 
-    def acted_ns(self, kind: QuotaType) -> int | None:
+    def last_enforced_ns(self, kind: QuotaType) -> int | None:
         """When a quota of one type last evicted, or released producers that it had stopped; None if
         it never did."""
         ends = (

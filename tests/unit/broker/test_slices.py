@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from headgate.broker.slices import (
-    SLICE_STEPS,
     SLICE_TOPICS,
-    Steps,
+    SLICE_YIELDS,
+    Sliced,
     at_once,
     in_slices,
     live_topics,
@@ -29,23 +29,23 @@ class Turns:
         self.count += 1
 
 
-def counting(steps: int) -> Steps[int]:
+def counting(steps: int) -> Sliced[int]:
     for _ in range(steps):
         yield
     return steps
 
 
-def failing() -> Steps[int]:
+def failing() -> Sliced[int]:
     yield
     raise KeyError("lost")
 
 
-@pytest.mark.parametrize("steps", [0, 1, SLICE_STEPS, 10 * SLICE_STEPS + 1])
+@pytest.mark.parametrize("steps", [0, 1, SLICE_YIELDS, 10 * SLICE_YIELDS + 1])
 def test_the_result_is_the_same_either_way(steps: int) -> None:
     broker: Any = Turns()
     assert at_once(counting(steps)) == steps
     assert asyncio.run(in_slices(broker, counting(steps))) == steps
-    assert broker.count == steps // SLICE_STEPS
+    assert broker.count == steps // SLICE_YIELDS
 
 
 def test_others_have_their_turn_between_slices() -> None:
@@ -54,8 +54,8 @@ def test_others_have_their_turn_between_slices() -> None:
         seen: list[int] = []
         done: list[int] = []
 
-        def steps() -> Steps[None]:
-            for number in range(5 * SLICE_STEPS):
+        def steps() -> Sliced[None]:
+            for number in range(5 * SLICE_YIELDS):
                 done.append(number)
                 yield
 
@@ -63,7 +63,7 @@ def test_others_have_their_turn_between_slices() -> None:
         while not work.done():
             seen.append(len(done))
             await asyncio.sleep(0)
-        assert max(after - before for before, after in pairwise(seen)) <= SLICE_STEPS
+        assert max(after - before for before, after in pairwise(seen)) <= SLICE_YIELDS
 
     asyncio.run(story())
 

@@ -57,7 +57,7 @@ def _add_top(page: Page, answer: Report) -> None:
     for near in answer["quotas"]:
         page.blank()
         page.add(f"{short_name(near['topic'])}: {near['quota']['sentence']}.")
-    _add_held_topics(page, answer)
+    _add_parked_topics(page, answer)
     if answer["damaged"]:
         page.blank()
         page.add("Damaged on the disk, and stopped until the damage is accepted:", bold=True)
@@ -70,7 +70,7 @@ def _add_top(page: Page, answer: Report) -> None:
         page.add(f"{left_out:,} more, all smaller; --count shows more.")
 
 
-def _add_held_topics(page: Page, answer: Report) -> None:
+def _add_parked_topics(page: Page, answer: Report) -> None:
     """Topics whose producers wait, except those that the page names with their quota."""
     shown = {near["topic"] for near in answer["quotas"] if near["quota"]["exceeded"]}
     held = [

@@ -1,5 +1,5 @@
-"""Explain: what holds a backlog or a producer, by which limit, and since when.
+"""Explain: what delays a backlog or a producer, by which limit, and since when.
 
-``reports`` declares the JSON, ``situation`` judges one subscription by the history, the other
+``reports`` declares the JSON and ``diagnosis`` judges one subscription by its history. The other
 modules put the reports together.
 """

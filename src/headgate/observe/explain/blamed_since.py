@@ -7,22 +7,22 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
-from headgate.broker.slices import Steps
+from headgate.broker.slices import Sliced
 from headgate.flow.account.account import CELL_COUNT, difference
 from headgate.flow.account.verdict import THROTTLED, Judgement, Verdict, blame_shares
 from headgate.flow.limits.rate_limit import Level
 from headgate.observe.explain.window import Part
 from headgate.observe.history.points import Point, changed_levels
 
-STARTED_NS = 10 * NS_PER_S
+RESTART_GRACE_NS = 10 * NS_PER_S
 """How long clients reconnect, and data is read into memory, after the broker finds an older
-backlog, as after a restart: this time says nothing about what holds the backlog."""
+backlog, as after a restart: this time says nothing about the cause of the backlog."""
 
 BLAMED_SHARE_MIN = 0.5
 """Least share of a sub-window's blame with which the cause goes on."""
 
-WHOLE_SHARE_MIN = 0.98
-"""Least share with which nothing else was blamed in the sub-window."""
+ONLY_SHARE_MIN = 0.98
+"""Least share of a sub-window's blame with which the cause is the only one."""
 
 SUB_WINDOW_NS = 5 * NS_PER_S // 2
 """Least length of a sub-window: clients return many permits at once, seconds apart."""
@@ -38,17 +38,17 @@ class KnownTime(NamedTuple):
     @property
     def is_backlog_older(self) -> bool:
         """Whether the backlog is older than what is known, and that is less than an hour."""
-        # The first point of a whole hour is up to five minutes younger.
-        is_hour = self.now_ns - self.since_ns > NS_PER_HOUR - 5 * NS_PER_MINUTE
+        # The first point of a full hour of history is up to five minutes younger.
+        is_history_full = self.now_ns - self.since_ns > NS_PER_HOUR - 5 * NS_PER_MINUTE
         return (
             self.began_ns is not None
             and self.began_ns < self.since_ns - SUB_WINDOW_NS
-            and not is_hour
+            and not is_history_full
         )
 
     def is_just_found(self, at_ns: int) -> bool:
         """Whether the broker had only just found an older backlog at an instant."""
-        return self.is_backlog_older and at_ns < self.since_ns + STARTED_NS
+        return self.is_backlog_older and at_ns < self.since_ns + RESTART_GRACE_NS
 
 
 def backlog_began_ns(part: Part) -> int:
@@ -57,19 +57,19 @@ def backlog_began_ns(part: Part) -> int:
 
 
 def sub_windows(
-    runs: Sequence[Sequence[Point]], length_ns: int
-) -> Steps[list[tuple[int, tuple[int, ...]]]]:
+    series: Sequence[Sequence[Point]], length_ns: int
+) -> Sliced[list[tuple[int, tuple[int, ...]]]]:
     """Cut a history into sub-windows of at least ``length_ns``: the start of each, and its time in
     each state.
 
     Where the history is coarse they are longer; a short rest belongs to the last.
     """
-    start_ns = min(run[0].at_ns for run in runs)
-    end_ns = max(run[-1].at_ns for run in runs)
+    start_ns = min(points[0].at_ns for points in series)
+    end_ns = max(points[-1].at_ns for points in series)
     count = max(1, (end_ns - start_ns) // length_ns)
     sums: dict[int, tuple[int, list[int]]] = {}
-    for run in runs:
-        for before, after in pairwise(run):
+    for points in series:
+        for before, after in pairwise(points):
             index = min(count - 1, (before.at_ns - start_ns) // length_ns)
             sub_window = sums.setdefault(index, (before.at_ns, [0] * CELL_COUNT))
             for cell, ns in enumerate(difference(after.cells_ns, before.cells_ns)):
@@ -80,7 +80,7 @@ def sub_windows(
 
 def blamed_since_ns(
     judgement: Judgement, hour: Sequence[Sequence[Point]], known: KnownTime
-) -> Steps[tuple[int | None, bool]]:
+) -> Sliced[tuple[int | None, bool]]:
     """The instant since when the account has blamed the same without a break, and whether it may be
     earlier, because no more is known.
 
@@ -88,28 +88,29 @@ def blamed_since_ns(
     just after a restart counts as no break. None if the account does not blame the same at present.
     """
     since_ns = None
-    is_whole = True
+    may_be_earlier = True
     named = [verdict for verdict in (judgement.verdict, judgement.second) if verdict is not None]
-    end_ns = max(run[-1].at_ns for run in hour)
+    end_ns = max(points[-1].at_ns for points in hour)
     for begin_ns, cells_ns in reversed((yield from sub_windows(hour, SUB_WINDOW_NS))):
         shares = blame_shares(cells_ns)
         blamed = min(1.0, sum(shares[verdict] for verdict in named))
         if max(shares, key=lambda blame: shares[blame]) not in named or blamed < BLAMED_SHARE_MIN:
-            is_whole = known.is_just_found(begin_ns)
+            may_be_earlier = known.is_just_found(begin_ns)
             if since_ns is not None and since_ns <= end_ns:
                 since_ns = end_ns - round((end_ns - begin_ns) * blamed)
             break
         # Old sub-windows are long: whatever else the account blamed in this one came first.
         since_ns = end_ns - round((end_ns - begin_ns) * blamed)
         end_ns = begin_ns
-        is_whole = blamed > WHOLE_SHARE_MIN or known.is_just_found(begin_ns)
+        may_be_earlier = blamed > ONLY_SHARE_MIN or known.is_just_found(begin_ns)
     began_ns = known.began_ns
     if since_ns is None or began_ns is None:
         return since_ns, False
     changed_ns = _changed_ns(judgement.verdict, hour)
     if changed_ns is not None and changed_ns > since_ns:
         return max(changed_ns, began_ns), False
-    return max(since_ns, began_ns), is_whole and began_ns < since_ns - SUB_WINDOW_NS
+    may_be_earlier = may_be_earlier and began_ns < since_ns - SUB_WINDOW_NS
+    return max(since_ns, began_ns), may_be_earlier
 
 
 def _changed_ns(blamed: Verdict, hour: Sequence[Sequence[Point]]) -> int | None:
@@ -119,8 +120,8 @@ def _changed_ns(blamed: Verdict, hour: Sequence[Sequence[Point]]) -> int | None:
     level = Level(THROTTLED.index(blamed))
     changes = (
         after.at_ns
-        for run in hour
-        for before, after in pairwise(run)
+        for points in hour
+        for before, after in pairwise(points)
         if level in changed_levels(before, after)
     )
     return max(changes, default=None)

@@ -8,20 +8,20 @@ from typing import Any
 from headgate.base.instants import iso_time
 from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_MS, NS_PER_S
 from headgate.broker.damage import damage_of, subscription_damage_sentence
-from headgate.broker.slices import Steps
+from headgate.broker.slices import Sliced
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.account.account import LABELS
 from headgate.flow.account.verdict import blame_shares
 from headgate.flow.sentences.backlog import limit_text
+from headgate.observe.explain.diagnosis import SubscriptionDiagnosis, diagnose
 from headgate.observe.explain.reports import (
     AccountWindow,
     StateTime,
     SubscriptionAccount,
     SubscriptionReport,
 )
-from headgate.observe.explain.situation import Situation, situation
 from headgate.observe.explain.window import Part, Window, parts_of, window
 from headgate.observe.history.tracks import History
 from headgate.observe.states.fields import LimitRef, LimitState
@@ -40,7 +40,7 @@ MEDIUM_CONFIDENCE = 0.3
 
 
 class DeliveryReports:
-    """Reports on delivery, out of the subscriptions' history and the dispatch limits in force."""
+    """Reports on delivery, from the subscriptions' history and the current dispatch limits."""
 
     def __init__(self, engine: Engine, history: History, limits: CurrentDispatchLimits) -> None:
         self._engine = engine
@@ -49,7 +49,7 @@ class DeliveryReports:
 
     def report(
         self, subscriptions: Sequence[Subscription], name: str = "", partitions: int = 0
-    ) -> Steps[SubscriptionReport]:
+    ) -> Sliced[SubscriptionReport]:
         """The report on one subscription, given as its partitions' parts (at least one).
 
         ``name`` is that of the topic in the report, by default the first part's. ``partitions`` is
@@ -72,7 +72,7 @@ class DeliveryReports:
 
     def account(
         self, subscriptions: Sequence[Subscription], name: str, partitions: int
-    ) -> Steps[SubscriptionAccount]:
+    ) -> Sliced[SubscriptionAccount]:
         """The report on one subscription with its account in full; see :meth:`report`."""
         parts = yield from parts_of(self._history, subscriptions)
         fields = yield from self._fields(parts, name, partitions)
@@ -95,8 +95,8 @@ class DeliveryReports:
             held_back=throttled_amounts(live),
         )
 
-    def _fields(self, known: Sequence[Part], name: str, partitions: int) -> Steps[dict[str, Any]]:
-        found = yield from situation(self._limits, known)
+    def _fields(self, known: Sequence[Part], name: str, partitions: int) -> Sliced[dict[str, Any]]:
+        found = yield from diagnose(self._limits, known)
         parts = found.parts
         judgement = found.judgement
         largest = max(parts, key=lambda part: part.backlog_messages)
@@ -178,7 +178,7 @@ def _window_report(seen: Window) -> AccountWindow:
     )
 
 
-def _limit_ref(found: Situation) -> LimitRef | None:
+def _limit_ref(found: SubscriptionDiagnosis) -> LimitRef | None:
     dimension = found.judgement.dimension
     if (
         not found.settled
@@ -195,7 +195,7 @@ def _limit_ref(found: Situation) -> LimitRef | None:
     )
 
 
-def _confidence_level(found: Situation) -> str:
+def _confidence_level(found: SubscriptionDiagnosis) -> str:
     if not found.settled:
         return SETTLING.lower()
     confidence = found.judgement.confidence

@@ -1,4 +1,4 @@
-"""The publishing side of a topic in reports: what holds which producers, for how long."""
+"""The publishing side of a topic in reports: what its producers wait for, and how long."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from heapq import nlargest
 from headgate.base.instants import iso_time
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
-from headgate.broker.slices import Steps, Turns, at_once, in_slices, live_topics
+from headgate.broker.slices import Sliced, Turns, at_once, in_slices, live_topics
 from headgate.control.adaptive import AdaptiveThrottle
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
@@ -23,7 +23,7 @@ from headgate.policy.current_limits import CurrentPublishLimits
 
 
 class PublishingReports:
-    """Reports on publishing, out of waiting messages, limits in force and the controller."""
+    """Reports on publishing, from parked SENDs, current limits and the controller."""
 
     def __init__(
         self,
@@ -35,15 +35,15 @@ class PublishingReports:
         self._limits = limits
         self._throttle = throttle
 
-    def report(self, topics: Sequence[Topic]) -> Steps[Publishing]:
+    def report(self, topics: Sequence[Topic]) -> Sliced[Publishing]:
         """The publishing side of a topic, given as its partitions."""
         rates = [topic.current_rates() for topic in topics]
         last_ms = max((topic.publishing.last_publish_ms for topic in topics), default=0)
         waiting: list[WaitingProducer] = []
         for topic in topics:
             if topic.publishing.parking:
-                found = [*waiting, *_held_producers(topic)]
-                waiting = nlargest(LARGEST_WAITERS, found, key=lambda held: held.messages)
+                found = [*waiting, *_parked_producers(topic)]
+                waiting = nlargest(LARGEST_WAITERS, found, key=lambda producer: producer.messages)
                 yield
         parked = yield from self._parked.states(topics)
         return Publishing(
@@ -63,7 +63,7 @@ class PublishingReports:
         """What the adaptive controller does to a topic; see :func:`adaptive_state`."""
         return adaptive_state(self._throttle, topics)
 
-    async def held_topics(
+    async def parked_topics(
         self, engine: Engine, turns: Turns, count: int
     ) -> list[TopicPublishingReport]:
         """The users' topics whose producers wait now, those with most waiting messages first; at
@@ -79,16 +79,16 @@ class PublishingReports:
         worst = nlargest(count, found, key=lambda each: each[:3])
         return await in_slices(turns, self._reports([topic for *_, topic in worst]))
 
-    def _reports(self, topics: Sequence[Topic]) -> Steps[list[TopicPublishingReport]]:
+    def _reports(self, topics: Sequence[Topic]) -> Sliced[list[TopicPublishingReport]]:
         reports = []
         for topic in topics:
-            report = self._held_topic(topic)
+            report = self._parked_topic(topic)
             if report is not None:
                 reports.append(report)
             yield
         return reports
 
-    def _held_topic(self, topic: Topic) -> TopicPublishingReport | None:
+    def _parked_topic(self, topic: Topic) -> TopicPublishingReport | None:
         parked = at_once(self._parked.states([topic]))
         now = sorted((p for p in parked if p.producers), key=lambda state: -state.messages)
         if not now:
@@ -125,7 +125,7 @@ def _sentence(parked: Sequence[ParkedState], topics: Sequence[Topic]) -> str:
     )
 
 
-def _held_producers(topic: Topic) -> list[WaitingProducer]:
+def _parked_producers(topic: Topic) -> list[WaitingProducer]:
     parking, now_ns = topic.publishing.parking, topic.now_ns
     if parking is None:
         return []

@@ -58,7 +58,7 @@ class StateTime(Struct, frozen=True, kw_only=True, rename="camel"):
     state: str
     dimension: str
     consumer: str
-    """``hungry`` or ``busy`` where a limiter held, else empty."""
+    """``hungry`` or ``busy`` if a limiter throttled, else empty."""
     seconds: float
     share: float
 

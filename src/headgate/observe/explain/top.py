@@ -20,7 +20,7 @@ from headgate.observe.explain.publishing import PublishingReports
 from headgate.observe.explain.reports import DamageState, TopicQuotaReport, TopReport
 from headgate.observe.explain.topic import TopicLookup, plain
 from headgate.observe.states.fields import StorageState
-from headgate.observe.states.quotas import acted_s, quota_states
+from headgate.observe.states.quotas import enforced_ago_s, quota_states
 
 
 @dataclass(slots=True)
@@ -68,8 +68,8 @@ class TopReports:
         reports = []
         for backlog, parts in live:
             partitions = self._topics.partitions(parse_topic(backlog.topic))
-            steps = self._delivery.report(parts, backlog.topic, partitions)
-            reports.append(await in_slices(self._turns, steps))
+            work = self._delivery.report(parts, backlog.topic, partitions)
+            reports.append(await in_slices(self._turns, work))
         report = TopReport(
             at=iso_time(self._engine.now_ms),
             broker=broker,
@@ -78,7 +78,7 @@ class TopReports:
             storage=self._storage(),
             subscriptions=reports,
             quotas=await _soonest_quotas(self._engine, self._turns, count),
-            publishing=await self._publishing.held_topics(self._engine, self._turns, count),
+            publishing=await self._publishing.parked_topics(self._engine, self._turns, count),
             damaged=[
                 DamageState(topic=one.topic, subscription=one.subscription or None, damage=one.text)
                 for one in islice(damages(self._engine), count)
@@ -109,17 +109,18 @@ class TopReports:
 
 
 async def _soonest_quotas(engine: Engine, turns: Turns, count: int) -> list[TopicQuotaReport]:
-    """The quotas on users' topics that are exceeded, then those that will be within a day, the
-    soonest first; at most ``count``."""
+    """The quotas on users' topics that are exceeded, then those with a breach ahead, the soonest
+    first; at most ``count``."""
     found = []
     async for topic in live_topics(engine, turns):
-        live = topic.quota
+        topic_quota = topic.quota
         # Without backlog there is nothing to report.
-        if live is None or not live.is_active:
+        if topic_quota is None or not topic_quota.is_active:
             continue
         for kind in QuotaType:
-            left_s = live.seconds_to_breach(kind)  # 0 while exceeded
-            if acted_s([live], kind) is not None and live.quotas[kind] is not None:
+            left_s = topic_quota.seconds_to_breach(kind)  # 0 while exceeded
+            is_reached = enforced_ago_s([topic_quota], kind) is not None
+            if is_reached and topic_quota.quotas[kind] is not None:
                 left_s = 0.0
             if left_s is not None:
                 found.append((left_s, topic.name.full, kind, topic))

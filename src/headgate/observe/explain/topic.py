@@ -10,7 +10,7 @@ import msgspec
 from headgate.base.instants import iso_time
 from headgate.base.names import TopicName
 from headgate.broker.damage import topic_damage_sentence
-from headgate.broker.slices import Steps
+from headgate.broker.slices import Sliced
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -31,7 +31,7 @@ class TopicLookup(Protocol):
         """How many partitions a topic has; 0 if it is not partitioned."""
 
     def get(self, name: TopicName, /) -> Topic | None:
-        """The live topic of a name."""
+        """The topic of a name, loaded if necessary; None if there is none."""
 
 
 class TopicReports:
@@ -51,7 +51,7 @@ class TopicReports:
         self._publishing = publishing
         self._storage = storage
 
-    def report(self, topic_name: TopicName, *, per_partition: bool) -> Steps[dict[str, Any]]:
+    def report(self, topic_name: TopicName, *, per_partition: bool) -> Sliced[dict[str, Any]]:
         """What holds a topic back: a :class:`TopicReport` as plain values.
 
         A partitioned topic is reported as one; ``per_partition`` adds a report on each partition.
@@ -88,7 +88,7 @@ class TopicReports:
         topics: Sequence[Topic],
         partitions: int,
         broker_limit: LimitState | None,
-    ) -> Steps[TopicReport]:
+    ) -> Sliced[TopicReport]:
         """A report without those on its partitions."""
         by_name: dict[str, list[Subscription]] = {}
         for topic in topics:

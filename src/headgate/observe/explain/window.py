@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headgate.base.units import NS_PER_HOUR, NS_PER_S
-from headgate.broker.slices import Steps
+from headgate.broker.slices import Sliced
 from headgate.engine.subscription import Subscription
 from headgate.flow.account.account import difference
-from headgate.observe.history.backlog_phase import BacklogPhase, calm_phase
+from headgate.observe.history.backlog_phase import BacklogPhase, first_phase
 from headgate.observe.history.points import Point, later, point_now
 from headgate.observe.history.tracks import History
 
@@ -80,13 +80,13 @@ def part_of(history: History, subscription: Subscription) -> Part:
     now = point_now(subscription)
     track = history.track(subscription)
     if track is None:
-        return Part(subscription, [now, now], now, now.at_ns, calm_phase(now))
+        return Part(subscription, [now, now], now, now.at_ns, first_phase(now))
     hour = [*track.since(now.at_ns - NS_PER_HOUR), now]
     last = hour[-2]
     return Part(subscription, hour, last, track.seen_ns, track.phase.after(now))
 
 
-def parts_of(history: History, subscriptions: Sequence[Subscription]) -> Steps[list[Part]]:
+def parts_of(history: History, subscriptions: Sequence[Subscription]) -> Sliced[list[Part]]:
     """What is known about each part. A part that is removed meanwhile is left out, unless all
     are."""
     parts: list[Part] = []
@@ -103,12 +103,12 @@ def window(parts: Sequence[Part], length_ns: int) -> Window:
     return window_over([part.points(begin_ns) for part in parts])
 
 
-def window_over(runs: Sequence[Sequence[Point]]) -> Window:
+def window_over(series: Sequence[Sequence[Point]]) -> Window:
     """The window over the points of each partition, from the first to the last."""
-    changes = [difference(run[-1].cells_ns, run[0].cells_ns) for run in runs]
+    changes = [difference(points[-1].cells_ns, points[0].cells_ns) for points in series]
     return Window(
-        start=[run[0] for run in runs],
-        end=[run[-1] for run in runs],
+        start=[points[0] for points in series],
+        end=[points[-1] for points in series],
         cells_ns=tuple(sum(column) for column in zip(*changes, strict=True)),
-        age_ns_max=max(max(point.age_ns_max for point in run[1:]) for run in runs),
+        age_ns_max=max(max(point.age_ns_max for point in points[1:]) for points in series),
     )

@@ -1,7 +1,7 @@
-"""How long published messages waited before their append in the last hour, by cause.
+"""The seconds for which SENDs were parked in the last hour, by topic and cause.
 
-Explain answers "why is my producer slow" from here. A topic on which nothing ever waited costs
-nothing; each other topic has a point whenever its seconds changed, thinned out with age.
+Explain answers "why is my producer slow" from here. A topic on which no SEND was ever parked costs
+nothing; each other topic has a point whenever its seconds changed, downsampled with age.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import struct
 from headgate.base.park_cause import ParkCause
 from headgate.engine.parking import Parking
 from headgate.engine.topic import Topic
-from headgate.observe.history.grid import THIN_EVERY_POINTS, grid_cell
+from headgate.observe.history.downsampling import THIN_EVERY_POINTS, bucket_of
 
 Nanoseconds = tuple[int, ...]
 """One amount for each :class:`ParkCause`."""
@@ -56,13 +56,13 @@ class ParkedTrack:
                 self._thin(at_ns)
 
     def _thin(self, now_ns: int) -> None:
-        """Keep the first point of each cell of the grid, and always the newest."""
+        """Keep the first point of each bucket, and always the newest."""
         kept: dict[object, bytes] = {}
         for point in self._points[:-1]:
             at_ns = _POINT.unpack(point)[0]
-            cell = grid_cell(now_ns - at_ns, at_ns)
-            if cell is not None:
-                kept.setdefault(cell, point)
+            bucket = bucket_of(now_ns - at_ns, at_ns)
+            if bucket is not None:
+                kept.setdefault(bucket, point)
         self._points = [*kept.values(), self._points[-1]]
 
     def since(self, start_ns: int, now_ns: int, spent_ns: Nanoseconds) -> Nanoseconds:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from headgate.engine.subscription import Subscription
-from headgate.observe.history.backlog_phase import calm_phase
-from headgate.observe.history.grid import THIN_EVERY_POINTS, grid_cell
+from headgate.observe.history.backlog_phase import first_phase
+from headgate.observe.history.downsampling import THIN_EVERY_POINTS, bucket_of
 from headgate.observe.history.points import Point, at_ns_of, decode, encode, later, point_now
 
 ROUND_CHANGED_MAX = 1_000
@@ -27,7 +27,7 @@ class Track:
 
     def __init__(self, point: Point) -> None:
         self._points = [encode(point)]
-        self.phase = calm_phase(point)
+        self.phase = first_phase(point)
         self.last = self._points[0]
         """The newest kept point."""
         self.seen_ns = point.at_ns
@@ -49,19 +49,19 @@ class Track:
             self._thin(point.at_ns)
 
     def _thin(self, now_ns: int) -> None:
-        """Keep the first point of each cell of the grid; the next kept point takes over the ages of
-        those dropped."""
+        """Keep the first point of each bucket; the next kept point takes over the ages of those
+        dropped."""
         kept: list[bytes] = []
-        cell_before = -1, -1
+        bucket_before = -1, -1
         dropped_age_ns = 0
         for record in self._points:
-            cell = grid_cell(now_ns - at_ns_of(record), at_ns_of(record))
-            if cell is None:
+            bucket = bucket_of(now_ns - at_ns_of(record), at_ns_of(record))
+            if bucket is None:
                 continue
-            if cell == cell_before:
+            if bucket == bucket_before:
                 dropped_age_ns = max(dropped_age_ns, decode(record).age_ns_max)
                 continue
-            cell_before = cell
+            bucket_before = bucket
             if dropped_age_ns:
                 point = decode(record)
                 if point.age_ns_max < dropped_age_ns:

@@ -128,7 +128,7 @@ class QuotaState(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ParkedState(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Published messages that wait in the broker for one cause."""
+    """The parked SENDs of one cause."""
 
     cause: str
     """``topic_rate`` (the topic's publish limit), ``broker_rate``, ``adaptive`` (a limit of the

@@ -1,4 +1,4 @@
-"""Limits in force: where each is set, how full it is, which subscriptions wait for it."""
+"""Current limits: where each is set, how full it is, which subscriptions wait for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Published messages that wait before their append: how many, how long, at which limit."""
+"""Parked SENDs: how many, how long, at which limit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
-from headgate.broker.slices import Steps
+from headgate.broker.slices import Sliced
 from headgate.engine.parked_send import ParkedAt
 from headgate.engine.parking import Parking
 from headgate.engine.topic import Topic
@@ -25,7 +25,7 @@ class ParkedStates:
         self._history = history
         self._limits = limits
 
-    def states(self, topics: Sequence[Topic]) -> Steps[list[ParkedState]]:
+    def states(self, topics: Sequence[Topic]) -> Sliced[list[ParkedState]]:
         """The waiting messages of a topic, given as its partitions, for each cause that ever made
         one wait."""
         known = [

@@ -1,4 +1,4 @@
-"""Backlog quotas in force: how full each is, whose backlog it is, what happens next."""
+"""Effective backlog quotas: how full each is, whose backlog it is, what happens next."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from headgate.flow.sentences.quota import quota_sentence, size_text, time_text
 from headgate.observe.states.fields import QuotaState
 
 LATELY_NS = S_PER_MINUTE * NS_PER_S
-"""A quota that evicted or stopped producers within this time counts as reached: its action is why
-the topic is below the limit."""
+"""A quota that evicted, or released producers, within this time counts as reached: that is why the
+topic is below the limit."""
 
 
 def quota_states(topics: Sequence[Topic]) -> list[QuotaState]:
@@ -22,36 +22,37 @@ def quota_states(topics: Sequence[Topic]) -> list[QuotaState]:
     states = []
     for kind in QuotaType:
         found = [
-            (live, quota)
+            (topic_quota, quota)
             for topic in topics
-            if (live := topic.quota) is not None and (quota := live.quotas[kind]) is not None
+            if (topic_quota := topic.quota) is not None
+            and (quota := topic_quota.quotas[kind]) is not None
         ]
         if found:
-            live, quota = max(found, key=lambda each: _used(each[0], each[1].type))
-            states.append(_state(live, quota, [part for part, _ in found]))
+            fullest, quota = max(found, key=lambda each: _used(each[0], each[1].type))
+            states.append(_state(fullest, quota, [part for part, _ in found]))
     return states
 
 
-def _used(live: TopicQuota, kind: QuotaType) -> int:
+def _used(topic_quota: TopicQuota, kind: QuotaType) -> int:
     """What a quota of this type bounds: bytes of the backlog, or milliseconds of age."""
-    return live.backlog_bytes() if kind is QuotaType.SIZE else max(live.age_ms(), 0)
+    return topic_quota.backlog_bytes() if kind is QuotaType.SIZE else max(topic_quota.age_ms(), 0)
 
 
-def _state(live: TopicQuota, quota: Quota, parts: Sequence[TopicQuota]) -> QuotaState:
-    """The state of ``live``, which is the fullest of ``parts``."""
+def _state(fullest: TopicQuota, quota: Quota, parts: Sequence[TopicQuota]) -> QuotaState:
+    """The state of a quota; ``fullest`` is one of ``parts``."""
     kind = quota.type
     is_size = kind is QuotaType.SIZE
     scale = 1 if is_size else MS_PER_S
-    used, age_ms = _used(live, kind), live.age_ms()
-    oldest = live.oldest()
-    slowest = live.slowest()
+    used, age_ms = _used(fullest, kind), fullest.age_ms()
+    oldest = fullest.oldest()
+    slowest = fullest.slowest()
     holder = slowest if is_size else oldest
-    exceeded = live.is_exceeded(kind)
-    left_s = live.seconds_to_breach(kind)
+    exceeded = fullest.is_exceeded(kind)
+    left_s = fullest.seconds_to_breach(kind)
     use = used / quota.limit if quota.limit else None
     counts = [part.evictions(kind) for part in parts]
-    stops, now_ns = [part.stops for part in parts if part.stops], live.topic.now_ns
-    lately_s = acted_s(parts, kind)
+    stops, now_ns = [part.stops for part in parts if part.stops], fullest.topic.now_ns
+    lately_s = enforced_ago_s(parts, kind)
     sentence = quota_sentence(
         use=use or 0.0,
         limit_text=size_text(quota.limit) if is_size else time_text(quota.limit / scale),
@@ -67,7 +68,7 @@ def _state(live: TopicQuota, quota: Quota, parts: Sequence[TopicQuota]) -> Quota
     )
     messages, size = (sum(count[i] for count in counts) for i in (1, 2))
     return QuotaState(
-        topic=live.topic.name.full,
+        topic=fullest.topic.name.full,
         type=kind.label,
         policy=quota.policy.value,
         source=quota.source,
@@ -91,9 +92,11 @@ def _ago(seconds: float) -> str:
     return "just now" if seconds < 1 else f"{time_text(seconds)} ago"
 
 
-def acted_s(parts: Sequence[TopicQuota], kind: QuotaType) -> float | None:
-    """Seconds since a quota evicted or stopped producers; None if not in the last minute."""
-    last_ns = max((at for part in parts if (at := part.acted_ns(kind)) is not None), default=None)
+def enforced_ago_s(parts: Sequence[TopicQuota], kind: QuotaType) -> float | None:
+    """Seconds since a quota last evicted or stopped producers; None if not in the last minute."""
+    last_ns = max(
+        (at for part in parts if (at := part.last_enforced_ns(kind)) is not None), default=None
+    )
     if last_ns is None:
         return None
     ago_ns = parts[0].topic.now_ns - last_ns

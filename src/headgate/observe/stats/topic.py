@@ -194,7 +194,7 @@ def subscription_stats(
     rate, throughput, acked, redelivered, expired = subscription.current_rates()
     gate, dispatcher = subscription.gate, subscription.dispatcher
     subscription.count_throttling()
-    events, held_back = gate.throttled_events, subscription.throttled_dispatch.counts
+    events, throttled = gate.throttled_events, subscription.throttled_dispatch.counts
     of_subscription, of_topic = events[Level.SUBSCRIPTION], events[Level.TOPIC]
     of_broker = events[Level.BROKER]
     backlog = subscription.backlog_entries
@@ -230,8 +230,8 @@ def subscription_stats(
         dispatch_throttled_bytes_events_by_topic_limit=of_topic[Dimension.BYTES],
         dispatch_throttled_msg_events_by_broker_limit=of_broker[Dimension.MESSAGES],
         dispatch_throttled_bytes_events_by_broker_limit=of_broker[Dimension.BYTES],
-        dispatch_throttled_msgs=safe_sum(*(level[Dimension.MESSAGES] for level in held_back)),
-        dispatch_throttled_bytes=safe_sum(*(level[Dimension.BYTES] for level in held_back)),
+        dispatch_throttled_msgs=safe_sum(*(level[Dimension.MESSAGES] for level in throttled)),
+        dispatch_throttled_bytes=safe_sum(*(level[Dimension.BYTES] for level in throttled)),
         headgate=_own_subscription_fields(limits, subscription, shared_limits),
     )
     if isinstance(dispatcher, SharedDispatcher):

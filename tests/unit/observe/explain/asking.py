@@ -11,7 +11,7 @@ from headgate.base.units import NS_PER_S
 from headgate.broker.slices import at_once
 from headgate.engine.subscription import Subscription
 from headgate.flow.account.verdict import Verdict
-from headgate.observe.explain.situation import Situation, situation
+from headgate.observe.explain.diagnosis import SubscriptionDiagnosis, diagnose
 from headgate.observe.explain.window import part_of
 from tests.unit.broker.virtual import VirtualBroker
 
@@ -47,10 +47,10 @@ def partitioned(broker: VirtualBroker, local: str, counts: list[int]) -> None:
         broker.publish(part, count)
 
 
-def judge(broker: VirtualBroker, *parts: Subscription) -> Situation:
+def judge(broker: VirtualBroker, *parts: Subscription) -> SubscriptionDiagnosis:
     """The judgement of a subscription, given as its parts."""
     known = [part_of(broker.observer.history, part) for part in parts]
-    return at_once(situation(broker.current_dispatch_limits, known))
+    return at_once(diagnose(broker.current_dispatch_limits, known))
 
 
 def verdict(broker: VirtualBroker, *parts: Subscription) -> Verdict:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headgate.base.names import parse_topic
-from headgate.broker.slices import SLICE_STEPS
+from headgate.broker.slices import SLICE_YIELDS
 from headgate.metadata.errors import RefusalError
 from headgate.observe.explain.topic import NO_SUBSCRIPTION
 from headgate.observe.explain.window import part_of
@@ -106,7 +106,7 @@ def test_a_topic_that_does_not_exist() -> None:
 
 def test_many_partitions_are_explained_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = VirtualBroker()
-    partitioned(broker, "mail", list(range(1, 6 * SLICE_STEPS + 1)))
+    partitioned(broker, "mail", list(range(1, 6 * SLICE_YIELDS + 1)))
     broker.limit_broker(1_000)
     broker.run(4)
     looks = [0]
@@ -131,18 +131,18 @@ def test_many_partitions_are_explained_in_slices(monkeypatch: pytest.MonkeyPatch
             await asyncio.sleep(0)
             seen.append(looks[0])
             if len(seen) == 3:  # one that was looked at, and one that was not
-                for index in (0, 6 * SLICE_STEPS - 1):
+                for index in (0, 6 * SLICE_YIELDS - 1):
                     broker.engine.unload_topic(
                         broker.engine.topics[name(f"mail-partition-{index}")], deleted=True
                     )
         return [after - before for before, after in pairwise(seen)], await asking
 
     steps, answer = asyncio.run(ask())
-    assert max(steps) <= SLICE_STEPS
-    assert len(answer["perPartition"]) == 6 * SLICE_STEPS - 1
+    assert max(steps) <= SLICE_YIELDS
+    assert len(answer["perPartition"]) == 6 * SLICE_YIELDS - 1
     assert answer["perPartition"][0]["subscriptions"][0]["backlogMessages"] == 1
     (merged,) = answer["subscriptions"]
-    assert merged["backlogMessages"] == sum(range(2, 6 * SLICE_STEPS))
+    assert merged["backlogMessages"] == sum(range(2, 6 * SLICE_YIELDS))
     # The broker's limit is one for all: looking at its waiters once for each partition is
     # quadratic.
     assert limits == [1]

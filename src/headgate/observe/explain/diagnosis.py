@@ -1,4 +1,4 @@
-"""The judgement of one subscription, out of the broker's history and the limits in force.
+"""Diagnoses one subscription: its judgement, from the broker's history and the current limits.
 
 A subscription of a partitioned topic is judged as one over its partitions: amounts and seconds are
 summed over a common window, and a limit of each partition counts once for each partition. The
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from headgate.base.units import MS_PER_S, NS_PER_MINUTE, NS_PER_S
-from headgate.broker.slices import Steps
+from headgate.broker.slices import Sliced
 from headgate.engine.subscription import Subscription
 from headgate.flow.account.account import difference
 from headgate.flow.account.demonstrated import (
@@ -35,7 +35,7 @@ from headgate.flow.quota.backlog_quota import QuotaType
 from headgate.flow.sentences.backlog import Circumstances, duration, sentence
 from headgate.flow.sentences.quota import quota_text
 from headgate.observe.explain.blamed_since import (
-    STARTED_NS,
+    RESTART_GRACE_NS,
     SUB_WINDOW_NS,
     KnownTime,
     backlog_began_ns,
@@ -54,14 +54,14 @@ SUB_WINDOWS_MAX = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
-    """One subscription, summed over its partitions, and its judgement."""
+class SubscriptionDiagnosis:
+    """The judgement of one subscription, summed over its partitions, and its sentence."""
 
     parts: Sequence[Subscription]
     window: Window
     judgement: Judgement
     settled: bool
-    is_calm: bool
+    has_backlog: bool
     known_since_ns: int
     """Monotonic instant since when all of it is known, at most an hour ago."""
     backlog_since_ns: int | None
@@ -73,42 +73,33 @@ class Situation:
     sentence: str
 
 
-def situation(current_limits: CurrentDispatchLimits, parts: Sequence[Part]) -> Steps[Situation]:
+def diagnose(
+    current_limits: CurrentDispatchLimits, parts: Sequence[Part]
+) -> Sliced[SubscriptionDiagnosis]:
     """Judge one subscription, given as its partitions' parts (at least one)."""
     now_ns = max(part.now.at_ns for part in parts)
     subscriptions = [part.subscription for part in parts]
-    with_backlog = [part for part in parts if not part.phase.is_calm]
+    with_backlog = [part for part in parts if part.phase.has_backlog]
     begin_ns = min(part.phase.begin_ns for part in with_backlog or parts)
-    runs = [part.points(max(begin_ns, now_ns - NS_PER_MINUTE)) for part in parts]
-    seen = window_over(runs)
+    series = [part.points(max(begin_ns, now_ns - NS_PER_MINUTE)) for part in parts]
+    seen = window_over(series)
     batches_count_as_one = subscriptions[0].topic.batches_count_as_one
     limits = current_limits.limits_of(subscriptions[0])
     hour = [part.hour for part in parts]
     demonstrated = yield from _demonstrated_ack_per_s(hour)
-    pieces = yield from sub_windows(runs, max(SUB_WINDOW_NS, seen.length_ns // SUB_WINDOWS_MAX))
-    evidence = Evidence(
-        window_ns=seen.length_ns,
-        cells_ns=seen.cells_ns,
-        backlog_start=seen.total_start("backlog"),
-        backlog_end=seen.total_end("backlog"),
-        oldest_age_ns_max=seen.age_ns_max,
-        appended=seen.gained("appended"),
-        delivered=seen.gained("sent"),
-        acked=seen.gained("acked"),
-        unacked_start=seen.total_start("in_flight"),
-        unacked_end=seen.total_end("in_flight"),
-        evicted=seen.gained("evicted"),
-        delivered_bytes=seen.gained("sent_bytes"),
+    pieces = yield from sub_windows(series, max(SUB_WINDOW_NS, seen.length_ns // SUB_WINDOWS_MAX))
+    evidence = replace(
+        _evidence(seen),
         limits=_limit_facts(limits, len(parts), batches_count_as_one),
         sub_windows_ns=[cells_ns for _, cells_ns in pieces] if len(pieces) > 1 else (),
         demonstrated_ack_per_s=demonstrated,
     )
     judgement = judge(evidence)
     began_ns = min((backlog_began_ns(part) for part in with_backlog), default=None)
-    known = KnownTime(max(run[0].at_ns for run in hour), began_ns, now_ns)
+    known = KnownTime(max(points[0].at_ns for points in hour), began_ns, now_ns)
     needed_ns = SETTLED_NS
     if judgement.verdict is Verdict.BROKER and known.is_backlog_older:
-        needed_ns = STARTED_NS
+        needed_ns = RESTART_GRACE_NS
     settled = seen.length_ns >= SETTLED_NS and now_ns - known.since_ns >= needed_ns
     since_ns: int | None = max(part.phase.since_ns for part in parts)
     at_least = False
@@ -128,12 +119,12 @@ def situation(current_limits: CurrentDispatchLimits, parts: Sequence[Part]) -> S
         batches_count_as_one=batches_count_as_one,
     )
     settling = _settling(seen.total_end("backlog"), known, needed_ns)
-    return Situation(
+    return SubscriptionDiagnosis(
         parts=subscriptions,
         window=seen,
         judgement=judgement,
         settled=settled,
-        is_calm=not with_backlog,
+        has_backlog=bool(with_backlog),
         known_since_ns=known.since_ns,
         backlog_since_ns=began_ns,
         verdict_since_ns=since_ns,
@@ -141,6 +132,24 @@ def situation(current_limits: CurrentDispatchLimits, parts: Sequence[Part]) -> S
         limit=NO_LIMIT if named is None else limits[named],
         demonstrated_ack_per_s=demonstrated,
         sentence=sentence(judgement, circumstances) if settled else settling,
+    )
+
+
+def _evidence(seen: Window) -> Evidence:
+    """The evidence of a window, without limits, sub-windows and the demonstrated rate."""
+    return Evidence(
+        window_ns=seen.length_ns,
+        cells_ns=seen.cells_ns,
+        backlog_start=seen.total_start("backlog"),
+        backlog_end=seen.total_end("backlog"),
+        oldest_age_ns_max=seen.age_ns_max,
+        appended=seen.gained("appended"),
+        delivered=seen.gained("sent"),
+        acked=seen.gained("acked"),
+        unacked_start=seen.total_start("in_flight"),
+        unacked_end=seen.total_end("in_flight"),
+        evicted=seen.gained("evicted"),
+        delivered_bytes=seen.gained("sent_bytes"),
     )
 
 
@@ -180,12 +189,12 @@ def _limit_facts(
     return facts
 
 
-def _demonstrated_ack_per_s(hour: Sequence[Sequence[Point]]) -> Steps[float | None]:
+def _demonstrated_ack_per_s(hour: Sequence[Sequence[Point]]) -> Sliced[float | None]:
     """The rate that the consumers have demonstrated, summed over partitions; None if those of any
     partition have not."""
     total = 0.0
-    for run in hour:
-        demonstrated = demonstrated_ack_per_s(_intervals(run))
+    for points in hour:
+        demonstrated = demonstrated_ack_per_s(_intervals(points))
         if demonstrated is None:
             return None
         total += demonstrated
@@ -193,10 +202,10 @@ def _demonstrated_ack_per_s(hour: Sequence[Sequence[Point]]) -> Steps[float | No
     return total
 
 
-def _intervals(run: Sequence[Point]) -> Iterator[Interval]:
+def _intervals(points: Sequence[Point]) -> Iterator[Interval]:
     """The intervals of a history that are long enough to demonstrate a rate."""
-    first = run[0]
-    for point in run[1:]:
+    first = points[0]
+    for point in points[1:]:
         elapsed_ns = point.at_ns - first.at_ns
         if elapsed_ns < SUB_WINDOW_NS:
             continue
@@ -216,14 +225,14 @@ def _silent_s(hour: Sequence[Sequence[Point]]) -> float:
         next(
             (
                 later.at_ns
-                for later, earlier in pairwise(reversed(run))
+                for later, earlier in pairwise(reversed(points))
                 if later.acked > earlier.acked
             ),
-            run[0].at_ns,
+            points[0].at_ns,
         )
-        for run in hour
+        for points in hour
     ]
-    return (max(run[-1].at_ns for run in hour) - max(acked_ns)) / NS_PER_S
+    return (max(points[-1].at_ns for points in hour) - max(acked_ns)) / NS_PER_S
 
 
 def _evicted_by(subscriptions: Sequence[Subscription]) -> str:

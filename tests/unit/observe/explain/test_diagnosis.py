@@ -8,7 +8,7 @@ from headgate.base.units import NS_PER_MINUTE
 from headgate.engine.subscription import Subscription
 from headgate.flow.account.verdict import Verdict, blame_shares
 from headgate.flow.limits.rate_limit import Level
-from headgate.observe.explain.situation import SETTLED_NS, named_level
+from headgate.observe.explain.diagnosis import SETTLED_NS, named_level
 from tests.unit.broker.virtual import VirtualBroker
 from tests.unit.observe.explain.asking import FAST, S, judge, restarted, verdict
 
@@ -176,7 +176,7 @@ def test_before_the_first_round_the_present_is_all_there_is() -> None:
     found = judge(broker, subscription)
     assert broker.observer.history.track(subscription) is None
     assert found.window.length_ns == 1
-    assert found.is_calm is True
+    assert found.has_backlog is False
     assert found.settled is False
 
 
@@ -307,7 +307,7 @@ def test_a_partition_without_trouble_does_not_hide_the_others() -> None:
     stuck = broker.subscription(broker.topic("t-partition-1", 10))
     broker.run(30)
     found = judge(broker, calm, stuck)
-    assert found.is_calm is False
+    assert found.has_backlog is True
     assert found.judgement.verdict is Verdict.NO_CONSUMER
 
 
