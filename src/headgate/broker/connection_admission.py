@@ -69,7 +69,7 @@ class ConnectionAdmission:
             logger.error("%s", self.sentence)
         return False
 
-    def watch(self) -> None:
+    def log_if_due(self) -> None:
         """Log when refusals have ended. Call about once a second."""
         if self._refused_ns is not None and self._engine.now_ns - self._refused_ns >= QUIET_NS:
             self._refused_ns = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headgate.base.log_time import published_in_log_ms
-from headgate.broker.quota_log import QuotaLog
+from headgate.broker.quota_logger import QuotaLogger
 from headgate.engine.eviction import Eviction
 from headgate.engine.ports import EntryLog
 from headgate.engine.subscription import Subscription
@@ -23,10 +23,10 @@ class EngineEffects:
     """Set before the first topic is loaded: the logs need the engine, which needs its effects."""
 
     def __init__(
-        self, log_clock: LogClock, quota_log: QuotaLog, schedule_flush: Callable[[], None]
+        self, log_clock: LogClock, quota_logger: QuotaLogger, schedule_flush: Callable[[], None]
     ) -> None:
         self._log_clock = log_clock
-        self._quota_log = quota_log
+        self._quota_logger = quota_logger
         self.work_pending = schedule_flush
         """The engine calls this after each event. A method would cost one more call."""
 
@@ -49,8 +49,8 @@ class EngineEffects:
 
     def quota_state_changed(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
         """Log that a backlog quota was reached."""
-        self._quota_log.quota_state_changed(topic, quota, exceeded=exceeded)
+        self._quota_logger.quota_state_changed(topic, quota, exceeded=exceeded)
 
     def evicted(self, topic: Topic, eviction: Eviction) -> None:
         """Log what a backlog quota evicted."""
-        self._quota_log.evicted(topic, eviction)
+        self._quota_logger.evicted(topic, eviction)

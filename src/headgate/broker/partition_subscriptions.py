@@ -50,7 +50,7 @@ class PartitionSubscriptions:
         self._writer = writer
         self._when_durable = when_durable
         self._load = load
-        self._work = KeyedMutex()
+        self._mutex = KeyedMutex()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """Background tasks, by partitioned topic."""
         self._found: dict[str, dict[str, Mapping[str, str]]] | None = None
@@ -123,7 +123,7 @@ class PartitionSubscriptions:
         Raises:
             StorageError: it could not be stored; the next start tries again.
         """
-        await self._work.run_alone(base.full, lambda: self._complete_alone(base))
+        await self._mutex.run_alone(base.full, lambda: self._complete_alone(base))
 
     async def _complete_alone(self, base: TopicName) -> None:
         while rows := [row for row in self._partitions(base) if row.lacks_subscriptions]:

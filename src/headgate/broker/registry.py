@@ -73,7 +73,7 @@ class TopicRegistry:
         self.partition_subscriptions = PartitionSubscriptions(
             main.log, catalog, writer, main.committer.when_durable, self.get
         )
-        self._work = KeyedMutex()
+        self._mutex = KeyedMutex()
         """Held by base name while a topic is unloaded or deleted."""
 
     def is_system(self, name: TopicName) -> bool:
@@ -234,7 +234,7 @@ class TopicRegistry:
                 raise
             self._engine.unload_topic(topic)
 
-        await self._work.run_alone(name.base.full, work)
+        await self._mutex.run_alone(name.base.full, work)
 
     async def delete(
         self, name: TopicName, *, force: bool, unless: Callable[[], bool] = lambda: False
@@ -254,7 +254,7 @@ class TopicRegistry:
             if not unless():
                 await self._delete(name, force=force)
 
-        await self._work.run_alone(name.base.full, work)
+        await self._mutex.run_alone(name.base.full, work)
 
     async def _delete(self, name: TopicName, *, force: bool) -> None:
         count = self.partitions(name)

@@ -29,7 +29,7 @@ from headgate.broker.entries import SingleEntryReader
 from headgate.broker.info import BrokerCounts, BrokerInfo
 from headgate.broker.policy_rollout import PolicyRollout
 from headgate.broker.policy_updates import PolicyUpdates, engine_limits
-from headgate.broker.quota_log import QuotaLog
+from headgate.broker.quota_logger import QuotaLogger
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.subscriptions import Subscriptions
 from headgate.broker.sweeps.inactive_topics import InactiveTopics
@@ -118,11 +118,11 @@ class Broker:
         self.policies = PolicyResolver(catalog, settings, [self._telemetry_topic.full])
         self.count_limits = CountLimits(self.policies.counts)
         self.current_publish_limits = CurrentPublishLimits(self.policies.publish_limits)
-        self.quota_log = QuotaLog()
+        self.quota_logger = QuotaLogger()
         self.dynamic = DynamicSettings(settings)
         logs = (log,) if telemetry_log is None else (log, telemetry_log)
         self.log_clock = LogClock(clock, catalog, logs, boot_id)
-        effects = EngineEffects(self.log_clock, self.quota_log, self.schedule_flush)
+        effects = EngineEffects(self.log_clock, self.quota_logger, self.schedule_flush)
         self.engine = self._make_engine(effects)
         self.current_dispatch_limits = CurrentDispatchLimits(
             self.policies.dispatch_limits, self.engine
@@ -233,7 +233,7 @@ class Broker:
     def _make_sweeps(self) -> Sweeps:
         settings, adaptive = self.settings, self.adaptive
         self.topic_sweeps = TopicSweeps(self.engine, self)
-        self.quota_sweep = QuotaSweep(self.engine, settings, self.clock, self.quota_log, self)
+        self.quota_sweep = QuotaSweep(self.engine, settings, self.clock, self.quota_logger, self)
         self.trimming = Trimming(self.engine, self.logs, self.policies.applied_retention, self)
         self.inactive_topics = InactiveTopics(
             self.engine, settings, self.registry, self.policies.applied_retention, self
@@ -246,28 +246,24 @@ class Broker:
         async def keep_log_time() -> None:
             await self.log_clock.write_mark_if_due(self.writer)
 
-        async def watch_adaptive() -> None:
+        async def check_adaptive() -> None:
             if adaptive is not None:
                 self.begin_turn()
-                adaptive.watch()
+                adaptive.check_health()
 
         log_sweep = LogSweep(
             self.engine,
             self.logs,
             self.trimming,
             self.identity_writer,
-            self.follow_clocks,
-            (
-                self.disk,
-                self.committer.latency,
-                self.connection_admission,
-                self.connection_limits,
-            ),
+            self.update_clocks,
+            self.disk,
+            (self.committer.latency, self.connection_admission, self.connection_limits),
         )
         sweeps.add("the log sweep", log_sweep.run, every_second)
         sweeps.add("the log time sweep", keep_log_time, every_second)
         sweeps.add("the observation sweep", self.topic_sweeps.observe, every_second)
-        sweeps.add("the watch over adaptive throttling", watch_adaptive, every_second)
+        sweeps.add("the watch over adaptive throttling", check_adaptive, every_second)
         sweeps.add("the quota fill sweep", self.quota_sweep.sample, every_second)
         sweeps.add(
             "the quota check",
@@ -357,9 +353,9 @@ class Broker:
         self.log.delete_cursor(cursor_id)
         await self.committer.when_durable()
 
-    def bugs(self) -> list[str]:
+    def internal_errors(self) -> list[str]:
         """The periodic jobs that fail with an internal error at present, each with the error."""
-        return [*self.sweeps.bugs(), *self.logs.bugs()]
+        return [*self.sweeps.internal_errors(), *self.logs.internal_errors()]
 
     def stop_sweeps(self) -> None:
         """End all periodic work; a running maintenance job of a log is the last one."""
@@ -376,10 +372,9 @@ class Broker:
 
     # -- the turn --------------------------------------------------------------------------
 
-    def follow_clocks(self) -> None:
-        """Measure again how far wall clock and log time are from the monotonic clock, and begin a
-        turn under them."""
-        has_jumped = self.log_clock.follow()
+    def update_clocks(self) -> None:
+        """Read the offsets of wall clock and log time again, then begin a turn."""
+        has_jumped = self.log_clock.update_offsets()
         self.begin_turn()
         if has_jumped:
             self.engine.quotas.time_jumped()
@@ -419,7 +414,7 @@ class Broker:
                 # An action concerns one connection: the others still write their frames.
                 logger.exception("the end of a turn failed with an internal error")
         for managed in self.logs:
-            managed.committer.kick()
+            managed.committer.commit_if_idle()
         if more:
             self.schedule_flush()
         else:

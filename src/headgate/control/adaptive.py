@@ -22,7 +22,7 @@ from headgate.base.errors import InvariantError
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
 from headgate.control.adaptive_inputs import adaptive_settings, stopping_quota, topic_signals
-from headgate.control.adaptive_log import AdaptiveLog, applying_text, set_limit_text
+from headgate.control.adaptive_logger import AdaptiveLogger, applying_text, set_limit_text
 from headgate.control.memory import MemorySource
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
@@ -118,7 +118,7 @@ class AdaptiveThrottle:
         self._clock = clock
         self._begin_turn = begin_turn
         self._attribution = MemoryAttribution()
-        self._log = AdaptiveLog()
+        self._log = AdaptiveLogger()
         self._settings = adaptive_settings(settings)
         self._followed: dict[Topic, None] = {}
         """Topics that the next cycle evaluates even if they publish nothing: those with a limit (in
@@ -183,7 +183,7 @@ class AdaptiveThrottle:
         if self._settings.interval_ns != before.interval_ns and self._cycle is None:
             self._arm()
 
-    def watch(self) -> None:
+    def check_health(self) -> None:
         """Lift all limits if the controller has failed for too long; drop the decisions of unloaded
         topics. A sweep that does not depend on the cycles calls this about once a second."""
         for topic in [topic for topic in self._records if not topic.is_live]:

@@ -139,8 +139,8 @@ class AdminFacade:
             raise RefusalError(503, "Broker is not ready")
         if broker.writer.failed is not None:
             raise RefusalError(500, str(broker.writer.failed))
-        if bugs := broker.bugs():
-            raise RefusalError(500, "; ".join(bugs))
+        if errors := broker.internal_errors():
+            raise RefusalError(500, "; ".join(errors))
         try:
             await broker.check_commits()
         except StorageError as error:

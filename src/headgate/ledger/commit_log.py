@@ -332,11 +332,11 @@ class CommitLog:
 
     # Maintenance ----------------------------------------------------------------------------
 
-    def leave_room(self, *, leave: bool) -> None:
-        """While ``leave``, be :attr:`full` and prepare no segment: another log gets the room that
-        becomes free."""
-        self._maintenance.leaves_room = leave
-        if leave:
+    def yield_space(self, *, is_needed: bool) -> None:
+        """While another log needs space, be :attr:`full` and prepare no segment: the other log gets
+        the space that becomes free."""
+        self._maintenance.yields_space = is_needed
+        if is_needed:
             self._health.disk_full()
 
     def maintenance_due(self) -> bool:

@@ -75,7 +75,7 @@ class CommitLatency:
             window_s=WINDOW_S,
         )
 
-    def watch(self) -> None:
+    def log_if_due(self) -> None:
         """Log when the disk becomes slow and when it is fast again. Call it about once a second."""
         now_ns, facts = self._engine.now_ns, self.facts()
         if facts.is_slow:

@@ -20,7 +20,7 @@ from headgate.ledger import Batch, CommitLog
 from headgate.storage.commit_latency import CommitLatency
 from headgate.storage.disk_monitor import DiskMonitor
 from headgate.storage.lanes import Lane
-from headgate.storage.repeated_failures import RepeatedFailureLog
+from headgate.storage.repeated_failures import RepeatedFailureLogger
 
 logger = logging.getLogger("headgate.commit")
 
@@ -61,7 +61,7 @@ class Committer:
         self._disk = disk
         self._owns = owns
         self._loop = loop
-        self._failures = RepeatedFailureLog(logger, f"storing in {what}")
+        self._failures = RepeatedFailureLogger(logger, f"storing in {what}")
         self.in_flight = False
         """Whether a batch is being written."""
         self.latency = CommitLatency(engine)
@@ -83,7 +83,7 @@ class Committer:
     def _acks_due(self) -> None:
         self._ack_timer = None
         self._urgent = True
-        self.kick()
+        self.commit_if_idle()
 
     def when_durable(self) -> asyncio.Future[None]:
         """A future that is done when everything staged until now is durable, except entries that
@@ -94,10 +94,10 @@ class Committer:
         future: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append(future)
         self._urgent = True
-        self._loop.call_soon(self.kick)
+        self._loop.call_soon(self.commit_if_idle)
         return future
 
-    def kick(self) -> None:
+    def commit_if_idle(self) -> None:
         """Start a commit if there is something to commit and none is in flight."""
         if self.in_flight or self._retry_timer is not None:
             return
@@ -128,7 +128,7 @@ class Committer:
 
     def _retry(self) -> None:
         self._retry_timer = None
-        self.kick()
+        self.commit_if_idle()
 
     def _stage_acks(self) -> None:
         dirty, self._dirty_cursors = self._dirty_cursors, []
@@ -177,7 +177,7 @@ class Committer:
             raise error
         self._on_commit_ended()
         if error is None or self._log.failed is not None:
-            self.kick()
+            self.commit_if_idle()
         else:
             # Without a pause, records staged meanwhile (acknowledgements) fail in a tight loop.
             self._retry_timer = self._loop.call_later(RETRY_DELAY_S, self._retry)

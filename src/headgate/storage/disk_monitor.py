@@ -87,7 +87,7 @@ class DiskMonitor:
             self.full_since_ns, self._ended_ns = None, now_ns
         self._engine.disk_hold.disk_changed(full=full)
 
-    def watch(self) -> None:
+    def refresh(self) -> None:
         """Ask the file system for its space if that is due, and log the end of a full period. Call
         it about once a second."""
         now_ns = self._engine.now_ns

@@ -15,7 +15,7 @@ from headgate.base.errors import StorageError
 from headgate.ledger import CommitLog, Identity
 from headgate.metadata.catalog import Catalog
 from headgate.storage.lanes import Lane, run_on
-from headgate.storage.repeated_failures import RepeatedFailureLog
+from headgate.storage.repeated_failures import RepeatedFailureLogger
 
 logger = logging.getLogger("headgate.broker")
 
@@ -30,7 +30,7 @@ class IdentityWriter:
         self._lane = lane
         self._written_revision = 0
         self._is_busy = False
-        self._failures = RepeatedFailureLog(logger, "writing the metadata's identity")
+        self._failures = RepeatedFailureLogger(logger, "writing the metadata's identity")
 
     def write_if_changed(self, now_ns: int) -> None:
         """Write the identity if the metadata changed. The next call repeats a failed write."""

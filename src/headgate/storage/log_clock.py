@@ -21,7 +21,7 @@ from headgate.ledger import CommitLog, ReceiveTimeBound
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.rows import LogTimeRow
 from headgate.storage.metadata_writer import MetadataWriter
-from headgate.storage.repeated_failures import RepeatedFailureLog
+from headgate.storage.repeated_failures import RepeatedFailureLogger
 
 logger = logging.getLogger("headgate.clock")
 
@@ -69,7 +69,7 @@ class LogClock:
             self._bound_before_segment = row.bound_before_segment
             self._bound_received_ms = row.bound_received_ms
         self._mark_written_ns: int | None = None
-        self._failures = RepeatedFailureLog(logger, "storing the time of the log")
+        self._failures = RepeatedFailureLogger(logger, "storing the time of the log")
         self._lines_since_ns = now.monotonic_ns
         self._steps_count = 0
         self.wall_offset_ns = now.wall_ns - now.monotonic_ns
@@ -81,9 +81,9 @@ class LogClock:
         elif newest_ms:
             self._log_adoption(log.topics_bounded, wall_ms)
 
-    def follow(self) -> bool:
-        """Follow the clocks. Returns whether the log's clock advanced by more than the monotonic
-        clock: the machine was asleep, or set its clock late after the boot."""
+    def update_offsets(self) -> bool:
+        """Read the clocks again. Returns whether the log's clock advanced by more than the
+        monotonic clock: the machine was asleep, or set its clock late after the boot."""
         now = read_together(self._clock)
         before_ns = self.wall_offset_ns - self.skew_ms * NS_PER_MS
         skew_before_ms = self.skew_ms

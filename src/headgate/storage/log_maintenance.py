@@ -13,7 +13,7 @@ from headgate.ledger import CommitLog, Job
 from headgate.storage.committer import Committer
 from headgate.storage.disk_monitor import DiskMonitor
 from headgate.storage.lanes import Lane
-from headgate.storage.repeated_failures import RepeatedFailureLog
+from headgate.storage.repeated_failures import RepeatedFailureLogger
 
 logger = logging.getLogger("headgate.sweeps")
 
@@ -42,7 +42,7 @@ class LogMaintenance:
         self._committer = committer
         self._disk = disk
         self._what = what
-        self._failures_by_job: dict[str, RepeatedFailureLog] = {}
+        self._failures_by_job: dict[str, RepeatedFailureLogger] = {}
         """One for each kind of job."""
         self._job_running = False
         self._next_slice: asyncio.Handle | None = None
@@ -68,7 +68,7 @@ class LogMaintenance:
             job = self._log.maintenance_step()
         except HeadgateError as error:
             self._failures("").failed(error, self._engine.now_ns)
-            self._committer.kick()
+            self._committer.commit_if_idle()
             return
         except Exception as error:
             raise broken(f"a step of {self._what}'s maintenance", error) from error
@@ -79,19 +79,23 @@ class LogMaintenance:
         elif self._log.maintenance_due():
             self._next_slice = self._loop.call_soon(self._run_slice)
             return
-        self._committer.kick()  # once for all slices: what they staged shares one commit
+        self._committer.commit_if_idle()  # once for all slices: what they staged shares one commit
 
     def stop(self) -> None:
         """Start no more jobs; a running job is the last one."""
         self._stopped = True
 
-    def bugs(self) -> list[str]:
+    def internal_errors(self) -> list[str]:
         """The jobs that fail with an internal error at present, each with the error."""
-        return [failures.bug for failures in self._failures_by_job.values() if failures.bug]
+        return [
+            failures.internal_error
+            for failures in self._failures_by_job.values()
+            if failures.internal_error
+        ]
 
-    def _failures(self, job: str) -> RepeatedFailureLog:
+    def _failures(self, job: str) -> RepeatedFailureLogger:
         what = f"maintenance of {self._what}" + (f" ({job})" if job else "")
-        return self._failures_by_job.setdefault(job, RepeatedFailureLog(logger, what))
+        return self._failures_by_job.setdefault(job, RepeatedFailureLogger(logger, what))
 
     def _job_done(self, job: Job, _: object, error: BaseException | None) -> None:
         """Handle the end of a job. A failed job stays due: since a power cut may end it anywhere,
@@ -113,7 +117,7 @@ class LogMaintenance:
         else:
             failures.failed(error, self._engine.now_ns)
         self._check_full()
-        self._committer.kick()
+        self._committer.commit_if_idle()
 
     def _check_full(self) -> None:
         """Check whether the log became full, or has space again."""

@@ -71,9 +71,9 @@ class ManagedLogs:
         for managed in self._all:
             managed.maintenance.stop()
 
-    def bugs(self) -> list[str]:
+    def internal_errors(self) -> list[str]:
         """The maintenance jobs that fail with an internal error at present, each with the error."""
-        return [bug for managed in self._all for bug in managed.maintenance.bugs()]
+        return [error for managed in self._all for error in managed.maintenance.internal_errors()]
 
     def drop_topic(self, number: int, log: str) -> None:
         """Delete a topic whose row named ``log`` from that log."""

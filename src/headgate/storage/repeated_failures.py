@@ -13,7 +13,7 @@ QUIET_NS: Final = 10 * NS_PER_S
 writes may succeed between large ones that fail."""
 
 
-class RepeatedFailureLog:
+class RepeatedFailureLogger:
     """The lines about failures of one job, which ``what`` names."""
 
     def __init__(self, logger: logging.Logger, what: str) -> None:
@@ -22,7 +22,7 @@ class RepeatedFailureLog:
         self._count = 0
         self._last_ns = 0
         self._logged = ""
-        self.bug = ""
+        self.internal_error = ""
         """The internal error that the job fails with, until its next success. Empty if there is no
         error or an expected one."""
 
@@ -34,7 +34,7 @@ class RepeatedFailureLog:
         is_expected = isinstance(error, HeadgateError)
         kind = "" if is_expected else f"internal error, {type(error).__name__}: "
         text = f"{kind}{error}"
-        self.bug = "" if is_expected else f"{self._what} fails: {text}"
+        self.internal_error = "" if is_expected else f"{self._what} fails: {text}"
         if text != self._logged:
             self._logged = text
             trace = None if is_expected else error
@@ -42,7 +42,7 @@ class RepeatedFailureLog:
 
     def succeeded(self, now_ns: int) -> None:
         """If there were failures and they are over, log that with their number."""
-        self.bug = ""
+        self.internal_error = ""
         if self._count and now_ns - self._last_ns >= QUIET_NS:
             self._logger.warning("%s works again, after %d failures", self._what, self._count)
             self._count, self._logged = 0, ""

@@ -50,16 +50,16 @@ def test_refusals_are_logged_once_and_so_is_their_end(caplog: pytest.LogCaptureF
     for second in range(60):
         engine.now_ns = second * NS_PER_S
         assert not tight.admit(transport(1_000))
-        tight.watch()
+        tight.log_if_due()
     assert tight.sentence == (
         "connections are refused: all but 256 of 1,024 file descriptors (ulimit -n) are in use, "
         "and the broker needs those"
     )
     engine.now_ns += 9 * NS_PER_S
-    tight.watch()
+    tight.log_if_due()
     assert caplog.messages == [tight.sentence]
     engine.now_ns += NS_PER_S
-    tight.watch()
+    tight.log_if_due()
     assert tight.sentence == ""
     assert caplog.messages[1:] == [
         "connections are accepted again: 60 were refused, none of them in the last 10 s"

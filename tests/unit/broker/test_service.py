@@ -254,7 +254,7 @@ async def test_following_the_clocks_begins_a_turn(world: World) -> None:
     for step_s in (0, 0.5, 3_600):
         world.clock.advance(NS_PER_S // 10)
         world.clock.step_wall(round(step_s * NS_PER_S))
-        world.broker.follow_clocks()
+        world.broker.update_clocks()
         assert engine.now_ns == world.clock.monotonic_ns()
         assert engine.now_ms == world.wall_ms()
 

@@ -80,7 +80,7 @@ def test_an_acceptance_that_is_not_durable_is_none() -> None:
 def test_an_acceptance_that_a_full_disk_refuses_changes_nothing() -> None:
     _, log = damaged_log()
     said = log.topic(1).damage
-    log.leave_room(leave=True)
+    log.yield_space(is_needed=True)
     with pytest.raises(LogFullError):
         log.accept_damage(1, [3])
     assert (log.topic(1).damage, log.topic(1).lost) == (said, [(1, 2)])

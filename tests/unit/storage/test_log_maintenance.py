@@ -26,7 +26,7 @@ async def test_segments_are_sealed_as_they_fill(world: World) -> None:
     await asyncio.sleep(2)
     statistics = world.broker.log.statistics()
     assert statistics.segments - statistics.segments_sealed <= 1
-    assert not world.broker.logs.main.maintenance.bugs()
+    assert not world.broker.logs.main.maintenance.internal_errors()
 
 
 @played(ledger=SMALL)

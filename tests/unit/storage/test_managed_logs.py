@@ -158,7 +158,7 @@ async def test_on_a_full_disk_it_takes_nothing_that_becomes_free(world: World) -
     await publish_windows(world, 1)
     world.broker.log._health.disk_full()
     world.fs.capacity_bytes = world.fs.used_bytes()
-    telemetry.log.leave_room(leave=True)
+    telemetry.log.yield_space(is_needed=True)
     before = files(world, TELEMETRY_DIRECTORY)
     world.fs.capacity_bytes += SEGMENT
     for _ in range(5):

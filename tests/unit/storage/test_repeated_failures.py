@@ -7,11 +7,11 @@ import logging
 import pytest
 
 from headgate.base.errors import StorageError
-from headgate.storage.repeated_failures import QUIET_NS, RepeatedFailureLog
+from headgate.storage.repeated_failures import QUIET_NS, RepeatedFailureLogger
 
 
 def test_a_run_of_failures_is_two_lines(caplog: pytest.LogCaptureFixture) -> None:
-    trouble = RepeatedFailureLog(logging.getLogger("headgate.test"), "commit")
+    trouble = RepeatedFailureLogger(logging.getLogger("headgate.test"), "commit")
     trouble.succeeded(0)
     for tenth in range(600):
         trouble.failed(StorageError("no room", retryable=True), tenth * QUIET_NS // 100)
@@ -28,7 +28,7 @@ def test_a_run_of_failures_is_two_lines(caplog: pytest.LogCaptureFixture) -> Non
 
 
 def test_another_reason_is_reported(caplog: pytest.LogCaptureFixture) -> None:
-    trouble = RepeatedFailureLog(logging.getLogger("headgate.test"), "commit")
+    trouble = RepeatedFailureLogger(logging.getLogger("headgate.test"), "commit")
     for reason in ("no room", "no room", "broken", "no room"):
         trouble.failed(StorageError(reason, retryable=True), 1)
     assert caplog.messages == [
@@ -41,15 +41,15 @@ def test_another_reason_is_reported(caplog: pytest.LogCaptureFixture) -> None:
 def test_an_error_of_ours_is_reported_with_its_traceback_until_the_first_success(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    trouble = RepeatedFailureLog(logging.getLogger("headgate.test"), "commit")
+    trouble = RepeatedFailureLogger(logging.getLogger("headgate.test"), "commit")
     for _ in range(3):
         trouble.failed(KeyError("x"), 1)
-    assert trouble.bug == "commit fails: internal error, KeyError: 'x'"
+    assert trouble.internal_error == "commit fails: internal error, KeyError: 'x'"
     (record,) = caplog.records
-    assert record.getMessage() == trouble.bug
+    assert record.getMessage() == trouble.internal_error
     assert record.exc_info is not None
     trouble.failed(StorageError("no room", retryable=True), 2)
-    assert trouble.bug == ""
+    assert trouble.internal_error == ""
     trouble.failed(KeyError("x"), 3)
     trouble.succeeded(4)
-    assert trouble.bug == ""
+    assert trouble.internal_error == ""

@@ -29,7 +29,7 @@ from headgate.broker.connection.frame_writer import FrameWriter
 from headgate.broker.connection.keep_alive import KeepAlive
 from headgate.broker.connection.open_connections import OpenConnections
 from headgate.broker.connection.producers import ConnectionProducers
-from headgate.broker.connection.refusals import RefusalLog, protocol_error
+from headgate.broker.connection.refusals import RefusalLogger, protocol_error
 from headgate.broker.connection.throttle_tracker import ThrottleTracker
 from headgate.broker.connection.waiting_commands import WaitingCommands
 from headgate.broker.info import BrokerInfo
@@ -119,12 +119,12 @@ class Connection(asyncio.BufferedProtocol):
         self.keep_alive = KeepAlive(self, host.loop, settings)
         counts = connections.counts
         self.throttle = ThrottleTracker(self.producers, counts, self.keep_alive.send_pongs_while)
-        self._refusal_log = RefusalLog()
+        self._refusal_logger = RefusalLogger()
         self._waiting_commands = WaitingCommands(self, host.loop)
         self._frames = FrameWriter(host.at_end_of_turn, self._flushed, self.pause_reading)
         self.write = self._frames.write
         self.consumer_port = ConnectionConsumers(self, self._frames)
-        delays = DelayedSends(self, self._refusal_log, counts)
+        delays = DelayedSends(self, self._refusal_logger, counts)
         self.producer_port = ConnectionProducers(
             self, self._frames, delays, self.throttle, engine, settings
         )
@@ -306,7 +306,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def refuse(self, command: BaseCommand, error: HeadgateError) -> bool:
         code, text = protocol_error(error)
-        self._refusal_log.refused(self.address, command.type, code, text)
+        self._refusal_logger.refused(self.address, command.type, code, text)
         reply = commands.refuse(command, code, text)
         if reply is not None:
             self.write(reply)

@@ -55,7 +55,7 @@ class ConnectionLimits:
         if not self._by_host[host]:
             del self._by_host[host]
 
-    def watch(self) -> None:
+    def log_if_due(self) -> None:
         """Log when refusals have ended. Call about once a second."""
         if self._logged_count is not None and self._now_ns() - self._refused_ns >= QUIET_NS:
             logger.warning(

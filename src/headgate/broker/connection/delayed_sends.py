@@ -20,7 +20,7 @@ from collections import deque
 from typing import Final
 
 from headgate.broker.connection.client_connection import ClientConnection
-from headgate.broker.connection.refusals import RefusalLog
+from headgate.broker.connection.refusals import RefusalLogger
 from headgate.broker.info import BrokerCounts
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
@@ -50,13 +50,13 @@ class _DeferredRefusals:
 class DelayedSends:
     """The SENDs of one connection that ask for a delay."""
 
-    __slots__ = ("_connection", "_counts", "_refusal_log", "_waiting_count", "by_producer")
+    __slots__ = ("_connection", "_counts", "_refusal_logger", "_waiting_count", "by_producer")
 
     def __init__(
-        self, connection: ClientConnection, refusal_log: RefusalLog, counts: BrokerCounts
+        self, connection: ClientConnection, refusal_logger: RefusalLogger, counts: BrokerCounts
     ) -> None:
         self._connection = connection
-        self._refusal_log = refusal_log
+        self._refusal_logger = refusal_logger
         self._counts = counts
         self.by_producer: dict[int, _DeferredRefusals] = {}
         """Refusals that wait, by producer id; nearly always empty."""
@@ -66,14 +66,14 @@ class DelayedSends:
         """Admit a SEND that asks for a delay, and count the ignored delay; or refuse it (False)."""
         connection = self._connection
         client = "" if connection.peer is None else connection.peer.client_version
-        address, refusal_log = connection.address, self._refusal_log
+        address, refusal_logger = connection.address, self._refusal_logger
         if client.startswith(ENDS_ONE_SEND):
-            refusal_log.refused(address, CommandType.SEND, ServerError.NOT_ALLOWED_ERROR, REASON)
+            refusal_logger.refused(address, CommandType.SEND, ServerError.NOT_ALLOWED_ERROR, REASON)
             self._refuse_in_turn(producer, sequence_id)
             return False
         topic.delays_ignored += messages
         self._counts.delays_ignored += messages
-        refusal_log.delay_ignored(address, producer.name, topic.name)
+        refusal_logger.delay_ignored(address, producer.name, topic.name)
         return True
 
     def send_answered(self, producer_id: int) -> None:

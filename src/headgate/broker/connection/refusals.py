@@ -63,7 +63,7 @@ def protocol_error(error: HeadgateError) -> tuple[ServerError, str]:
     return ServerError.UNKNOWN_ERROR, str(error)
 
 
-class RefusalLog:
+class RefusalLogger:
     """Logs the refusals of one connection, each text once."""
 
     def __init__(self) -> None:

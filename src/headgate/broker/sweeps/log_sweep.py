@@ -7,14 +7,15 @@ from typing import Protocol
 
 from headgate.broker.sweeps.trimming import Trimming
 from headgate.engine.engine import Engine
+from headgate.storage.disk_monitor import DiskMonitor
 from headgate.storage.identity_writer import IdentityWriter
 from headgate.storage.managed_logs import ManagedLogs
 
 
-class Watched(Protocol):
+class StateLogger(Protocol):
     """A part that logs when a state begins and when it ends."""
 
-    def watch(self) -> None:
+    def log_if_due(self) -> None:
         """Write the lines that are due. Call it about once a second."""
 
 
@@ -27,26 +28,29 @@ class LogSweep:
         logs: ManagedLogs,
         trimming: Trimming,
         identity_writer: IdentityWriter,
-        follow_clocks: Callable[[], None],
-        watched: Sequence[Watched],
+        update_clocks: Callable[[], None],
+        disk: DiskMonitor,
+        state_loggers: Sequence[StateLogger],
     ) -> None:
-        """``follow_clocks`` measures the clocks again and begins a turn."""
+        """``update_clocks`` reads the clocks again and begins a turn."""
         self._engine = engine
         self._logs = logs
         self._trimming = trimming
         self._identity_writer = identity_writer
-        self._follow_clocks = follow_clocks
-        self._watched = watched
+        self._update_clocks = update_clocks
+        self._disk = disk
+        self._state_loggers = state_loggers
 
     async def run(self) -> None:
         """Seal segments, write checkpoints and delete files where that is due. While the disk is
         full, trim acknowledged entries at once."""
-        self._follow_clocks()
+        self._update_clocks()
         self._identity_writer.write_if_changed(self._engine.now_ns)
         logs = self._logs
         if logs.telemetry is not None:
-            logs.telemetry.log.leave_room(leave=logs.main.log.full)
+            logs.telemetry.log.yield_space(is_needed=logs.main.log.full)
         await self._trimming.trim_if_needed()
         logs.run_maintenance()
-        for watched in self._watched:
-            watched.watch()
+        self._disk.refresh()
+        for state_logger in self._state_loggers:
+            state_logger.log_if_due()

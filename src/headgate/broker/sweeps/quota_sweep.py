@@ -13,7 +13,7 @@ from typing import Final
 
 from headgate.base.clock import Clock
 from headgate.base.units import NS_PER_S
-from headgate.broker.quota_log import QuotaLog
+from headgate.broker.quota_logger import QuotaLogger
 from headgate.broker.slices import Turns, live_topic_slices
 from headgate.engine.engine import Engine
 from headgate.policy.settings import Settings
@@ -43,12 +43,17 @@ class QuotaSweep:
     """Checks and samples the quotas of one broker."""
 
     def __init__(
-        self, engine: Engine, settings: Settings, clock: Clock, log: QuotaLog, turns: Turns
+        self,
+        engine: Engine,
+        settings: Settings,
+        clock: Clock,
+        quota_logger: QuotaLogger,
+        turns: Turns,
     ) -> None:
         self._engine = engine
         self._settings = settings
         self._clock = clock
-        self._log = log
+        self._quota_logger = quota_logger
         self._turns = turns
         self.durations = CheckDurations()
 
@@ -70,4 +75,4 @@ class QuotaSweep:
             self._turns.begin_turn()
             self._engine.quotas.sample(min(left, SLICE_SAMPLES))
             left -= SLICE_SAMPLES
-        self._log.flush(self._engine.now_ns)
+        self._quota_logger.flush(self._engine.now_ns)

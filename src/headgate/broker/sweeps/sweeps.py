@@ -10,7 +10,7 @@ from typing import Final
 
 from headgate.base.errors import InvariantError
 from headgate.engine.engine import Engine
-from headgate.storage.repeated_failures import RepeatedFailureLog
+from headgate.storage.repeated_failures import RepeatedFailureLogger
 
 logger = logging.getLogger("headgate.sweeps")
 
@@ -27,7 +27,7 @@ class Sweep:
     run: Callable[[], Awaitable[None]]
     period_s: Callable[[], float]
     """Seconds from one start to the next; may change at any time."""
-    failures: RepeatedFailureLog
+    failures: RepeatedFailureLogger
 
 
 class Sweeps:
@@ -44,7 +44,7 @@ class Sweeps:
         self, name: str, run: Callable[[], Awaitable[None]], period_s: Callable[[], float]
     ) -> None:
         """Add a job; call it before :meth:`start`."""
-        self.jobs.append(Sweep(name, run, period_s, RepeatedFailureLog(logger, name)))
+        self.jobs.append(Sweep(name, run, period_s, RepeatedFailureLogger(logger, name)))
 
     def start(self) -> None:
         """Start all jobs: each runs first after one period."""
@@ -60,9 +60,11 @@ class Sweeps:
             task.cancel()
         self._tasks.clear()
 
-    def bugs(self) -> list[str]:
+    def internal_errors(self) -> list[str]:
         """The jobs that fail with an internal error at present, each with the error."""
-        return [sweep.failures.bug for sweep in self.jobs if sweep.failures.bug]
+        return [
+            sweep.failures.internal_error for sweep in self.jobs if sweep.failures.internal_error
+        ]
 
     async def _repeat(self, sweep: Sweep) -> None:
         loop, engine, failures = self._loop, self._engine, sweep.failures

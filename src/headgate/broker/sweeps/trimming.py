@@ -89,7 +89,7 @@ class Trimming:
                 await asyncio.sleep(0)
                 self._turns.begin_turn()
         for managed in self._logs:
-            managed.committer.kick()
+            managed.committer.commit_if_idle()
 
     def _trim_topic(self, topic: Topic) -> None:
         log = self._logs.of(topic).log

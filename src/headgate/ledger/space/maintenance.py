@@ -74,7 +74,7 @@ class Maintenance:
         self._awaited: int | None = None
         self._resting = False
         self._make_way = False
-        self.leaves_room = False
+        self.yields_space = False
         """While True, prepare no segment: another log needs the room."""
         self._holes: tuple[HoleFinder, Iterator[int]] | None = None
         self._hole_bytes_waiting: dict[int, int] = {}
@@ -138,7 +138,7 @@ class Maintenance:
         worn = self._to_punch()
         if worn is not None:
             return self._step_punch(worn)
-        if self._health.is_full and not self.leaves_room:
+        if self._health.is_full and not self.yields_space:
             if prepare is not None:
                 return self._start_prepare(prepare)
             self._health.room_found()

@@ -60,11 +60,11 @@ def test_refusals_are_logged_once_and_so_is_their_end(caplog: pytest.LogCaptureF
     for second in range(3):
         clock.now_ns = second * NS_PER_S
         assert limits.refusal(f"/b:{second}")
-        limits.watch()
+        limits.log_if_due()
     assert caplog.messages == ["a connection from /b:0 is refused: brokerMaxConnections=1"]
     clock.now_ns += 10 * NS_PER_S
     for _ in range(2):
-        limits.watch()
+        limits.log_if_due()
     assert caplog.messages[1:] == ["no connection was refused for 10 s; 3 were refused before"]
 
 

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from headgate.broker.connection.refusals import LINES_MAX, RefusalLog
+from headgate.broker.connection.refusals import LINES_MAX, RefusalLogger
 from headgate.testing import RefusedError, World
 from headgate.wire import client as frames
 from headgate.wire.codes import CommandType, ServerError, SubscriptionType
@@ -27,25 +27,25 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
 
 def test_a_client_in_a_loop_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    refusal_log = RefusalLog()
+    refusal_logger = RefusalLogger()
     for _ in range(3):
-        refusal_log.refused("/a:1", CommandType.SUBSCRIBE, NOT_ALLOWED, "no")
+        refusal_logger.refused("/a:1", CommandType.SUBSCRIBE, NOT_ALLOWED, "no")
     assert lines(caplog) == [(logging.INFO, "/a:1: SUBSCRIBE refused: no")]
     for number in range(100):
-        refusal_log.refused("/a:1", CommandType.SUBSCRIBE, NOT_ALLOWED, f"not {number}")
+        refusal_logger.refused("/a:1", CommandType.SUBSCRIBE, NOT_ALLOWED, f"not {number}")
     assert len(lines(caplog)) == LINES_MAX
 
 
 def test_what_may_succeed_later_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    refusal_log = RefusalLog()
+    refusal_logger = RefusalLogger()
     for code in (ServerError.SERVICE_NOT_READY, ServerError.CONSUMER_BUSY):
-        refusal_log.refused("/a:1", CommandType.SUBSCRIBE, code, "not now")
+        refusal_logger.refused("/a:1", CommandType.SUBSCRIBE, code, "not now")
     assert lines(caplog) == []
 
 
 def test_a_producer_s_name_stays_in_its_line(caplog: pytest.LogCaptureFixture) -> None:
-    RefusalLog().delay_ignored("/a:1", "p\nq" + "x" * 60_000, TOPIC)
+    RefusalLogger().delay_ignored("/a:1", "p\nq" + "x" * 60_000, TOPIC)
     ((_, text),) = lines(caplog)
     assert "producer 'p\\nqxx" in text
     assert len(text) < 300

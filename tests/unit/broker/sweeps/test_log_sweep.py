@@ -14,10 +14,10 @@ async def test_every_check_of_the_log_sweep_sees_the_present_time(world: World) 
     broker = world.broker
     seen: list[tuple[int, int]] = []
 
-    def watch() -> None:
+    def refresh() -> None:
         seen.append((broker.engine.now_ns, broker.clock.monotonic_ns()))
 
-    broker.disk.watch = watch  # type: ignore[method-assign]
+    broker.disk.refresh = refresh  # type: ignore[method-assign]
     await asyncio.sleep(3.5)
     assert len(seen) == 3
     assert all(now_ns == clock_ns for now_ns, clock_ns in seen)

@@ -11,7 +11,7 @@ from headgate.flow.adaptive.cycle import PublishLimit
 from headgate.telemetry.records.controller_events import ControllerEvents
 from headgate.telemetry.records.events import EventLog
 from headgate.telemetry.records.names import PLAIN, HashedNames
-from tests.unit.control.test_adaptive_log import BEGUN, ENDED, STEP
+from tests.unit.control.test_adaptive_logger import BEGUN, ENDED, STEP
 from tests.unit.engine.harness import Rig
 
 

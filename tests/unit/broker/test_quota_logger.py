@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from headgate.base.units import NS_PER_S
-from headgate.broker import quota_log
-from headgate.broker.quota_log import QuotaLog
+from headgate.broker import quota_logger
+from headgate.broker.quota_logger import QuotaLogger
 from headgate.flow.quota.backlog_quota import Quota, QuotaType
 from tests.unit.engine.quota_rig import EVICT, HOLD, QuotaRig, size_quota
 
@@ -19,7 +19,7 @@ def test_a_quota_that_is_reached_repeatedly_is_logged_once_a_minute(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    rig, log = QuotaRig(size_quota(100)), QuotaLog()
+    rig, log = QuotaRig(size_quota(100)), QuotaLogger()
     rig.subscribe("billing")
     rig.publish(10, body=TEN)
     quota = rig.quotas.size
@@ -43,7 +43,7 @@ def test_a_quota_that_is_reached_repeatedly_is_logged_once_a_minute(
 def test_a_quota_that_has_room_at_the_end_of_the_minute_was_reached_before(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    rig, log = QuotaRig(size_quota(100)), QuotaLog()
+    rig, log = QuotaRig(size_quota(100)), QuotaLogger()
     rig.subscribe("billing")
     rig.publish(10, body=TEN)
     quota = rig.quotas.size
@@ -63,7 +63,7 @@ def test_evictions_of_a_minute_are_logged_together_at_its_end(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    rig, log = QuotaRig(size_quota(100, EVICT)), QuotaLog()
+    rig, log = QuotaRig(size_quota(100, EVICT)), QuotaLogger()
     rig.subscribe("billing")
     rig.publish(40, body=TEN)
     acts = rig.effects.evictions
@@ -91,8 +91,8 @@ def test_evictions_of_a_minute_are_logged_together_at_its_end(
 def test_no_more_topics_are_remembered_than_a_minute_can_tell_of(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(quota_log, "TOPICS_MAX", 0)
-    rig, log = QuotaRig(size_quota(100, EVICT)), QuotaLog()
+    monkeypatch.setattr(quota_logger, "TOPICS_MAX", 0)
+    rig, log = QuotaRig(size_quota(100, EVICT)), QuotaLogger()
     rig.subscribe("billing")
     rig.publish(10, body=TEN)
     log.evicted(rig.topic, rig.effects.evictions[0])

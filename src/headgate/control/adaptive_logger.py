@@ -45,7 +45,7 @@ class _UnloggedDecision(NamedTuple):
     at_ns: int
 
 
-class AdaptiveLog:
+class AdaptiveLogger:
     """Writes the lines of one controller."""
 
     def __init__(self) -> None:

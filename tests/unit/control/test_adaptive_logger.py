@@ -10,7 +10,7 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.units import NS_PER_S
-from headgate.control.adaptive_log import LINES_MAX, AdaptiveLog
+from headgate.control.adaptive_logger import LINES_MAX, AdaptiveLogger
 from headgate.flow.adaptive.cycle import (
     Decision,
     DecisionKind,
@@ -46,7 +46,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def test_what_began_and_what_ended(lines: pytest.LogCaptureFixture) -> None:
-    log, rig = AdaptiveLog(), Rig()
+    log, rig = AdaptiveLogger(), Rig()
     log.decided(rig.topic, BEGUN, 0)
     log.decided(rig.topic, STEP, 1)
     log.decided(rig.topic, ENDED, 2)
@@ -64,7 +64,7 @@ def test_what_began_and_what_ended(lines: pytest.LogCaptureFixture) -> None:
 
 
 def test_observe_only_says_what_would_be(lines: pytest.LogCaptureFixture) -> None:
-    log, rig = AdaptiveLog(), Rig()
+    log, rig = AdaptiveLogger(), Rig()
     log.decided(rig.topic, replace(BEGUN, observe_only=True), 0)
     log.decided(rig.topic, replace(ENDED, observe_only=True), 0)
     assert "OBSERVE-ONLY would-activate topic=" in lines.messages[0]
@@ -73,7 +73,7 @@ def test_observe_only_says_what_would_be(lines: pytest.LogCaptureFixture) -> Non
 
 
 def test_a_topic_has_a_line_of_each_kind_a_minute(lines: pytest.LogCaptureFixture) -> None:
-    log, rig = AdaptiveLog(), Rig()
+    log, rig = AdaptiveLogger(), Rig()
     for cycle in range(60):
         log.decided(rig.topic, BEGUN if cycle % 2 else ENDED, cycle * NS_PER_S)
         log.cycle_ended(cycle * NS_PER_S)
@@ -86,7 +86,7 @@ def test_a_topic_has_a_line_of_each_kind_a_minute(lines: pytest.LogCaptureFixtur
 
 def test_a_change_of_the_mode_leaves_nothing_out(lines: pytest.LogCaptureFixture) -> None:
     """Slowed, stopped by observe-only, live again and let go, within a minute."""
-    log, rig = AdaptiveLog(), Rig()
+    log, rig = AdaptiveLogger(), Rig()
     log.decided(rig.topic, BEGUN, 0)
     log.begin_minute()
     log.decided(rig.topic, replace(ENDED, rule=Rule.LET_GO), NS_PER_S)
@@ -105,7 +105,7 @@ def test_a_change_of_the_mode_leaves_nothing_out(lines: pytest.LogCaptureFixture
 @pytest.mark.parametrize("seconds", [4, 5])
 def test_the_minute_ends_with_how_a_topic_is(lines: pytest.LogCaptureFixture, seconds: int) -> None:
     """The last of a topic is never left out, only late."""
-    log, rig = AdaptiveLog(), Rig()
+    log, rig = AdaptiveLogger(), Rig()
     for second in range(1, seconds + 1):
         log.decided(rig.topic, BEGUN if second % 2 else ENDED, second * NS_PER_S)
     log.cycle_ended(61 * NS_PER_S)
@@ -125,7 +125,7 @@ def test_the_minute_ends_with_how_a_topic_is(lines: pytest.LogCaptureFixture, se
 def test_a_late_line_is_reported_once_and_not_after_a_newer_one(
     lines: pytest.LogCaptureFixture,
 ) -> None:
-    log, rig = AdaptiveLog(), Rig()
+    log, rig = AdaptiveLogger(), Rig()
     for decision in (BEGUN, ENDED, BEGUN):
         log.decided(rig.topic, decision, 0)
     log.begin_minute()
@@ -136,7 +136,7 @@ def test_a_late_line_is_reported_once_and_not_after_a_newer_one(
 
 
 def test_where_both_limits_meet(lines: pytest.LogCaptureFixture) -> None:
-    log, rig = AdaptiveLog(), Rig()
+    log, rig = AdaptiveLogger(), Rig()
     for holds in ("topic policy in messages", "adaptive controller in messages") * 2:
         log.both_limits(rig.topic, "100 msg/s (topic policy)", PublishLimit(75, 800), holds, 0)
     first, second = lines.messages
@@ -148,7 +148,7 @@ def test_where_both_limits_meet(lines: pytest.LogCaptureFixture) -> None:
 
 
 def test_many_topics_have_not_a_line_each(lines: pytest.LogCaptureFixture) -> None:
-    log, rig = AdaptiveLog(), Rig()
+    log, rig = AdaptiveLogger(), Rig()
     for number in range(LINES_MAX + 50):
         name = parse_topic(f"persistent://acme/ns/t{number}")
         log.decided(rig.engine.load_topic(name, FakeLog(number + 10)), BEGUN, 0)
@@ -160,7 +160,7 @@ def test_many_topics_have_not_a_line_each(lines: pytest.LogCaptureFixture) -> No
 
 
 def test_of_very_many_topics_some_are_left_out(lines: pytest.LogCaptureFixture) -> None:
-    log, rig = AdaptiveLog(), Rig()
+    log, rig = AdaptiveLogger(), Rig()
     for number in range(3 * LINES_MAX):
         name = parse_topic(f"persistent://acme/ns/t{number}")
         log.decided(rig.engine.load_topic(name, FakeLog(number + 10)), BEGUN, 0)
@@ -173,7 +173,7 @@ def test_of_very_many_topics_some_are_left_out(lines: pytest.LogCaptureFixture) 
 def test_a_failure_is_reported_with_its_trace_and_then_once_a_minute(
     lines: pytest.LogCaptureFixture,
 ) -> None:
-    log = AdaptiveLog()
+    log = AdaptiveLogger()
     for cycle in range(61):
         log.failed(ValueError("of the law"), cycle * NS_PER_S)
     first, second = lines.records
@@ -183,7 +183,7 @@ def test_a_failure_is_reported_with_its_trace_and_then_once_a_minute(
 
 
 def test_limits_that_are_lifted_are_reported(lines: pytest.LogCaptureFixture) -> None:
-    AdaptiveLog().limits_outlived(3, 31.2)
+    AdaptiveLogger().limits_outlived(3, 31.2)
     assert lines.messages == [
         "[AdaptiveThrottle] RELEASED 3 topics: no evaluation cycle completed for 31 s"
     ]

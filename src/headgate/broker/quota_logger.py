@@ -79,7 +79,7 @@ class _Evictions:
         self.count = self.messages = self.bytes = 0
 
 
-class QuotaLog:
+class QuotaLogger:
     """Writes the log lines about the quotas of one broker."""
 
     def __init__(self) -> None:
