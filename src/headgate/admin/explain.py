@@ -10,7 +10,7 @@ from headgate.admin.names import missing_topic, topic_name
 from headgate.admin.operations import Operation
 from headgate.admin.routing import Call, Query, Reply, Route, as_json
 from headgate.metadata.errors import RefusalError
-from headgate.observe.explain.reports import TopicReport, TopReport
+from headgate.observe.explain.reports import StorageReport, TopicReport, TopReport
 
 COUNT_DEFAULT = 10
 COUNT_MAX = 1_000
@@ -18,11 +18,20 @@ COUNT_MAX = 1_000
 
 async def explain_top(call: Call) -> Reply:
     """The largest backlogs: ``count`` of them, by default ten."""
+    return as_json(await call.facade.explain_top(_count(call)))
+
+
+async def explain_storage(call: Call) -> Reply:
+    """What takes the disk, and the topics that keep most of it: ``count``, by default ten."""
+    return as_json(await call.facade.explain_storage(_count(call)))
+
+
+def _count(call: Call) -> int:
     text = call.query.get("count", str(COUNT_DEFAULT))
     is_number = text.isascii() and text.isdigit() and len(text) <= len(str(COUNT_MAX))
     if not is_number or not 1 <= int(text) <= COUNT_MAX:
         raise RefusalError(400, f"count is {text[:80]!r}: 1 to {COUNT_MAX} is allowed")
-    return as_json(await call.facade.explain_top(int(text)))
+    return int(text)
 
 
 async def explain_topic(call: Call) -> Reply:
@@ -35,6 +44,9 @@ async def explain_topic(call: Call) -> Reply:
     return as_json(await call.facade.explain_topic(topic, per_partition=per_partition))
 
 
+_TOPICS = Query(
+    "count", Annotated[int, Meta(ge=1, le=COUNT_MAX)], COUNT_DEFAULT, "How many topics to list"
+)
 _COUNT = Query(
     "count", Annotated[int, Meta(ge=1, le=COUNT_MAX)], COUNT_DEFAULT, "How many backlogs to list"
 )
@@ -48,4 +60,6 @@ ROUTES = (
           reply=TopReport, query=(_COUNT,)),
     Route("GET", f"{_PATH}/{{domain}}/{{tenant}}/{{namespace}}/{{topic}}", Operation.EXPLAIN,
           explain_topic, "What holds a topic back", reply=TopicReport, query=(_PER_PARTITION,)),
+    Route("GET", "/admin/v2/headgate/storage", Operation.EXPLAIN, explain_storage,
+          "What takes the disk", reply=StorageReport, query=(_TOPICS,)),
 )  # fmt: skip

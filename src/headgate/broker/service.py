@@ -35,6 +35,8 @@ from headgate.broker.subscriptions import Subscriptions
 from headgate.broker.sweeps.inactive_topics import InactiveTopics
 from headgate.broker.sweeps.log_sweep import LogSweep
 from headgate.broker.sweeps.quota_sweep import QuotaSweep
+from headgate.broker.sweeps.space_check import PERIOD_S as SPACE_CHECK_PERIOD_S
+from headgate.broker.sweeps.space_check import SpaceCheck
 from headgate.broker.sweeps.sweeps import Sweeps
 from headgate.broker.sweeps.topic_sweeps import TopicSweeps
 from headgate.broker.sweeps.trimming import Trimming
@@ -280,6 +282,8 @@ class Broker:
             self.trimming.trim,
             lambda: settings.retentionCheckIntervalInSeconds,
         )
+        self.space_check = SpaceCheck(self.logs, self)
+        sweeps.add("the space check", self.space_check.check, lambda: SPACE_CHECK_PERIOD_S)
         sweeps.add(
             "the inactive topic sweep",
             self.inactive_topics.delete,

@@ -155,6 +155,10 @@ class AdminFacade:
         self._broker.begin_turn()
         return await self._observer.explain_top(count)
 
+    async def explain_storage(self, count: int) -> Any:
+        self._broker.begin_turn()
+        return await self._observer.explain_storage(count)
+
     async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
         self._broker.begin_turn()
         return await self._observer.explain_topic(topic, per_partition=per_partition)

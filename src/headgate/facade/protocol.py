@@ -152,6 +152,10 @@ class Facade(Protocol):
     async def explain_top(self, count: int) -> Any:
         """The ``count`` largest backlogs with the cause of each, as plain values for JSON."""
 
+    async def explain_storage(self, count: int) -> Any:
+        """What takes the disk, and the ``count`` topics that keep most of it, as plain values for
+        JSON."""
+
     async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
         """The causes of the backlog of ``topic``, partitioned or not, as plain values for JSON."""
 

@@ -23,7 +23,7 @@ from headgate.ledger.index.topic_log import LedgerInfo, TopicLog
 from headgate.ledger.reader import ReadPlan, entries_of
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.space.maintenance import Job
-from headgate.ledger.statistics import LogStatistics
+from headgate.ledger.statistics import LogStatistics, SpaceUse
 from headgate.ledger.write.batch import Batch
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "ReadPlan",
     "ReceiveTimeBound",
     "Space",
+    "SpaceUse",
     "TopicLog",
     "UnknownFormatError",
     "UnknownTopicsError",

@@ -16,7 +16,7 @@ reuses the ids of lost entries: the topic's next entry opens a new ledger.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 
 from headgate.base.errors import StorageError, invariant
 from headgate.fs.api import Fs, Lock, Space
@@ -33,9 +33,10 @@ from headgate.ledger.reader import LogReader, ReadPlan, entries_of
 from headgate.ledger.recovery.recover import recover
 from headgate.ledger.recovery.sealing import prepare_first
 from headgate.ledger.settings import LedgerSettings
+from headgate.ledger.space.accounting import check_segments, space_use
 from headgate.ledger.space.capacity import check_capacity, no_space_to_begin
 from headgate.ledger.space.maintenance import Job, Maintenance
-from headgate.ledger.statistics import LogStatistics
+from headgate.ledger.statistics import LogStatistics, SegmentWaste, SpaceUse
 from headgate.ledger.write.batch import Batch
 from headgate.ledger.write.control_records import ControlRecords
 from headgate.ledger.write.health import LogHealth
@@ -325,6 +326,27 @@ class CommitLog:
     def segment_bytes(self) -> int:
         """The size of a segment: the room that the log needs at once."""
         return self._settings.segment_bytes
+
+    def space_use(self) -> SpaceUse:
+        """How the log uses the disk, by what the bytes are needed for."""
+        active = self.active_segment()
+        spare = [s for s in (active, active + 1) if s not in self._state.segments]
+        prepared = sum(self._writer.has(segment) for segment in spare)
+        return space_use(self._state, self._settings.segment_bytes, prepared)
+
+    def segment_waste(self, segment: int) -> SegmentWaste | None:
+        """What of a sealed segment nothing needs, and how many topics keep it; None while it is
+        open or if it is deleted."""
+        info = self._state.segments.get(segment)
+        if info is None or not info.sealed:
+            return None
+        index_bytes = info.file_bytes - info.data_end
+        rest_bytes = max(info.file_bytes - info.punched_bytes - info.live_bytes, 0)
+        return SegmentWaste(max(rest_bytes - index_bytes, 0), rest_bytes, info.live_runs)
+
+    def check_space(self) -> Generator[None, None, int]:
+        """Check the counts of live bytes against the index; see :func:`check_segments`."""
+        return check_segments(self._state)
 
     def space(self) -> Space:
         """The room on the file system. Blocks. Raises :class:`OSError`."""

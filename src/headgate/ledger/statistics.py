@@ -3,6 +3,52 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceUse:
+    """How a log uses the disk now; the bytes add up to its files."""
+
+    live_bytes: int
+    """Records of retained entries."""
+    pinned_bytes: int
+    """Records that nothing needs, in sealed segments that also hold retained entries."""
+    dead_bytes: int
+    """Sealed segments without a retained entry: deleted behind the next checkpoint."""
+    index_bytes: int
+    """Footers of the other sealed segments."""
+    open_bytes: int
+    """The segments that are being written or prepared, without the retained entries in them."""
+    checkpoint_bytes: int
+    """The checkpoint and its copy."""
+    segments: int
+    """Segment files, prepared ones included."""
+    segments_dead: int
+    """Those without a retained entry."""
+
+    @property
+    def file_bytes(self) -> int:
+        """All of it."""
+        return (
+            self.live_bytes
+            + self.pinned_bytes
+            + self.dead_bytes
+            + self.index_bytes
+            + self.open_bytes
+            + self.checkpoint_bytes
+        )
+
+
+class SegmentWaste(NamedTuple):
+    """What of one sealed segment nothing needs."""
+
+    pinned_bytes: int
+    """Records that nothing needs."""
+    rest_bytes: int
+    """Those and its footer: what its deletion frees besides the retained entries."""
+    live_runs: int
+    """Topics with retained entries in it."""
 
 
 @dataclass(frozen=True, slots=True)

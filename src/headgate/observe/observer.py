@@ -9,6 +9,7 @@ from headgate.broker.slices import in_slices
 from headgate.engine.topic import Topic
 from headgate.observe.explain.delivery import DeliveryReports
 from headgate.observe.explain.publishing import PublishingReports
+from headgate.observe.explain.storage import StorageReports
 from headgate.observe.explain.top import TopReports
 from headgate.observe.explain.topic import TopicReports
 from headgate.observe.history.parked import ParkedHistory
@@ -42,6 +43,9 @@ class Observer:
         )
         self._top = TopReports(
             broker.engine, broker, broker.registry, delivery, publishing, self.storage_state
+        )
+        self._storage = StorageReports(
+            broker.engine, broker, broker.logs, broker.policies.applied_retention, broker.started_ms
         )
         self._stats = TopicStatsReader(
             broker.current_dispatch_limits,
@@ -79,6 +83,10 @@ class Observer:
             RefusalError: 404, there is no such topic.
         """
         return await in_slices(self._broker, self._topic.report(topic, per_partition=per_partition))
+
+    async def explain_storage(self, count: int) -> dict[str, Any]:
+        """What takes the disk, and the ``count`` topics that keep most of it, as plain values."""
+        return await self._storage.report(count, self._broker.info.broker_id)
 
     def topic_stats(self, topic: Topic, options: StatsOptions) -> TopicStats:
         """Statistics of a live topic in Pulsar's shape."""

@@ -47,6 +47,11 @@ class ManagedLogs:
     def __iter__(self) -> Iterator[ManagedLog]:
         return iter(self._all)
 
+    def by_name(self) -> dict[str, CommitLog]:
+        """The logs with their names in metrics and reports."""
+        names = ("main", "telemetry")
+        return {name: managed.log for name, managed in zip(names, self._all, strict=False)}
+
     def register(self, number: int, log: str) -> ManagedLog:
         """Register a loaded topic whose row names ``log``; returns that log."""
         if log == TELEMETRY_LOG and self.telemetry is not None:
@@ -60,6 +65,10 @@ class ManagedLogs:
     def of(self, topic: Topic) -> ManagedLog:
         """The log of a live topic."""
         return self._elsewhere.get(topic.log.number, self.main)
+
+    def log_of(self, topic: Topic) -> CommitLog:
+        """The log that holds a live topic."""
+        return self.of(topic).log
 
     def run_maintenance(self) -> None:
         """Run the due maintenance of every log."""

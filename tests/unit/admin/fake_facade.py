@@ -196,6 +196,9 @@ class FakeFacade:
     async def explain_top(self, count: int) -> Any:
         return [{"topic": name} for name in sorted(self.topics)[:count]]
 
+    async def explain_storage(self, count: int) -> Any:
+        return {"topics": sorted(self.topics)[:count]}
+
     async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
         return {"topic": topic.full, "perPartition": per_partition}
 

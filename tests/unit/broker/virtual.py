@@ -29,10 +29,12 @@ from headgate.flow.limits.precedence import (
 from headgate.flow.limits.rate_limit import Level
 from headgate.flow.quota.backlog_quota import NO_QUOTAS
 from headgate.flow.sentences.disk import CommitLatencyFacts, DiskFacts
+from headgate.metadata.policies import Retention
 from headgate.observe.explain.delivery import DeliveryReports
 from headgate.observe.explain.reports import SubscriptionReport
 from headgate.observe.observer import Observer
 from headgate.policy.current_limits import CurrentDispatchLimits, CurrentPublishLimits
+from headgate.storage.managed_logs import ManagedLogs
 
 TICK_NS = 10 * NS_PER_MS
 ACK_TICKS = 10
@@ -187,7 +189,11 @@ class VirtualBroker:
         self.current_dispatch_limits = CurrentDispatchLimits(self.limits, self.engine)
         self.current_publish_limits = CurrentPublishLimits(NoPublishLimits())
         self.topic_sweeps = SimpleNamespace()
-        self.policies = SimpleNamespace(shown_quotas=lambda _: NO_QUOTAS)
+        self.policies = SimpleNamespace(
+            shown_quotas=lambda _: NO_QUOTAS, applied_retention=lambda _: Retention(0, 0)
+        )
+        self.logs = ManagedLogs(main=None, telemetry=None)  # type: ignore[arg-type]
+        self.started_ms = START_MS
         self.registry = Registry(self.engine)
         self.info = SimpleNamespace(broker_id="localhost:8080")
         self.adaptive = None

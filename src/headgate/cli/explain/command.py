@@ -18,6 +18,7 @@ from headgate.cli.explain.text import explain_text
 
 URL: Final = admin_client.ADMIN_URL
 EXPLAIN_PATH: Final = "/admin/v2/headgate/explain"
+STORAGE_PATH: Final = "/admin/v2/headgate/storage"
 TIMEOUT_S: Final = 10.0
 COUNT_MAX: Final = 1_000
 
@@ -42,6 +43,7 @@ class ExplainError(click.ClickException):
 @click.command("explain")
 @click.argument("topic", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@click.option("--storage", is_flag=True, help="Show what takes the disk, and which topics keep it.")
 @click.option("--per-partition", is_flag=True, help="Show each partition of a partitioned topic.")
 @click.option(
     "--admin-url",
@@ -57,19 +59,24 @@ class ExplainError(click.ClickException):
     type=click.IntRange(1, COUNT_MAX),
     default=10,
     show_default=True,
-    help="Number of backlogs to list without TOPIC.",
+    help="Number of backlogs to list without TOPIC, or of topics with --storage.",
 )
 def explain_command(
-    topic: str | None, as_json: bool, per_partition: bool, url: str, count: int
+    topic: str | None, as_json: bool, storage: bool, per_partition: bool, url: str, count: int
 ) -> None:
     """Show what holds TOPIC back: the cause, the limit, where it is set, since when.
 
-    Without TOPIC, list the largest backlogs. A short name means a topic of public/default.
+    Without TOPIC, list the largest backlogs; with --storage, the topics that keep most disk.
+    A short name means a topic of public/default.
 
     The exit status is 0 if the broker answered, 1 if no broker did, and 2 if the request is wrong,
     for example because the topic does not exist.
     """
-    if topic is None:
+    if storage and (topic is not None or per_partition):
+        raise click.UsageError("--storage is about the whole broker: it takes no TOPIC.")
+    if storage:
+        path = f"{STORAGE_PATH}?count={count}"
+    elif topic is None:
         if per_partition:
             raise click.UsageError("--per-partition needs a TOPIC.")
         path = f"{EXPLAIN_PATH}?count={count}"
@@ -125,7 +132,7 @@ def _answer(url: str, status: int, body: bytes) -> dict[str, Any]:
     except ValueError:
         answer = None
     known = isinstance(answer, dict)
-    if known and status == http.client.OK and "subscriptions" in answer:
+    if known and status == http.client.OK and ("subscriptions" in answer or "logs" in answer):
         return dict(answer)
     if known and "reason" in answer:
         if status == http.client.NOT_FOUND and not str(answer["reason"]).startswith(NO_SUCH_TOPIC):

@@ -17,14 +17,19 @@ from headgate.cli.explain.figures import (
 from headgate.cli.explain.limits import add_limits
 from headgate.cli.explain.page import INDENT, WIDTH_MAX, WIDTH_MIN, Page
 from headgate.cli.explain.publishing import add_adaptive, add_holds, add_quotas, publishing_line
+from headgate.cli.explain.storage import add_storage
 from headgate.cli.explain.subscription import add_subscription, add_verdict, keeps_up
 
 
 def explain_text(answer: Report, width: int, *, color: bool) -> str:
-    """The answer of ``explain`` (largest backlogs, or one topic) in lines of at most ``width``
-    characters. Names are never broken, so that they can be copied."""
+    """The answer of ``explain`` (largest backlogs, one topic, or the disk) as a page.
+
+    A line has at most ``width`` characters. Names are never broken, so that they can be copied.
+    """
     page = Page(min(max(width, WIDTH_MIN), WIDTH_MAX), color)
-    if "broker" in answer:
+    if "logs" in answer:
+        add_storage(page, answer)
+    elif "broker" in answer:
         _add_top(page, answer)
     else:
         _add_topic(page, answer)

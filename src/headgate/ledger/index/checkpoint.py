@@ -109,6 +109,8 @@ class CheckpointBuilder:
         self.segment = segment
         self.last_batch = last_batch
         self._parts = [_HEAD.pack(_MAGIC, CHECKPOINT_VERSION, 0, segment, last_batch)]
+        self.size_bytes = _HEAD.size + CRC_BYTES
+        """Bytes of the file so far; its copy has as many."""
 
     def add_topic(self, topic: TopicLog) -> None:
         """Add the durable state of a topic."""
@@ -158,6 +160,7 @@ class CheckpointBuilder:
 
     def _add(self, kind: int, payload: bytes) -> None:
         self._parts.append(_ITEM.pack(len(payload), kind) + payload)
+        self.size_bytes += _ITEM.size + len(payload)
 
 
 def read_checkpoint(fs: Fs, directory: str, name: str) -> Checkpoint:

@@ -48,6 +48,8 @@ class SpaceTotals:
     """Bytes of their footers."""
     punched_bytes: int = 0
     """Bytes of holes in them."""
+    checkpoint_bytes: int = 0
+    """Bytes of the checkpoint and its copy; 0 before the first."""
 
 
 @dataclass(slots=True)

@@ -54,6 +54,9 @@ def load_checkpoint(
                 loaded.unreadable.append(str(error))
                 continue
             _load_state(checkpoint, known, state)
+            file = fs.open(f"{directory}/{name}")
+            state.space.checkpoint_bytes = 2 * file.size()
+            file.close()
             loaded.is_found = True
             loaded.is_older = segment < segments[-1]
             loaded.topics = {n: s for n, s in checkpoint.topics.items() if n in known}

@@ -54,6 +54,7 @@ def store_checkpoint(fs: Fs, directory: str, state: LogState, writer: LogWriter)
     except OSError as error:
         logger.warning("%s: the checkpoint could not be written: %s", directory, error)
         return
+    state.space.checkpoint_bytes = 2 * builder.size_bytes
     state.checkpoint_segment = state.next_segment
     state.checkpoint_last_batch = state.last_batch
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from headgate.ledger.format.records import SEGMENT_HEADER_BYTES
 from headgate.ledger.index.state import LogState, SegmentInfo
+from headgate.ledger.statistics import SpaceUse
 
 logger = logging.getLogger("headgate.ledger")
 
@@ -45,6 +46,34 @@ def check_segments(state: LogState) -> Generator[None, None, int]:
             )  # fmt: skip
             state.correct(info, *found)
     return wrong
+
+
+def space_use(state: LogState, segment_bytes: int, spare_segments: int) -> SpaceUse:
+    """How the log uses the disk. ``spare_segments`` are the prepared ones without records; they
+    and the segments that are not sealed have the size ``segment_bytes``.
+
+    Walks the dead and the open segments, of which there are few.
+    """
+    totals = state.space
+    unsealed = [state.segments[segment] for segment in state.unsealed]
+    dead = [state.segments[segment] for segment in state.dead]
+    live_unsealed = sum(info.live_bytes for info in unsealed)
+    open_bytes = sum(max(info.data_end, segment_bytes) for info in unsealed) - live_unsealed
+    dead_bytes = sum(info.file_bytes - info.punched_bytes for info in dead)
+    index_bytes = totals.index_bytes - sum(info.file_bytes - info.data_end for info in dead)
+    live_sealed = totals.live_bytes - live_unsealed
+    sealed_bytes = totals.sealed_bytes - totals.punched_bytes
+    return SpaceUse(
+        live_bytes=totals.live_bytes,
+        # A file system that compresses seems to have more holes than were punched.
+        pinned_bytes=max(sealed_bytes - dead_bytes - index_bytes - live_sealed, 0),
+        dead_bytes=dead_bytes,
+        index_bytes=index_bytes,
+        open_bytes=open_bytes + spare_segments * segment_bytes,
+        checkpoint_bytes=totals.checkpoint_bytes,
+        segments=len(state.segments) + spare_segments,
+        segments_dead=len(dead),
+    )
 
 
 def space_errors(state: LogState) -> list[str]:

@@ -290,6 +290,7 @@ class Maintenance:
         def done() -> None:
             self._state.checkpoint_segment = target
             self._state.checkpoint_last_batch = last_batch
+            self._state.space.checkpoint_bytes = 2 * builder.size_bytes
             self._state.worn.update(dict.fromkeys(self._hole_bytes_waiting))
             self._hole_bytes_waiting.clear()
             self.checkpoints += 1

@@ -245,3 +245,73 @@ class TopReport(Struct, frozen=True, kw_only=True, rename="camel"):
     ``count``."""
     damaged: list[DamageState]
     """Topics and subscriptions that are stopped by damage; at most ``count``."""
+
+
+class SpaceReport(Struct, frozen=True, kw_only=True, rename="camel"):
+    """How one log uses the disk; the bytes add up to ``file_bytes``."""
+
+    log: str
+    """``main``, or ``telemetry`` for the log of the telemetry topic."""
+    file_bytes: int
+    live_bytes: int
+    """Records of retained messages."""
+    pinned_bytes: int
+    """Records that nothing needs, in segments that also hold retained messages."""
+    dead_bytes: int
+    """Segments without retained messages: deleted behind the next checkpoint."""
+    index_bytes: int
+    """Footers of segments."""
+    open_bytes: int
+    """Room of the segments that are being written or prepared, without retained messages."""
+    checkpoint_bytes: int
+    segments: int
+    segments_dead: int
+
+
+class StorageHolder(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What one topic keeps on the disk, and what keeps its messages."""
+
+    topic: str
+    """Full name of the topic or partition."""
+    held_bytes: int
+    """Records of its retained messages."""
+    pinned_bytes: int
+    """Its share of the records that nothing needs: those of a segment are shared equally by the
+    topics with messages in it."""
+    frees_bytes: int
+    """What deleting the topic frees at once: its messages in sealed segments, and all of a segment
+    that only it keeps."""
+    segments: int
+    """Sealed segments with messages of it."""
+    cause: str
+    """What keeps most of its messages: ``subscription``, ``retention``, ``ledger`` (a ledger goes
+    as a whole) or ``damage``."""
+    subscription: str | None
+    """The slowest durable subscription, if the cause is a subscription."""
+    backlog_messages: int
+    """Of the slowest durable subscription."""
+    waiting_bytes: int
+    """Records from the first message that it has not acknowledged."""
+    acknowledged_bytes: int
+    """Records before that."""
+    last_publish: str | None
+    """Null if nothing was published since the start."""
+    last_acked: str | None
+    """The last acknowledgement of the slowest durable subscription; null if there was none since
+    the start."""
+    sentence: str
+
+
+class StorageReport(Struct, frozen=True, kw_only=True, rename="camel"):
+    """``explain --storage``: what takes the disk."""
+
+    at: str
+    broker: str
+    started: str
+    """The start of the broker: earlier publishing and acknowledging is not known."""
+    logs: list[SpaceReport]
+    topics_total: int
+    """Topics with retained messages."""
+    topics: list[StorageHolder]
+    """Those that pin most bytes beyond their messages first, then those that hold most; at most
+    ``count``."""

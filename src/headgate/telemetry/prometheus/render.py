@@ -171,7 +171,11 @@ class _Renderer:
         self._quotas.add_broker(cluster, engine.quotas, broker.quota_sweep.durations)
         self._figures(DAMAGE_SERIES, damage_counts(engine), cluster)
         storage = StorageLines(
-            broker.disk, broker.committer.latency, broker.connection_admission, self._page.lines_of
+            broker.disk,
+            broker.committer.latency,
+            broker.connection_admission,
+            broker.logs.by_name(),
+            self._page.lines_of,
         )
         storage.add_broker(cluster, engine.now_ns)
         if broker.adaptive is not None:

@@ -3,6 +3,7 @@ connections."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headgate.base.units import NS_PER_S
@@ -17,10 +18,13 @@ from headgate.telemetry.prometheus.series.storage import (
     DISK_FULL_SECONDS_SERIES,
     DISK_FULL_SERIES,
     DISK_SIZE_SERIES,
+    STORAGE_BYTES_SERIES,
+    STORAGE_SEGMENTS_SERIES,
 )
 
 if TYPE_CHECKING:
     from headgate.broker.connection_admission import ConnectionAdmission
+    from headgate.ledger import CommitLog, SpaceUse
     from headgate.storage.commit_latency import CommitLatency
     from headgate.storage.disk_monitor import DiskMonitor
 
@@ -33,11 +37,13 @@ class StorageLines:
         disk: DiskMonitor,
         latency: CommitLatency,
         admission: ConnectionAdmission,
+        logs: Mapping[str, CommitLog],
         lines_of: LinesOf,
     ) -> None:
         self._disk = disk
         self._latency = latency
         self._admission = admission
+        self._logs = logs
         self._lines_of = lines_of
 
     def add_broker(self, labels: str, now_ns: int) -> None:
@@ -54,6 +60,22 @@ class StorageLines:
         self._add(COMMIT_LONGEST_SERIES, labels, f"{latency.facts().longest_s:.6f}")
         self._add(COMMIT_RUNNING_SERIES, labels, f"{latency.running_ns() / NS_PER_S:.3f}")
         self._add(CONNECTIONS_REFUSED_SERIES, labels, self._admission.refused_count)
+
+        for name, log in self._logs.items():
+            self._add_space(f'{labels},log="{name}"', log.space_use())
+
+    def _add_space(self, labels: str, use: SpaceUse) -> None:
+        states = {
+            "live": use.live_bytes,
+            "pinned": use.pinned_bytes,
+            "dead": use.dead_bytes,
+            "index": use.index_bytes,
+            "open": use.open_bytes,
+            "checkpoint": use.checkpoint_bytes,
+        }
+        for state, size_bytes in states.items():
+            self._add(STORAGE_BYTES_SERIES, f'{labels},state="{state}"', size_bytes)
+        self._add(STORAGE_SEGMENTS_SERIES, labels, use.segments)
 
     def _add(self, series: Series, labels: str, value: int | str) -> None:
         self._lines_of(series).append(f"{series.name}{labels}}} {value}")

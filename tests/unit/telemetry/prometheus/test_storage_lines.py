@@ -48,6 +48,27 @@ def test_room_and_the_time_without() -> None:
         world.run(scenario(world))
 
 
+def test_the_parts_of_the_log_add_up_to_its_files() -> None:
+    async def scenario(world: World) -> None:
+        await world.start()
+        producer = await (await world.connect()).producer(NAME)
+        for _ in range(40):
+            await producer.send(b"x" * 1_000)
+        await asyncio.sleep(3)
+        samples = await samples_of(world)
+        states = ("live", "pinned", "dead", "index", "open", "checkpoint")
+        parts = [
+            value_of(samples, "headgate_storage_bytes", log="main", state=state) for state in states
+        ]
+        assert parts[0] > 40 * 1_000
+        assert value_of(samples, "headgate_storage_segments", log="main") >= 4
+        beside = 8_192 + 1_000  # the reserve of the metadata, and small files
+        assert sum(parts) <= world.fs.used_bytes() <= sum(parts) + beside
+
+    with World(ledger=LedgerSettings(segment_bytes=16 * 1024), capacity_bytes=1_000_000) as world:
+        world.run(scenario(world))
+
+
 def test_commits_and_refused_connections() -> None:
     async def scenario(world: World) -> None:
         await world.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headgate.telemetry.prometheus.series.definition import own_broker_series
+from headgate.telemetry.prometheus.series.definition import BROKER_LABELS, Series, own_broker_series
 
 DISK_FREE_SERIES: Final = own_broker_series(
     "disk_free_bytes",
@@ -58,6 +58,25 @@ CONNECTIONS_REFUSED_SERIES: Final = own_broker_series(
     "connections",
     "Connections refused since the start for lack of file descriptors.",
 )
+_STATES = (
+    "live: records of retained messages; pinned: records that nothing needs, in segments that also"
+    " hold retained messages; dead: segments without any, deleted behind the next checkpoint;"
+    " index: footers of segments; open: room of the segments that are being written; checkpoint"
+)
+STORAGE_BYTES_SERIES: Final = Series(
+    "headgate_storage_bytes",
+    "gauge",
+    (*BROKER_LABELS, "log", "state"),
+    "bytes",
+    f"The log's files by what they are needed for, which adds up to all of it. {_STATES}.",
+)
+STORAGE_SEGMENTS_SERIES: Final = Series(
+    "headgate_storage_segments",
+    "gauge",
+    (*BROKER_LABELS, "log"),
+    "files",
+    "Segment files of the log, prepared ones included.",
+)
 STORAGE_SERIES: Final = (
     DISK_FREE_SERIES,
     DISK_SIZE_SERIES,
@@ -68,4 +87,6 @@ STORAGE_SERIES: Final = (
     COMMIT_LONGEST_SERIES,
     COMMIT_RUNNING_SERIES,
     CONNECTIONS_REFUSED_SERIES,
+    STORAGE_BYTES_SERIES,
+    STORAGE_SEGMENTS_SERIES,
 )

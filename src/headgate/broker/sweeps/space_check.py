@@ -1,0 +1,27 @@
+"""The sweep that checks the counts of live bytes of each log against its index."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.base.units import S_PER_MINUTE
+from headgate.broker.slices import Turns, in_slices
+from headgate.storage.managed_logs import ManagedLogs
+
+PERIOD_S: Final = 60.0 * S_PER_MINUTE
+
+
+class SpaceCheck:
+    """Checks all logs of one broker in slices."""
+
+    def __init__(self, logs: ManagedLogs, turns: Turns) -> None:
+        self._logs = logs
+        self._turns = turns
+        self.corrected_count = 0
+        """Segments whose counts were wrong and are corrected, since the start."""
+
+    async def check(self) -> None:
+        """Check every log once; log and correct what is wrong."""
+        self._turns.begin_turn()
+        for managed in self._logs:
+            self.corrected_count += await in_slices(self._turns, managed.log.check_space())

@@ -1,0 +1,68 @@
+"""The page of ``headgate explain --storage``: what takes the disk."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.cli.explain.figures import (
+    Report,
+    capitalized,
+    count_text,
+    instant_text,
+    short_name,
+    size_text,
+)
+from headgate.cli.explain.page import INDENT, Page
+
+_PARTS: Final = (
+    ("liveBytes", "retained", "records of retained messages"),
+    ("pinnedBytes", "pinned", "records that nothing needs, in segments with retained messages"),
+    ("deadBytes", "dead", "segments without retained messages, given back behind a checkpoint"),
+    ("indexBytes", "index", "footers of segments"),
+    ("openBytes", "open", "room of the segments that are being written"),
+    ("checkpointBytes", "checkpoint", "the state from which a start goes on, and its copy"),
+)
+"""Field, word and meaning of each part of a log, in the order of the page."""
+
+
+def add_storage(page: Page, answer: Report) -> None:
+    """Add the parts of each log, then the topics that keep most of it."""
+    page.add(f"{answer['broker']}, {instant_text(answer['at'])}: what takes the disk", bold=True)
+    for log in answer["logs"]:
+        page.blank()
+        name = "Telemetry log" if log["log"] == "telemetry" else "Log"
+        segments = count_text(log["segments"], "segment")
+        total = f"{name}: {size_text(log['fileBytes'])} in {segments}"
+        page.add(f"{total}, for {size_text(log['liveBytes'])} of retained messages", bold=True)
+        page.rows([(size_text(log[field]), word, text) for field, word, text in _PARTS])
+    topics = answer["topics"]
+    page.blank()
+    if not topics:
+        page.add("No topic holds a message.")
+        return
+    page.add("Topics that keep most beyond their own messages:", bold=True)
+    for place, holder in enumerate(topics, start=1):
+        page.blank()
+        page.add(short_name(holder["topic"]), first=f"{place:>2}. ", rest=INDENT, bold=True)
+        for line in _lines(holder, answer["started"]):
+            page.add(line, first=INDENT, rest=INDENT)
+    left_out = answer["topicsTotal"] - len(topics)
+    if left_out > 0:
+        page.blank()
+        page.add(f"{left_out:,} more, which keep less; --count shows more.")
+
+
+def _lines(holder: Report, started: str) -> list[str]:
+    held, pinned = size_text(holder["heldBytes"]), size_text(holder["pinnedBytes"])
+    segments = holder["segments"]
+    where = f" in {count_text(segments, 'sealed segment')}" if segments else ""
+    published = holder["lastPublish"]
+    used = f"at {instant_text(published)}" if published else (
+        f"before the broker's start at {instant_text(started)}"
+    )  # fmt: skip
+    return [
+        f"Pins {pinned} beyond its own {held}{where}; deleting it frees "
+        f"{size_text(holder['freesBytes'])} at once.",
+        f"{capitalized(holder['sentence'])}.",
+        f"The last message was published {used}.",
+    ]

@@ -1,0 +1,190 @@
+"""The report on what takes the disk: which topics keep segments, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import nlargest
+from typing import Any, Protocol
+
+from headgate.base.instants import iso_time
+from headgate.base.names import TopicName
+from headgate.base.units import MIB, S_PER_MINUTE
+from headgate.broker.slices import Turns, live_topics
+from headgate.engine.engine import Engine
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.flow.sentences.backlog import duration, number
+from headgate.ledger import CommitLog
+from headgate.metadata.policies import Retention
+from headgate.observe.explain.reports import SpaceReport, StorageHolder, StorageReport
+from headgate.observe.explain.topic import plain
+
+
+class Logs(Protocol):
+    """The logs of the broker."""
+
+    def by_name(self) -> dict[str, CommitLog]:
+        """The logs with their names in reports."""
+
+    def log_of(self, topic: Topic, /) -> CommitLog:
+        """The log that holds a topic."""
+
+
+class StorageReports:
+    """Reports on the disk space of one broker."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        turns: Turns,
+        logs: Logs,
+        retention_of: Callable[[TopicName], Retention],
+        started_ms: int,
+    ) -> None:
+        self._engine = engine
+        self._turns = turns
+        self._logs = logs
+        self._retention_of = retention_of
+        self._started_ms = started_ms
+
+    async def report(self, count: int, broker: str) -> dict[str, Any]:
+        """The space of each log of ``broker``, and the ``count`` topics that keep most of it: a
+        :class:`StorageReport` as plain values."""
+        held = [space async for topic in live_topics(self._engine, self._turns)
+                if (space := self._space_of(topic)).held_bytes]  # fmt: skip
+        worst = nlargest(count, held, key=lambda space: (space.pinned_bytes, space.held_bytes))
+        report = StorageReport(
+            at=iso_time(self._engine.now_ms),
+            broker=broker,
+            started=iso_time(self._started_ms),
+            logs=[_space(name, log) for name, log in self._logs.by_name().items()],
+            topics_total=len(held),
+            topics=[self._holder(space) for space in worst if space.topic.is_live],
+        )
+        return plain(report)
+
+    def _space_of(self, topic: Topic) -> _TopicSpace:
+        space = _TopicSpace(topic)
+        log = self._logs.log_of(topic)
+        for segment, live_bytes in log.topic(topic.log.number).live_runs():
+            space.held_bytes += live_bytes
+            waste = log.segment_waste(segment)
+            if waste is None:
+                continue
+            space.segments += 1
+            space.pinned_bytes += waste.pinned_bytes // waste.live_runs
+            space.frees_bytes += live_bytes
+            if waste.live_runs == 1:
+                space.frees_bytes += waste.rest_bytes
+        return space
+
+    def _holder(self, space: _TopicSpace) -> StorageHolder:
+        topic = space.topic
+        log = self._logs.log_of(topic).topic(topic.log.number)
+        slowest = _slowest(topic)
+        mark = log.end if slowest is None else max(slowest.acks.mark_delete + 1, log.first)
+        waiting_bytes = log.live_bytes(mark, log.end)
+        acked_bytes = log.live_bytes(log.first, mark)
+        cause, sentence = self._cause(topic, slowest, is_unread=waiting_bytes > acked_bytes)
+        last_publish_ms = topic.publishing.last_publish_ms
+        last_acked_ms = 0 if slowest is None else slowest.last_acked_ms
+        return StorageHolder(
+            topic=topic.name.full,
+            held_bytes=space.held_bytes,
+            pinned_bytes=space.pinned_bytes,
+            frees_bytes=space.frees_bytes,
+            segments=space.segments,
+            cause=cause,
+            subscription=slowest.name if slowest is not None and cause == "subscription" else None,
+            backlog_messages=0 if slowest is None else slowest.backlog_messages,
+            waiting_bytes=waiting_bytes,
+            acknowledged_bytes=acked_bytes,
+            last_publish=iso_time(last_publish_ms) if last_publish_ms else None,
+            last_acked=iso_time(last_acked_ms) if last_acked_ms else None,
+            sentence=sentence,
+        )
+
+    def _cause(
+        self, topic: Topic, slowest: Subscription | None, *, is_unread: bool
+    ) -> tuple[str, str]:
+        """What keeps most of a topic's messages, and a sentence about it."""
+        if topic.log.damage:
+            return (
+                "damage",
+                "the topic is damaged: nothing of it is given back until an operator"
+                " accepts the loss",
+            )
+        if slowest is not None and is_unread:
+            return "subscription", self._about(slowest)
+        retention = _retention_text(self._retention_of(topic.name))
+        whose = "no subscription needs the messages"
+        if retention:
+            return "retention", f"{whose}; {retention}"
+        return (
+            "ledger",
+            f"{whose}, and no retention applies: they go as soon as their ledger is closed",
+        )
+
+    def _about(self, subscription: Subscription) -> str:
+        messages = subscription.backlog_messages
+        amount = f"{number(messages)} message{'' if messages == 1 else 's'}"
+        consumers = len(subscription.consumers)
+        whose = "no consumer is connected" if not consumers else (
+            f"{number(consumers)} consumer{'' if consumers == 1 else 's'} connected"
+        )  # fmt: skip
+        if subscription.last_acked_ms:
+            ago_s = (self._engine.now_ms - subscription.last_acked_ms) / 1_000
+            last = f"it acknowledged last {duration(ago_s)} ago"
+        else:
+            last = "it has acknowledged nothing since the broker started"
+        return (
+            f"subscription {subscription.name} has not acknowledged {amount}; {whose}, and {last}"
+        )
+
+
+class _TopicSpace:
+    """What one topic keeps on the disk."""
+
+    __slots__ = ("frees_bytes", "held_bytes", "pinned_bytes", "segments", "topic")
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        self.held_bytes = 0
+        self.pinned_bytes = 0
+        self.frees_bytes = 0
+        self.segments = 0
+
+
+def _space(name: str, log: CommitLog) -> SpaceReport:
+    use = log.space_use()
+    return SpaceReport(
+        log=name,
+        file_bytes=use.file_bytes,
+        live_bytes=use.live_bytes,
+        pinned_bytes=use.pinned_bytes,
+        dead_bytes=use.dead_bytes,
+        index_bytes=use.index_bytes,
+        open_bytes=use.open_bytes,
+        checkpoint_bytes=use.checkpoint_bytes,
+        segments=use.segments,
+        segments_dead=use.segments_dead,
+    )
+
+
+def _slowest(topic: Topic) -> Subscription | None:
+    """The durable subscription that has acknowledged least; None without one."""
+    durable = (s for s in topic.subscriptions.values() if s.is_durable)
+    return min(durable, key=lambda subscription: subscription.acks.mark_delete, default=None)
+
+
+def _retention_text(retention: Retention) -> str:
+    """What a retention keeps; empty if it keeps nothing."""
+    minutes, megabytes = retention.retention_time_in_minutes, retention.retention_size_in_mb
+    if minutes == 0 or megabytes == 0:
+        return ""
+    bounds = []
+    if minutes > 0:
+        bounds.append(f"for {duration(minutes * S_PER_MINUTE)}")
+    if megabytes > 0:
+        bounds.append(f"up to {number(megabytes * MIB / 1e6)} MB")
+    return f"the topic's retention keeps acknowledged ones {' and '.join(bounds) or 'for ever'}"

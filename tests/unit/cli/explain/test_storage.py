@@ -1,0 +1,90 @@
+"""The page of ``headgate explain --storage``."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from headgate.cli.explain.command import explain_command
+from headgate.cli.explain.text import explain_text
+
+LOG: dict[str, Any] = {
+    "log": "main",
+    "fileBytes": 15_200_000,
+    "liveBytes": 1_100_000,
+    "pinnedBytes": 13_000_000,
+    "deadBytes": 0,
+    "indexBytes": 900_000,
+    "openBytes": 199_000,
+    "checkpointBytes": 1_000,
+    "segments": 21,
+    "segmentsDead": 0,
+}
+SLOW: dict[str, Any] = {
+    "topic": "persistent://acme/shop/slow",
+    "heldBytes": 3_780,
+    "pinnedBytes": 1_180_000,
+    "freesBytes": 1_220_000,
+    "segments": 19,
+    "lastPublish": "2026-11-23T15:06:42.000Z",
+    "sentence": "subscription s has not acknowledged 20 messages",
+}
+NEW: dict[str, Any] = {**SLOW, "topic": "acme/shop/new", "segments": 0, "lastPublish": None}
+ANSWER: dict[str, Any] = {
+    "broker": "localhost:8080",
+    "at": "2026-11-23T15:06:48.000Z",
+    "started": "2026-11-22T10:00:00.000Z",
+    "logs": [LOG, {**LOG, "log": "telemetry", "segments": 1}],
+    "topicsTotal": 5,
+    "topics": [SLOW, NEW],
+}
+
+
+def test_a_page_of_80_columns() -> None:
+    text = explain_text(ANSWER, 80, color=False)
+    assert (
+        dedent("""\
+        Log: 15.2 MB in 21 segments, for 1.1 MB of retained messages
+            1.1 MB  retained    records of retained messages
+            13 MB   pinned      records that nothing needs, in segments with retained
+                                messages
+        """)
+        in text
+    )
+    assert "Telemetry log: 15.2 MB in 1 segment, for" in text
+    assert text.endswith(
+        dedent("""\
+         1. acme/shop/slow
+            Pins 1.18 MB beyond its own 3.78 kB in 19 sealed segments; deleting it frees
+            1.22 MB at once.
+            Subscription s has not acknowledged 20 messages.
+            The last message was published at 2026-11-23 15:06:42 UTC.
+
+         2. acme/shop/new
+            Pins 1.18 MB beyond its own 3.78 kB; deleting it frees 1.22 MB at once.
+            Subscription s has not acknowledged 20 messages.
+            The last message was published before the broker's start at 2026-11-22
+            10:00:00 UTC.
+
+        3 more, which keep less; --count shows more.
+        """)
+    )
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_no_line_is_wider_than_the_page(width: int) -> None:
+    assert all(len(line) <= width for line in explain_text(ANSWER, width, color=False).split("\n"))
+
+
+def test_a_broker_without_messages() -> None:
+    text = explain_text({**ANSWER, "topics": [], "topicsTotal": 0}, 80, color=False)
+    assert text.endswith("No topic holds a message.\n")
+
+
+def test_it_takes_no_topic() -> None:
+    result = CliRunner().invoke(explain_command, ["orders", "--storage"])
+    assert result.exit_code == 2
+    assert "it takes no TOPIC" in result.output

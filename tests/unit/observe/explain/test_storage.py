@@ -1,0 +1,99 @@
+"""What explain says about the disk: the bytes of each log, and the topics that keep them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from headgate.base.names import parse_topic
+from headgate.cli.explain.text import explain_text
+from headgate.ledger import LedgerSettings
+from headgate.metadata.policies import Retention
+from headgate.testing import World
+from tests.unit.broker.playing import played
+
+SEGMENT = 64 * 1024
+SMALL = LedgerSettings(segment_bytes=SEGMENT, ledger_entries_max=50, ledger_age_ms_min=0)
+FAST, SLOW, KEPT = (f"persistent://public/default/{name}" for name in ("fast", "slow", "kept"))
+
+
+async def explained(world: World, count: int = 10) -> dict[str, Any]:
+    answer: dict[str, Any] = await world.observer.explain_storage(count)
+    json.dumps(answer)
+    assert all(len(line) <= width for width in (80, 120)
+               for line in explain_text(answer, width, color=False).splitlines())  # fmt: skip
+    for log in answer["logs"]:
+        parts = ("live", "pinned", "dead", "index", "open", "checkpoint")
+        assert log["fileBytes"] == sum(log[f"{part}Bytes"] for part in parts)
+    return answer
+
+
+async def fill(world: World) -> None:
+    """A fast topic whose messages are acknowledged beside a slow one whose are not."""
+    client = await world.connect()
+    await client.subscribe(SLOW, "nobody")
+    await client.subscribe(FAST, "s")
+    fast, slow = await client.producer(FAST), await client.producer(SLOW)
+    for _ in range(20):
+        for _ in range(50):
+            await fast.send(b"x" * 1_000)
+        await slow.send(b"y" * 100)
+    fast_topic = world.broker.engine.topics[FAST]
+    fast_topic.subscriptions["s"].skip_to(fast_topic.log.end)
+    await asyncio.sleep(1)
+    await world.broker.trimming.trim()
+    await asyncio.sleep(5)
+
+
+@played(ledger=SMALL)
+async def test_a_slow_topic_pins_what_a_fast_one_left(world: World) -> None:
+    await fill(world)
+    answer = await explained(world)
+    (log,) = (log for log in answer["logs"] if log["log"] == "main")
+    assert log["pinnedBytes"] > 3 * SEGMENT
+    (slow, *_) = answer["topics"]
+    assert (slow["topic"], slow["cause"], slow["subscription"]) == (SLOW, "subscription", "nobody")
+    assert slow["heldBytes"] > 20 * 100
+    assert sum(topic["pinnedBytes"] for topic in answer["topics"]) <= log["pinnedBytes"]
+    assert slow["pinnedBytes"] > 0.8 * log["pinnedBytes"]
+    assert slow["freesBytes"] > slow["pinnedBytes"]
+    assert (
+        "subscription nobody has not acknowledged 20 messages; 1 consumer connected"
+        in (slow["sentence"])
+    )
+    before = log["fileBytes"]
+    await world.broker.registry.delete(parse_topic(SLOW), force=True)
+    await asyncio.sleep(5)
+    answer = await explained(world)
+    (log,) = (log for log in answer["logs"] if log["log"] == "main")
+    assert before - log["fileBytes"] >= slow["freesBytes"] - SEGMENT
+    assert log["pinnedBytes"] < SEGMENT
+
+
+@played(ledger=SMALL)
+async def test_retention_and_an_open_ledger_are_causes(world: World) -> None:
+    broker = world.broker
+    client = await world.connect()
+    for name in (KEPT, FAST):
+        await (await client.producer(name)).send(b"x" * 100)
+    policy = Retention(retention_time_in_minutes=120, retention_size_in_mb=-1)
+    await broker.writer.commit(
+        broker.catalog.plan_topic_policies(parse_topic(KEPT), retention=policy)
+    )
+    answer = await explained(world)
+    said = {topic["topic"]: (topic["cause"], topic["sentence"]) for topic in answer["topics"]}
+    assert said[KEPT] == (
+        "retention",
+        "no subscription needs the messages; the topic's retention keeps acknowledged ones for 2 h",
+    )
+    assert said[FAST][0] == "ledger"
+    assert answer["topicsTotal"] == 2
+    assert len((await explained(world, 1))["topics"]) == 1
+
+
+@played(ledger=SMALL)
+async def test_nothing_is_held(world: World) -> None:
+    answer = await explained(world)
+    assert answer["topics"] == []
+    assert "No topic holds a message." in explain_text(answer, 80, color=False)
