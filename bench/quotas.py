@@ -133,7 +133,7 @@ def tabulate_holes(holes: int) -> Table:
     table.check("what the holes take", held_mib, "MiB", HOLES_MIB_MAX)
     subscription = rig.subscription
     owed = holes * rig.entry_bytes
-    if (subscription.backlog_bytes, subscription.acks.runs_count) != (owed, holes):
+    if (subscription.backlog_bytes, subscription.acks.ranges_count) != (owed, holes):
         raise RuntimeError(f"{subscription.backlog_bytes} bytes owed, not {owed}")
     table.add("an acknowledgement, while memory is traced", f"{number(took_s / holes * 1e6)} us")
     limit = owed

@@ -254,9 +254,9 @@ class AckSet:
                 break
         return first, min(at, stop)
 
-    def acked_runs(self, stop: int | None = None) -> Iterator[tuple[int, int]]:
-        """Runs ``(first, last)`` of acknowledged ordinals above ``mark_delete`` and below ``stop``
-        (None: all), ascending. Blocks at or above ``stop`` cost nothing."""
+    def acked_ranges(self, stop: int | None = None) -> Iterator[tuple[int, int]]:
+        """Ranges ``(first, last)`` of acknowledged ordinals above ``mark_delete`` and below
+        ``stop`` (None: all), ascending. Blocks at or above ``stop`` cost nothing."""
         open_first = open_last = -1
         for number in self._numbers_below(stop):
             bits = int.from_bytes(self._blocks[number], "little")
@@ -291,9 +291,9 @@ class AckSet:
         return sorted(number for number in blocks if number < high)
 
     @property
-    def runs_count(self) -> int:
-        """The number of runs that :meth:`acked_runs` yields. Takes a step for each block of 4,096
-        ordinals, so counting a million holes takes well under a millisecond."""
+    def ranges_count(self) -> int:
+        """The number of ranges that :meth:`acked_ranges` yields. Takes a step for each block of
+        4,096 ordinals, so counting a million holes takes well under a millisecond."""
         count = 0
         before, carry = -2, 0
         for number in sorted(self._blocks):
@@ -338,7 +338,7 @@ class AckSet:
     def whole(self) -> AckChanges:
         """Changes that make any set equal to this one. Keeps the collected changes."""
         return AckChanges(
-            True, self.mark_delete, tuple(self.acked_runs()), tuple(self.partial_entries())
+            True, self.mark_delete, tuple(self.acked_ranges()), tuple(self.partial_entries())
         )
 
     def apply(self, changes: AckChanges) -> None:

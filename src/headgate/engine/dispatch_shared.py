@@ -26,9 +26,9 @@ class SharedDispatcher(Dispatcher):
     type = SubscriptionType.SHARED
 
     __slots__ = (
-        "_given_back",
         "_levels",
         "_ready",
+        "_to_redeliver",
         "_turn_entries",
         "blocked_on_unacked",
         "pending",
@@ -42,7 +42,7 @@ class SharedDispatcher(Dispatcher):
         self.pending: dict[int, Consumer] = {}
         self.replay: list[int] = []
         self.replaying: dict[int, tuple[int, int]] = {}
-        self._given_back = (0, 0)
+        self._to_redeliver = (0, 0)
         self.unacked_messages = 0
         self.blocked_on_unacked = False
         self._ready: dict[int, deque[Consumer]] = {}
@@ -204,7 +204,7 @@ class SharedDispatcher(Dispatcher):
         if counted:
             self.redelivery_counts[ordinal] = self.redelivery_counts.get(ordinal, 0) + 1
         self.replaying[ordinal] = messages, size
-        self._given_back = self._given_back[0] + messages, self._given_back[1] + size
+        self._to_redeliver = self._to_redeliver[0] + messages, self._to_redeliver[1] + size
         heappush(self.replay, ordinal)
         return messages
 
@@ -212,8 +212,8 @@ class SharedDispatcher(Dispatcher):
         """An entry no longer waits for redelivery."""
         amounts = self.replaying.pop(ordinal, None)
         if amounts is not None:
-            messages, size = self._given_back
-            self._given_back = messages - amounts[0], size - amounts[1]
+            messages, size = self._to_redeliver
+            self._to_redeliver = messages - amounts[0], size - amounts[1]
 
     def cursor_moved(self) -> None:
         acks = self.subscription.acks
@@ -232,7 +232,7 @@ class SharedDispatcher(Dispatcher):
         self.pending.clear()
         self.replay.clear()
         self.replaying.clear()
-        self._given_back = (0, 0)
+        self._to_redeliver = (0, 0)
         self.unacked_messages = 0
         self.blocked_on_unacked = False
         self.read_ordinal = self.subscription.acks.mark_delete + 1
@@ -240,8 +240,8 @@ class SharedDispatcher(Dispatcher):
     def in_flight_messages(self) -> int:
         return self.unacked_messages
 
-    def given_back(self) -> Amounts:
-        messages, size = self._given_back
+    def to_redeliver(self) -> Amounts:
+        messages, size = self._to_redeliver
         acks = self.subscription.acks
         if acks.partials is not None:
             messages -= sum(map(acks.partly_acked, self.replaying))

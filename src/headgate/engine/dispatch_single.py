@@ -156,7 +156,7 @@ class SingleActiveDispatcher(Dispatcher):
         # (after a rewind) are rare and only make this an undercount.
         return max(0, log.messages_before(read) - subscription.done_messages)
 
-    def given_back(self) -> Amounts:
+    def to_redeliver(self) -> Amounts:
         return NO_AMOUNTS
 
 

@@ -185,7 +185,7 @@ class Dispatcher(ABC):
         """Messages delivered to connected consumers and not acknowledged."""
 
     @abstractmethod
-    def given_back(self) -> Amounts:
+    def to_redeliver(self) -> Amounts:
         """What waits for redelivery, without messages of partly acknowledged entries that are
         acknowledged already."""
 
@@ -294,7 +294,7 @@ class Dispatcher(ABC):
         if not topic.engine.throttle_spares_caught_up or not subscription.consumers:
             return False
         waiting = topic.log.end - max(self.read_ordinal, topic.log.first)
-        waiting += self.given_back().entries
+        waiting += self.to_redeliver().entries
         if subscription.gate.exempt:
             return waiting <= topic.engine.limits.backlogged_entries_min
         return waiting <= 0
@@ -303,7 +303,7 @@ class Dispatcher(ABC):
         """Messages and bytes that no consumer has and that are not acknowledged."""
         log = self.subscription.topic.log
         first = max(self.read_ordinal, log.first)
-        _, messages, size = self.given_back()
+        _, messages, size = self.to_redeliver()
         messages += log.messages_before(log.end) - log.messages_before(first)
         size += log.bytes_before(log.end) - log.bytes_before(first)
         acks = self.subscription.acks

@@ -127,7 +127,7 @@ def first_kept(log: EntryLog, acks: AckSet, excess_bytes: int) -> int:
     """The first entry that a subscription keeps when it loses at least ``excess_bytes`` of its
     oldest unacknowledged entries, and not one entry more; the topic's end if it loses all."""
     at = max(acks.mark_delete + 1, log.first)
-    for first, last in acks.acked_runs(log.end):
+    for first, last in acks.acked_ranges(log.end):
         if first > at:
             unacked_bytes = log.bytes_before(first) - log.bytes_before(at)
             if unacked_bytes >= excess_bytes:

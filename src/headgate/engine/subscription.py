@@ -344,7 +344,7 @@ class Subscription(Cursor):
         """Skip the next ``count`` unacknowledged entries; returns how many messages that were."""
         log = self.topic.log
         ordinal = max(self.acks.mark_delete + 1, log.first)
-        for first, last in self.acks.acked_runs():
+        for first, last in self.acks.acked_ranges():
             unacked = max(0, first - ordinal)
             if count <= unacked:
                 break

@@ -96,9 +96,9 @@ def same(acks: AckSet, model: Model) -> None:
     assert acks.mark_delete == mark
     above = sorted(o for o in model.acked if o > mark)
     assert acks.holes_count == len(above)
-    assert acks.runs_count == len(list(acks.acked_runs()))
-    assert [o for a, b in acks.acked_runs() for o in range(a, b + 1)] == above
-    runs = list(acks.acked_runs())
+    assert acks.ranges_count == len(list(acks.acked_ranges()))
+    assert [o for a, b in acks.acked_ranges() for o in range(a, b + 1)] == above
+    runs = list(acks.acked_ranges())
     assert all(b + 1 < c for (_, b), (c, _) in pairwise(runs))
     assert list(acks.partial_entries()) == model.partials()
     assert (acks.partials is None) is (not model.messages)
@@ -129,7 +129,7 @@ def test_agrees_with_a_plain_set(work: list[tuple[str, int, int]]) -> None:
         assert acks.is_acked(at) is (at in acked)
         below = [ordinal for ordinal in acked if acks.mark_delete < ordinal < end]
         assert acks.holes_below(end) == len(below)
-        found = [o for a, b in acks.acked_runs(end) for o in range(a, b + 1)]
+        found = [o for a, b in acks.acked_ranges(end) for o in range(a, b + 1)]
         assert found == sorted(below)
         assert acks.partly_acked(at) == sum(o == at for o, _ in model.messages)
         assert list(acks.partial_entries(at, end)) == model.partials(at, end)

@@ -30,7 +30,7 @@ def test_every_other_entry_is_a_hole() -> None:
     rig = Rig(NO_QUOTAS, body_bytes=100, retain_bodies=False)
     rig.publish_only(2 * BATCH_ENTRIES)
     rig.ack_every_other()
-    assert rig.subscription.acks.runs_count == BATCH_ENTRIES
+    assert rig.subscription.acks.ranges_count == BATCH_ENTRIES
     assert rig.subscription.backlog_bytes == BATCH_ENTRIES * 100
 
 

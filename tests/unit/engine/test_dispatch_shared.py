@@ -174,7 +174,7 @@ def test_in_flight_and_replay_messages() -> None:
     assert subscription.dispatcher.in_flight_messages() == 4
     subscription.redeliver(consumer, None, -1)
     assert subscription.dispatcher.in_flight_messages() == 0
-    assert subscription.dispatcher.given_back().messages == 4
+    assert subscription.dispatcher.to_redeliver().messages == 4
 
 
 def test_skipping_takes_entries_away_from_their_holders() -> None:

@@ -119,7 +119,7 @@ def test_in_flight_messages() -> None:
     assert subscription.dispatcher.in_flight_messages() == 6
     subscription.ack_through(consumer, 0)
     assert subscription.dispatcher.in_flight_messages() == 4
-    assert subscription.dispatcher.given_back().messages == 0
+    assert subscription.dispatcher.to_redeliver().messages == 0
 
 
 def test_what_was_trimmed_is_not_waited_for() -> None:

@@ -86,10 +86,10 @@ def test_it_stays_with_its_consumer_until_it_is_done() -> None:
     assert consumer.unacked_messages == 4
     assert subscription.dispatcher.waiting() == (0, 0)
     subscription.redeliver(consumer, [0, 1], -1)
-    assert subscription.dispatcher.given_back() == (1, 2, 4)
+    assert subscription.dispatcher.to_redeliver() == (1, 2, 4)
     assert subscription.dispatcher.waiting() == (2, 4)
     rig.flush()
-    assert subscription.dispatcher.given_back() == (0, 0, 0)
+    assert subscription.dispatcher.to_redeliver() == (0, 0, 0)
     subscription.ack_messages(consumer, 0, 0b1100, 4)
     assert consumer.unacked_messages == 0
     rig.advance(1)

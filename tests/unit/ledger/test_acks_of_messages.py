@@ -53,7 +53,7 @@ def the_set(fs: MemFs, settings: LedgerSettings = OFTEN) -> tuple[CommitLog, Ack
 
 
 def shown(acks: AckSet) -> tuple[int, list[tuple[int, int]], list[PartialEntry]]:
-    return acks.mark_delete, list(acks.acked_runs()), list(acks.partial_entries())
+    return acks.mark_delete, list(acks.acked_ranges()), list(acks.partial_entries())
 
 
 def test_a_cursor_is_created_with_them() -> None:

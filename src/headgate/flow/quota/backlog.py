@@ -50,7 +50,7 @@ def acked_within(index: Index, acks: AckSet, first: int, stop: int) -> Amounts:
     The cost is one step for each run of acknowledged entries and for each partly acknowledged one.
     """
     entries = messages = size_bytes = 0
-    for run_first, run_last in acks.acked_runs(stop):
+    for run_first, run_last in acks.acked_ranges(stop):
         start, end = max(run_first, first), run_last + 1
         if start < end:
             entries += end - start

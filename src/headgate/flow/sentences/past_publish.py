@@ -1,4 +1,4 @@
-"""One sentence about what held a topic's producers in a past interval.
+"""One sentence about what parked a topic's SENDs in a past interval.
 
 The pipeline prints it for a minute and for a range, in the words that ``explain`` uses for the
 present (:mod:`headgate.flow.sentences.publish`). It leaves out whatever is not known.
@@ -25,11 +25,11 @@ _BOUNDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class PastPublishHold:
-    """What one cause held in a past interval.
+class PastParkSummary:
+    """The SENDs that one cause parked in a past interval.
 
-    It held at least one message for ``seconds``, and holds ``messages`` at the end. ``limit_text``
-    and ``limit_source`` are those of the limit or quota while it held. ``limit_at_end`` is another
+    At least one was parked for ``seconds``, and ``messages`` are at the end. ``limit_text`` and
+    ``limit_source`` are those of the limit or quota meanwhile. ``limit_at_end`` is another
     limit that was in force at the end (``900 msg/s``, ``gone``); empty if it did not change.
     """
 
@@ -42,7 +42,7 @@ class PastPublishHold:
 
 
 def past_publish_sentence(
-    causes: Sequence[PastPublishHold], *, range_s: float | None = None
+    causes: Sequence[PastParkSummary], *, range_s: float | None = None
 ) -> str:
     """What held publishing, without line break and full stop.
 
@@ -70,7 +70,7 @@ def past_publish_sentence(
     return text
 
 
-def _subject(held: PastPublishHold) -> str:
+def _subject(held: PastParkSummary) -> str:
     """``the topic's publish limit of 10 msg/s (topic policy)``."""
     text = holder(held.cause)
     if held.limit_text:

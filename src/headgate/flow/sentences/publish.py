@@ -1,4 +1,4 @@
-"""One sentence about what holds a topic's producers now, or held them lately.
+"""One sentence about what parks a topic's SENDs now, or parked them lately.
 
 ``explain`` prints it from the broker's own memory; :mod:`headgate.flow.sentences.past_publish` is
 about past intervals. Like :mod:`headgate.flow.sentences.backlog`, it leaves out whatever is not
@@ -41,13 +41,13 @@ _HOLDERS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class PublishHold:
-    """What one cause holds now, and for how long it held anything lately.
+class ParkSummary:
+    """The SENDs that one cause parks now, and for how long it parked any lately.
 
     If the cause is a publish limit, ``limit_text`` and ``limit_source`` are its present ones, and
-    it accepts the last waiting message in ``last_goes_s``. The broker does not read the connections
-    of ``unread`` of the producers, because they park too much. Something has waited without a break
-    for ``waiting_s``; None if nothing waits.
+    it accepts the last parked SEND in ``last_goes_s``. The broker does not read the connections
+    of ``unread`` of the producers, because they park too much. A SEND has been parked without a
+    break for ``waiting_s``; None if none is.
     """
 
     cause: ParkCause
@@ -63,7 +63,7 @@ class PublishHold:
 
 
 def publish_sentence(
-    causes: Sequence[PublishHold],
+    causes: Sequence[ParkSummary],
     *,
     partitions: int = 1,
     stopped: bool = False,
@@ -101,7 +101,7 @@ def publish_sentence(
     return head if stopped or disk_full else NOTHING_HOLDS
 
 
-def _now(held: PublishHold, partitions: int) -> str:
+def _now(held: ParkSummary, partitions: int) -> str:
     text = _waits(held, partitions)
     if held.messages:
         is_one = held.messages == 1
@@ -121,7 +121,7 @@ def _now(held: PublishHold, partitions: int) -> str:
     return text
 
 
-def _unread(held: PublishHold) -> str:
+def _unread(held: ParkSummary) -> str:
     if held.producers == 1:
         return "its connection is not read"
     if held.unread == held.producers:
@@ -138,7 +138,7 @@ def _part(seconds: float, name: str) -> str:
     return _share(seconds) if name == "minute" else duration(seconds)
 
 
-def _waits(held: PublishHold, partitions: int) -> str:
+def _waits(held: ParkSummary, partitions: int) -> str:
     """``2 producers wait for the topic's publish limit of 10 msg/s (topic policy)``."""
     is_one = held.producers == 1
     who = f"{held.producers:,} {'producer' if is_one else 'producers'}"
@@ -161,7 +161,7 @@ def _waits(held: PublishHold, partitions: int) -> str:
     return text + _each(held, partitions)
 
 
-def _subject(held: PublishHold, partitions: int) -> str:
+def _subject(held: ParkSummary, partitions: int) -> str:
     """``the topic's publish limit, now 10 msg/s (topic policy),``: it may have been another
     then."""
     text = holder(held.cause)
@@ -178,7 +178,7 @@ def holder(cause: ParkCause) -> str:
     return _HOLDERS[cause]
 
 
-def _each(held: PublishHold, partitions: int) -> str:
+def _each(held: ParkSummary, partitions: int) -> str:
     """On how many partitions the limit holds. Adaptive limits differ, and one of them is shown."""
     if partitions == 1 or held.cause is ParkCause.BROKER_RATE:
         return ""

@@ -13,7 +13,7 @@ from headgate.control.adaptive import AdaptiveThrottle
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 from headgate.flow.limits.gate_node import LARGEST_WAITERS
-from headgate.flow.sentences.publish import PublishHold, publish_sentence
+from headgate.flow.sentences.publish import ParkSummary, publish_sentence
 from headgate.observe.explain.reports import Publishing, TopicPublishingReport, WaitingProducer
 from headgate.observe.states.adaptive import adaptive_state
 from headgate.observe.states.fields import AdaptiveState, ParkedState
@@ -104,7 +104,7 @@ class PublishingReports:
 
 def _sentence(parked: Sequence[ParkedState], topics: Sequence[Topic]) -> str:
     causes = [
-        PublishHold(
+        ParkSummary(
             cause=ParkCause[state.cause.upper()],
             producers=state.producers,
             messages=state.messages,

@@ -19,8 +19,8 @@ from headgate.engine.topic import Topic
 from headgate.flow.account.account import Cell
 from headgate.observe.stats.fields import CursorStats, InternalStats, LedgerStats
 
-RUNS_SHOWN_MAX = 1_000
-"""Most acknowledged runs in the list of one cursor; another field counts all."""
+RANGES_SHOWN_MAX = 1_000
+"""Most acknowledged ranges in the list of one cursor; another field counts all."""
 
 
 def internal_stats(topic: Topic, *, metadata: bool, skew_ms: int = 0) -> InternalStats:
@@ -68,7 +68,7 @@ def cursor_stats(subscription: Subscription) -> CursorStats:
         last_ledger_switch_timestamp=iso_time(subscription.created_ms),
         active=bool(subscription.consumers),
         number_of_entries_since_first_not_acked_message=read - acks.mark_delete,
-        total_non_contiguous_deleted_messages_range=acks.runs_count,
+        total_non_contiguous_deleted_messages_range=acks.ranges_count,
         subscription_have_pending_read=waits or subscription.dispatcher.reading,
     )
 
@@ -100,11 +100,11 @@ def _ledger_stats(info: LedgerRange, skew_ms: int, *, is_open: bool, metadata: b
 
 
 def _runs_text(subscription: Subscription) -> str:
-    """Acknowledged runs beyond the mark-delete position, half open as Pulsar writes them:
+    """Acknowledged ranges beyond the mark-delete position, half open as Pulsar writes them:
     ``(8:3..8:5]`` is entries 4 and 5 of ledger 8."""
     log = subscription.topic.log
-    runs = [
+    ranges = [
         f"({log.position(first - 1)}..{log.position(last)}]"
-        for first, last in islice(subscription.acks.acked_runs(), RUNS_SHOWN_MAX)
+        for first, last in islice(subscription.acks.acked_ranges(), RANGES_SHOWN_MAX)
     ]
-    return f"[{','.join(runs)}]"
+    return f"[{','.join(ranges)}]"

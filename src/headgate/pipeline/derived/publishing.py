@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.pipeline.derived.derived_table import HourlyInputs, HourlyTable
-from headgate.pipeline.steps import limits, publishing
+from headgate.pipeline.steps import limiters, publishing
 from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
 from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
@@ -44,8 +44,8 @@ class ThrottleTimeline(HourlyInputs):
         if not files:
             return None
         samples = self.inputs(table_files(ensure_table(root, BRONZE_SAMPLES)), hours)
-        return limits.throttle_timeline(
-            read_files(spark, root, INTERVALS, files, limits.LIMITER_MINUTE_COLUMNS),
-            read_files(spark, root, BRONZE_SAMPLES, samples, limits.LIMITER_SAMPLE_COLUMNS),
+        return limiters.throttle_timeline(
+            read_files(spark, root, INTERVALS, files, limiters.LIMITER_MINUTE_COLUMNS),
+            read_files(spark, root, BRONZE_SAMPLES, samples, limiters.LIMITER_SAMPLE_COLUMNS),
             hours,
         )

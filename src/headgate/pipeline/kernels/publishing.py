@@ -19,7 +19,7 @@ from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
 from headgate.flow.limits.rate_limit import Dimension, is_lower
 from headgate.flow.sentences.backlog import limit_text
-from headgate.flow.sentences.past_publish import PastPublishHold, past_publish_sentence
+from headgate.flow.sentences.past_publish import PastParkSummary, past_publish_sentence
 from headgate.pipeline.kernels.array_types import Flags
 from headgate.pipeline.kernels.counted_time import counted_ns
 from headgate.pipeline.kernels.publish_limits import (
@@ -171,22 +171,22 @@ def _sum(minutes: Sequence[Minute], name: str) -> int | None:
 
 def _past_hold(
     cause: ParkCause, held_ns: int, minutes: Sequence[Minute], before: Minute | None
-) -> PastPublishHold:
+) -> PastParkSummary:
     """The facts of one cause for the sentence; of its limits the one that parked for longest."""
     messages = 0 if cause is ParkCause.MEMORY else minutes[-1][f"parked_{cause.label}_messages"]
     seconds = held_ns / NS_PER_S
     if not held_ns:
-        return PastPublishHold(cause, messages=messages or 0)
+        return PastParkSummary(cause, messages=messages or 0)
     if cause is ParkCause.BACKLOG_QUOTA:
         text, source = _longest_quota(minutes, before)
-        return PastPublishHold(cause, seconds, messages or 0, text, source)
+        return PastParkSummary(cause, seconds, messages or 0, text, source)
     if cause in (ParkCause.PENDING_LIMIT, ParkCause.MEMORY, ParkCause.DISK_FULL):
-        return PastPublishHold(cause, seconds, messages or 0)
+        return PastParkSummary(cause, seconds, messages or 0)
     longest = _longest_limit(cause, minutes, before)
     if longest is None:
-        return PastPublishHold(cause, seconds, messages or 0)
+        return PastParkSummary(cause, seconds, messages or 0)
     at_end = limit_of(cause, minutes[-1])
-    return PastPublishHold(
+    return PastParkSummary(
         cause,
         seconds,
         messages or 0,

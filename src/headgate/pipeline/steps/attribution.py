@@ -32,7 +32,7 @@ from headgate.pipeline.kernels.minute_runs import RUN_COLUMNS, minute_runs
 from headgate.pipeline.kernels.ranges import SORT_COLUMNS
 from headgate.pipeline.steps.hours import HOUR_COLUMNS, hour_of
 from headgate.pipeline.steps.joins import left_join
-from headgate.pipeline.steps.subjects import per_batch, per_subject
+from headgate.pipeline.steps.kernel_runner import per_batch, per_key
 from headgate.pipeline.tables.attribution import (
     ATTRIBUTION,
     ATTRIBUTION_KEY,
@@ -78,9 +78,7 @@ def range_judgements(minutes: DataFrame, since_ns: int, until_ns: int) -> DataFr
     runs = per_batch(inside.select(*INPUT_COLUMNS), minute_runs, spark_schema(RUN_COLUMNS))
     judged = _with_demonstrated(runs, _demonstrated(before_end, [_ALL_HOURS]), F.lit(0))
     judged = _with_waiters(judged, inside, topic_waiters.TOPIC_KEY)
-    return per_subject(
-        judged, ATTRIBUTION_KEY, SORT_COLUMNS, range_table, spark_schema(RANGE_COLUMNS)
-    )
+    return per_key(judged, ATTRIBUTION_KEY, SORT_COLUMNS, range_table, spark_schema(RANGE_COLUMNS))
 
 
 def _subscriptions(minutes: DataFrame) -> DataFrame:
@@ -120,7 +118,7 @@ def _demonstrated(minutes: DataFrame, windows: Sequence[tuple[int, int]]) -> Dat
         first_hours=[first for first, _ in windows],
         last_hours=[last for _, last in windows],
     )
-    return per_subject(
+    return per_key(
         _demonstrating(minutes),
         ATTRIBUTION_KEY,
         (*ATTRIBUTION_KEY, HOUR.name),
@@ -135,7 +133,7 @@ def _with_demonstrated(rows: DataFrame, rates: DataFrame, position: Column) -> D
     The lists are sent to every worker: a number for each subscription and wanted hour.
     """
     rate = F.get(F.col(RATES), position.cast("int")).alias(DEMONSTRATED_RATE.name)
-    joined = left_join(rows, rates, ATTRIBUTION_KEY, is_small=True)
+    joined = left_join(rows, rates, ATTRIBUTION_KEY, broadcast=True)
     return joined.select(*rows.columns, rate)
 
 
@@ -152,4 +150,4 @@ def _with_waiters(rows: DataFrame, minutes: DataFrame, key: Sequence[str]) -> Da
     waited = (held_ns > 0) & (held_ns >= topic_waiters.WAITING_SHARE_MIN * total_ns)
     each = minutes.where(waited).select(*key, "subscription").distinct()
     counted = each.groupBy(*key).agg(F.count("*").alias(name)).where(F.col(name) > 1)
-    return left_join(rows, counted, key, is_small=True)
+    return left_join(rows, counted, key, broadcast=True)

@@ -18,7 +18,7 @@ from headgate.pipeline.kernels.episodes import (
 )
 from headgate.pipeline.steps.hours import HOUR_COLUMNS, hour_of
 from headgate.pipeline.steps.joins import left_join
-from headgate.pipeline.steps.subjects import per_subject
+from headgate.pipeline.steps.kernel_runner import per_key
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY
 from headgate.pipeline.tables.episodes import EDGE_MINUTES, EPISODES
 from headgate.pipeline.tables.schemas import table_schema
@@ -50,6 +50,6 @@ def episodes(
     )
     rows = left_join(judged.where(near).select(*JUDGED_COLUMNS), skipped, _KEY)
     kernel = partial(episodes_table, hours=frozenset(hours), newest=newest)
-    return per_subject(
+    return per_key(
         rows.select(*INPUT_COLUMNS), ATTRIBUTION_KEY, SORT_COLUMNS, kernel, table_schema(EPISODES)
     )

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from headgate.pipeline.kernels.forecast_score import SCORE_COLUMNS, score_table
 from headgate.pipeline.kernels.quota_forecast import FORECAST_COLUMNS
-from headgate.pipeline.steps.subjects import per_subject
+from headgate.pipeline.steps.kernel_runner import per_key
 from headgate.pipeline.tables.intervals import TOPIC_KEY, TOPIC_ORDER
 from headgate.pipeline.tables.schemas import spark_schema
 from headgate.record.fields import Kind
@@ -26,7 +26,7 @@ SCORED_COLUMNS: Final = ("kind", *_SCORED)
 
 
 def newest_usage(usage: DataFrame) -> DataFrame:
-    """The last row of each topic in ``quota_usage`` that has a quota in force then.
+    """The last row of each topic in ``quota_usage``, of topics that have a quota in that minute.
 
     If a topic was deleted and created again, only the newer one counts. Topics whose last row is
     more than five minutes older than the newest of their cluster are left out.
@@ -38,6 +38,7 @@ def newest_usage(usage: DataFrame) -> DataFrame:
         usage.withColumn("_newest", newest)
         .where(F.col("minute") > F.col("_newest") - F.expr(_FRESH))
         .withColumn("_rank", F.row_number().over(last))
+        # A row without a method has no quota.
         .where((F.col("_rank") == 1) & F.col("method").isNotNull())
         .drop("_newest", "_rank")
     )
@@ -52,4 +53,4 @@ def forecast_scores(minutes: DataFrame, since_ns: int, until_ns: int) -> DataFra
     """
     topics = minutes.where(F.col("kind") == Kind.TOPIC.value).select(*_SCORED)
     kernel = partial(score_table, since_ns=since_ns, until_ns=until_ns)
-    return per_subject(topics, TOPIC_KEY, TOPIC_ORDER, kernel, spark_schema(SCORE_COLUMNS))
+    return per_key(topics, TOPIC_KEY, TOPIC_ORDER, kernel, spark_schema(SCORE_COLUMNS))

@@ -14,5 +14,5 @@ HOUR_COLUMNS: Final = ("date", "hour")
 
 
 def hour_of() -> Column:
-    """The hour of a row since the epoch. Spark reads no file whose hour a condition excludes."""
+    """The hour of a row since the epoch. A condition on it is subject to partition pruning."""
     return F.unix_date("date").cast("bigint") * F.lit(DAY_HOURS) + F.col("hour")

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from headgate.pipeline.kernels.coverage_gaps import Coverage
 from headgate.pipeline.kernels.intervals import SORT_COLUMNS, SUBJECT_COLUMNS, interval_table
-from headgate.pipeline.steps.subjects import per_subject
+from headgate.pipeline.steps.kernel_runner import per_key
 from headgate.pipeline.tables.bronze import SAMPLED_KINDS
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.schemas import table_schema
@@ -28,7 +28,7 @@ def intervals(bronze: DataFrame, hours: Collection[int], coverage: Coverage) -> 
     kinds = [kind.value for kind in SAMPLED_KINDS]
     samples = bronze.where(F.col("kind").isin(kinds)).drop("date", "hour", "window_end")
     kernel = partial(_intervals_of_kinds, hours=frozenset(hours), coverage=coverage)
-    return per_subject(samples, SUBJECT_COLUMNS, SORT_COLUMNS, kernel, table_schema(INTERVALS))
+    return per_key(samples, SUBJECT_COLUMNS, SORT_COLUMNS, kernel, table_schema(INTERVALS))
 
 
 def _intervals_of_kinds(samples: pa.Table, hours: Collection[int], coverage: Coverage) -> pa.Table:

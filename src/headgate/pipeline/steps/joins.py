@@ -1,4 +1,4 @@
-"""The join of steps, in which null equals null."""
+"""A left join with null-safe keys."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pyspark.sql import functions as F  # noqa: N812
 
 
 def left_join(
-    rows: DataFrame, more: DataFrame, key: Sequence[str], *, is_small: bool = False
+    rows: DataFrame, more: DataFrame, key: Sequence[str], *, broadcast: bool = False
 ) -> DataFrame:
     """All rows, with the other columns of ``more`` where the key is the same.
 
-    Keys are null-safe: a topic without a partition matches one without. ``is_small`` sends all of
-    ``more`` to every worker, so that ``rows`` are not shuffled.
+    Keys are null-safe: a topic without a partition matches one without. ``broadcast`` makes it
+    a broadcast join: for a small ``more``.
     """
     right = more.select(
         *(F.col(name).alias(f"_{name}") for name in key),
         *(name for name in more.columns if name not in key),
     )
     same: list[Column] = [F.col(name).eqNullSafe(F.col(f"_{name}")) for name in key]
-    joined = rows.join(F.broadcast(right) if is_small else right, reduce(and_, same), "left")
+    joined = rows.join(F.broadcast(right) if broadcast else right, reduce(and_, same), "left")
     return joined.drop(*(f"_{name}" for name in key))

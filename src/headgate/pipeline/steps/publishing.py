@@ -19,7 +19,7 @@ from headgate.pipeline.kernels.publishing import (
 )
 from headgate.pipeline.steps.hours import HOUR_COLUMNS, hour_of
 from headgate.pipeline.steps.joins import left_join
-from headgate.pipeline.steps.subjects import per_subject
+from headgate.pipeline.steps.kernel_runner import per_key
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.intervals import TOPIC_KEY, TOPIC_ORDER
 from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION
@@ -44,7 +44,7 @@ def publish_attribution(minutes: DataFrame, hours: Collection[int]) -> DataFrame
     of these and the minute before each."""
     near = minutes.where(hour_of().isin(sorted(hours)) | (F.minute("minute") == 59))
     kernel = partial(publish_table, hours=frozenset(hours))
-    return per_subject(
+    return per_key(
         _topics_with_limits(near), TOPIC_KEY, TOPIC_ORDER, kernel, table_schema(PUBLISH_ATTRIBUTION)
     )
 
@@ -55,7 +55,7 @@ def publish_judgements(minutes: DataFrame, since_ns: int, until_ns: int) -> Data
     # The minute before the range has the limit with which the first one inside began.
     near = minutes.where((F.col("to_ns") > since_ns - MINUTE_NS) & (F.col("from_ns") < until_ns))
     kernel = partial(publish_range_table, since_ns=since_ns, until_ns=until_ns)
-    return per_subject(
+    return per_key(
         _topics_with_limits(near), TOPIC_KEY, TOPIC_ORDER, kernel, spark_schema(RANGE_COLUMNS)
     )
 
@@ -77,5 +77,5 @@ def _topics_with_limits(minutes: DataFrame) -> DataFrame:
         )
     )
     # Brokers are few, and most have no such limit.
-    joined = left_join(topics, limits, _BROKER_MINUTE, is_small=True)
+    joined = left_join(topics, limits, _BROKER_MINUTE, broadcast=True)
     return joined.select(*INTERVAL_COLUMNS, *BROKER_LIMIT_COLUMNS)

@@ -30,7 +30,7 @@ from headgate.pipeline.kernels.rollup import (
     topic_parts,
 )
 from headgate.pipeline.steps.joins import left_join
-from headgate.pipeline.steps.subjects import Kernel, per_batch, per_subject
+from headgate.pipeline.steps.kernel_runner import Kernel, per_batch, per_key
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY
 from headgate.pipeline.tables.episodes import EPISODE_COLUMNS
 from headgate.pipeline.tables.schemas import spark_schema
@@ -45,7 +45,7 @@ def backlog_episodes(segments: DataFrame) -> DataFrame:
     Segments of one episode meet at an hour's edge. If an episode continues beyond the rows given,
     ``continues_before`` or ``continues_after`` is true.
     """
-    return per_subject(
+    return per_key(
         segments.drop("date", "hour"),
         ATTRIBUTION_KEY,
         SEGMENT_ORDER,

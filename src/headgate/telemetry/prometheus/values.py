@@ -168,7 +168,7 @@ def subscription_values(subscription: Subscription) -> tuple[Number, ...]:
     return (
         subscription.backlog_entries,
         subscription.backlog_entries,
-        dispatcher.given_back().messages,
+        dispatcher.to_redeliver().messages,
         dispatcher.in_flight_messages(),
         int(blocked),
         len(subscription.consumers),

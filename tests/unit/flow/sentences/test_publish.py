@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from headgate.base.park_cause import ParkCause
-from headgate.flow.sentences.publish import NOTHING_HOLDS, PublishHold, publish_sentence
+from headgate.flow.sentences.publish import NOTHING_HOLDS, ParkSummary, publish_sentence
 
-TOPIC = PublishHold(
+TOPIC = ParkSummary(
     ParkCause.TOPIC_RATE,
     producers=2,
     messages=1_000,
@@ -19,7 +19,7 @@ TOPIC = PublishHold(
     limit_text="10 msg/s",
     limit_source="topic policy",
 )
-BROKER = PublishHold(
+BROKER = ParkSummary(
     ParkCause.BROKER_RATE,
     producers=1,
     messages=7,
@@ -31,7 +31,7 @@ BROKER = PublishHold(
 
 
 def only(cause: ParkCause, producers: int = 1, messages: int = 1) -> str:
-    return publish_sentence([PublishHold(cause, producers=producers, messages=messages)])
+    return publish_sentence([ParkSummary(cause, producers=producers, messages=messages)])
 
 
 def test_who_waits_for_which_limit_set_where() -> None:
@@ -44,7 +44,7 @@ def test_who_waits_for_which_limit_set_where() -> None:
         " brokerPublisherThrottlingMaxByteRate): 7 messages are parked;"
         " held for 3 s without a break"
     )
-    adaptive = PublishHold(
+    adaptive = ParkSummary(
         ParkCause.ADAPTIVE,
         producers=1,
         messages=1,
@@ -128,7 +128,7 @@ def test_of_several_causes_the_one_that_holds_most_comes_first() -> None:
 )
 def test_what_held_producers_lately(minute_s: float, hour_s: float, said: str) -> None:
     """The limit may have been another one then."""
-    held = PublishHold(
+    held = ParkSummary(
         ParkCause.TOPIC_RATE,
         minute_s=minute_s,
         hour_s=hour_s,
@@ -141,7 +141,7 @@ def test_what_held_producers_lately(minute_s: float, hour_s: float, said: str) -
 
 
 def test_all_that_held_producers_lately() -> None:
-    causes = [PublishHold(cause, minute_s=30.0 - cause) for cause in ParkCause]
+    causes = [ParkSummary(cause, minute_s=30.0 - cause) for cause in ParkCause]
     said = publish_sentence(causes)
     assert said.startswith("nothing waits now; the topic's publish limit held producers for 50 %")
     for subject in (
@@ -158,7 +158,7 @@ def test_all_that_held_producers_lately() -> None:
 def test_nothing_holds_what_was_hardly_ever_held() -> None:
     assert publish_sentence([]) == NOTHING_HOLDS
     assert (
-        publish_sentence([PublishHold(ParkCause.TOPIC_RATE, minute_s=0.1, hour_s=0.2)])
+        publish_sentence([ParkSummary(ParkCause.TOPIC_RATE, minute_s=0.1, hour_s=0.2)])
         == NOTHING_HOLDS
     )
 
@@ -166,7 +166,7 @@ def test_nothing_holds_what_was_hardly_ever_held() -> None:
 def test_a_quota_that_is_reached_lets_nobody_publish_though_nothing_waits() -> None:
     said = "the backlog quota stops all publishing now"
     assert publish_sentence([], stopped=True) == said
-    held = PublishHold(ParkCause.BACKLOG_QUOTA, minute_s=20.0)
+    held = ParkSummary(ParkCause.BACKLOG_QUOTA, minute_s=20.0)
     assert publish_sentence([held], stopped=True) == (
         f"{said}; the backlog quota held producers for 33 % of the last minute"
     )
@@ -177,13 +177,13 @@ def test_each_partition_has_its_topics_limit() -> None:
         [TOPIC], partitions=3
     )
     assert "partitions" not in publish_sentence([BROKER], partitions=3)
-    slowed = PublishHold(ParkCause.ADAPTIVE, producers=1, messages=1, limit_text="75 msg/s")
+    slowed = ParkSummary(ParkCause.ADAPTIVE, producers=1, messages=1, limit_text="75 msg/s")
     assert " of 75 msg/s on one of the partitions:" in publish_sentence([slowed], partitions=3)
 
 
 def test_who_waits_longer_than_clients_do_is_warned() -> None:
     """What a client has given up is stored all the same, and its next messages wait behind it."""
-    held = PublishHold(
+    held = ParkSummary(
         ParkCause.TOPIC_RATE, 1, 1_000, waiting_s=5.0, limit_text="20 msg/s", last_goes_s=50.0
     )
     warning = (

@@ -20,7 +20,7 @@ def test_there_and_back() -> None:
     back = decode_cursor(encode_cursor(made()))
     assert (back.cursor_id, back.topic_number, back.name) == (1 << 40, 77, "sub-ü")
     assert back.properties == {"key": "välue", "": ""}
-    assert list(back.ack_set.acked_runs()) == [(9, 9)]
+    assert list(back.ack_set.acked_ranges()) == [(9, 9)]
     assert list(back.ack_set.partial_entries()) == [(11, 0b101, 9)]
 
 

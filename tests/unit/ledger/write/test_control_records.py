@@ -117,7 +117,7 @@ def test_what_is_held_goes_as_far_as_there_is_room() -> None:
     after = fs.crash_clone()
     after.capacity_bytes = None
     stored = open_log(after).cursors_of(1)
-    assert 10 < sum(c.ack_set.runs_count == 25 for c in stored) < 30
+    assert 10 < sum(c.ack_set.ranges_count == 25 for c in stored) < 30
     log.drop_topic(dropped.number)
     fs.capacity_bytes = None
     while log.full:

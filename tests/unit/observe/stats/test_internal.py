@@ -113,7 +113,7 @@ def test_acknowledgements_out_of_order_are_spelled_out(world: World) -> None:
 def test_not_every_one_of_many_holes_is_spelled_out(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate.observe.stats.internal.RUNS_SHOWN_MAX", 3)
+    monkeypatch.setattr("headgate.observe.stats.internal.RANGES_SHOWN_MAX", 3)
     count = 10
 
     async def play() -> None:

@@ -1,4 +1,4 @@
-"""Runs kernels in Spark, over whole subjects or over batches of rows."""
+"""Runs kernels in Spark, over all rows of a key or over batches of rows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Kernel = Callable[[pa.Table], pa.Table]
 """A pure function over Arrow tables; workers get it pickled."""
 
 
-def per_subject(
+def per_key(
     frame: DataFrame, key: Sequence[str], order: Sequence[str], kernel: Kernel, schema: StructType
 ) -> DataFrame:
-    """Rows of ``schema`` that a kernel makes of whole subjects.
+    """Rows of ``schema`` that a kernel makes of all rows with an equal ``key``.
 
-    Rows with equal ``key`` are one subject. The kernel gets all rows of one or more subjects at
-    once, sorted by ``order``, which begins with the key.
+    The kernel gets all rows of one or more keys at once, sorted by ``order``, which begins with the
+    key.
     """
 
     names = schema.names  # Spark takes columns by position, and would not notice another order

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from headgate.base.units import NS_PER_S
 from headgate.pipeline.kernels import limiters
 from headgate.pipeline.steps.joins import left_join
-from headgate.pipeline.steps.subjects import per_batch
+from headgate.pipeline.steps.kernel_runner import per_batch
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.publishing import LIMITER_KEY, THROTTLE_TIMELINE
 from headgate.pipeline.tables.schemas import table_schema
