@@ -70,7 +70,9 @@ class TopicStatsReader:
         rate_in, throughput_in, *_ = topic.current_rates()
         shared_limits = self._limits.shared_limits_of(topic)
         subscriptions = {
-            name: subscription_stats(self._limits, subscription, options, shared_limits)
+            name: subscription_stats(
+                self._limits, subscription, options, shared_limits, skew_ms=skew_ms
+            )
             for name, subscription in topic.subscriptions.items()
         }
         backlog_bytes = topic.backlog_bytes()
@@ -184,11 +186,13 @@ def subscription_stats(
     subscription: Subscription,
     options: StatsOptions,
     shared_limits: Sequence[EffectiveLimit],
+    *,
+    skew_ms: int,
 ) -> SubscriptionStats:
     """One subscription, now. ``unacked_messages`` counts Shared deliveries only, as Pulsar's.
 
     ``shared_limits`` are those of its topic, which the caller looks up once: a relative limit costs
-    O(subscriptions).
+    O(subscriptions). ``skew_ms`` is as in :meth:`TopicStatsReader.read`.
     """
     now_ns = subscription.topic.now_ns
     rate, throughput, acked, redelivered, expired = subscription.current_rates()
@@ -241,7 +245,9 @@ def subscription_stats(
         stats.active_consumer_name = dispatcher.active.name
     if options.earliest_time:
         oldest_ms = subscription.oldest_unacked_ms()
-        stats.earliest_msg_publish_time_in_backlog = -1 if oldest_ms is None else oldest_ms
+        stats.earliest_msg_publish_time_in_backlog = (
+            -1 if oldest_ms is None else oldest_ms + skew_ms
+        )
     return stats
 
 

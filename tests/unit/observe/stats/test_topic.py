@@ -12,6 +12,7 @@ import pytest
 from headgate.base.instants import iso_time
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
+from headgate.base.units import NS_PER_HOUR
 from headgate.engine.topic import Topic
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import RateLimit
@@ -117,6 +118,26 @@ def test_rates_cover_the_last_seconds(world: World) -> None:
     assert stats.subscriptions["s"].message_ack_rate == pytest.approx(10, rel=0.5)
     world.advance(15)
     assert shown(world).msg_rate_in == 0
+
+
+def test_the_earliest_publish_time_is_wall_clock_time_for_topic_and_subscription(
+    world: World,
+) -> None:
+    async def play() -> None:
+        client = await world.connect()
+        await client.subscribe(T, "s")
+        await (await client.producer(T)).send(b"x")
+
+    world.clock.step_wall(NS_PER_HOUR)
+    world.advance(5)  # the broker measures the step
+    world.run(play())
+    sent_ms = world.wall_ms()
+    stats = shown(world)
+    assert abs(stats.earliest_msg_publish_time_in_backlogs - sent_ms) < 100
+    subscription = stats.subscriptions["s"]
+    assert subscription.earliest_msg_publish_time_in_backlog == (
+        stats.earliest_msg_publish_time_in_backlogs
+    )
 
 
 def test_options_leave_things_out(world: World) -> None:
