@@ -53,6 +53,7 @@ class Consumer:
         "consumer_id",
         "entries_sent",
         "epoch",
+        "held",
         "in_ready",
         "last_acked_ms",
         "last_flow_ms",
@@ -96,7 +97,11 @@ class Consumer:
         self.connection_key = id(port)
         self.permits = 0
         self.window = 0
+        self.held: dict[int, None] = {}
+        """Entries of a shared subscription that it got and that are not acknowledged, in order."""
         self.unacked_messages = 0
+        """Messages of the entries that it holds, and of those that it gave back and that are not
+        queued for redelivery yet."""
         self.blocked_on_unacked = False
         self.in_ready = False
         self.told_active: bool | None = None

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatcher import DispatchedSubscription, Dispatcher
 from headgate.engine.types import NotReady, SubscriptionType
-from headgate.flow.account.account import is_hungry
+from headgate.flow.account.account import Cell, is_hungry
 from headgate.flow.quota.backlog import Amounts
+
+GIVE_BACK_ENTRIES = 64
+"""Entries that are queued for redelivery at once; if a consumer gives back more, the next turns
+queue the rest."""
 
 ROUND_ENTRIES = 20
 """Entries that one consumer takes before the next one's turn (dispatcherMaxRoundRobinBatchSize)."""
@@ -18,20 +23,21 @@ ROUND_ENTRIES = 20
 class SharedDispatcher(Dispatcher):
     """Round robin among the ready consumers of the best priority level.
 
-    ``pending`` maps each delivered, unacknowledged entry to the consumer that holds it; ``replay``
-    is a heap of entries that wait for redelivery, valid while they are in ``replaying``, which has
-    their messages and bytes.
+    Each consumer has the entries that it holds. What it gives back all at once passes through
+    ``_returned``, in turns. ``replay`` is a heap of entries that wait for redelivery, valid while
+    they are in ``replaying``, which has their messages and bytes.
     """
 
     type = SubscriptionType.SHARED
 
     __slots__ = (
+        "_level_counts",
         "_levels",
         "_ready",
+        "_returned",
         "_to_redeliver",
         "_turn_entries",
         "blocked_on_unacked",
-        "pending",
         "replay",
         "replaying",
         "unacked_messages",
@@ -39,7 +45,7 @@ class SharedDispatcher(Dispatcher):
 
     def __init__(self, subscription: DispatchedSubscription) -> None:
         super().__init__(subscription)
-        self.pending: dict[int, Consumer] = {}
+        self._returned: deque[_Returned] = deque()
         self.replay: list[int] = []
         self.replaying: dict[int, tuple[int, int]] = {}
         self._to_redeliver = (0, 0)
@@ -47,6 +53,8 @@ class SharedDispatcher(Dispatcher):
         self.blocked_on_unacked = False
         self._ready: dict[int, deque[Consumer]] = {}
         self._levels: list[int] = []
+        self._level_counts: dict[int, int] = {}
+        """Connected consumers by priority level."""
         self._turn_entries = 0
 
     def next_run(self) -> tuple[int, int]:
@@ -104,9 +112,9 @@ class SharedDispatcher(Dispatcher):
             self._no_replay(first)
         else:
             self.read_ordinal = stop
-        pending = self.pending
+        held = consumer.held
         for ordinal in range(first, stop):
-            pending[ordinal] = consumer
+            held[ordinal] = None
         limits = self.subscription.topic.engine.limits
         consumer.unacked_messages += messages
         self.unacked_messages += messages
@@ -119,12 +127,18 @@ class SharedDispatcher(Dispatcher):
             self._next_turn(consumer)
 
     def pump(self, now_ns: int, entries_max: int) -> int:
+        returned = self._queue_returned(entries_max) if self._returned else 0
         sent = super().pump(now_ns, entries_max)
         if sent and self._turn_entries:
             for ready in self._ready.values():
                 if ready:
                     self._next_turn(ready[0])
-        return sent
+        if self._returned:
+            account = self.subscription.account
+            if account.cell is Cell.AWAITING_ACK:
+                account.move(Cell.DISPATCHING, now_ns)
+            self.subscription.wake()
+        return sent + returned
 
     def _next_turn(self, consumer: Consumer) -> None:
         self._turn_entries = 0
@@ -135,6 +149,8 @@ class SharedDispatcher(Dispatcher):
         if level not in self._ready:
             self._ready[level] = deque()
             self._levels = sorted(self._ready)
+            self._level_counts[level] = 0
+        self._level_counts[level] += 1
         if len(self.subscription.consumers) == 1:
             self._recover()
         self.consumer_ready(consumer)
@@ -144,12 +160,13 @@ class SharedDispatcher(Dispatcher):
             self._ready[consumer.priority_level].remove(consumer)
             consumer.in_ready = False
         level = consumer.priority_level
-        if not any(other.priority_level == level for other in self.subscription.consumers):
-            del self._ready[level]
+        self._level_counts[level] -= 1
+        if not self._level_counts[level]:
+            del self._ready[level], self._level_counts[level]
             self._levels.remove(level)
-        for ordinal in [o for o, holder in self.pending.items() if holder is consumer]:
-            self._give_back(ordinal, counted=False)
-        if not self.subscription.consumers:
+        if self.subscription.consumers:
+            self._return_all(consumer, counted=False)
+        else:
             self._recover()
 
     def consumer_ready(self, consumer: Consumer) -> None:
@@ -157,14 +174,31 @@ class SharedDispatcher(Dispatcher):
             consumer.in_ready = True
             self._ready[consumer.priority_level].append(consumer)
 
-    def acked(self, ordinal: int, messages: int) -> None:
+    def acked(self, consumer: Consumer | None, ordinal: int, messages: int) -> None:
         if self.redelivery_counts:
             self.redelivery_counts.pop(ordinal, None)
-        self._no_replay(ordinal)
-        holder = self.pending.pop(ordinal, None)
-        if holder is None:
-            return
-        self._released(holder, messages)
+        if consumer is not None and ordinal in consumer.held:
+            del consumer.held[ordinal]
+            self._released(consumer, messages)
+        elif ordinal in self.replaying:
+            self._no_replay(ordinal)
+        elif ordinal < self.read_ordinal and not self.subscription.acks.is_acked(ordinal):
+            self._acked_elsewhere(ordinal, messages)
+
+    def _acked_elsewhere(self, ordinal: int, messages: int) -> None:
+        """An entry was acknowledged that the acknowledging consumer does not hold."""
+        for holder, held in self.delivered():
+            if ordinal in held:
+                del held[ordinal]
+                self._released(holder, messages)
+                return
+
+    def delivered(self) -> Iterator[tuple[Consumer, dict[int, None]]]:
+        """What is delivered, not acknowledged and not queued for redelivery, with its holder."""
+        for part in self._returned:
+            yield part.holder, part.held
+        for consumer in self.subscription.consumers:
+            yield consumer, consumer.held
 
     def _released(self, holder: Consumer, messages: int) -> None:
         """``messages`` are no longer with ``holder``; unblock what this brings below its limit."""
@@ -186,18 +220,49 @@ class SharedDispatcher(Dispatcher):
             self.subscription.wake()
 
     def redeliver(self, consumer: Consumer, ordinals: list[int] | None) -> int:
-        pending = self.pending
         if ordinals is None:
-            ordinals = list(pending)
+            return self._return_all(consumer, counted=True)
         # Only entries that it holds itself: other consumers keep theirs.
-        held = [ordinal for ordinal in ordinals if pending.get(ordinal) is consumer]
-        return sum(self._give_back(ordinal, counted=True) for ordinal in held)
+        held, messages = consumer.held, 0
+        for ordinal in ordinals:
+            if ordinal in held:
+                del held[ordinal]
+                messages += self._give_back(consumer, ordinal, counted=True)
+        return messages
 
-    def _give_back(self, ordinal: int, *, counted: bool) -> int:
-        """Queue a delivered entry for redelivery; returns its messages, 0 if nobody holds it."""
-        holder = self.pending.pop(ordinal, None)
-        if holder is None:
+    def _return_all(self, consumer: Consumer, *, counted: bool) -> int:
+        """A consumer gives back everything that it holds; returns how many messages."""
+        if not consumer.held:
             return 0
+        messages = consumer.unacked_messages
+        if any(part.holder is consumer for part in self._returned):
+            # Some of these were given back before: count only what it got since.
+            messages = sum(map(self.subscription.topic.log.message_count, consumer.held))
+        self._returned.append(_Returned(consumer, counted))
+        consumer.held = {}
+        self._queue_returned(GIVE_BACK_ENTRIES)
+        return messages
+
+    def _queue_returned(self, entries_max: int) -> int:
+        """Queue up to ``entries_max`` entries that consumers gave back; returns how many."""
+        used = 0
+        self.subscription.throttled_dispatch.forget()
+        while self._returned:
+            part = self._returned[0]
+            held, ordinals = part.held, part.ordinals
+            while ordinals:
+                if used >= entries_max:
+                    return used
+                used += 1
+                ordinal = ordinals.pop()
+                if ordinal in held:  # not acknowledged meanwhile
+                    del held[ordinal]
+                    self._give_back(part.holder, ordinal, counted=part.counted)
+            self._returned.popleft()
+        return used
+
+    def _give_back(self, holder: Consumer, ordinal: int, *, counted: bool) -> int:
+        """Queue an entry that its holder gave back for redelivery; returns its messages."""
         log = self.subscription.topic.log
         messages, size = log.message_count(ordinal), log.size_bytes(ordinal)
         self._released(holder, messages)
@@ -218,8 +283,10 @@ class SharedDispatcher(Dispatcher):
     def cursor_moved(self) -> None:
         acks = self.subscription.acks
         log = self.subscription.topic.log
-        for ordinal in [o for o in self.pending if acks.is_acked(o)]:
-            self._released(self.pending.pop(ordinal), log.message_count(ordinal))
+        for holder, held in self.delivered():
+            for ordinal in [o for o in held if acks.is_acked(o)]:
+                del held[ordinal]
+                self._released(holder, log.message_count(ordinal))
         for ordinal in [o for o in self.replaying if acks.is_acked(o)]:
             self._no_replay(ordinal)
         counts = self.redelivery_counts
@@ -229,7 +296,7 @@ class SharedDispatcher(Dispatcher):
 
     def _recover(self) -> None:
         """No consumer holds an entry: start again at the first unacknowledged entry."""
-        self.pending.clear()
+        self._returned.clear()
         self.replay.clear()
         self.replaying.clear()
         self._to_redeliver = (0, 0)
@@ -246,6 +313,21 @@ class SharedDispatcher(Dispatcher):
         if acks.partials is not None:
             messages -= sum(map(acks.partly_acked, self.replaying))
         return Amounts(len(self.replaying), messages, size)
+
+
+class _Returned:
+    """Everything that one consumer gave back at once, until it is queued for redelivery."""
+
+    __slots__ = ("counted", "held", "holder", "ordinals")
+
+    def __init__(self, holder: Consumer, counted: bool) -> None:
+        self.holder = holder
+        self.held = holder.held
+        self.counted = counted
+        """Whether it counts as a redelivery."""
+        self.ordinals = list(holder.held)
+        """Its entries, the next one last; an acknowledged one is no longer in ``held``."""
+        self.ordinals.reverse()
 
 
 def _not_ready_why(consumer: Consumer) -> NotReady:

@@ -129,7 +129,7 @@ class SingleActiveDispatcher(Dispatcher):
     def consumer_ready(self, consumer: Consumer) -> None:
         """Nothing to do: readiness is checked at each entry."""
 
-    def acked(self, ordinal: int, messages: int) -> None:
+    def acked(self, consumer: Consumer | None, ordinal: int, messages: int) -> None:
         """Nothing to do: the cursor has all state."""
 
     def redeliver(self, consumer: Consumer, ordinals: list[int] | None) -> int:  # noqa: ARG002

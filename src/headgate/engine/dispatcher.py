@@ -169,8 +169,9 @@ class Dispatcher(ABC):
         """A consumer may have become ready."""
 
     @abstractmethod
-    def acked(self, ordinal: int, messages: int) -> None:
-        """An entry was acknowledged, perhaps not for the first time, perhaps without being sent."""
+    def acked(self, consumer: Consumer | None, ordinal: int, messages: int) -> None:
+        """A consumer, or an administrator (None), acknowledged an entry: perhaps not for the first
+        time, perhaps without being sent, perhaps one that another consumer holds."""
 
     @abstractmethod
     def redeliver(self, consumer: Consumer, ordinals: list[int] | None) -> int:

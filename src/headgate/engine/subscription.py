@@ -225,7 +225,7 @@ class Subscription(Cursor):
         if not log.first <= ordinal < log.end:
             return
         messages = log.message_count(ordinal)
-        self.dispatcher.acked(ordinal, messages)
+        self.dispatcher.acked(consumer, ordinal, messages)
         acks = self.acks
         mark_delete = acks.mark_delete
         if acks.partials is not None:
@@ -264,7 +264,7 @@ class Subscription(Cursor):
         mark_delete, was_done = acks.mark_delete, acks.is_acked(ordinal)
         new = acks.ack_messages(ordinal, indexes_mask, batch_size)
         if acks.is_acked(ordinal):
-            self.dispatcher.acked(ordinal, messages)
+            self.dispatcher.acked(consumer, ordinal, messages)
             if not was_done:
                 self.done_entries += 1
                 self.done_bytes += log.size_bytes(ordinal)
@@ -358,7 +358,7 @@ class Subscription(Cursor):
         if not log.first <= ordinal < log.end or acks.is_acked(ordinal):
             return
         messages = log.message_count(ordinal)
-        self.dispatcher.acked(ordinal, messages)
+        self.dispatcher.acked(None, ordinal, messages)
         if acks.partials is not None:
             messages -= acks.partly_acked(ordinal)
         acks.ack(ordinal)

@@ -260,17 +260,21 @@ def _wrong_in(s: Subscription, broker: Broker, handed: tuple[int, int]) -> list[
 def _wrong_in_shared(s: Subscription, shared: SharedDispatcher) -> list[str]:
     wrong = []
     held: dict[Consumer, int] = dict.fromkeys(s.consumers, 0)
-    for ordinal, consumer in shared.pending.items():
-        if consumer not in held:
-            wrong.append(f"{ordinal} is with a consumer that is gone")
-            continue
-        held[consumer] += s.topic.log.message_count(ordinal)
+    given: set[int] = set()
+    for consumer, ordinals in shared.delivered():
+        if ordinals is consumer.held and consumer not in held:
+            wrong.append(f"{len(ordinals)} are with a consumer that is gone")
+        if given & set(ordinals):
+            wrong.append("entries are with two consumers")
+        given |= set(ordinals)
+        messages = sum(s.topic.log.message_count(ordinal) for ordinal in ordinals)
+        held[consumer] = held.get(consumer, 0) + messages
     if sum(held.values()) != shared.unacked_messages:
         wrong.append(f"{sum(held.values())} are held, {shared.unacked_messages} counted")
     for consumer, messages in held.items():
         if consumer.unacked_messages != messages:
             wrong.append(f"{consumer.name} holds {messages}, {consumer.unacked_messages} counted")
-    if set(shared.pending) & set(shared.replaying):
+    if given & set(shared.replaying):
         wrong.append("entries are held and to be delivered again")
     return wrong
 

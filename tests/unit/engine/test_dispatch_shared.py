@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from headgate.engine.dispatch_shared import SharedDispatcher
+from headgate.engine.dispatch_shared import GIVE_BACK_ENTRIES, SharedDispatcher
+from headgate.engine.engine import FLUSH_ENTRIES_MAX
 from headgate.engine.types import SubscriptionType
 from headgate.flow.account.account import Cell
 from tests.unit.engine.harness import Rig
+from tests.unit.work_meter import bytecodes
 
 SHARED = SubscriptionType.SHARED
 
@@ -231,3 +233,99 @@ def test_a_level_stays_while_somebody_has_it() -> None:
     subscription.remove_consumer(leaver)
     rig.publish(3)
     assert stays.ordinals == [0, 1, 2]
+
+
+def test_everything_that_one_consumer_holds_is_given_back_in_turns() -> None:
+    """All of it was queued within the turn of the command, or of the consumer's departure."""
+    entries = 50 * GIVE_BACK_ENTRIES
+    for leaves in (False, True):
+        rig = Rig()
+        subscription = rig.subscribe()
+        holder, port = rig.consumer(subscription, SHARED, consumer_id=1, permits=entries)
+        rig.publish(entries)
+        _, other = rig.consumer(subscription, SHARED, consumer_id=2)
+        dispatcher = subscription.dispatcher
+        if leaves:
+            subscription.remove_consumer(holder)
+        else:
+            subscription.redeliver(holder, None, -1)
+            assert subscription.redelivered_messages == entries
+        assert dispatcher.to_redeliver().entries == GIVE_BACK_ENTRIES
+        assert dispatcher.in_flight_messages() == entries - GIVE_BACK_ENTRIES
+        turns = 0
+        more = True
+        while more:
+            before = dispatcher.to_redeliver().entries
+            more = rig.engine.flush()
+            turns += 1
+            assert dispatcher.to_redeliver().entries - before <= FLUSH_ENTRIES_MAX
+        assert turns > 10
+        assert dispatcher.to_redeliver().entries == entries
+        assert (dispatcher.in_flight_messages(), holder.unacked_messages) == (0, 0)
+        heir = list(subscription.consumers)[-1]
+        subscription.flow(heir, entries)
+        rig.flush()
+        assert other.ordinals == list(range(entries))
+        assert {count for _, count, _ in other.entries} == {0 if leaves else 1}
+        assert len(port.entries) == entries
+
+
+def test_what_is_acknowledged_while_it_is_given_back_is_not_redelivered() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    entries = 3 * GIVE_BACK_ENTRIES
+    holder, port = rig.consumer(subscription, SHARED, consumer_id=1, permits=entries)
+    rig.publish(entries)
+    stranger, _ = rig.consumer(subscription, SHARED, consumer_id=2)
+    subscription.redeliver(holder, None, -1)
+    for ordinal in (0, GIVE_BACK_ENTRIES, entries - 2):
+        subscription.ack_entry(holder, ordinal)
+    subscription.ack_entry(stranger, entries - 1)
+    subscription.redeliver(holder, None, -1)
+    rig.flush()
+    assert subscription.redelivered_messages == entries
+    assert (holder.unacked_messages, subscription.dispatcher.in_flight_messages()) == (0, 0)
+    subscription.flow(holder, 2 * entries)
+    rig.flush()
+    again = port.ordinals[entries:]
+    assert again == [o for o in range(entries - 2) if o not in (0, GIVE_BACK_ENTRIES)]
+
+
+def test_a_consumer_that_got_entries_since_it_gave_back_gives_back_these_too() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    entries = 2 * GIVE_BACK_ENTRIES
+    holder, port = rig.consumer(subscription, SHARED, permits=entries)
+    rig.publish(entries, messages=1)
+    subscription.redeliver(holder, None, -1)
+    holder.held[entries - 1] = None  # as if it were delivered again before the turn ended
+    assert subscription.dispatcher.redeliver(holder, None) == 1
+    assert holder.held == {}
+    rig.flush()
+    assert len(port.entries) == entries
+
+
+def test_a_foreign_acknowledgement_ends_what_another_holds() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    holder, _ = rig.consumer(subscription, SHARED, consumer_id=1, permits=2)
+    rig.publish(2)
+    stranger, _ = rig.consumer(subscription, SHARED, consumer_id=2)
+    subscription.ack_entry(stranger, 0)
+    assert (holder.unacked_messages, stranger.unacked_messages) == (1, 0)
+    subscription.ack_entry(stranger, 0)
+    assert subscription.dispatcher.in_flight_messages() == 1
+    subscription.skip_lost(1)
+    assert subscription.dispatcher.in_flight_messages() == 0
+
+
+def test_a_consumer_leaves_in_work_that_does_not_grow_with_what_others_hold() -> None:
+    def work(entries: int) -> int:
+        rig = Rig()
+        subscription = rig.subscribe()
+        rig.consumer(subscription, SHARED, consumer_id=1, permits=entries)
+        rig.publish(entries)
+        leaver, _ = rig.consumer(subscription, SHARED, consumer_id=2)
+        return bytecodes(lambda: subscription.remove_consumer(leaver))
+
+    assert work(3_000) == work(10)
