@@ -4,88 +4,73 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
-from typing import Final
 
-from headgate.base.errors import broken
-from headgate.broker.slices import Turns
+from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
+from headgate.broker.work.units import SLICE_UNITS, SUBSCRIPTION_RESOLVED, TOPIC_RESOLVED
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 
-SLICE_UNITS: Final = 256
-"""Work of one slice in units of about 4 us: a millisecond."""
-
-TOPIC_UNITS: Final = 12
-SUBSCRIPTION_UNITS: Final = 4
-
 
 class _Walk:
-    """Topics whose policies changed, and the future that ends with the last of them."""
+    """The topics of one scope, and who waits for their policies."""
 
-    __slots__ = ("done", "find", "topics")
+    __slots__ = ("find", "next", "present")
 
-    def __init__(
-        self, find: Callable[[], Collection[Topic]], loop: asyncio.AbstractEventLoop
-    ) -> None:
+    def __init__(self, find: Callable[[], Collection[Topic]], first: asyncio.Future[None]) -> None:
         self.find = find
-        self.topics: list[Topic] = []
-        self.done: asyncio.Future[None] = loop.create_future()
+        self.present: asyncio.Future[None] | None = None
+        """The end of the present round; None before the first."""
+        self.next: asyncio.Future[None] | None = first
+        """The end of the next round, if something changed since the present one began."""
 
 
 class PolicyRollout:
     """Has the engine resolve the limits and quotas of topics again.
 
-    Few topics are done at once. Many are walked in slices, one walk after the other. A change of a
-    scope whose walk has not begun needs no walk of its own, because each topic gets the policies
-    that are set when its turn comes. A topic that is loaded meanwhile has them already.
+    Few topics are done at once, many in slices. Changes of a scope whose walk runs share one more
+    round of it, because each topic gets the policies that are set when its turn comes. A topic that
+    is loaded meanwhile has them already.
     """
 
-    def __init__(self, engine: Engine, turns: Turns, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, engine: Engine, scheduler: WorkScheduler, loop: asyncio.AbstractEventLoop
+    ) -> None:
         self._engine = engine
-        self._turns = turns
+        self._scheduler = scheduler
         self._loop = loop
-        self._waiting: dict[str, _Walk] = {}
-        """Walks that have not begun, by the scope of their topics, in their order."""
-        self._walk: _Walk | None = None
+        self._walks: dict[str, _Walk] = {}
 
     def apply(self, scope: str, find: Callable[[], Collection[Topic]]) -> None:
         """Resolve the policies of the topics that ``find`` returns, all of one scope."""
         topics = find()
-        if len(topics) * TOPIC_UNITS <= SLICE_UNITS and sum(map(_units, topics)) <= SLICE_UNITS:
+        if len(topics) * TOPIC_RESOLVED <= SLICE_UNITS and sum(map(_units, topics)) <= SLICE_UNITS:
             for topic in topics:
                 self._resolve(topic)
-        elif scope not in self._waiting:
-            if self._walk is None and not self._waiting:
-                self._loop.call_soon(self._slice)
-            self._waiting[scope] = _Walk(find, self._loop)
+            return
+        walk = self._walks.get(scope)
+        if walk is None:
+            self._walks[scope] = _Walk(find, self._loop.create_future())
+            self._scheduler.run("putting policies in force", JobClass.ADMIN, self._steps(scope))
+        elif walk.next is None:
+            walk.next = self._loop.create_future()
 
     async def when_in_force(self) -> None:
-        """Return when every walk that has been asked for until now has ended."""
-        last = next(reversed(self._waiting.values()), self._walk)
-        if last is not None:
-            # A client that disconnects ends only its own wait.
-            await asyncio.shield(last.done)
+        """Return when everything that was applied until now is in force."""
+        ends = [walk.next or walk.present for walk in self._walks.values()]
+        for end in ends:
+            if end is not None:
+                await asyncio.shield(end)  # a client that disconnects ends only its own wait
 
-    def _slice(self) -> None:
-        self._turns.begin_turn()
-        walk, units = self._walk, SLICE_UNITS
-        if walk is None:
-            walk = self._walk = self._waiting.pop(next(iter(self._waiting)))
-            walk.topics = list(walk.find())
-            walk.topics.reverse()
-        topics = walk.topics
-        try:
-            while topics and units > 0:
-                topic = topics.pop()
+    def _steps(self, scope: str) -> Steps:
+        walk = self._walks[scope]
+        while walk.next is not None:
+            walk.present, walk.next = walk.next, None
+            for topic in list(walk.find()):
                 if topic.is_live:
                     self._resolve(topic)
-                    units -= _units(topic)
-        except Exception as error:
-            raise broken("putting policies in force", error) from error
-        if not topics:
-            self._walk = None
-            walk.done.set_result(None)
-        if topics or self._waiting:
-            self._loop.call_soon(self._slice)
+                    yield _units(topic)
+            walk.present.set_result(None)
+        del self._walks[scope]
 
     def _resolve(self, topic: Topic) -> None:
         self._engine.reload_limits(topic)
@@ -94,4 +79,4 @@ class PolicyRollout:
 
 
 def _units(topic: Topic) -> int:
-    return TOPIC_UNITS + SUBSCRIPTION_UNITS * len(topic.subscriptions)
+    return TOPIC_RESOLVED + SUBSCRIPTION_RESOLVED * len(topic.subscriptions)

@@ -40,6 +40,7 @@ from headgate.broker.sweeps.space_check import SpaceCheck
 from headgate.broker.sweeps.sweeps import Sweeps
 from headgate.broker.sweeps.topic_sweeps import TopicSweeps
 from headgate.broker.sweeps.trimming import Trimming
+from headgate.broker.work.scheduler import WorkScheduler
 from headgate.control.adaptive import AdaptiveThrottle
 from headgate.control.memory import MemorySource
 from headgate.engine.engine import Engine
@@ -129,10 +130,9 @@ class Broker:
         self.current_dispatch_limits = CurrentDispatchLimits(
             self.policies.dispatch_limits, self.engine
         )
-        rollout = PolicyRollout(self.engine, self, loop)
-        self._policy_updates = PolicyUpdates(
-            self.engine, catalog, settings, self.dynamic, self.policies, rollout
-        )
+        self.work = WorkScheduler(loop, self.begin_turn)
+        """Runs long work in slices."""
+        self._policy_updates = self._make_policy_updates()
         self.begin_turn()
         self.started_ms = self.engine.now_ms
         admission = self.connection_admission = ConnectionAdmission(self.engine)
@@ -207,6 +207,12 @@ class Broker:
         partition_ready = self.registry.partition_subscriptions.when_ready
         return Subscriptions(
             self.engine, self.logs, self.begin_turn, partition_ready, self.count_limits
+        )
+
+    def _make_policy_updates(self) -> PolicyUpdates:
+        rollout = PolicyRollout(self.engine, self.work, self.loop)
+        return PolicyUpdates(
+            self.engine, self.catalog, self.settings, self.dynamic, self.policies, rollout
         )
 
     def _make_engine(self, effects: EngineEffects) -> Engine:

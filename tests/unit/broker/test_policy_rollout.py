@@ -6,7 +6,8 @@ import asyncio
 from collections import Counter
 
 from headgate.base.names import parse_topic
-from headgate.broker.policy_rollout import SLICE_UNITS, TOPIC_UNITS, PolicyRollout
+from headgate.broker.policy_rollout import PolicyRollout
+from headgate.broker.work.units import SLICE_UNITS, TOPIC_RESOLVED
 from headgate.engine.topic import Topic
 from headgate.metadata.policies import DispatchRate
 from headgate.testing import World
@@ -14,7 +15,7 @@ from tests.unit.broker.playing import played
 
 TOPICS = 300
 NAMESPACE = parse_topic("persistent://public/default/t").namespace
-TURN_TOPICS_MAX = SLICE_UNITS // TOPIC_UNITS + 1
+TURN_TOPICS_MAX = SLICE_UNITS // TOPIC_RESOLVED + 1
 
 
 async def with_topics(world: World, count: int = TOPICS) -> list[Topic]:
@@ -84,7 +85,7 @@ async def test_changes_while_a_walk_runs_share_the_next_one(world: World) -> Non
     topics = await with_topics(world)
     broker = world.broker
     counts = count_by_turn(world)
-    rollout = PolicyRollout(broker.engine, broker, broker.loop)
+    rollout = PolicyRollout(broker.engine, broker.work, broker.loop)
     for _ in range(10):
         rollout.apply("all", broker.engine.topics.values)
         await asyncio.sleep(0)
@@ -99,7 +100,7 @@ async def test_a_few_topics_do_not_wait_for_the_walk_of_many(world: World) -> No
     topics = await with_topics(world)
     broker, own = world.broker, topics[-1]
     counts = count_by_turn(world)
-    rollout = PolicyRollout(broker.engine, broker, broker.loop)
+    rollout = PolicyRollout(broker.engine, broker.work, broker.loop)
     rollout.apply("all", broker.engine.topics.values)
     await asyncio.sleep(0)
     before = counts.total()
@@ -113,7 +114,7 @@ async def test_a_topic_that_is_unloaded_during_a_walk_is_left_out(world: World) 
     topics = await with_topics(world)
     broker = world.broker
     counts = count_by_turn(world)
-    rollout = PolicyRollout(broker.engine, broker, broker.loop)
+    rollout = PolicyRollout(broker.engine, broker.work, broker.loop)
     rollout.apply("all", broker.engine.topics.values)
     await asyncio.sleep(0)
     topics[-1].fence()

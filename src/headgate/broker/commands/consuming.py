@@ -263,9 +263,10 @@ async def _check_exclusive(
         return
     if subscription.type is not kind:
         return
-    holder = next(iter(subscription.consumers)).port
-    if holder is connection.consumer_port or await holder.is_alive():
+    holder = next(iter(subscription.consumers))
+    if holder.port is connection.consumer_port or await holder.port.is_alive():
         raise ConsumerBusyError("Exclusive consumer is already connected")
+    subscription.remove_consumer(holder)  # if its connection still disconnects its many clients
 
 
 def _consumer_of(connection: ClientConnection, consumer_id: int) -> tuple[Consumer, Subscription]:

@@ -150,6 +150,8 @@ async def _take_over(
         return
     if await port.is_alive():
         raise ProducerBusyError(f"Producer with name '{holder.name}' is already connected to topic")
+    if not holder.closed:  # its connection has ended, and disconnects its many clients in slices
+        topic.remove_producer(holder)
 
 
 def _answer(

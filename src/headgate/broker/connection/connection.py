@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol, cast
 
 from headgate.base.errors import HeadgateError, InvariantError
@@ -33,6 +34,8 @@ from headgate.broker.connection.refusals import RefusalLogger, protocol_error
 from headgate.broker.connection.throttle_tracker import ThrottleTracker
 from headgate.broker.connection.waiting_commands import WaitingCommands
 from headgate.broker.info import BrokerInfo
+from headgate.broker.work.scheduler import JobClass, WorkScheduler
+from headgate.broker.work.units import CLIENT_CLOSED, SLICE_UNITS
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.errors import NotAllowedError
@@ -76,6 +79,10 @@ class ConnectionHost(Protocol):
 
     loop: asyncio.AbstractEventLoop
     info: BrokerInfo
+
+    @property
+    def work(self) -> WorkScheduler:
+        """What runs long work in slices."""
 
     def begin_turn(self) -> None:
         """Read the clock: everything until the next call happens at this instant."""
@@ -196,9 +203,18 @@ class Connection(asyncio.BufferedProtocol):
         self._connections.discard(self)
         self.keep_alive.stop()
         self._waiting_commands.cancel()
-        self.producer_port.disconnect_all()
-        self.consumer_port.disconnect_all()
+        self._disconnect_clients()
         self._unfinished = None
+
+    def _disconnect_clients(self) -> None:
+        """Disconnect all producers and consumers: few at once, many in slices."""
+        clients_count = len(self.producers) + len(self.consumers)
+        steps = chain(self.producer_port.disconnect_all(), self.consumer_port.disconnect_all())
+        if clients_count * CLIENT_CLOSED <= SLICE_UNITS:
+            for _ in steps:
+                pass
+        else:
+            self._host.work.run("closing a connection", JobClass.COMMAND, steps)
 
     # -- commands --------------------------------------------------------------------------
 

@@ -6,7 +6,11 @@ from headgate.base.positions import Position
 from headgate.base.units import INT32_MAX
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.frame_writer import FrameWriter
+from headgate.broker.work.scheduler import Steps
+from headgate.broker.work.units import CLIENT_CLOSED
 from headgate.engine.consumer import Consumer
+from headgate.engine.dispatch_shared import GIVE_BACK_ENTRIES
+from headgate.engine.subscription import Subscription
 from headgate.wire import encode
 from headgate.wire.entry import strip_checksum
 from headgate.wire.errors import RemoteProtocolError
@@ -94,9 +98,15 @@ class ConnectionConsumers:
         for consumer, subscription in self.by_id.values():
             subscription.consumer_ready(consumer)
 
-    def disconnect_all(self) -> None:
-        """Disconnect all consumers, because the connection has ended."""
-        self.writable = False
-        for consumer, subscription in list(self.by_id.values()):
-            subscription.remove_consumer(consumer)
+    def disconnect_all(self) -> Steps:
+        """Disconnect all consumers, because the connection has ended: it sends nothing more."""
+        connected = list(self.by_id.values())
         self.by_id.clear()
+        return self._disconnect(connected)
+
+    @staticmethod
+    def _disconnect(connected: list[tuple[Consumer, Subscription]]) -> Steps:
+        for consumer, subscription in connected:
+            held_count = min(len(consumer.held), GIVE_BACK_ENTRIES)
+            subscription.remove_consumer(consumer)
+            yield CLIENT_CLOSED + held_count

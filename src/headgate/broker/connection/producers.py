@@ -12,8 +12,11 @@ from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.delayed_sends import DelayedSends
 from headgate.broker.connection.frame_writer import FrameWriter
 from headgate.broker.connection.throttle_tracker import ThrottleTracker
+from headgate.broker.work.scheduler import Steps
+from headgate.broker.work.units import CLIENT_CLOSED
 from headgate.engine.engine import Engine
 from headgate.engine.producer import Producer
+from headgate.engine.topic import Topic
 from headgate.policy.settings import Settings
 from headgate.wire import encode
 from headgate.wire.codes import ServerError
@@ -195,9 +198,16 @@ class ConnectionProducers:
         self._connection.resume()
         return True
 
-    def disconnect_all(self) -> None:
-        """Disconnect all producers, because the connection has ended."""
+    def disconnect_all(self) -> Steps:
+        """Disconnect all producers, because the connection has ended: it answers nothing more."""
         self.throttle.stop()
-        for producer, topic in self.by_id.values():
-            topic.remove_producer(producer)
+        connected = list(self.by_id.values())
         self.by_id.clear()
+        return self._disconnect(connected)
+
+    @staticmethod
+    def _disconnect(connected: list[tuple[Producer, Topic]]) -> Steps:
+        for producer, topic in connected:
+            if not producer.closed:
+                topic.remove_producer(producer)
+            yield CLIENT_CLOSED

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from headgate.base.positions import Position
 from headgate.base.units import KIB, MIB
+from headgate.broker.commands.consuming import _check_exclusive
+from headgate.broker.commands.producing import _take_over
 from headgate.broker.connection.connection import Connection
+from headgate.broker.work.units import CLIENT_CLOSED, SLICE_UNITS
+from headgate.engine.producer import Producer
+from headgate.engine.types import SubscriptionType as EngineType
 from headgate.testing import NetworkProfile, SimClient, World
 from headgate.wire import client as frames
 from headgate.wire.codes import SubscriptionType
@@ -98,3 +104,74 @@ async def test_receipts_do_not_cut_a_long_command_short(world: World) -> None:
     positions = await asyncio.gather(*sent)
     assert positions == sorted(positions)
     assert largest[0] < len(ack) + 128 * KIB
+
+
+def watch_count(world: World, count: Callable[[], int]) -> list[int]:
+    """By how much ``count`` changes from one turn to the next at most, from now on."""
+    last, largest, begin_turn = count(), [0], world.broker.begin_turn
+
+    def looked() -> None:
+        nonlocal last
+        largest[0] = max(largest[0], abs(count() - last))
+        last = count()
+        begin_turn()
+
+    world.broker.begin_turn = looked  # type: ignore[method-assign]
+    world.broker.work._begin_turn = looked
+    return largest
+
+
+CLIENTS = 10 * SLICE_UNITS // CLIENT_CLOSED
+"""Producers or consumers of one connection: ten slices."""
+
+
+@played()
+async def test_many_consumers_of_a_connection_are_disconnected_in_slices(world: World) -> None:
+    client, other = await world.connect(), await world.connect()
+    for _ in range(CLIENTS):
+        await client.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED)
+    subscription = world.broker.engine.topics[TOPIC].subscriptions["s"]
+    stays = await other.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED)
+    largest = watch_count(world, lambda: len(subscription.consumers))
+    client.close()
+    await asyncio.sleep(0.5)
+    assert len(subscription.consumers) == 1
+    assert largest[0] <= SLICE_UNITS // CLIENT_CLOSED
+    await (await other.producer(TOPIC)).send(b"for the one that stays")
+    assert (await stays.receive()).payload == b"for the one that stays"
+
+
+@played()
+async def test_many_producers_of_a_connection_are_disconnected_in_slices(world: World) -> None:
+    client = await world.connect()
+    for number in range(CLIENTS):
+        await client.producer(TOPIC, name=f"p{number}")
+    topic = world.broker.engine.topics[TOPIC]
+    largest = watch_count(world, lambda: len(topic.producers))
+    client.close()
+    await asyncio.sleep(0.5)
+    assert not topic.producers
+    assert largest[0] <= SLICE_UNITS // CLIENT_CLOSED
+
+
+@played()
+async def test_what_a_dead_connection_still_holds_is_free_for_others(world: World) -> None:
+    """Its clients are disconnected in slices; names and exclusive access do not wait for that."""
+    client, other = await world.connect(), await world.connect()
+    for number in range(CLIENTS):
+        await client.producer(TOPIC, name=f"p{number}")
+    await client.subscribe(TOPIC, "s")
+    topic = world.broker.engine.topics[TOPIC]
+    holder, subscription = topic.producers[f"p{CLIENTS - 1}"], topic.subscriptions["s"]
+    server_side(world, client).abort()
+    assert holder.name in topic.producers
+    assert subscription.consumers
+    newcomer = Producer(1, holder.name, holder.port)
+    await _take_over(server_side(world, other), topic, holder, newcomer)
+    await _check_exclusive(server_side(world, other), subscription, EngineType.EXCLUSIVE)
+    assert holder.name not in topic.producers
+    assert not subscription.consumers
+    topic.add_producer(newcomer)
+    await asyncio.sleep(0.1)
+    assert list(topic.producers.values()) == [newcomer]
+    topic.remove_producer(newcomer)

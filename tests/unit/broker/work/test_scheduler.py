@@ -1,0 +1,93 @@
+"""Long work gets one slice in an iteration of the loop, whatever there is of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from headgate.base.errors import InvariantError
+from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
+from headgate.broker.work.units import SLICE_UNITS
+from headgate.testing.loop import SimLoop
+
+
+class Bench:
+    """A scheduler, and what its jobs did in which turn."""
+
+    def __init__(self) -> None:
+        self.loop = SimLoop()
+        self.turn = 0
+        self.scheduler = WorkScheduler(self.loop, self.begin_turn)
+        self.by_turn: Counter[int] = Counter()
+        self.by_job: Counter[str] = Counter()
+        self.at_first_end: Counter[str] | None = None
+
+    def begin_turn(self) -> None:
+        self.turn += 1
+
+    def steps(self, name: str, count: int, units: int) -> Steps:
+        for _ in range(count):
+            self.by_turn[self.turn] += units
+            self.by_job[name] += units
+            yield units
+        if self.at_first_end is None:
+            self.at_first_end = self.by_job.copy()
+
+    def run(self, *jobs: tuple[str, JobClass, Steps]) -> None:
+        async def all_done() -> None:
+            await asyncio.gather(*[self.scheduler.run(*job) for job in jobs])
+
+        self.loop.run_until_complete(all_done())
+        self.loop.raise_failure()
+        self.loop.close()
+
+
+def test_many_jobs_take_one_slice_together() -> None:
+    bench = Bench()
+    jobs = [(f"{n}", job, bench.steps(f"{n}", 20, 10)) for n in range(30) for job in JobClass]
+    bench.run(*jobs)
+    assert sum(bench.by_turn.values()) == 3 * 30 * 20 * 10
+    # Each class may end with a job that began below its part.
+    assert max(bench.by_turn.values()) <= SLICE_UNITS + 4 * 16
+    assert bench.turn == pytest.approx(3 * 30 * 20 * 10 / SLICE_UNITS, rel=0.2)
+
+
+def test_classes_share_by_weight_and_use_what_others_leave() -> None:
+    bench = Bench()
+    bench.run(*[(each.name, each, bench.steps(each.name, 5_000, 4)) for each in JobClass])
+    assert bench.at_first_end is not None
+    total = bench.at_first_end.total()
+    for each in JobClass:
+        assert bench.at_first_end[each.name] / total == pytest.approx(each.value / 7, abs=0.03)
+    alone = Bench()
+    alone.run(("upkeep", JobClass.UPKEEP, alone.steps("upkeep", 1_000, 4)))
+    assert alone.turn == pytest.approx(4_000 / SLICE_UNITS, abs=2)
+
+
+def test_an_error_of_a_job_is_a_bug_and_does_not_stop_others() -> None:
+    bench = Bench()
+
+    def failing() -> Steps:
+        yield 1
+        raise KeyError("lost")
+
+    bench.scheduler.run("closing", JobClass.COMMAND, failing())
+    other = bench.scheduler.run("other", JobClass.COMMAND, bench.steps("other", 500, 4))
+
+    async def wait() -> None:
+        await other
+
+    with pytest.raises(InvariantError, match="closing failed with an internal error"):
+        bench.loop.run_until_complete(wait())
+    bench.loop.run_until_complete(wait())
+    assert bench.by_job["other"] == 2_000
+    bench.loop.close()
+
+
+def test_nobody_has_to_wait_for_a_job() -> None:
+    bench = Bench()
+    bench.scheduler.run("one", JobClass.COMMAND, bench.steps("one", 1, 1)).cancel()
+    bench.run(("two", JobClass.COMMAND, bench.steps("two", 1, 1)))
+    assert bench.by_job == {"one": 1, "two": 1}
