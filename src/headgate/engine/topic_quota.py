@@ -240,8 +240,8 @@ class TopicQuota:
     def seconds_to_breach(self, kind: QuotaType) -> float | None:
         """Seconds until the limit is reached at the present smoothed fill rate.
 
-        None if the backlog does not grow towards it; 0 while it is reached or still stops
-        producers.
+        None if the backlog does not grow towards it, or needs more than a day; 0 while it is
+        reached or still stops producers.
         """
         quota = self.quotas[kind]
         if quota is None:

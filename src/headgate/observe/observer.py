@@ -71,13 +71,13 @@ class Observer:
     # What the admin API asks for.
 
     async def explain_top(self, count: int) -> dict[str, Any]:
-        """The ``count`` largest backlogs and what holds each, as plain values."""
+        """The ``count`` largest backlogs and the cause of each, as plain values."""
         return await self._top.report(count, self._broker.info.broker_id)
 
     async def explain_topic(
         self, topic: TopicName, *, per_partition: bool = False
     ) -> dict[str, Any]:
-        """What holds a topic back, as plain values; see :meth:`TopicReports.report`.
+        """What delays a topic's messages, as plain values; see :meth:`TopicReports.report`.
 
         Raises:
             RefusalError: 404, there is no such topic.

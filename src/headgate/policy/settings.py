@@ -71,8 +71,8 @@ class Settings:
         64,
         "Megabytes of sends of all connections that are not yet durable, before reading pauses. "
         "Also the bound for parked sends: beyond it the broker stops reading the connection that "
-        "parks most if a publish limit holds them, and closes the producer that parks most if a "
-        "backlog quota does.",
+        "parks most if they wait for a publish limit, and closes the producer that parks most if "
+        "they wait for a backlog quota.",
     )
     maxConcurrentLookupRequest: int = setting(
         50_000,
@@ -141,7 +141,8 @@ class Settings:
     )
     brokerDeleteInactiveTopicsFrequencySeconds: int = setting(
         60,
-        "Seconds between two searches for inactive topics, and the inactive time that ends one.",
+        "Seconds between two searches for inactive topics, and how long a topic must be inactive "
+        "before it is deleted.",
         dynamic=True,
         minimum=1,
     )
@@ -153,19 +154,18 @@ class Settings:
     )
     retentionCheckIntervalInSeconds: int = setting(
         60,
-        "Seconds between two removals of messages that no retention covers; one second while the "
-        "disk is full.",
+        "Seconds between two trims of all topics; one second while the disk is full.",
         minimum=1,
     )
     backlogQuotaCheckEnabled: bool = setting(
         True,
         "Enforce backlog quotas; false only shows their limits in stats and on /metrics, and "
-        "nothing is held or evicted.",
+        "no producer is stopped and nothing is evicted.",
     )
     backlogQuotaCheckIntervalInSeconds: int = setting(
         60,
         "Seconds between two verifications of all quotas. Quotas are enforced for every message, "
-        "so a verification finds nothing, or a defect, which it counts.",
+        "so what a verification finds is a defect, and is counted.",
         minimum=1,
     )
     backlogQuotaDefaultLimitGB: float = setting(
@@ -202,8 +202,8 @@ class Settings:
         8 * MIB,
         "Bytes of parked sends of one connection, plus 160 for each: sends that wait for a publish "
         "limit, a backlog quota or room on the disk. Beyond that the broker stops reading the "
-        "connection if a limit holds them, and closes the producer that parks most if a quota or a "
-        "full disk does.",
+        "connection if they wait for a limit, and closes the producer that parks most if they wait "
+        "for a quota or a full disk.",
         dynamic=True,
         minimum=1,
     )
@@ -264,7 +264,7 @@ class Settings:
     )
     managedLedgerCursorBackloggedThreshold: int = setting(
         1_000,
-        "Waiting entries above which a spared subscription is no longer caught up.",
+        "Waiting entries above which limits apply again to a subscription that was spared.",
     )
     maxPublishRatePerTopicInMessages: int = rate_setting(
         "Messages per second that each topic or partition without a policy accepts; 0 is no limit."
@@ -319,13 +319,12 @@ class Settings:
     )
     adaptivePublisherThrottlingMinRateFactor: float = share_setting(
         0.10,
-        "The floor: the law pressure leaves a topic at least this share of its natural publish "
-        "rate.",
+        "The floor: law `pressure` leaves a topic at least this share of its natural publish rate.",
     )
     adaptivePublisherThrottlingMaxRateChangeFactor: float = share_setting(
         0.25,
         "The step: a limit moves by at most this share of the natural rate in an interval; with "
-        "the law drain it may fall faster.",
+        "law `drain` it may fall faster.",
     )
     adaptivePublisherThrottlingPerTopicMetricsEnabled: bool = setting(
         False,
@@ -340,12 +339,12 @@ class Settings:
     )
     adaptivePublisherThrottlingDrainSetPointPct: float = share_setting(
         0.70,
-        "Share of a topic's backlog quota at which the law drain keeps the backlog.",
+        "Share of a topic's backlog quota at which law `drain` keeps the backlog.",
         excluded=(0, 1),
     )
     adaptivePublisherThrottlingDrainHorizonMs: int = setting(
         10_000,
-        "Milliseconds in which the law drain brings the backlog to its set point.",
+        "Milliseconds in which law `drain` brings the backlog to its set point.",
         dynamic=True,
         minimum=100,
         maximum=600_000,

@@ -118,7 +118,7 @@ class SubscriptionReport(Struct, frozen=True, kw_only=True, rename="camel"):
     backlog_since_s: float | None
     known_since: str
     """Start of the broker's history of it: the broker's start, the load of the topic, or an hour
-    ago. A backlog may be older; what held it before is unknown."""
+    ago. A backlog may be older; its cause before is unknown."""
     known_since_s: float
     verdict: str
     """NONE, CONSUMER, NO_CONSUMER, THROTTLED_SUBSCRIPTION, _TOPIC, _BROKER or BROKER. SETTLING
@@ -163,7 +163,7 @@ class SubscriptionAccount(SubscriptionReport, frozen=True, kw_only=True, rename=
     """Whether no limit applies now because the subscription is caught up
     (``dispatchThrottlingOnNonBacklogConsumerEnabled=false``)."""
     held_back: list[ThrottledAmount]
-    """The limiters that held anything back since the topic was loaded."""
+    """The limiters that throttled anything since the topic was loaded."""
 
 
 class Publishing(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -184,7 +184,7 @@ class Publishing(Struct, frozen=True, kw_only=True, rename="camel"):
     """Messages that asked to be delivered later and were delivered at once, since the topic was
     loaded: delayed delivery is not supported."""
     sentence: str
-    """What holds publishing now, or held it in the last hour."""
+    """What publishing waits for now, or waited for in the last hour."""
     last_publish: str | None
 
 

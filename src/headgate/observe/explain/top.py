@@ -52,7 +52,7 @@ class TopReports:
         self._storage = storage
 
     async def report(self, count: int, broker: str) -> dict[str, Any]:
-        """The ``count`` largest backlogs of ``broker`` and what holds each, as plain values.
+        """The ``count`` largest backlogs of ``broker`` and the cause of each, as plain values.
 
         The partitions of a topic count as one subscription: otherwise one topic could fill the
         list. System topics are left out.

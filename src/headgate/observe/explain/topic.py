@@ -52,7 +52,7 @@ class TopicReports:
         self._storage = storage
 
     def report(self, topic_name: TopicName, *, per_partition: bool) -> Sliced[dict[str, Any]]:
-        """What holds a topic back: a :class:`TopicReport` as plain values.
+        """What delays a topic's messages: a :class:`TopicReport` as plain values.
 
         A partitioned topic is reported as one; ``per_partition`` adds a report on each partition.
         Partitions that are unloaded meanwhile are left out.

@@ -24,7 +24,7 @@ class LimitRef(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class BudgetState(Struct, frozen=True, kw_only=True, rename="camel"):
-    """One dimension of a limit in force."""
+    """One dimension of a current limit."""
 
     dimension: str
     limit: int
@@ -56,7 +56,7 @@ class WaitingSubscription(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class LimitState(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A limit in force with its waiters."""
+    """A current limit with its waiters."""
 
     level: str
     """As in :class:`LimitRef`."""
@@ -78,18 +78,18 @@ class LimitState(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ThrottledAmount(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What one limiter held back of a subscription since its topic was loaded (PIP-406)."""
+    """What one limiter throttled of a subscription since its topic was loaded (PIP-406)."""
 
     level: str
     dimension: str
     events: int
     """Periods in which it delayed delivery."""
     amount: int
-    """Messages or bytes held back, counted once for each delivery attempt."""
+    """Messages or bytes throttled, counted once for each delivery attempt."""
 
 
 class QuotaState(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A backlog quota in force and how full it is; for a partitioned topic on its fullest
+    """An effective backlog quota and how full it is; for a partitioned topic on its fullest
     partition."""
 
     topic: str
@@ -154,8 +154,8 @@ class ParkedState(Struct, frozen=True, kw_only=True, rename="camel"):
     """Time until the last waiting message passes the limit, if no other topic takes part of it;
     null if the cause is not a limit."""
     limit: LimitRef | None
-    """The publish limit that holds the messages, at its present value; null if the cause is not a
-    limit."""
+    """The publish limit that the messages wait for, at its present value; null if the cause is
+    not a limit."""
 
 
 class DecisionState(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -190,7 +190,7 @@ class AdaptiveState(Struct, frozen=True, kw_only=True, rename="camel"):
     active: int
     """Partitions that are slowed now; 0 or 1 for a topic without partitions."""
     natural_messages_per_s: float
-    """The learned rate at which the topic publishes while nothing holds it; 0 while unknown."""
+    """The learned rate at which the topic publishes while no SEND is parked; 0 while unknown."""
     effective_messages_per_s: float
     """The part of the natural rate that is allowed now, in observe-only mode the part that would
     be; all of it without a limit."""

@@ -75,7 +75,7 @@ def publish_limits(limits: CurrentPublishLimits, topics: Sequence[Topic]) -> lis
 
 
 def throttled_amounts(subscriptions: Sequence[Subscription]) -> list[ThrottledAmount]:
-    """What each limiter held back of a subscription, given as its parts; those that held back
+    """What each limiter throttled of a subscription, given as its parts; those that throttled
     nothing are left out."""
     events, amounts = Counter[tuple[Level, Dimension]](), Counter[tuple[Level, Dimension]]()
     for subscription in subscriptions:

@@ -110,9 +110,9 @@ class SubscriptionStats(Struct, rename="camel", kw_only=True):
     dispatch_throttled_msg_events_by_broker_limit: int = 0
     dispatch_throttled_bytes_events_by_broker_limit: int = 0
     dispatch_throttled_msgs: int = 0
-    """Messages that limits in messages held back (first form of PIP-406)."""
+    """Messages that limits in messages throttled (first form of PIP-406)."""
     dispatch_throttled_bytes: int = 0
-    """Bytes that limits in bytes held back."""
+    """Bytes that limits in bytes throttled."""
     durable: bool = True
     """Pulsar writes ``isDurable`` twice, under both names; so does ``replicated``."""
     replicated: bool = False
