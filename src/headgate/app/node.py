@@ -147,7 +147,7 @@ def ledger_settings(settings: Settings) -> LedgerSettings:
     )
 
 
-_LANES = ("commit", "read", "metadata", "telemetry")
+_LANES = ("commit", "read", "metadata", "upkeep", "telemetry")
 """The threads of :class:`Lanes`, in its order."""
 
 
@@ -182,13 +182,13 @@ async def _open_broker(
             is_last=not has_telemetry_log(catalog, settings),
         ),
     )
-    stack.push_async_callback(_close_log, log, lanes.commit)
+    stack.push_async_callback(_close_log, log, lanes.commit, lanes.upkeep)
     telemetry_log = await run_on(
         lanes.metadata,
         lambda: open_telemetry_log(directory, catalog, store, clock, settings, log, bounds),
     )
     if telemetry_log is not None:
-        stack.push_async_callback(_close_log, telemetry_log, lanes.telemetry)
+        stack.push_async_callback(_close_log, telemetry_log, lanes.telemetry, lanes.upkeep)
     memory = None
     if settings.adaptivePublisherThrottlingEnabled:
         system = ProcSelfMemory()
@@ -219,10 +219,11 @@ async def _open_broker(
     return broker, observer
 
 
-async def _close_log(log: CommitLog, lane: Lane | None) -> None:
-    """Close a log after the last job on its lane."""
-    if lane is not None:
-        await run_on(lane, lambda: None)
+async def _close_log(log: CommitLog, *lanes: Lane | None) -> None:
+    """Close a log after the last job on its lanes."""
+    for lane in lanes:
+        if lane is not None:
+            await run_on(lane, lambda: None)
     log.close()
 
 

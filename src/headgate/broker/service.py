@@ -78,12 +78,14 @@ class Lanes:
     commit: Lane
     read: Lane
     metadata: Lane
+    upkeep: Lane
+    """Runs the maintenance of all logs, so that no commit waits for it."""
     telemetry: Lane | None = None
     """Commits the telemetry log, if there is one, so that users' commits never wait for it."""
 
     def close(self) -> None:
         """Finish what was submitted and end all threads. Blocks."""
-        for lane in (self.read, self.metadata, self.telemetry, self.commit):
+        for lane in (self.read, self.metadata, self.upkeep, self.telemetry, self.commit):
             if lane is not None:
                 lane.close()
 
@@ -185,7 +187,10 @@ class Broker:
             log, lane, engine, loop, begin_turn, self.commit_ended, disk, owns, what
         )
         reader = EntryReader(log, self.lanes.read, engine, loop, begin_turn, committer)
-        maintenance = LogMaintenance(log, lane, engine, loop, begin_turn, committer, disk, what)
+        upkeep = self.lanes.upkeep
+        maintenance = LogMaintenance(
+            log, lane, upkeep, engine, loop, begin_turn, committer, disk, what
+        )
         return ManagedLog(log, lane, committer, reader, maintenance)
 
     def _make_registry(self) -> TopicRegistry:

@@ -84,8 +84,11 @@ class Fs(Protocol):
     def make_directory(self, path: str) -> None:
         """Create ``path`` and its missing parents, unless it exists."""
 
-    def create(self, path: str) -> File:
-        """Create an empty file for reading and writing; an existing one is emptied."""
+    def create(self, path: str, *, exclusive: bool = False) -> File:
+        """Create an empty file for reading and writing; an existing one is emptied.
+
+        Raises :class:`FileExistsError` if ``exclusive`` and the name exists.
+        """
 
     def open(self, path: str, *, writable: bool = False) -> File:
         """Open an existing file. Raises :class:`FileNotFoundError`."""

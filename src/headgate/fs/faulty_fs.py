@@ -50,9 +50,9 @@ class FaultyFs:
         """Passed through without a fault."""
         self.inner.make_directory(path)
 
-    def create(self, path: str) -> FaultyFile:
+    def create(self, path: str, *, exclusive: bool = False) -> FaultyFile:
         self._ask("create", path)
-        return FaultyFile(self, self.inner.create(path), path)
+        return FaultyFile(self, self.inner.create(path, exclusive=exclusive), path)
 
     def open(self, path: str, *, writable: bool = False) -> FaultyFile:
         self._ask("open", path)

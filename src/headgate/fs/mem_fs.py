@@ -155,9 +155,11 @@ class MemFs:
         self._names.setdefault(_clean(path), {})
         self._durable.setdefault(_clean(path), {})
 
-    def create(self, path: str) -> MemFile:
+    def create(self, path: str, *, exclusive: bool = False) -> MemFile:
         directory, name = self._split(path)
         inode = directory.get(name)
+        if exclusive and inode is not None:
+            raise FileExistsError(errno.EEXIST, "file exists", path)
         if inode is None:
             inode = directory[name] = _Inode()
         file = MemFile(self, inode, writable=True)

@@ -164,8 +164,8 @@ class OsFs:
     def make_directory(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
 
-    def create(self, path: str) -> OsFile:
-        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    def create(self, path: str, *, exclusive: bool = False) -> OsFile:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | (os.O_EXCL if exclusive else os.O_TRUNC)
         return OsFile(self._open(path, flags), path)
 
     def open(self, path: str, *, writable: bool = False) -> OsFile:

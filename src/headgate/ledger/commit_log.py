@@ -2,8 +2,10 @@
 
 * *Event loop* (``stage_*``, ``seal_batch``, ``complete``, ``fail``, ``locate``, maintenance steps):
   these calls never block and never touch the disk.
-* *Commit thread* (``write_batch``, ``Job.run``): these block, and touch only the batch and the
-  files. One thread at a time.
+* *Commit thread* (``write_batch``, ``Job.run`` of an exclusive job): these block, and touch only
+  the batch and the files. One thread at a time.
+* *Upkeep thread* (``Job.run`` of any other job): it may be another thread than the one that
+  commits, so that no commit waits for maintenance. One job at a time.
 * *Reader threads* (``fetch``): these block, and touch only the plan and the files.
 * ``open`` and ``close`` block; call them while nothing else runs.
 
@@ -366,8 +368,8 @@ class CommitLog:
         return self.failed is None and self._maintenance.due()
 
     def maintenance_step(self) -> Job | None:
-        """Do one bounded slice. Run a returned job on the commit thread, then pass it to
-        :meth:`finish_job`.
+        """Do one bounded slice. Run a returned job on the upkeep thread, on the commit thread if
+        it is exclusive; then pass it to :meth:`finish_job`.
 
         Call it about once a second also when nothing is due: on a full disk it looks for room.
         """

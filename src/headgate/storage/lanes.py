@@ -1,8 +1,8 @@
 """Lanes: executors with one thread each, which run blocking work and return to the event loop.
 
-A lane runs its jobs in order, one at a time. The commit lane only commits, the read lane reads
-backlog, and the metadata lane writes the metadata store. ``headgate.testing`` has lanes that run in
-simulated time.
+A lane runs its jobs in order, one at a time. The commit lane commits, the upkeep lane maintains the
+logs, the read lane reads backlog, and the metadata lane writes the metadata store.
+``headgate.testing`` has lanes that run in simulated time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Maintenance of one log: short steps on the event loop, blocking jobs on the log's lane."""
+"""Maintenance of one log: short steps on the event loop, blocking jobs on the upkeep lane."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class LogMaintenance:
     def __init__(
         self,
         log: CommitLog,
-        lane: Lane,
+        commits: Lane,
+        upkeep: Lane,
         engine: Engine,
         loop: asyncio.AbstractEventLoop,
         begin_turn: Callable[[], None],
@@ -32,10 +33,12 @@ class LogMaintenance:
         disk: DiskMonitor | None,
         what: str,
     ) -> None:
-        """``disk``, if given, gets each lack of space, which is then no failure. ``what`` names the
+        """``commits`` is the lane of the log's commits, for jobs that must not run beside one.
+        ``disk``, if given, gets each lack of space, which is then no failure. ``what`` names the
         log in log lines."""
         self._log = log
-        self._lane = lane
+        self._commits = commits
+        self._upkeep = upkeep
         self._engine = engine
         self._loop = loop
         self._begin_turn = begin_turn
@@ -75,7 +78,8 @@ class LogMaintenance:
         self._check_full()
         if job is not None:
             self._job_running = True
-            self._lane.submit(job.run, partial(self._job_done, job))
+            lane = self._commits if job.is_exclusive else self._upkeep
+            lane.submit(job.run, partial(self._job_done, job))
         elif self._log.maintenance_due():
             self._next_slice = self._loop.call_soon(self._run_slice)
             return

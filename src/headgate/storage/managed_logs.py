@@ -2,7 +2,8 @@
 
 The main log holds all topics except the telemetry topic, which has a separate log, so that its
 retention of days pins no segments of other topics. Each log has its own group commits, reads,
-maintenance and writing thread. A topic's row in the metadata names its log.
+maintenance and writing thread; one thread does the upkeep of all. A topic's row in the metadata
+names its log.
 """
 
 from __future__ import annotations

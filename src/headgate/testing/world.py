@@ -92,7 +92,7 @@ class World:
         self._context = contextvars.copy_context()
         self._watch = _ErrorWatch(self.loop)
         self.lanes: list[SimLane] = []
-        """Commit, read and metadata lane of the running broker."""
+        """Lanes of the running broker: commit, read, metadata, upkeep, and the telemetry log's."""
 
     def __enter__(self) -> World:
         return self
@@ -174,7 +174,7 @@ class World:
 
     async def _start(self) -> Broker:
         chance = self._source(f"lanes {self.starts_count}")
-        lanes_count = 4 if self.has_telemetry_log else 3
+        lanes_count = 5 if self.has_telemetry_log else 4
         self.lanes = [SimLane(self.loop, chance) for _ in range(lanes_count)]
         settings = Settings()
         for key, text in self.settings.items():

@@ -35,7 +35,7 @@ async def test_a_job_that_fails_is_done_again(world: World) -> None:
     world.broker.log._staging.roll()
     await publish(world, 1)
     world.broker.log._staging.roll()
-    world.lanes[0].fail_next(StorageError("hiccup", retryable=True))
+    world.lanes[3].fail_next(StorageError("hiccup", retryable=True))
     maintenance.run()
     await asyncio.sleep(3)
     statistics = world.broker.log.statistics()
@@ -69,6 +69,18 @@ async def test_each_slice_of_a_checkpoint_has_its_own_turn(world: World) -> None
     assert log.statistics().checkpoints > checkpoints
     assert steps > 30
     assert longest <= 2  # a slice, and the one that the end of a commit begins
+
+
+@played(ledger=SMALL)
+async def test_receipts_do_not_wait_for_maintenance(world: World) -> None:
+    world.lanes[3].freeze()  # no segment is prepared, sealed or deleted, no checkpoint written
+    await asyncio.wait_for(publish(world, 20), 1)
+    statistics = world.broker.log.statistics()
+    assert statistics.segments_sealed == 0
+    world.lanes[3].thaw()
+    await asyncio.sleep(5)
+    statistics = world.broker.log.statistics()
+    assert statistics.segments - statistics.segments_sealed <= 1
 
 
 @played(ledger=SMALL)

@@ -18,9 +18,9 @@ The later sound slot counts; a torn write can only damage the older one.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import struct
+import threading
 from typing import Final, NamedTuple
 
 from headgate.fs.api import File, Fs
@@ -63,7 +63,8 @@ def read_flush_position(fs: Fs, directory: str) -> FlushPosition | None:
 
 
 class FlushPositionFile:
-    """Writes the flush position; for the commit thread.
+    """Writes the flush position. The commit thread notes it; the thread of the upkeep, which seals,
+    syncs it too.
 
     No commit depends on the file. So an error is logged and ends the writing; the recorded position
     stays a valid lower bound.
@@ -73,51 +74,60 @@ class FlushPositionFile:
         self._fs = fs
         self._directory = directory
         self._file: File | None = None
+        """The file while it is written; None once that failed."""
+        self._open: File | None = None
         self._segment = 0
         self._writes = 0
         self._unsynced = 0
+        self._lock = threading.Lock()
+        """For the fields above, and for writing. Nobody holds it during a sync of the file."""
 
     def begin(self, end: FlushPosition) -> None:
         """Create the file with this position, durably. Call it before :meth:`note`."""
         parts = [_pack(end).ljust(_SLOT_STEP, b"\0"), bytes(_SLOT_STEP)]
         try:
             write_file(self._fs, self._directory, FLUSH_POSITION_NAME, parts)
-            self._file = self._fs.open(f"{self._directory}/{FLUSH_POSITION_NAME}", writable=True)
+            path = f"{self._directory}/{FLUSH_POSITION_NAME}"
+            self._file = self._open = self._fs.open(path, writable=True)
         except OSError as error:
             self._give_up(error)
         self._segment, self._writes = end.segment, 1
 
     def note(self, end: FlushPosition) -> None:
         """Record that the log is durable up to ``end``."""
-        if self._file is None:
-            return
-        try:
-            self._file.write_at(self._writes % _SLOTS * _SLOT_STEP, [_pack(end)])
-        except OSError as error:
-            self._give_up(error)
-            return
-        self._writes += 1
-        self._unsynced += 1
-        if end.segment != self._segment or self._unsynced >= SYNC_COMMITS:
+        with self._lock:
+            if self._file is None:
+                return
+            try:
+                self._file.write_at(self._writes % _SLOTS * _SLOT_STEP, [_pack(end)])
+            except OSError as error:
+                self._give_up(error)
+                return
+            self._writes += 1
+            self._unsynced += 1
+            is_due = end.segment != self._segment or self._unsynced >= SYNC_COMMITS
             self._segment = end.segment
+        if is_due:
             self.sync()
 
     def sync(self) -> None:
         """Make the recorded position durable."""
-        if self._file is None or not self._unsynced:
+        with self._lock:
+            file, unsynced, self._unsynced = self._file, self._unsynced, 0
+        if file is None or not unsynced:
             return
         try:
-            self._file.sync_data()
+            file.sync_data()
         except OSError as error:
-            self._give_up(error)
-        self._unsynced = 0
+            with self._lock:
+                self._give_up(error)
 
     def close(self) -> None:
         """Sync and close."""
         self.sync()
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        if self._open is not None:
+            self._open.close()
+            self._open = self._file = None
 
     def _give_up(self, error: OSError) -> None:
         logger.warning(
@@ -127,10 +137,7 @@ class FlushPositionFile:
             FLUSH_POSITION_NAME,
             error,
         )
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                self._file.close()
-            self._file = None
+        self._file = None  # close() closes it: another thread may be in a call on it
 
 
 def _pack(end: FlushPosition) -> bytes:

@@ -110,7 +110,7 @@ class FooterBuilder:
         self._offset += len(block)
 
     def finish(self) -> list[bytes]:
-        """The footer in parts. For the commit thread: it checksums all columns."""
+        """The footer in parts. For the upkeep thread: it checksums all columns."""
         rows = [
             _ROW.pack(number, count, first, offset, crc32c(block), 0)
             for (number, count, first, offset), block in zip(self._rows, self._blocks, strict=True)

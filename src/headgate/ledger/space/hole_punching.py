@@ -69,7 +69,7 @@ def holes(
 ) -> list[tuple[int, int]]:
     """``(offset, size)`` of the holes between retained entries and before the footer.
 
-    For the commit thread: it sorts all retained entries.
+    For the upkeep thread: it sorts all retained entries.
     """
     extents = sorted(
         (offset, offset + ENTRY_HEAD_BYTES + sizes[at + 1] - sizes[at])

@@ -1,7 +1,8 @@
 """Log maintenance in bounded slices: prepare, seal, checkpoint, punch, delete.
 
 The loop calls :meth:`Maintenance.step`. Each call handles at most ``slice_items`` topics or cursors
-and may return a :class:`Job`, whose blocking part another thread runs. The order is: prepare the
+and may return a :class:`Job`, whose blocking part another thread runs, one job at a time. Batches
+are written meanwhile. The order is: prepare the
 next segment, seal full segments, write a checkpoint, delete or punch segments with dead entries. A
 segment that little live data pins stays as it is: rewriting is not built.
 """
@@ -34,7 +35,7 @@ _MAKING_ROOM: Final = ("seal", "checkpoint", "reserve")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Blocking work for the commit thread; afterwards the loop passes it to ``finish_job``."""
+    """Blocking work for a thread; afterwards the loop passes it to ``finish_job``."""
 
     name: str
     """What it does, for log lines."""
@@ -44,6 +45,9 @@ class Job:
     """Do the work. Raises :class:`StorageError`."""
     done: Callable[[], None]
     """For the log only."""
+    is_exclusive: bool = False
+    """Whether it must run on the commit thread: it writes to files that batches go to. Any other
+    job may run beside a commit."""
 
 
 class Maintenance:
@@ -193,7 +197,9 @@ class Maintenance:
         def done() -> None:
             self._health.room_found()
 
-        return self._start(Job("prepare", segment, lambda: self._writer.prepare(segment), done))
+        run = partial(self._writer.prepare, segment)
+        is_exclusive = self._writer.is_small(segment)
+        return self._start(Job("prepare", segment, run, done, is_exclusive))
 
     def _start_reserve(self, segment: int) -> Job:
         """Prepare a small segment: a checkpoint needs a new one, and the disk is full."""
@@ -210,8 +216,9 @@ class Maintenance:
 
         if self._writer.has(active + 1):
             run = partial(self._writer.discard, active + 1)
-            return self._start(Job("make way", active + 1, run, done))
-        return self._start(Job("make way", active, partial(self._writer.cut, active), done))
+            return self._start(Job("make way", active + 1, run, done, is_exclusive=True))
+        run = partial(self._writer.cut, active)
+        return self._start(Job("make way", active, run, done, is_exclusive=True))
 
     def _to_seal(self) -> int | None:
         for segment in self._state.unsealed:
@@ -237,9 +244,12 @@ class Maintenance:
             return None
 
         file_bytes = 0
+        must_wipe = self._must_wipe(segment)
 
         def run() -> None:
             nonlocal file_bytes
+            if must_wipe:
+                self._writer.wipe_refused()
             footer = builder.finish()
             self._writer.seal(segment, info.data_end, footer)
             file_bytes = info.data_end + sum(map(len, footer))
@@ -247,7 +257,18 @@ class Maintenance:
         def done() -> None:
             self._state.seal(info, file_bytes)
 
-        return self._start(Job("seal", segment, run, done))
+        return self._start(Job("seal", segment, run, done, is_exclusive=must_wipe))
+
+    def _must_wipe(self, segment: int) -> bool:
+        """Whether chunks of a refused batch must be wiped before ``segment`` is sealed.
+
+        A batch in flight begins behind the segment and wipes first, but a chunk in the segment
+        itself must be gone before the footer is written to its place.
+        """
+        refused = self._writer.refused_segments()
+        return any(one <= segment for one in refused) or (
+            bool(refused) and not self._staging.is_writing
+        )
 
     def _checkpoint_wanted(self) -> bool:
         """Whether half of a bound is reached: the log fills the other half while the checkpoint is

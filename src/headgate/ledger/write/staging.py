@@ -165,6 +165,11 @@ class Staging:
         return open_bytes + sum(chunk.end - chunk.start for chunk in self._closed)
 
     @property
+    def is_writing(self) -> bool:
+        """Whether a sealed batch is in flight."""
+        return self._in_flight is not None
+
+    @property
     def unstored_bytes(self) -> int:
         """Bytes of the records that are not durable: staged, or in the batch that is written."""
         in_flight = self._in_flight

@@ -1,4 +1,10 @@
-"""Writes sealed batches and makes them durable, on the commit thread.
+"""Writes sealed batches and makes them durable, on the commit thread, and does a log's upkeep.
+
+Two threads may call it. The commit thread writes batches, and enlarges, cuts and discards prepared
+segments. The thread of the upkeep creates segments before they are needed, seals and deletes them,
+punches holes and writes checkpoints. A segment's file has one writer at a time: the thread that
+creates it until it is prepared, then the commit thread until no batch can go to it any more, then
+the thread of the upkeep.
 
 The writer knows nothing of the meaning of records. A segment file is created and preallocated
 before the first byte of a batch goes to it; maintenance normally does that long before. So a full
@@ -10,9 +16,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import threading
 from typing import Final
 
-from headgate.base.errors import StorageError
+from headgate.base.errors import StorageError, invariant
 from headgate.fs.api import NO_FILES, File, Fs
 from headgate.ledger.errors import LogFailedError, LogFullError
 from headgate.ledger.format.flush_position import FlushPosition, FlushPositionFile
@@ -55,6 +62,11 @@ class LogWriter:
         self._refused: list[tuple[int, int]] = []
         """Segment and start of each chunk of a refused batch that may be in the files."""
         self._failure: LogFailedError | None = None
+        self._make_lock = threading.Lock()
+        """For the creation of segments: the commit thread creates one that is not prepared yet,
+        and a second creation would empty the file that the first one has made."""
+        self._leftovers: set[int] = set()
+        """Segments whose file this writer could not remove."""
 
     def has(self, segment: int) -> bool:
         """Whether a segment is prepared: it takes records without new room on the disk."""
@@ -64,13 +76,21 @@ class LogWriter:
         """Whether a segment is prepared at its full size."""
         return segment in self._files and segment not in self._small
 
+    def is_small(self, segment: int) -> bool:
+        """Whether a segment is prepared, but smaller than its full size."""
+        return segment in self._small
+
+    def refused_segments(self) -> list[int]:
+        """The segments with chunks that may have to be wiped before anything else is written."""
+        return [segment for segment, _ in list(self._refused)]
+
     def write_batch(self, batch: Batch) -> None:
         """Write a batch and make it durable.
 
         Raises :class:`StorageError`: retryable if the disk is full (:class:`LogFullError`), final
         (:class:`LogFailedError`) if it failed. In both cases the batch counts as not written.
         """
-        self._wipe_refused()
+        self.wipe_refused()
         for chunk in batch.chunks:
             if chunk.segment not in self._files:
                 self.prepare(chunk.segment)
@@ -87,8 +107,8 @@ class LogWriter:
         last = batch.chunks[-1]
         self.flush_position.note(FlushPosition(last.number, last.segment, last.end))
 
-    def _wipe_refused(self) -> None:
-        """Wipe the heads of a refused batch before any other write.
+    def wipe_refused(self) -> None:
+        """Wipe the heads of a refused batch before any other write. Commit thread only.
 
         Its first chunks may be whole and durable, and the next batch need not overwrite them. A
         start would replay them, or take a later head for proof that records before it were lost.
@@ -109,7 +129,10 @@ class LogWriter:
             self._refused.pop()
 
     def prepare(self, segment: int) -> None:
-        """Create and preallocate a segment file. Raises as :meth:`write_batch` does."""
+        """Create and preallocate a segment file. Raises as :meth:`write_batch` does.
+
+        Only the commit thread may enlarge one that is small: batches go to it.
+        """
         if segment in self._small:
             self._enlarge(segment)
         else:
@@ -117,9 +140,7 @@ class LogWriter:
 
     def prepare_small(self, segment: int) -> None:
         """Create a small segment, for acknowledgements; :meth:`prepare` enlarges it later."""
-        if segment not in self._files:
-            self._make(segment, self._segment_bytes // SMALL_PART)
-            self._small.add(segment)
+        self._make(segment, self._segment_bytes // SMALL_PART)
 
     def _enlarge(self, segment: int) -> None:
         if self._failure is not None:
@@ -137,29 +158,38 @@ class LogWriter:
         self._small.discard(segment)
 
     def _make(self, segment: int, size_bytes: int) -> None:
-        if self._failure is not None:
-            raise self._failure
-        if segment in self._files:
-            return
+        with self._make_lock:
+            if self._failure is not None:
+                raise self._failure
+            if segment not in self._files:
+                self._create(segment, size_bytes)
+
+    def _create(self, segment: int, size_bytes: int) -> None:
         name = segment_name(segment)
         path = f"{self._directory}/{name}"
         file: File | None = None
         try:
             self._check_space(name, size_bytes)
-            file = self._fs.create(path)
+            # Should it exist although it is not open, an error is better than an empty file.
+            file = self._fs.create(path, exclusive=segment not in self._leftovers)
             file.allocate(size_bytes)
             file.write_at(0, [segment_header(segment, self.stamp)])
         except OSError as error:
             if file is not None:
                 file.close()
+                self._leftovers.add(segment)
                 with contextlib.suppress(OSError):
                     self._fs.remove(path)
+                    self._leftovers.discard(segment)
             raise self._error_from(error, f"making {name}") from error
         self._sync(file, segment)
         try:
             self._fs.sync_directory(self._directory)
         except OSError as error:
             raise self._fail(error, f"syncing the directory for {name}") from error
+        self._leftovers.discard(segment)
+        if size_bytes < self._segment_bytes:
+            self._small.add(segment)
         self._files[segment] = file
 
     def _check_space(self, name: str, more_bytes: int) -> None:
@@ -172,8 +202,13 @@ class LogWriter:
             )
 
     def seal(self, segment: int, data_end: int, footer: list[bytes]) -> None:
-        """Write the footer behind the records, free the rest of the segment, close the file."""
-        self._wipe_refused()
+        """Write the footer behind the records, free the rest of the segment, close the file.
+
+        No batch may go to the segment any more, and no chunk in it may have to be wiped.
+        """
+        if self._failure is not None:
+            raise self._failure
+        invariant(segment not in self.refused_segments(), "a refused chunk is in the segment")
         file = self._files.get(segment)
         if file is None:
             file = self._fs.open(f"{self._directory}/{segment_name(segment)}", writable=True)
@@ -190,8 +225,9 @@ class LogWriter:
         file.close()
 
     def cut(self, segment: int) -> None:
-        """Shorten an open segment to a small one: its records and a little room."""
-        self._wipe_refused()
+        """Shorten an open segment to a small one: its records and a little room. Commit thread
+        only."""
+        self.wipe_refused()
         file = self._files.get(segment)
         if file is None or segment in self._small:
             return
@@ -220,15 +256,17 @@ class LogWriter:
             raise StorageError(f"{doing} failed: {error}", retryable=True) from error
 
     def discard(self, segment: int) -> None:
-        """Remove a prepared segment without records."""
-        self._wipe_refused()
+        """Remove a prepared segment without records. Commit thread only."""
+        self.wipe_refused()
         file = self._files.pop(segment, None)
         self._small.discard(segment)
         if file is None:
             return
         file.close()
+        self._leftovers.add(segment)
         try:
             self._fs.remove(f"{self._directory}/{segment_name(segment)}")
+            self._leftovers.discard(segment)
             self._fs.sync_directory(self._directory)
         except OSError as error:
             raise self._error_from(error, f"removing {segment_name(segment)}") from error

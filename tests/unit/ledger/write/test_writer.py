@@ -6,12 +6,13 @@ import errno
 
 import pytest
 
-from headgate.base.errors import StorageError
+from headgate.base.errors import InvariantError, StorageError
 from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger import LogFailedError, LogFullError
 from headgate.ledger.format.records import segment_name
 from headgate.ledger.write.batch import Batch, Chunk
 from headgate.ledger.write.writer import LogWriter
+from headgate.testing.interleaved import Interleaving
 
 
 def writer(fs: MemFs | FaultyFs) -> LogWriter:
@@ -154,3 +155,78 @@ def test_what_is_not_there_is_not_reserved() -> None:
     with pytest.raises(LogFullError, match="needs 4,032 bytes, and 4,031 are free"):
         one.prepare(1)
     assert asked == []
+
+
+# -- two threads ---------------------------------------------------------------------------------
+
+
+def batch_of(segment: int, start: int, data: bytes) -> Batch:
+    end = start + len(data)
+    return Batch((Chunk(1, segment, start, end, [data]),), (), (), len(data), 1)
+
+
+@pytest.mark.parametrize("commit_first", [True, False])
+@pytest.mark.parametrize("steps_before", range(8))
+def test_two_threads_that_make_one_segment_lose_nothing(
+    commit_first: bool, steps_before: int
+) -> None:
+    steps = Interleaving()
+    fs = MemFs()
+    one = writer(FaultyFs(fs, lambda _: steps.stop_here()))
+    one._make_lock = steps.lock()  # type: ignore[assignment]
+    data = b"acknowledged"
+    commit = steps.begin(lambda: one.write_batch(batch_of(1, 64, data)))
+    upkeep = steps.begin(lambda: one.prepare(1))
+    ahead, behind = (commit, upkeep) if commit_first else (upkeep, commit)
+    for _ in range(steps_before):
+        if not ahead.is_done:
+            ahead.step()
+    for _ in range(4):
+        if not behind.is_done:
+            behind.step()
+    while not (ahead.is_done and behind.is_done):
+        for one_of_them in (ahead, behind):
+            if not one_of_them.is_done:
+                one_of_them.step()
+    assert commit.error is upkeep.error is None
+    assert fs.crash_clone().open(f"/d/{segment_name(1)}").read_at(64, len(data)) == data
+
+
+def test_an_open_segment_is_never_emptied() -> None:
+    """Without the lock, a second creation ends the log and keeps what is stored."""
+    fs = MemFs()
+    one = writer(fs)
+    one.write_batch(batch_of(1, 64, b"acknowledged"))
+    with pytest.raises(LogFailedError, match="file exists"):
+        one._create(1, 4096)
+    assert fs.crash_clone().open(f"/d/{segment_name(1)}").read_at(64, 12) == b"acknowledged"
+
+
+def test_a_segment_is_made_again_after_a_removal_that_failed() -> None:
+    refused = {"write", "remove"}
+
+    def plan(operation: Operation) -> None:
+        if operation.kind in refused:
+            raise OSError(errno.ENOSPC, "full")
+
+    one = writer(FaultyFs(MemFs(), plan))
+    with pytest.raises(LogFullError):
+        one.prepare(1)
+    refused.clear()
+    one.prepare(1)
+    assert one.is_whole(1)
+
+
+def test_a_segment_with_a_refused_chunk_is_not_sealed() -> None:
+    def plan(operation: Operation) -> None:
+        if operation.kind == "write" and operation.size == 12:
+            raise OSError(errno.ENOSPC, "full")
+
+    one = writer(FaultyFs(MemFs(), plan))
+    with pytest.raises(LogFullError):
+        one.write_batch(batch_of(1, 64, b"acknowledged"))
+    assert one.refused_segments() == [1]
+    with pytest.raises(InvariantError):
+        one.seal(1, 64, [b"footer"])
+    one.wipe_refused()
+    one.seal(1, 64, [b"footer"])
