@@ -113,6 +113,11 @@ class Catalog(OwnRows):
         """Full names of a namespace's topics and of each partition, sorted."""
         return self._state.children(Kind.TOPIC, f"{domain}://{namespace}")
 
+    def topics_after(self, namespace: NamespaceName, after: str, count_max: int) -> list[str]:
+        """The next ``count_max`` of :meth:`topics`, of those behind the name ``after``."""
+        parent = f"{PERSISTENT}://{namespace}"
+        return self._state.children_after(Kind.TOPIC, parent, after, count_max)
+
     def topic(self, full_name: str) -> TopicRow | None:
         """One topic that holds messages."""
         return cast(TopicRow | None, self._state.get(Kind.TOPIC, full_name))

@@ -10,7 +10,7 @@ The staged view is an overlay over the durable one, so staging costs the size of
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -99,6 +99,12 @@ class RowState:
     def children(self, kind: Kind, parent: str) -> list[str]:
         """Keys of the durable rows of ``kind`` under ``parent``, sorted. A new list."""
         return list(self._sorted.get((kind, parent), ()))
+
+    def children_after(self, kind: Kind, parent: str, after: str, count_max: int) -> list[str]:
+        """The next ``count_max`` of :meth:`children`, of those behind ``after``."""
+        keys = self._sorted.get((kind, parent), [])
+        first = bisect_right(keys, after)
+        return keys[first : first + count_max]
 
     def rows(self, kind: Kind) -> Mapping[str, Row]:
         """The durable rows of ``kind``. Do not change the mapping, nor keep it across a change."""

@@ -43,7 +43,9 @@ from headgate.wire.replies import (
     schema_known,
     send_error,
     success,
+    topic_names,
     topics_of_namespace,
+    topics_of_namespace_in_parts,
 )
 from headgate.wire.varint import varint
 
@@ -68,7 +70,9 @@ __all__ = [
     "send_error",
     "send_receipt",
     "success",
+    "topic_names",
     "topics_of_namespace",
+    "topics_of_namespace_in_parts",
 ]
 
 _pack_sizes = struct.Struct(">II").pack

@@ -100,6 +100,11 @@ def encode_frame(command: BaseCommand) -> bytes:
         encoded: bytes = command.SerializeToString()
     except EncodeError as error:
         raise LocalProtocolError(f"command is not complete: {error}") from error
+    return frame_of(encoded)
+
+
+def frame_of(encoded: bytes) -> bytes:
+    """The simple frame of an encoded command."""
     return _SIZES.pack(len(encoded) + _WORD_BYTES, len(encoded)) + encoded
 
 

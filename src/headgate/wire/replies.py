@@ -10,9 +10,13 @@ from collections.abc import Iterable
 
 from headgate.base.positions import Position
 from headgate.wire.codes import CommandType, LookupResult, PartitionedMetadataResult, ServerError
-from headgate.wire.frame import encode_frame
+from headgate.wire.frame import encode_frame, frame_of
 from headgate.wire.ids import NO_REQUEST, message_id_of
-from headgate.wire.messages import BaseCommand, Schema
+from headgate.wire.messages import BaseCommand, CommandGetTopicsOfNamespaceResponse, Schema
+from headgate.wire.varint import varint
+
+TOPIC_LIST_TAG = varint(33 << 3 | 2)
+"""The field of BaseCommand that holds the topics of a namespace."""
 
 
 def connected(*, protocol_version: int, message_bytes_max: int, server_version: str) -> bytes:
@@ -221,6 +225,23 @@ def last_message_id(
     if mark_delete is not None:
         reply.consumer_mark_delete_position.CopyFrom(message_id_of(mark_delete))
     return encode_frame(command)
+
+
+def topic_names(names: Iterable[str]) -> bytes:
+    """A part of the topics of :func:`topics_of_namespace_in_parts`."""
+    encoded: bytes = CommandGetTopicsOfNamespaceResponse(topics=names).SerializePartialToString()
+    return encoded
+
+
+def topics_of_namespace_in_parts(request_id: int, parts: Iterable[bytes]) -> bytes:
+    """:func:`topics_of_namespace` of all topics, whose names :func:`topic_names` has encoded: the
+    parts of one message make the message when they are put behind each other."""
+    head = CommandGetTopicsOfNamespaceResponse(
+        request_id=request_id, filtered=False, changed=True
+    ).SerializeToString()
+    reply = b"".join([head, *parts])
+    command = BaseCommand(type=CommandType.GET_TOPICS_OF_NAMESPACE_RESPONSE).SerializeToString()
+    return frame_of(command + TOPIC_LIST_TAG + varint(len(reply)) + reply)
 
 
 def topics_of_namespace(

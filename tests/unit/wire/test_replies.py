@@ -114,6 +114,19 @@ def test_topics_of_namespace() -> None:
     assert read(same).getTopicsOfNamespaceResponse.topics_hash == "h"
 
 
+def test_topics_of_namespace_in_parts_are_the_same_message() -> None:
+    names = [f"persistent://a/b/{number}" for number in range(500)]
+    parts = [
+        encode.topic_names(names[:200]),
+        encode.topic_names([]),
+        encode.topic_names(names[200:]),
+    ]
+    frame = encode.topics_of_namespace_in_parts(7, parts)
+    whole = encode.topics_of_namespace(7, names)
+    assert len(frame) == len(whole)
+    assert read(frame) == read(whole)
+
+
 def test_every_reply_has_the_type_of_its_field() -> None:
     assert read(encode.ping()).type == CommandType.PING
     assert read(encode.pong()).type == CommandType.PONG

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Final
 
 from headgate.base.errors import HeadgateError
 from headgate.base.names import NamespaceName, TopicName, parse_topic
+from headgate.base.units import MIB
 from headgate.broker.connection.bounds import TURN_WORK_MAX
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.info import BrokerCounts
@@ -17,6 +19,12 @@ from headgate.policy.settings import Settings
 from headgate.wire import encode
 from headgate.wire.codes import ServerError, TopicListMode
 from headgate.wire.messages import BaseCommand
+
+SLICE_NAMES: Final = 8 * TURN_WORK_MAX
+"""Names of topics that are listed in one turn."""
+
+TOPIC_LIST_BYTES_MAX: Final = 16 * MIB
+"""Bytes of an answer that lists topics."""
 
 
 class LookupCommands:
@@ -96,8 +104,9 @@ class LookupCommands:
         A namespace that does not exist has an empty list, because a client may subscribe by a
         pattern before the namespace is created.
 
-        A short request can have a long answer. Each connection gets one such answer in a turn, and
-        none while its peer leaves earlier answers unread.
+        A short request can have a long answer, which one command of the protocol holds. It is made
+        in slices and refused above :data:`TOPIC_LIST_BYTES_MAX`. Each connection gets one such
+        answer at a time, and none while its peer leaves earlier answers unread.
         """
         request = command.getTopicsOfNamespace
         try:
@@ -105,19 +114,36 @@ class LookupCommands:
         except HeadgateError as error:
             connection.refuse(command, error)
             return
-        lists_topics = request.mode != TopicListMode.NON_PERSISTENT
-        answer = self._list_topics(connection, request.request_id, namespace, lists_topics)
-        connection.run_in_slices(answer)
+        if request.mode == TopicListMode.NON_PERSISTENT:
+            connection.write(encode.topics_of_namespace(request.request_id, []))
+        else:
+            connection.run_in_slices(self._list_topics(connection, command, namespace))
 
     def _list_topics(
-        self,
-        connection: ClientConnection,
-        request_id: int,
-        namespace: NamespaceName,
-        lists_topics: bool,
+        self, connection: ClientConnection, command: BaseCommand, namespace: NamespaceName
     ) -> Iterator[int]:
-        topics = self._catalog.topics(namespace) if lists_topics else []
         hidden = self._registry.system_topics
-        names = [name for name in topics if name not in hidden]
-        connection.write(encode.topics_of_namespace(request_id, names))
+        after, size_bytes, parts = "", 0, []
+        while True:
+            names = self._catalog.topics_after(namespace, after, SLICE_NAMES)
+            part = encode.topic_names(name for name in names if name not in hidden)
+            size_bytes += len(part)
+            if size_bytes > TOPIC_LIST_BYTES_MAX:
+                connection.refuse(command, _too_many(namespace))
+                return
+            parts.append(part)
+            if len(names) < SLICE_NAMES:
+                break
+            after = names[-1]
+            yield TURN_WORK_MAX
+        request_id = command.getTopicsOfNamespace.request_id
+        connection.write(encode.topics_of_namespace_in_parts(request_id, parts))
         yield TURN_WORK_MAX
+
+
+def _too_many(namespace: NamespaceName) -> RefusalError:
+    return RefusalError(
+        429,
+        f"The names of the topics in {namespace} have more than {TOPIC_LIST_BYTES_MAX} bytes: use "
+        "more namespaces, or list the topics with the admin API",
+    )

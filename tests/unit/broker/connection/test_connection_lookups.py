@@ -7,6 +7,8 @@ import asyncio
 import pytest
 
 from headgate.base.names import NamespaceName, parse_topic
+from headgate.broker.commands import lookups
+from headgate.broker.commands.lookups import SLICE_NAMES
 from headgate.metadata.rows import TenantRow
 from headgate.testing import RefusedError, World
 from headgate.wire.codes import CommandType, ServerError
@@ -171,3 +173,54 @@ async def test_a_namespace_that_is_not_there_yet_has_no_topics(world: World) -> 
     name = "persistent://acme/later/orders"
     await client.producer(name)
     assert await client.topics("acme/later") == [name]
+
+
+@played()
+async def test_a_long_list_of_topics_is_made_in_slices(
+    world: World,
+) -> None:
+    """It was one call: a namespace of 100,000 topics stopped everybody for 0.1 s and more."""
+    catalog, count = world.broker.catalog, 3 * SLICE_NAMES + 5
+    names = [f"persistent://public/default/t{number:06}" for number in range(count)]
+    for name in names:
+        change = catalog.plan_create_topic(parse_topic(name), now_ms=1)
+        catalog.apply(change)
+    client = await world.connect()
+    turn, asked = 0, []
+    topics_after, begin_turn = catalog.topics_after, world.broker.begin_turn
+
+    def begun() -> None:
+        nonlocal turn
+        turn += 1
+        begin_turn()
+
+    def noting(namespace: NamespaceName, after: str, count_max: int) -> list[str]:
+        asked.append(turn)
+        found = topics_after(namespace, after, count_max)
+        assert len(found) <= SLICE_NAMES
+        return found
+
+    catalog.topics_after = noting  # type: ignore[method-assign]
+    world.broker.begin_turn = begun  # type: ignore[method-assign]
+    assert await client.topics("public/default") == names
+    assert len(asked) == len(set(asked)) == 4
+
+
+@played()
+async def test_a_list_of_topics_beyond_the_bound_is_refused(
+    world: World,
+) -> None:
+    catalog = world.broker.catalog
+    for number in range(20):
+        name = f"persistent://public/default/t{number}"
+        catalog.apply(catalog.plan_create_topic(parse_topic(name), now_ms=1))
+    client = await world.connect()
+    before = lookups.TOPIC_LIST_BYTES_MAX
+    lookups.TOPIC_LIST_BYTES_MAX = 100  # type: ignore[misc]
+    try:
+        with pytest.raises(RefusedError, match="more than 100 bytes") as refusal:
+            await client.topics("public/default")
+    finally:
+        lookups.TOPIC_LIST_BYTES_MAX = before  # type: ignore[misc]
+    assert refusal.value.code == ServerError.TOO_MANY_REQUESTS
+    assert len(await client.topics("public/default")) == 20
