@@ -140,7 +140,7 @@ class QuotaTopic(Protocol):
 
 
 class TopicQuota:
-    """The quotas in force on one live topic.
+    """The effective quotas of one loaded topic.
 
     Created with its first quota and kept as long as the topic is loaded, so that its counters do
     not fall.

@@ -33,7 +33,7 @@ def publish_policy(rate: PublishRate | None) -> RatePolicy | None:
 
 
 def dispatch_rate(policy: RatePolicy | None) -> DispatchRate:
-    """What REST shows for the dispatch policy in force; rates of 0 without one, as Pulsar does."""
+    """What REST shows for the effective dispatch policy; rates of 0 without one, as Pulsar does."""
     if policy is None:
         return DispatchRate(rate_period_in_second=1)
     return DispatchRate(
@@ -46,7 +46,7 @@ def dispatch_rate(policy: RatePolicy | None) -> DispatchRate:
 
 
 def publish_rate(policy: RatePolicy | None) -> PublishRate | None:
-    """What REST shows for the publish policy in force; nothing without one, as Pulsar does."""
+    """What REST shows for the effective publish policy; nothing without one, as Pulsar does."""
     if policy is None:
         return None
     return PublishRate(

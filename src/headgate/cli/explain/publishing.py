@@ -45,7 +45,7 @@ def publishing_line(answer: Report) -> str:
     return text
 
 
-def add_holds(page: Page, side: Report, *, partitioned: bool) -> None:
+def add_parked(page: Page, side: Report, *, partitioned: bool) -> None:
     """Add what holds producers, with its figures; add nothing if nothing ever held them."""
     if side["sentence"] != NOTHING_HOLDS:
         page.add(f"{capitalized(side['sentence'])}.")

@@ -16,7 +16,7 @@ from headgate.cli.explain.figures import (
 )
 from headgate.cli.explain.limits import add_limits
 from headgate.cli.explain.page import INDENT, WIDTH_MAX, WIDTH_MIN, Page
-from headgate.cli.explain.publishing import add_adaptive, add_holds, add_quotas, publishing_line
+from headgate.cli.explain.publishing import add_adaptive, add_parked, add_quotas, publishing_line
 from headgate.cli.explain.storage import add_storage
 from headgate.cli.explain.subscription import add_subscription, add_verdict, keeps_up
 
@@ -100,7 +100,7 @@ def _add_topic(page: Page, answer: Report) -> None:
     # The publishing sentence names a full disk.
     if storage.get("sentence") and not storage["diskFull"]:
         page.add(f"{capitalized(storage['sentence'])}.")
-    add_holds(page, answer["publishing"], partitioned=bool(partitions))
+    add_parked(page, answer["publishing"], partitioned=bool(partitions))
     add_quotas(page, answer["quotas"], partitioned=bool(partitions))
     add_adaptive(page, answer["adaptive"], answer["at"])
     for report in answer["subscriptions"]:

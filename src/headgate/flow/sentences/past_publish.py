@@ -48,36 +48,36 @@ def past_publish_sentence(
 
     ``range_s`` is the length of the interval in seconds, None if it is one minute.
     """
-    shown = [held for held in causes if held.seconds >= SHOWN_S_MIN]
-    shown.sort(key=lambda held: (-held.seconds, held.cause))
+    shown = [park for park in causes if park.seconds >= SHOWN_S_MIN]
+    shown.sort(key=lambda park: (-park.seconds, park.cause))
     if shown:
         text = f"{_subject(shown[0])} held producers for {_time(shown[0].seconds)}"
-        text += "".join(f" and {_subject(held)} for {_time(held.seconds)}" for held in shown[1:])
+        text += "".join(f" and {_subject(park)} for {_time(park.seconds)}" for park in shown[1:])
         text += _of(shown[0].seconds, range_s)
         text += "".join(
-            f"; by the end {holder(held.cause)} was {held.limit_at_end}"
-            for held in shown
-            if held.limit_at_end
+            f"; by the end {holder(park.cause)} was {park.limit_at_end}"
+            for park in shown
+            if park.limit_at_end
         )
-    elif any(held.seconds > 0 for held in causes):
+    elif any(park.seconds > 0 for park in causes):
         text = f"{NOTHING_HELD} for as long as {number(SHOWN_S_MIN)} s"
     else:
         text = NOTHING_HELD
-    waiting = sum(held.messages for held in causes)
+    waiting = sum(park.messages for park in causes)
     if waiting:
         who = "1 message waits" if waiting == 1 else f"{waiting:,} messages wait"
         text += f"; {who} at {'its' if range_s is None else 'their'} end"
     return text
 
 
-def _subject(held: PastParkSummary) -> str:
+def _subject(park: PastParkSummary) -> str:
     """``the topic's publish limit of 10 msg/s (topic policy)``."""
-    text = holder(held.cause)
-    if held.limit_text:
-        text += f" of {held.limit_text}"
-    why = held.limit_source or _BOUNDS.get(held.cause, "")
+    text = holder(park.cause)
+    if park.limit_text:
+        text += f" of {park.limit_text}"
+    why = park.limit_source or _BOUNDS.get(park.cause, "")
     # The controller's limit has no policy as its source.
-    return f"{text} ({why})" if why and held.cause is not ParkCause.ADAPTIVE else text
+    return f"{text} ({why})" if why and park.cause is not ParkCause.ADAPTIVE else text
 
 
 def _of(seconds: float, range_s: float | None) -> str:

@@ -76,11 +76,11 @@ def publish_sentence(
     disconnected the producers. If ``disk_full``, no message is accepted either.
     """
     now = sorted(
-        (held for held in causes if held.producers),
-        key=lambda held: (-held.messages, held.cause),
+        (park for park in causes if park.producers),
+        key=lambda park: (-park.messages, park.cause),
     )
     if now:
-        others = (_waits(held, partitions) for held in now[1:])
+        others = (_waits(park, partitions) for park in now[1:])
         return "; ".join([_now(now[0], partitions), *others])
     head = "nothing waits now"
     if stopped:
@@ -88,12 +88,12 @@ def publish_sentence(
     elif disk_full:
         head = "the disk is full: messages published now wait for room"
     for name, lately in (
-        ("minute", [(held.minute_s, held) for held in causes]),
-        ("hour", [(held.hour_s, held) for held in causes]),
+        ("minute", [(park.minute_s, park) for park in causes]),
+        ("hour", [(park.hour_s, park) for park in causes]),
     ):
         shown = [
-            f"{_subject(held, partitions)} held producers for {_part(seconds, name)}"
-            for seconds, held in sorted(lately, key=lambda each: (-each[0], each[1].cause))
+            f"{_subject(park, partitions)} held producers for {_part(seconds, name)}"
+            for seconds, park in sorted(lately, key=lambda each: (-each[0], each[1].cause))
             if seconds >= SHOWN_S_MIN
         ]
         if shown:
@@ -101,32 +101,32 @@ def publish_sentence(
     return head if stopped or disk_full else NOTHING_HOLDS
 
 
-def _now(held: ParkSummary, partitions: int) -> str:
-    text = _waits(held, partitions)
-    if held.messages:
-        is_one = held.messages == 1
-        text += f": {held.messages:,} {'message is' if is_one else 'messages are'} parked"
-        if held.last_goes_s is not None and held.last_goes_s >= SEND_TIMEOUT_S:
+def _now(park: ParkSummary, partitions: int) -> str:
+    text = _waits(park, partitions)
+    if park.messages:
+        is_one = park.messages == 1
+        text += f": {park.messages:,} {'message is' if is_one else 'messages are'} parked"
+        if park.last_goes_s is not None and park.last_goes_s >= SEND_TIMEOUT_S:
             text += (
-                f", the last of which is accepted in {duration(held.last_goes_s)}, while clients"
+                f", the last of which is accepted in {duration(park.last_goes_s)}, while clients"
                 f" give up after their sendTimeout (default {duration(SEND_TIMEOUT_S)})"
             )
-        if held.unread:
-            text += f"; {_unread(held)} until half of them are accepted"
+        if park.unread:
+            text += f"; {_unread(park)} until half of them are accepted"
     # The present wait is the only one of the last minute.
-    if held.waiting_s is not None and max(1.0, held.minute_s) <= held.waiting_s + SHOWN_S_MIN:
-        return f"{text}; held for {duration(held.waiting_s)} without a break"
-    if held.minute_s >= SHOWN_S_MIN:
-        return f"{text}; held for {_share(held.minute_s)} of the last minute"
+    if park.waiting_s is not None and max(1.0, park.minute_s) <= park.waiting_s + SHOWN_S_MIN:
+        return f"{text}; held for {duration(park.waiting_s)} without a break"
+    if park.minute_s >= SHOWN_S_MIN:
+        return f"{text}; held for {_share(park.minute_s)} of the last minute"
     return text
 
 
-def _unread(held: ParkSummary) -> str:
-    if held.producers == 1:
+def _unread(park: ParkSummary) -> str:
+    if park.producers == 1:
         return "its connection is not read"
-    if held.unread == held.producers:
+    if park.unread == park.producers:
         return "their connections are not read"
-    return f"the connections of {held.unread:,} of them are not read"
+    return f"the connections of {park.unread:,} of them are not read"
 
 
 def _share(minute_s: float) -> str:
@@ -138,38 +138,38 @@ def _part(seconds: float, name: str) -> str:
     return _share(seconds) if name == "minute" else duration(seconds)
 
 
-def _waits(held: ParkSummary, partitions: int) -> str:
+def _waits(park: ParkSummary, partitions: int) -> str:
     """``2 producers wait for the topic's publish limit of 10 msg/s (topic policy)``."""
-    is_one = held.producers == 1
-    who = f"{held.producers:,} {'producer' if is_one else 'producers'}"
-    if held.cause is ParkCause.MEMORY:
+    is_one = park.producers == 1
+    who = f"{park.producers:,} {'producer' if is_one else 'producers'}"
+    if park.cause is ParkCause.MEMORY:
         of = "the connection of" if is_one else "the connections of"
         return f"{of} {who} {'is' if is_one else 'are'} not read, because too much waits in memory"
     wait = f"{who} {'waits' if is_one else 'wait'} for"
-    if held.cause is ParkCause.BACKLOG_QUOTA:
+    if park.cause is ParkCause.BACKLOG_QUOTA:
         return f"{wait} room in the backlog quota"
-    if held.cause is ParkCause.DISK_FULL:
+    if park.cause is ParkCause.DISK_FULL:
         return f"{wait} room on the disk, which is full"
-    if held.cause is ParkCause.PENDING_LIMIT:
+    if park.cause is ParkCause.PENDING_LIMIT:
         what = "what it" if is_one else "what they"
         return f"{wait} answers to {what} sent before ({PENDING_SETTING})"
-    text = f"{wait} {holder(held.cause)}"
-    if held.limit_text:
-        text += f" of {held.limit_text}"
-        if held.limit_source and held.cause is not ParkCause.ADAPTIVE:
-            text += f" ({held.limit_source})"
-    return text + _each(held, partitions)
+    text = f"{wait} {holder(park.cause)}"
+    if park.limit_text:
+        text += f" of {park.limit_text}"
+        if park.limit_source and park.cause is not ParkCause.ADAPTIVE:
+            text += f" ({park.limit_source})"
+    return text + _each(park, partitions)
 
 
-def _subject(held: ParkSummary, partitions: int) -> str:
+def _subject(park: ParkSummary, partitions: int) -> str:
     """``the topic's publish limit, now 10 msg/s (topic policy),``: it may have been another
     then."""
-    text = holder(held.cause)
-    if held.limit_text and held.cause in PUBLISH_LIMITS:
-        text += f", now {held.limit_text}"
-        if held.limit_source and held.cause is not ParkCause.ADAPTIVE:
-            text += f" ({held.limit_source})"
-        text += f"{_each(held, partitions)},"
+    text = holder(park.cause)
+    if park.limit_text and park.cause in PUBLISH_LIMITS:
+        text += f", now {park.limit_text}"
+        if park.limit_source and park.cause is not ParkCause.ADAPTIVE:
+            text += f" ({park.limit_source})"
+        text += f"{_each(park, partitions)},"
     return text
 
 
@@ -178,10 +178,10 @@ def holder(cause: ParkCause) -> str:
     return _HOLDERS[cause]
 
 
-def _each(held: ParkSummary, partitions: int) -> str:
+def _each(park: ParkSummary, partitions: int) -> str:
     """On how many partitions the limit holds. Adaptive limits differ, and one of them is shown."""
-    if partitions == 1 or held.cause is ParkCause.BROKER_RATE:
+    if partitions == 1 or park.cause is ParkCause.BROKER_RATE:
         return ""
-    if held.cause is ParkCause.ADAPTIVE:
+    if park.cause is ParkCause.ADAPTIVE:
         return " on one of the partitions"
     return f" on each of {partitions:,} partitions"

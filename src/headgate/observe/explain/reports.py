@@ -203,7 +203,7 @@ class TopicReport(Struct, frozen=True, kw_only=True, rename="camel"):
     storage: StorageState
     publishing: Publishing
     quotas: list[QuotaState]
-    """The backlog quotas in force."""
+    """The effective backlog quotas."""
     adaptive: AdaptiveState | None
     """Null if adaptive publish throttling is not enabled or has not seen the topic yet."""
     limits: list[LimitState]

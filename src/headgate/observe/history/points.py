@@ -46,7 +46,7 @@ class Point:
     age_ns_max: int
     """The largest such age since the point before."""
     limits: int
-    """Hashes of the limits in force, which :func:`changed_levels` compares."""
+    """Hashes of the effective limits, which :func:`changed_levels` compares."""
 
     @property
     def backlog(self) -> int:
@@ -98,7 +98,7 @@ def _limits_hash(subscription: Subscription) -> int:
 
 
 def changed_levels(before: Point, after: Point) -> frozenset[Level]:
-    """The levels at which another limit was in force at the second point."""
+    """The levels at which another limit was effective at the second point."""
     different = before.limits ^ after.limits
     return frozenset(
         level for level in Level if different >> LIMIT_HASH_BITS * level & LIMIT_HASH_MAX

@@ -255,7 +255,7 @@ def subscription_stats(
 
 
 def limits_view(limits: dict[str, EffectiveLimit]) -> dict[str, Any]:
-    """The limits in force, by level, with where each is set; a level without one is left out."""
+    """Limits by level, with where each is set; a level without one is left out."""
     return {
         level: _limit_view(effective) for level, effective in limits.items() if effective.source
     }
