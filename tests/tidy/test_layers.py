@@ -40,11 +40,10 @@ ALLOWED: dict[str, set[str]] = {
         "observe", "broker", "control", "storage", "policy", "engine", "wire", "ledger",
         "metadata", "flow", "record", "base",
     },
-    "dashboard": set(),
     "pipeline": {"flow", "record", "base"},
     "app": {
         "telemetry", "admin", "facade", "observe", "broker", "control", "storage", "policy",
-        "engine", "wire", "ledger", "metadata", "record", "flow", "fs", "base", "dashboard",
+        "engine", "wire", "ledger", "metadata", "record", "flow", "fs", "base",
     },
     "demo": {"app", "pipeline", "broker", "flow", "base"},
     "cli": {"app", "demo", "pipeline", "admin", "base"},

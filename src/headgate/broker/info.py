@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BrokerInfo:
-    """The identity of a broker. It is fixed once the ports are known."""
+    """The identity of a broker. It is fixed once the broker's sockets listen."""
 
     broker_id: str
     """``host:web port``, as in ``GET /admin/v2/brokers``."""

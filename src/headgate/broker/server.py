@@ -65,7 +65,7 @@ def connection_factory(broker: Broker) -> partial[Connection]:
 
 
 class BinaryServer:
-    """An open port of the binary protocol."""
+    """A listening socket of the binary protocol, with the connections that it accepted."""
 
     def __init__(self, broker: Broker, server: asyncio.Server) -> None:
         self._broker = broker

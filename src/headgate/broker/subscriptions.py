@@ -1,4 +1,4 @@
-"""Creates, deletes and moves subscriptions; each change is durable before a client sees it.
+"""Creates, deletes and seeks subscriptions; each change is durable before a client sees it.
 
 The binary protocol and the admin API both use this module. Changes of one subscription name run one
 after the other. A change that has begun runs to its end even if its client disconnects: nothing

@@ -166,7 +166,7 @@ class ConsumerCommands:
         )
 
     async def unsubscribe(self, connection: ClientConnection, command: BaseCommand) -> None:
-        """Delete the subscription of its only consumer."""
+        """Delete a subscription for its only consumer, or for any of them with ``force``."""
         request = command.unsubscribe
         consumer, subscription = _consumer_of(connection, request.consumer_id)
         if len(subscription.consumers) > 1 and not request.force:
@@ -187,7 +187,8 @@ class ConsumerCommands:
         connection.write(encode.success(request.request_id))
 
     async def seek(self, connection: ClientConnection, command: BaseCommand) -> None:
-        """Move a subscription to a message or a publish time. Its consumers reconnect."""
+        """Reset the cursor of a subscription to a message or a publish time. Its consumers
+        reconnect."""
         request = command.seek
         _, subscription = _consumer_of(connection, request.consumer_id)
         topic = subscription.topic

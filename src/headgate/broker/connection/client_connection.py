@@ -33,11 +33,11 @@ class ClientConnection(Protocol):
 
     @property
     def producer_port(self) -> ProducerPort:
-        """The engine's port to the producers of this connection."""
+        """Takes the SENDs of this connection and writes their receipts for the engine."""
 
     @property
     def consumer_port(self) -> ConsumerPort:
-        """The engine's port to the consumers of this connection."""
+        """Delivers the engine's messages to the consumers of this connection."""
 
     @property
     def is_partial(self) -> bool:
@@ -50,9 +50,9 @@ class ClientConnection(Protocol):
     def write(self, frame: bytes, /) -> None:
         """Write ``frame`` at the end of this turn, after everything written before."""
 
-    def write_or_close(self, frame: bytes, /) -> None:
-        """Write a frame that closes a producer or consumer. Old clients do not know such frames:
-        their connection is closed instead."""
+    def close_at_client(self, frame: bytes, /) -> None:
+        """Tell the client with ``frame`` that one of its producers or consumers is closed. An old
+        client does not know such frames: close its whole connection instead."""
 
     def forget_producer(self, producer_id: int, /) -> bool:
         """Remove a producer, whose receipts no longer count; False if there is none."""

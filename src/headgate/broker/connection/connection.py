@@ -405,7 +405,7 @@ class Connection(asyncio.BufferedProtocol):
 
     # -- the end ---------------------------------------------------------------------------
 
-    def write_or_close(self, frame: bytes) -> None:
+    def close_at_client(self, frame: bytes) -> None:
         if self.peer is not None and self.peer.knows_close:
             self.write(frame)
         else:

@@ -1,4 +1,4 @@
-"""The engine's port to the consumers of one connection."""
+"""Delivers messages to the consumers of one connection."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ConnectionConsumers:
 
     def close_consumer(self, consumer_id: int) -> None:
         if self.by_id.pop(consumer_id, None) is not None:
-            self._connection.write_or_close(encode.close_consumer(consumer_id))
+            self._connection.close_at_client(encode.close_consumer(consumer_id))
 
     def active_consumer_changed(self, consumer_id: int, is_active: bool) -> None:
         peer = self._connection.peer

@@ -1,4 +1,4 @@
-"""The engine's port to the producers of one connection."""
+"""Takes the SENDs of one connection and writes their receipts."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class ConnectionProducers:
             while closed and now_ns - closed[oldest := next(iter(closed))] > FORGET_CLOSED_NS:
                 del closed[oldest]
             closed[producer_id] = now_ns
-            self._connection.write_or_close(encode.close_producer(producer_id))
+            self._connection.close_at_client(encode.close_producer(producer_id))
 
     def forget(self, producer_id: int) -> bool:
         """Remove a producer, whose receipts no longer count; False if there is none."""

@@ -2,8 +2,9 @@
 
 For each :class:`ThrottleType` Pulsar pauses the connection; Headgate parks the SENDs of the one
 producer (law 3.1). Metrics such as ``pulsar_publish_rate_limit_times`` keep their meaning (law
-3.5): a connection counts as throttled while SENDs of any of its producers wait. Headgate stops
-reading a connection for one reason only: its parked SENDs exceed their bounds.
+3.5): a connection counts as throttled while SENDs of any of its producers wait. Of the reasons to
+throttle, only two also stop reading: parked SENDs beyond their bound, and a full publish buffer.
+The connection pauses reading for other bounds as well (:mod:`headgate.broker.connection.bounds`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class ThrottleType(Enum):
     """Pulsar's reasons to throttle a connection, with its names and in its order (PIP-322).
     Adaptive publish throttling is added at the end, so that the others keep their ordinals.
 
-    A reentrant reason is counted: it applies until each mark has been removed.
+    Pulsar counts the marks of a reentrant reason only; :class:`ThrottleTracker` counts those of
+    every reason, which then applies until each mark has been removed.
     """
 
     ConnectionMaxPendingPublishRequestsExceeded = (0, False)
@@ -41,7 +43,7 @@ class ThrottleType(Enum):
 
     @property
     def is_reentrant(self) -> bool:
-        """Whether it is counted."""
+        """Whether Pulsar counts its marks."""
         return self.value[1]
 
 
@@ -93,7 +95,8 @@ class ThrottleTracker:
 
     @property
     def pauses_reading(self) -> bool:
-        """Whether the broker must not read the connection, because parked SENDs exceed a bound."""
+        """Whether the broker must not read the connection, because its parked SENDs exceed their
+        bound or the publish buffer is full."""
         return self._is_over_bound or self._is_buffer_full
 
     # -- causes ----------------------------------------------------------------------------
@@ -154,6 +157,7 @@ class ThrottleTracker:
             self._send_pongs_while(lambda: self.pauses_reading)
 
     def stop(self) -> None:
-        """Remove every reason, because the connection has ended."""
+        """Remove the reasons that stop reading, because the connection has ended. The engine
+        unmarks the others when it removes the producers."""
         self.set_over_bound(False)
         self.set_buffer_full(False)

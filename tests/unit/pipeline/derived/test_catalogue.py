@@ -1,4 +1,4 @@
-"""Every table but bronze is derived, after its source."""
+"""Every table but bronze and ``policy_backtest`` is derived, after its source."""
 
 from __future__ import annotations
 

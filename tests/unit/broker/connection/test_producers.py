@@ -1,4 +1,4 @@
-"""Producers as they see the broker: receipts, names, order, refusals, what a full disk does."""
+"""SENDs of one connection: receipts in order, refusals, full, failed and slow disks."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import errno
 
 import pytest
 
-from headgate.base.errors import StorageError
 from headgate.base.park_cause import ParkCause
 from headgate.base.positions import EARLIEST, Position
 from headgate.fs import Operation
 from headgate.ledger import LedgerSettings
 from headgate.testing import ConnectionLostError, NetworkProfile, RefusedError, World
 from headgate.wire import client as frames
-from headgate.wire.codes import ProducerAccessMode, ServerError
+from headgate.wire.codes import ServerError
 from tests.unit.broker.playing import TOPIC, played
 from tests.unit.broker.publishing import in_order
 
@@ -81,51 +80,6 @@ async def test_chunks_are_counted(world: World) -> None:
 
 
 @played()
-async def test_a_producers_name_is_taken_once(world: World) -> None:
-    client = await world.connect()
-    first = await client.producer(TOPIC, name="p")
-    with pytest.raises(RefusedError) as refusal:
-        await (await world.connect()).producer(TOPIC, name="p")
-    assert refusal.value.code == ServerError.PRODUCER_BUSY
-    assert await first.send(b"still here") is not None
-    await first.close()
-    again = await client.producer(TOPIC, name="p")
-    assert again.name == "p"
-
-
-@played()
-async def test_a_silent_holder_of_a_name_gives_way(world: World) -> None:
-    silent = await world.connect()
-    await silent.producer(TOPIC, name="p")
-    silent.transport.silence()
-    before_s = world.now_s
-    taken = await (await world.connect()).producer(TOPIC, name="p")
-    assert taken.name == "p"
-    assert world.now_s - before_s < 6
-
-
-@played()
-async def test_generated_names_differ(world: World) -> None:
-    client = await world.connect()
-    names = {(await client.producer(TOPIC)).name for _ in range(5)}
-    assert len(names) == 5
-
-
-@played()
-async def test_an_exclusive_producer_is_alone(world: World) -> None:
-    client = await world.connect()
-    exclusive = await client.producer(TOPIC, access_mode=ProducerAccessMode.EXCLUSIVE)
-    with pytest.raises(RefusedError) as refusal:
-        await client.producer(TOPIC)
-    assert refusal.value.code == ServerError.PRODUCER_BUSY
-    await exclusive.close()
-    await client.producer(TOPIC)
-    with pytest.raises(RefusedError) as refusal:
-        await client.producer(TOPIC, access_mode=ProducerAccessMode.EXCLUSIVE)
-    assert refusal.value.code == ServerError.PRODUCER_FENCED
-
-
-@played()
 async def test_a_wrong_checksum_costs_one_message(world: World) -> None:
     client = await world.connect()
     producer = await client.producer(TOPIC)
@@ -139,15 +93,6 @@ async def test_a_wrong_checksum_costs_one_message(world: World) -> None:
     (answer,) = client.unexpected
     assert answer.send_error.sequence_id == 6
     assert answer.send_error.error == ServerError.CHECKSUM_ERROR
-
-
-@played()
-async def test_closing_waits_for_the_receipts(world: World) -> None:
-    client = await world.connect()
-    producer = await client.producer(TOPIC)
-    sent = [producer.send_nowait(b"%d" % i) for i in range(5)]
-    await producer.close()
-    assert all(future.done() and future.exception() is None for future in sent)
 
 
 @played(settings={"maxPendingPublishRequestsPerConnection": "10"})
@@ -393,18 +338,6 @@ async def test_a_disk_that_hangs_costs_nobody_the_connection(world: World) -> No
     assert [(await consumer.receive()).payload for _ in range(2_000)] == [
         b"%d" % index for index in range(2_000)
     ]
-
-
-@played()
-async def test_a_metadata_disk_that_refuses_costs_one_answer(world: World) -> None:
-    client = await world.connect()
-    old = await client.producer(TOPIC)
-    world.store.fail_next(StorageError("the metadata's disk is full", retryable=True))
-    with pytest.raises(RefusedError, match="is full") as refusal:
-        await client.producer(f"{TOPIC}-new")
-    assert refusal.value.code == ServerError.PERSISTENCE_ERROR
-    assert await old.send(b"as ever")
-    assert await (await client.producer(f"{TOPIC}-new")).send(b"on the second try")
 
 
 @played(
