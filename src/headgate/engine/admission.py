@@ -49,7 +49,7 @@ class AdmissionEngine(Protocol):
     now_ns: int
     topics: dict[str, Topic]
     observer: Observer
-    disk_hold: DiskFullHold
+    disk_full_hold: DiskFullHold
     parked: ParkedBounds
 
     @property
@@ -154,7 +154,7 @@ class AdmissionControl:
 
     def blocked_at(self, publishing: TopicPublishing, producer: Producer) -> ParkedAt | None:
         """Where the next SEND of a producer must wait; None if it may be staged."""
-        if self._engine.disk_hold.is_full:
+        if self._engine.disk_full_hold.is_full:
             return ParkedAt.DISK
         if not producer.port.has_room:
             return ParkedAt.CONNECTION
@@ -214,7 +214,7 @@ class AdmissionControl:
             engine.parked.arm_hold(publishing, parking, now_ns)
             engine.parked.hold_began(publishing)
         elif at is ParkedAt.DISK:
-            engine.disk_hold.entered(producer)
+            engine.disk_full_hold.entered(producer)
             engine.parked.hold_began(publishing)
         publishing.update_admit_below()
 
@@ -271,14 +271,14 @@ class AdmissionControl:
     @property
     def is_busy(self) -> bool:
         """Whether :meth:`work` has more to do at once."""
-        return bool(self._with_room or self._ready or self._engine.disk_hold.is_busy)
+        return bool(self._with_room or self._ready or self._engine.disk_full_hold.is_busy)
 
     def work(self, entries_max: int) -> int:
         """Stage what was parked at the disk, at connections or at the gate and may go now.
 
         Stages about ``entries_max`` entries and returns about how many.
         """
-        used = self._engine.disk_hold.work(entries_max)
+        used = self._engine.disk_full_hold.work(entries_max)
         while self._with_room and used < entries_max:
             port = next(iter(self._with_room))
             del self._with_room[port]

@@ -119,7 +119,7 @@ class Engine:
         self.quotas = QuotaScheduler(self)
         self.admission = AdmissionControl(self)
         self.parked = ParkedBounds(self)
-        self.disk_hold = DiskFullHold(self)
+        self.disk_full_hold = DiskFullHold(self)
         self.published: dict[Topic, None] | None = None
         """Users' topics that published since the last adaptive cycle; None without one."""
         self.written_ns = now_ns

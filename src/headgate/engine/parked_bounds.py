@@ -40,7 +40,7 @@ class BoundsEngine(Protocol):
     limits: EngineLimits
 
     @property
-    def disk_hold(self) -> DiskBounds:
+    def disk_full_hold(self) -> DiskBounds:
         """The SENDs that wait for room on the disk."""
 
     def wake_at(self, when_ns: int, action: Callable[[], None], /) -> None:
@@ -142,7 +142,7 @@ class ParkedBounds:
     def _end(self, producer: Producer) -> None:
         """Close a producer because of what it parked."""
         if producer.parked_at is ParkedAt.DISK:
-            self._engine.disk_hold.over_bound(producer.port)
+            self._engine.disk_full_hold.over_bound(producer.port)
         cast(TopicPublishing, producer.publishing).end_producer(producer)
 
     def _resume(self, ports: list[ProducerPort]) -> None:
@@ -157,7 +157,7 @@ class ParkedBounds:
 
     def recheck_hold_timeouts(self) -> None:
         """Check everything that is parked against the longest hold, which changed."""
-        self._engine.disk_hold.recheck_hold_timeouts()
+        self._engine.disk_full_hold.recheck_hold_timeouts()
         parked = {p.publishing: None for mine in self._producers.values() for p in mine}
         for each in parked:
             publishing = cast("TopicPublishing | None", each)

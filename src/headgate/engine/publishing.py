@@ -84,7 +84,7 @@ class Admission(Protocol):
         """Drop what a producer parked, and its turns under publish limits."""
 
 
-class DiskHold(Protocol):
+class DiskFullParking(Protocol):
     """The SENDs that wait for room on the disk, as far as publishing needs them."""
 
     is_full: bool
@@ -119,7 +119,7 @@ class PublishingEngine(Protocol):
         """What decides whether a SEND is staged or parked."""
 
     @property
-    def disk_hold(self) -> DiskHold:
+    def disk_full_hold(self) -> DiskFullParking:
         """What parks SENDs while the disk is full."""
 
     def work_pending(self) -> None:
@@ -225,7 +225,7 @@ class TopicPublishing:
     @property
     def is_disk_full(self) -> bool:
         """Whether every SEND is parked because the disk is full."""
-        return self._engine.disk_hold.is_full and not self.topic.is_system
+        return self._engine.disk_full_hold.is_full and not self.topic.is_system
 
     def limit_statistics(self) -> GateStatistics:
         """The figures of the topic's publish limit."""
@@ -246,7 +246,7 @@ class TopicPublishing:
         """
         if self.topic.quota is not None and not self.topic.fenced:
             self.topic.quota.check_newcomer()
-        self._engine.disk_hold.check_newcomer(port)
+        self._engine.disk_full_hold.check_newcomer(port)
 
     # -- one SEND --------------------------------------------------------------------------
 
@@ -282,7 +282,7 @@ class TopicPublishing:
             if self.topic.is_system or not isinstance(error, NoRoomError):
                 raise
             send = (sequence_id, highest_sequence_id, message_count, body, engine.now_ns)
-            engine.disk_hold.no_room(self, producer, ParkedSend(*send))
+            engine.disk_full_hold.no_room(self, producer, ParkedSend(*send))
             return False
         if self._subscriptions:
             engine.cache.put(self._cache, ordinal, body)
@@ -503,5 +503,5 @@ class TopicPublishing:
         arrivals.clear()
         self._arrived_ns = -1
         self.staged_bytes = self._log.bytes_before(self._log.staged_end)
-        self._engine.disk_hold.park_unstaged(self, unstaged)
+        self._engine.disk_full_hold.park_unstaged(self, unstaged)
         self._commit_ended()

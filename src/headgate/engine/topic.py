@@ -19,7 +19,7 @@ from headgate.engine.errors import (
 from headgate.engine.eviction import Eviction
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
-from headgate.engine.publishing import Admission, DiskHold, EntryAppender, TopicPublishing
+from headgate.engine.publishing import Admission, DiskFullParking, EntryAppender, TopicPublishing
 from headgate.engine.rate_meter import RateMeter
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic_quota import ParkedSendBounds, QuotaSchedule, TopicQuota
@@ -70,7 +70,7 @@ class TopicEngine(Protocol):
         """What decides whether a SEND is staged or parked."""
 
     @property
-    def disk_hold(self) -> DiskHold:
+    def disk_full_hold(self) -> DiskFullParking:
         """What parks SENDs while the disk is full."""
 
     @property

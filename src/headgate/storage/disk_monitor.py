@@ -85,7 +85,7 @@ class DiskMonitor:
         else:
             self._full_before_ns = self.full_ns(now_ns)
             self.full_since_ns, self._ended_ns = None, now_ns
-        self._engine.disk_hold.disk_changed(full=full)
+        self._engine.disk_full_hold.disk_changed(full=full)
 
     def refresh(self) -> None:
         """Ask the file system for its space if that is due, and log the end of a full period. Call

@@ -33,11 +33,11 @@ class FullRig(Rig):
 
     def fill(self) -> None:
         self.is_full = True
-        self.engine.disk_hold.disk_changed(full=True)
+        self.engine.disk_full_hold.disk_changed(full=True)
 
     def make_room(self) -> None:
         self.is_full = False
-        self.engine.disk_hold.disk_changed(full=False)
+        self.engine.disk_full_hold.disk_changed(full=False)
         self.flush()
 
     def lose(self) -> None:
@@ -64,7 +64,7 @@ def test_sends_wait_for_room_and_then_go_in_order_once() -> None:
     rig.send(2)
     rig.is_full = True
     rig.send(3)
-    assert rig.engine.disk_hold.is_full
+    assert rig.engine.disk_full_hold.is_full
     assert (rig.waiting(), rig.producer.pending_count) == (3, 2)
     assert held_since_ns(rig.producer) == rig.engine.now_ns
     rig.commit()
@@ -187,15 +187,15 @@ def test_beyond_the_bounds_a_producer_is_closed_and_its_connection_gets_no_other
     other, other_port = rig.second()
     rig.fill()
     rig.topic.publishing.publish(other, 0, 0, 1, b"small")
-    rig.engine.disk_hold.check_newcomer(rig.port)
+    rig.engine.disk_full_hold.check_newcomer(rig.port)
     rig.send(3, body=b"x" * 40)
     assert (rig.port.closed, rig.port.is_paused, other_port.closed) == ([1], False, [])
     assert rig.waiting() == 1
     with pytest.raises(DiskFullError, match="headgateMaxParkedBytesPerConnection"):
-        rig.engine.disk_hold.check_newcomer(rig.port)
-    rig.engine.disk_hold.check_newcomer(other_port)
+        rig.engine.disk_full_hold.check_newcomer(rig.port)
+    rig.engine.disk_full_hold.check_newcomer(other_port)
     rig.make_room()
-    rig.engine.disk_hold.check_newcomer(rig.port)
+    rig.engine.disk_full_hold.check_newcomer(rig.port)
     assert rig.log.bodies == [b"small"]
 
 
@@ -219,10 +219,10 @@ def test_who_waits_too_long_is_closed_and_may_come_back() -> None:
     assert not rig.port.closed
     rig.advance(2_000)
     assert (rig.port.closed, other_port.closed) == ([1], [])
-    rig.engine.disk_hold.check_newcomer(rig.port)
+    rig.engine.disk_full_hold.check_newcomer(rig.port)
     rig.advance(10_000)
     assert other_port.closed == [2]
-    assert not rig.engine.disk_hold.is_busy
+    assert not rig.engine.disk_full_hold.is_busy
     rig.advance(60_000)
 
 

@@ -127,10 +127,10 @@ def test_reports_read_publish_limits_and_the_full_disk() -> None:
     assert publishing.is_limited
     assert [b.dimension for b in publishing.limit_statistics().budgets] == [Dimension.MESSAGES]
     assert not publishing.is_disk_full
-    rig.engine.disk_hold.disk_changed(full=True)
+    rig.engine.disk_full_hold.disk_changed(full=True)
     assert publishing.is_disk_full
     publishing.check_newcomer(rig.port)
-    rig.engine.disk_hold.over_bound(rig.port)
+    rig.engine.disk_full_hold.over_bound(rig.port)
     with pytest.raises(DiskFullError):
         publishing.check_newcomer(rig.port)
 

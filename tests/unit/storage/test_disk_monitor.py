@@ -27,7 +27,7 @@ async def fill(world: World) -> list[asyncio.Future[object]]:
     producer = await (await world.connect()).producer(TOPIC)
     world.disk.plan = full
     sent: list[asyncio.Future[object]] = []
-    while not world.broker.engine.disk_hold.is_full:
+    while not world.broker.engine.disk_full_hold.is_full:
         sent.append(producer.send_nowait(b"x" * 1_000))  # type: ignore[arg-type]
         await asyncio.sleep(0.01)
     sent.append(producer.send_nowait(b"waits"))  # type: ignore[arg-type]
