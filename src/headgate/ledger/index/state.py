@@ -119,10 +119,13 @@ class LogState:
         return [*self.topic_cursors.get(topic_number, {}).values()]
 
     def last_batch_before(self, segment: int) -> int:
-        """Number of the last durable batch before a segment."""
+        """Number of the last durable batch before a segment, which is not before the checkpoint.
+
+        The segment with that batch may be deleted, while older ones are still there.
+        """
         for other in reversed(self.segments.values()):
             if other.segment < segment and other.last_batch:
-                return other.last_batch
+                return max(other.last_batch, self.checkpoint_last_batch)
         return self.checkpoint_last_batch
 
     def enter_segment(self, segment: int) -> SegmentInfo:

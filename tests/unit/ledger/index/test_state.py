@@ -38,6 +38,17 @@ def test_the_last_batch_before_a_segment() -> None:
     assert state.last_batch_before(4) == 3
 
 
+def test_the_last_batch_stays_known_when_its_segment_is_deleted() -> None:
+    state = LogState()
+    state.enter_segment(4).last_batch = 10
+    last = state.enter_segment(5)
+    last.last_batch = 20
+    state.seal(last, 500)
+    state.checkpoint_segment, state.checkpoint_last_batch = 6, 20
+    state.forget_segment(5)
+    assert state.last_batch_before(6) == 20
+
+
 def test_cursors_are_found_by_their_topic_in_the_order_of_their_making() -> None:
     state = LogState()
     first, other, second = [

@@ -150,6 +150,23 @@ def test_a_refused_batch_brings_nothing_to_life() -> None:
     assert state_of(log).space.live_bytes == 101 + 2 * ENTRY_HEAD_BYTES
 
 
+def test_a_start_after_two_checkpoints_at_one_segment_knows_the_last_batch() -> None:
+    """The younger dead segment was deleted between them, an older one was not."""
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"kept")
+    log.checkpoint()
+    log.create_cursor(1, "s", AckSet(), {})
+    commit(log)
+    log.checkpoint()
+    log.run_maintenance()
+    assert list(state_of(log).segments) == [1]
+    log.close()
+    log = open_log(fs)
+    append(log, 1, b"more")
+    assert open_log(fs.crash_clone()).topic(1).end == 2
+
+
 def test_holes_are_counted_and_a_start_measures_them() -> None:
     fs = MemFs()
     log = filled(fs, batches=60)
