@@ -6,6 +6,7 @@ those that are loaded. The registry keeps the three consistent.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -13,6 +14,13 @@ from headgate.base.errors import StorageError
 from headgate.base.names import TopicName, parse_topic
 from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.broker.partition_subscriptions import PartitionSubscriptions
+from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
+from headgate.broker.work.units import (
+    CLIENT_CLOSED,
+    SLICE_UNITS,
+    SUBSCRIPTION_LOOKED_AT,
+    SUBSCRIPTION_REMOVED,
+)
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 from headgate.metadata.catalog import Catalog
@@ -58,6 +66,7 @@ class TopicRegistry:
         writer: MetadataWriter,
         settings: Settings,
         when_durable: Callable[[Topic], Awaitable[None]],
+        scheduler: WorkScheduler,
         *,
         system_topics: Iterable[str] = (),
     ) -> None:
@@ -67,6 +76,7 @@ class TopicRegistry:
         self._writer = writer
         self._settings = settings
         self._when_durable = when_durable
+        self._scheduler = scheduler
         self.system_topics = frozenset(system_topics)
         """Full names of the broker's own topics."""
         main = logs.main
@@ -226,7 +236,7 @@ class TopicRegistry:
             topic = self.loaded(name)
             if topic is None:
                 return
-            topic.fence()
+            await self._fence([topic])
             try:
                 await self._when_durable(topic)
             except StorageError:
@@ -265,10 +275,9 @@ class TopicRegistry:
         if not force:
             for topic in live:
                 _check_unused(topic)
-        change = self._catalog.plan_delete_topic(name)
-        for topic in live:
-            topic.fence()
         try:
+            await self._fence(live)
+            change = self._catalog.plan_delete_topic(name)
             await self._writer.commit(change)
         except OutcomeUnknownError:
             raise
@@ -281,12 +290,52 @@ class TopicRegistry:
                 deleted = self._engine.by_number.get(row.before.number)
                 if deleted is not None:
                     deleted.fence()  # a client may have loaded it meanwhile
-                    self._engine.unload_topic(deleted, deleted=True)
+                    await self._drop(deleted)
                 self._logs.drop_topic(row.before.number, row.before.log)
+
+    async def _fence(self, topics: list[Topic]) -> None:
+        """Refuse new clients of topics, and disconnect the present ones."""
+        clients_count = subscriptions_count = 0
+        for topic in topics:
+            topic.fenced = True
+            clients_count += len(topic.producers) + _consumers_count(topic)
+            subscriptions_count += len(topic.subscriptions)
+        steps = (
+            SUBSCRIPTION_LOOKED_AT + CLIENT_CLOSED * count
+            for topic in topics
+            for count in topic.disconnect_clients()
+        )
+        units = CLIENT_CLOSED * clients_count + SUBSCRIPTION_LOOKED_AT * subscriptions_count
+        await self._work("fencing a topic", units, steps)
+
+    async def _drop(self, topic: Topic) -> None:
+        """Drop a deleted topic from memory."""
+
+        def steps() -> Steps:
+            for name in list(topic.subscriptions):
+                if name in topic.subscriptions:
+                    topic.remove_subscription(name)
+                yield SUBSCRIPTION_REMOVED
+
+        units = SUBSCRIPTION_REMOVED * len(topic.subscriptions)
+        await self._work("dropping a topic", units, steps())
+        self._engine.unload_topic(topic, deleted=True)
+
+    async def _work(self, name: str, units: int, steps: Steps) -> None:
+        """Run ``steps``, which need about ``units``: at once if these are few."""
+        if units <= SLICE_UNITS:
+            for _ in steps:
+                pass
+        else:
+            await asyncio.shield(self._scheduler.run(name, JobClass.ADMIN, steps))
+
+
+def _consumers_count(topic: Topic) -> int:
+    return sum(len(s.consumers) for s in topic.subscriptions.values())
 
 
 def _check_unused(topic: Topic) -> None:
-    consumers = sum(len(s.consumers) for s in topic.subscriptions.values())
+    consumers = _consumers_count(topic)
     if topic.producers or consumers:
         raise RefusalError(
             412, f"Topic has {len(topic.producers) + consumers} connected producers/consumers"

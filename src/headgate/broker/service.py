@@ -205,6 +205,7 @@ class Broker:
             self.writer,
             self.settings,
             self.when_durable,
+            self.work,
             system_topics=[telemetry.full],
         )
 

@@ -200,6 +200,11 @@ class Subscription(Cursor):
     def disconnect_consumers(self) -> None:
         """Close every consumer; their clients reconnect."""
         for consumer in list(self.consumers):
+            self.disconnect_consumer(consumer)
+
+    def disconnect_consumer(self, consumer: Consumer) -> None:
+        """Close one consumer, unless it has left; its client reconnects."""
+        if consumer in self.consumers:
             consumer.port.close_consumer(consumer.consumer_id)
             self.remove_consumer(consumer)
 

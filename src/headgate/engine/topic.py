@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 from headgate.base.ack_set import AckSet
@@ -365,11 +365,21 @@ class Topic:
     def fence(self) -> None:
         """Refuse new clients and close all present ones: the topic is unloaded or deleted next."""
         self.fenced = True
+        for _ in self.disconnect_clients():
+            pass
+
+    def disconnect_clients(self) -> Iterator[int]:
+        """Close all producers and consumers of a fenced topic, in steps; each yields how many."""
         for producer in list(self.producers.values()):
-            producer.port.close_producer(producer.producer_id)
-            self.remove_producer(producer)
+            if not producer.closed:
+                producer.port.close_producer(producer.producer_id)
+                self.remove_producer(producer)
+                yield 1
         for subscription in list(self.subscriptions.values()):
-            subscription.disconnect_consumers()
+            yield 0
+            for consumer in list(subscription.consumers):
+                subscription.disconnect_consumer(consumer)
+                yield 1
 
     # -- what reports read -----------------------------------------------------------------
 

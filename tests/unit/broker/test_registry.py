@@ -7,9 +7,11 @@ from collections.abc import Awaitable, Iterator
 
 import pytest
 
+from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.broker.registry import TopicNotFoundError
+from headgate.broker.work.units import CLIENT_CLOSED, SLICE_UNITS, SUBSCRIPTION_REMOVED
 from headgate.ledger import CursorState
 from headgate.metadata.errors import RefusalError
 from headgate.storage.metadata_writer import OutcomeUnknownError
@@ -313,3 +315,39 @@ async def test_telemetry_owns_its_topic_and_not_the_namespace(world: World) -> N
     assert limit is not None
     assert limit.messages == 5
     assert await client.topics("public/default") == [TOPIC]
+
+
+@played()
+async def test_a_topic_with_many_subscriptions_is_deleted_in_slices(world: World) -> None:
+    broker = world.broker
+    topic = await broker.registry.create(parse_topic(TOPIC))
+    count = 10 * SLICE_UNITS // SUBSCRIPTION_REMOVED
+    for number in range(count):
+        topic.add_subscription(f"s{number}", AckSet(-1), cursor_id=1_000 + number)
+    client = await world.connect()
+    for number in range(count):
+        await client.subscribe(TOPIC, f"s{number}")
+    last = [count, count]
+    most, begin_turn = [0, 0], broker.begin_turn
+
+    def begun() -> None:
+        now = [
+            len(topic.subscriptions),
+            sum(len(s.consumers) for s in topic.subscriptions.values()),
+        ]
+        for index, (before, after) in enumerate(zip(last, now, strict=True)):
+            most[index] = max(most[index], before - after)
+        last[:] = now
+        begin_turn()
+
+    broker.begin_turn = begun  # type: ignore[method-assign]
+    broker.work._begin_turn = begun
+    await broker.registry.delete(topic.name, force=True)
+    begun()
+    assert last == [0, 0]
+    assert not topic.is_live
+    assert most[0] <= SLICE_UNITS // SUBSCRIPTION_REMOVED + 1
+    assert most[1] <= SLICE_UNITS // CLIENT_CLOSED + 1
+    again = await broker.registry.create(topic.name)
+    assert again is not topic
+    assert not again.subscriptions

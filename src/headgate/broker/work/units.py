@@ -18,4 +18,6 @@ SUBSCRIPTION_RESOLVED: Final = 4
 CLIENT_CLOSED: Final = 4
 """A producer or consumer that is disconnected."""
 
+SUBSCRIPTION_LOOKED_AT: Final = 1
+
 SUBSCRIPTION_REMOVED: Final = 6
