@@ -23,6 +23,7 @@ from headgate.pipeline import jobs
 from headgate.pipeline import refresh as refreshing
 from headgate.pipeline.derived import derived_table
 from headgate.pipeline.derived.catalogue import DERIVED
+from headgate.pipeline.derived.intervals import Intervals
 from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import recompute, refresh, refresh_all
@@ -110,11 +111,19 @@ def session(spark: SparkSession) -> SparkSession:
 
 
 @pytest.fixture(scope="module")
-def midnights(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Tables around three midnights, computed once; a test that changes them takes a copy."""
+def topic(tmp_path_factory: pytest.TempPathFactory) -> Topic:
+    """Telemetry around three midnights."""
+    topic = Topic(tmp_path_factory.mktemp("topic") / "messages")
+    topic.publish([m for messages in messages_around_midnights() for m in messages])
+    return topic
+
+
+@pytest.fixture(scope="module")
+def midnights(spark: SparkSession, topic: Topic, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables that one run reads from the topic; a test that changes them takes a copy."""
+    assert spark.version
     root = tmp_path_factory.mktemp("midnights")
-    append_all(root)
-    refresh_all(prepare_session(spark), str(root))
+    jobs.run_once(SourceOptions(str(root)), io.StringIO(), messages=topic.stream)
     return root
 
 
@@ -144,11 +153,13 @@ def test_a_recomputed_day_replaces_exactly_that_day(
     assert versions == {name: DeltaTable(tmp_path / name).version() for name in names}
 
 
-def test_a_run_recomputes_all_days_of_its_option(tmp_path: Path, session: SparkSession) -> None:
-    topic, out = Topic(tmp_path / "topic"), tmp_path / "tables"
-    topic.publish([m for messages in messages_around_midnights() for m in messages])
+@pytest.mark.usefixtures("session")
+def test_a_run_recomputes_all_days_of_its_option(
+    tmp_path: Path, midnights: Path, topic: Topic
+) -> None:
+    out = tmp_path / "tables"
+    copytree(midnights, out)
     source = SourceOptions(str(out))
-    jobs.run_once(source, io.StringIO(), messages=topic.stream)
     right = {table.name: rows_of(out, table.name) for table in DERIVED}
     assert all(rows.num_rows for rows in right.values())
     midnight = MIDNIGHT // HOUR_NS
@@ -173,10 +184,10 @@ def test_days_that_cannot_be_recomputed_are_refused(session: SparkSession, tmp_p
         recompute(session, str(tmp_path), DAY, DAY)
 
 
-def test_run_says_which_hours_it_cannot_recompute(session: SparkSession, tmp_path: Path) -> None:
-    for rows in rows_around_midnights():
-        append(tmp_path, rows)
-    refresh_all(session, str(tmp_path))
+def test_run_says_which_hours_it_cannot_recompute(
+    session: SparkSession, midnights: Path, tmp_path: Path
+) -> None:
+    copytree(midnights, tmp_path, dirs_exist_ok=True)
     assert recompute(session, str(tmp_path), DAY, NEXT_DAY) == []
     drop_before(str(tmp_path), 2, now_ns=MIDNIGHT + 3 * DAY_S * S)
     before = rows_of(tmp_path, "attribution")
@@ -275,26 +286,26 @@ def test_a_folder_of_an_earlier_version_gets_its_new_columns(
     """Old rows have nulls there; recomputed rows have values."""
     rows = rows_around_midnights()[0]
     append(tmp_path / "new", rows)
-    refresh_all(session, str(tmp_path / "new"))
-    right = {name: rows_of(tmp_path / "new", name) for name in ("intervals", "attribution")}
+    refresh(session, str(tmp_path / "new"), Intervals())
+    right = rows_of(tmp_path / "new", INTERVALS.name)
 
     root = tmp_path / "old"
     old_table(root, BRONZE_SAMPLES, ["evidence"], rows)
     added = ["oldest_age_max_ns", "gaps"]
-    source = old_table(root, INTERVALS, added, right["intervals"])
+    source = old_table(root, INTERVALS, added, right)
     seen = DeltaTable(root / BRONZE_SAMPLES.name)
     key = AppTransaction(f"{seen.metadata().name}:{seen.metadata().id}", seen.version() + 1)
     ensure_all(root)
     commit_append(str(root), INTERVALS, [], key)
     old = read_files(session, str(root), INTERVALS, table_files(source))
-    assert old.where(F.col("gaps").isNull()).count() == right["intervals"].num_rows
+    assert old.where(F.col("gaps").isNull()).count() == right.num_rows
     refresh_all(session, str(root))
-    assert rows_of(root, "intervals")["gaps"].null_count == right["intervals"].num_rows
+    assert rows_of(root, "intervals")["gaps"].null_count == right.num_rows
     recompute(session, str(root), date(2025, 11, 21), DAY)
     # A column that was added stands last; the old telemetry does not say what it rests on.
-    names = [name for name in right["intervals"].column_names if name != "evidence"]
+    names = [name for name in right.column_names if name != "evidence"]
     computed = rows_of(root, "intervals").select(names)
-    assert computed.to_pylist() == right["intervals"].select(names).to_pylist()
+    assert computed.to_pylist() == right.select(names).to_pylist()
 
 
 def test_trap_spark_writes_int96_and_the_tables_do_not(midnights: Path) -> None:
