@@ -24,9 +24,11 @@ from pyspark.sql import SparkSession
 from tests.service.process import BrokerProcess
 from tests.service.quota_scenes import RETAINED, words
 from tests.spark.java import SUBMIT_OPTIONS, archiving, submit_options
+from tests.spark.java_names import remembered_classes
 
 KILLS = 2
-SOURCE_DIR = Path(__file__).resolve().parents[2] / "src"
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE_DIR = ROOT / "src"
 SERVICE_URL_VARIABLE = "HEADGATE_TEST_SERVICE_URL"
 ADMIN_URL_VARIABLE = "HEADGATE_TEST_ADMIN_URL"
 
@@ -49,7 +51,7 @@ def spark(quick_java: None) -> Iterator[SparkSession]:
     """The lane's only session: two cores, UTC, and a JVM tuned for a quick start."""
     del quick_java
     worker_path = os.pathsep.join(
-        part for part in (str(SOURCE_DIR), os.environ.get("PYTHONPATH")) if part
+        part for part in (str(SOURCE_DIR), str(ROOT), os.environ.get("PYTHONPATH")) if part
     )
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -79,11 +81,13 @@ def spark(quick_java: None) -> Iterator[SparkSession]:
             .config("spark.sql.ui.explainMode", "simple")
             # For each call that builds a plan Python would tell Java where it stands in the source.
             .config("spark.python.sql.dataFrameDebugging.enabled", "false")
+            .config("spark.python.daemon.module", "tests.spark.worker_daemon")
             .config("spark.sql.warehouse.dir", str(Path(scratch) / "warehouse"))
             .getOrCreate()
         )
         session.sparkContext.setLogLevel("ERROR")
-        yield session
+        with remembered_classes():
+            yield session
         session.stop()
 
 
