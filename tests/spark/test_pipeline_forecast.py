@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.base.errors import InputError
 from headgate.pipeline.options import FolderOptions, ForecastOptions
 from headgate.pipeline.queries.forecast import run_forecast
 from headgate.pipeline.queries.forecast_rows import clusters_behind, forecast_rows, forecast_score
@@ -20,7 +19,7 @@ from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from tests.spark.forecast_oracle import KEY, forecast_oracle, forecast_rows_in_order
 from tests.spark.telemetry_topic import Topic, attribute, rows_of
 from tests.unit.pipeline.forecast_play import FORECAST_TOPICS, MINUTES, forecast_play
-from tests.unit.pipeline.play import T0, S, play
+from tests.unit.pipeline.play import T0, S
 from tests.unit.pipeline.quota_play import NS, QuotaBroker
 
 EXACT = len(KEY)
@@ -150,18 +149,6 @@ def test_the_job_writes_the_rows(spark: SparkSession, whole: Whole) -> None:
     out = io.StringIO()
     run_forecast(ForecastOptions(folder, is_score=True), out, err)
     assert json.loads(out.getvalue()) == forecast_score(spark, str(whole.out), None, None).rows()
-
-
-@pytest.mark.usefixtures("spark")
-def test_a_folder_without_quotas_has_no_forecasts(spark: SparkSession, tmp_path: Path) -> None:
-    topic = Topic(tmp_path / "topic")
-    topic.publish(play(10))
-    out = tmp_path / "tables"
-    attribute(out, topic)
-    assert forecast_rows(spark, str(out), None) == []
-    assert forecast_score(spark, str(out), None, None).total.forecasts == 0
-    with pytest.raises(InputError, match="has no table quota_usage"):
-        forecast_rows(spark, str(tmp_path / "topic"), None)
 
 
 def test_the_play_is_long_enough() -> None:

@@ -15,11 +15,13 @@ from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.base.errors import InputError
 from headgate.pipeline import jobs
 from headgate.pipeline.derived.derived_table import DerivedTable
 from headgate.pipeline.derived.intervals import Intervals
 from headgate.pipeline.derived.quotas import QuotaUsage
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
+from headgate.pipeline.queries.forecast_rows import forecast_rows, forecast_score
 from headgate.pipeline.refresh import refresh
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.folder import checkpoint_path
@@ -178,15 +180,31 @@ def test_a_run_killed_between_tables_neither_loses_nor_duplicates_rows(
         assert rows_of(out, table) == rows_of(whole.out, table), table
 
 
-@pytest.mark.usefixtures("spark")
-def test_telemetry_without_quotas_leaves_both_tables_empty(tmp_path: Path) -> None:
-    topic = Topic(tmp_path / "topic")
+@pytest.fixture(scope="module")
+def without_quotas(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables of telemetry without quotas."""
+    assert spark.version
+    folder = tmp_path_factory.mktemp("without-quotas")
+    topic = Topic(folder / "topic")
     topic.publish(play(10))
-    out = tmp_path / "tables"
-    attribute(out, topic)
-    kinds = rows_of(out, "intervals")["kind"].to_pylist()
+    attribute(folder / "tables", topic)
+    return folder / "tables"
+
+
+def test_telemetry_without_quotas_leaves_both_tables_empty(without_quotas: Path) -> None:
+    kinds = rows_of(without_quotas, "intervals")["kind"].to_pylist()
     assert "topic" in kinds
-    assert [rows_of(out, table).num_rows for table in QUOTA_TABLES] == [0, 0]
+    assert [rows_of(without_quotas, table).num_rows for table in QUOTA_TABLES] == [0, 0]
+
+
+def test_a_folder_without_quotas_has_no_forecasts(
+    spark: SparkSession, without_quotas: Path
+) -> None:
+    out = without_quotas
+    assert forecast_rows(spark, str(out), None) == []
+    assert forecast_score(spark, str(out), None, None).total.forecasts == 0
+    with pytest.raises(InputError, match="has no table quota_usage"):
+        forecast_rows(spark, str(out.parent / "topic"), None)
 
 
 PUBLISHED = 500
