@@ -59,9 +59,11 @@ async def leader_broker(call: Call) -> Reply:
 
 
 async def ready(call: Call) -> Reply:
-    """``ok`` once recovery is done."""
+    """``ok`` once recovery is done, while the stores work and the disk answers."""
     if not call.facade.is_ready():
         raise RefusalError(500, "Broker is not ready")
+    if reason := call.facade.why_unready():
+        raise RefusalError(503, reason)
     return as_text("ok")
 
 

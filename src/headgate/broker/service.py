@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from headgate.base.ack_set import AckSet
 from headgate.base.clock import Clock
@@ -57,6 +57,7 @@ from headgate.storage.committer import Committer
 from headgate.storage.disk_monitor import DiskMonitor
 from headgate.storage.entry_reader import EntryReader
 from headgate.storage.identity_writer import IdentityWriter
+from headgate.storage.lane_watch import LaneWatch
 from headgate.storage.lanes import Lane
 from headgate.storage.log_clock import LogClock
 from headgate.storage.log_maintenance import LogMaintenance
@@ -82,6 +83,11 @@ class Lanes:
     """Runs the maintenance of all logs, so that no commit waits for it."""
     telemetry: Lane | None = None
     """Commits the telemetry log, if there is one, so that users' commits never wait for it."""
+
+    def watched(self, watch: LaneWatch) -> Lanes:
+        """These lanes, watched by ``watch``."""
+        lanes = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Lanes(**{name: lane and watch.watched(name, lane) for name, lane in lanes.items()})
 
     def close(self) -> None:
         """Finish what was submitted and end all threads. Blocks."""
@@ -116,7 +122,8 @@ class Broker:
         self.loop = loop
         self.catalog = catalog
         self.log = log
-        self.lanes = lanes
+        self.lane_watch = LaneWatch(clock)
+        self.lanes = lanes = lanes.watched(self.lane_watch)
         self.info = info
         self.authorizer: Authorizer = authorizer or AllowAll()
         self._telemetry_topic = parse_topic(settings.headgateTelemetryTopic)
@@ -367,11 +374,20 @@ class Broker:
         self.begin_turn()
         cursor_id = self.log.create_cursor(HEALTH_TOPIC_NUMBER, "health", AckSet(), {})
         self.log.delete_cursor(cursor_id)
-        await self.committer.when_durable()
+        await self.committer.prove()
 
     def internal_errors(self) -> list[str]:
         """The periodic jobs that fail with an internal error at present, each with the error."""
-        return [*self.sweeps.internal_errors(), *self.logs.internal_errors()]
+        own = (*self.identity_writer.internal_errors(), *self.disk.internal_errors())
+        return [*self.sweeps.internal_errors(), *self.logs.internal_errors(), *own]
+
+    def why_unready(self) -> str:
+        """Why the started broker cannot serve: a store failed or a lane is stuck. Empty if it
+        can."""
+        for failed in (self.log.failed, self.writer.failed):
+            if failed is not None:
+                return str(failed)
+        return self.lane_watch.stuck_sentence()
 
     def stop_sweeps(self) -> None:
         """End all periodic work; a running maintenance job of a log is the last one."""

@@ -133,12 +133,21 @@ class AdminFacade:
     def is_ready(self) -> bool:
         return self._broker.is_ready
 
+    def why_unready(self) -> str:
+        self._broker.begin_turn()
+        return self._broker.why_unready()
+
     async def check_health(self) -> str:
         broker = self._broker
         if not broker.is_ready:
             raise RefusalError(503, "Broker is not ready")
         if broker.writer.failed is not None:
             raise RefusalError(500, str(broker.writer.failed))
+        for managed in broker.logs:
+            if managed.log.failed is not None:
+                raise RefusalError(500, str(managed.log.failed))
+        if unready := self.why_unready():
+            raise RefusalError(503, unready)
         if errors := broker.internal_errors():
             raise RefusalError(500, "; ".join(errors))
         try:

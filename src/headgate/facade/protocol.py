@@ -103,7 +103,10 @@ class Facade(Protocol):
     # State of the broker.
 
     def is_ready(self) -> bool:
-        """Whether recovery is done and clients are served."""
+        """Whether recovery is done and the broker is not closing."""
+
+    def why_unready(self) -> str:
+        """Why the started broker cannot serve clients; empty if it can."""
 
     async def check_health(self) -> str:
         """Prove that a commit to the log works. Returns a warning if the disk is slow or

@@ -13,9 +13,11 @@ from collections.abc import Callable
 from functools import partial
 
 from headgate.base.errors import NoRoomError, StorageError, broken
+from headgate.base.units import NS_PER_S
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.flow.sentences.backlog import duration
 from headgate.ledger import Batch, CommitLog
 from headgate.storage.commit_latency import CommitLatency
 from headgate.storage.disk_monitor import DiskMonitor
@@ -29,6 +31,9 @@ ACK_DELAY_S = 0.05
 
 RETRY_DELAY_S = 0.1
 """The pause after a failed commit that may succeed later."""
+
+PROOF_S_MAX = 10.0
+"""How long :meth:`Committer.prove` waits for a commit."""
 
 NO_ROOM_REASON = (
     "the disk is full: not stored yet; it is stored once there is space, unless power fails"
@@ -96,6 +101,21 @@ class Committer:
         self._urgent = True
         self._loop.call_soon(self.commit_if_idle)
         return future
+
+    async def prove(self) -> None:
+        """Return once a commit of what is staged now has ended.
+
+        Raises :class:`StorageError` if it failed, or takes longer than :data:`PROOF_S_MAX`.
+        """
+        try:
+            if self.latency.running_ns() < PROOF_S_MAX * NS_PER_S:
+                await asyncio.wait_for(self.when_durable(), PROOF_S_MAX)
+                return
+        except TimeoutError:
+            pass
+        self._begin_turn()
+        ended_s = max(self.latency.running_ns() / NS_PER_S, PROOF_S_MAX)
+        raise StorageError(f"no commit has ended for {duration(ended_s)}", retryable=True)
 
     def commit_if_idle(self) -> None:
         """Start a commit if there is something to commit and none is in flight."""
@@ -174,7 +194,7 @@ class Committer:
         elif isinstance(error, StorageError):
             self._failed(batch, waiting, error)
         else:
-            raise error
+            raise broken("a commit", error) from error
         self._on_commit_ended()
         if error is None or self._log.failed is not None:
             self.commit_if_idle()

@@ -13,14 +13,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from headgate.base.errors import NoRoomError
+from headgate.base.errors import InvariantError, NoRoomError
 from headgate.base.units import NS_PER_S
 from headgate.engine.engine import Engine
 from headgate.flow.sentences.backlog import duration
 from headgate.flow.sentences.disk import DiskFacts, room_text
 from headgate.ledger import CommitLog, Space
 from headgate.storage.lanes import Lane
-from headgate.storage.repeated_failures import QUIET_NS
+from headgate.storage.repeated_failures import QUIET_NS, RepeatedFailureLogger
 
 logger = logging.getLogger("headgate.disk")
 
@@ -40,6 +40,7 @@ class DiskMonitor:
         """Runs on the lane while there is space; the owner of the disk reserve assigns it."""
         self.space: Space | None = None
         """The last answer of the file system; None before the first."""
+        self._failures = RepeatedFailureLogger(logger, "asking for the free space")
         self.full_since_ns: int | None = None
         """When the log stopped accepting entries; None while it accepts them."""
         self._full_before_ns = 0
@@ -71,6 +72,10 @@ class DiskMonitor:
         """The disk refused a write for this reason. Call :meth:`check_full` next."""
         self._reason = str(error).removeprefix("the disk is full: ")
         self._asked_ns = None
+
+    def internal_errors(self) -> list[str]:
+        """The internal error with which asking for the space fails at present, if any."""
+        return [self._failures.internal_error] if self._failures.internal_error else []
 
     def check_full(self) -> None:
         """Check whether the log became full, or has space again."""
@@ -108,8 +113,12 @@ class DiskMonitor:
 
     def _answered(self, space: Space | None, error: BaseException | None) -> None:
         self._is_asking = False
-        if error is not None and not isinstance(error, OSError):
+        if isinstance(error, InvariantError):
             raise error
+        if error is None:
+            self._failures.succeeded(self._engine.now_ns)
+        elif not isinstance(error, OSError):
+            self._failures.failed(error, self._engine.now_ns)
         self.space = space
 
     def _begin(self, now_ns: int) -> None:

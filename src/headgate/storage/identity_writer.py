@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from headgate.base.errors import StorageError
+from headgate.base.errors import InvariantError, StorageError
 from headgate.ledger import CommitLog, Identity
 from headgate.metadata.catalog import Catalog
 from headgate.storage.lanes import Lane, run_on
@@ -44,13 +44,17 @@ class IdentityWriter:
             if error is None:
                 self._written_revision = revision
                 self._failures.succeeded(now_ns)
-            elif isinstance(error, StorageError):
-                self._failures.failed(error, now_ns)
-            else:
+            elif isinstance(error, InvariantError):
                 raise error
+            else:
+                self._failures.failed(error, now_ns)
 
         self._is_busy = True
         self._lane.submit(lambda: _write(identities), done)
+
+    def internal_errors(self) -> list[str]:
+        """The internal error with which the writing fails at present, if any."""
+        return [self._failures.internal_error] if self._failures.internal_error else []
 
     async def close(self) -> None:
         """Write the last state. Call it once every change is stored or abandoned."""

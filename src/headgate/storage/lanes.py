@@ -8,13 +8,19 @@ logs, the read lane reads backlog, and the metadata lane writes the metadata sto
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
+from headgate.base.errors import InvariantError, broken
+
+logger = logging.getLogger("headgate.lanes")
+
 T = TypeVar("T")
 
+Work = Callable[[], Any]
 Done = Callable[[Any, BaseException | None], None]
 
 
@@ -69,9 +75,14 @@ async def run_on(lane: Lane, work: Callable[[], T]) -> T:
 
     def done(result: T, error: BaseException | None) -> None:
         if future.cancelled():
-            return
-        if error is None:
+            if isinstance(error, InvariantError):
+                raise error
+            if error is not None:
+                logger.error("work that nobody awaits any more failed: %s", error)
+        elif error is None:
             future.set_result(result)
+        elif isinstance(error, StopIteration):  # asyncio refuses it, and the caller would hang
+            future.set_exception(broken("blocking work", error))
         else:
             future.set_exception(error)
 

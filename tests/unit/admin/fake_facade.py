@@ -100,6 +100,7 @@ class FakeFacade:
         self.authorizer: Authorizer = AllowAll()
         self.ready = True
         self.ailment = ""
+        self.unready = ""
         self.auto_partitions: int | None = 0
         self.default_retention = Retention()
         self.quota_checks = 0
@@ -156,6 +157,9 @@ class FakeFacade:
 
     def is_ready(self) -> bool:
         return self.ready
+
+    def why_unready(self) -> str:
+        return self.unready
 
     async def check_health(self) -> str:
         if not self.ready:

@@ -27,6 +27,9 @@ def test_health(api: Ask, broker: FakeFacade) -> None:
     broker.ailment = "the disk is slow"
     reply = api("GET", f"{B}/health")
     assert (reply.status, reply.body) == (200, b"ok, but the disk is slow")
+    broker.unready = "the commit lane has not answered for 12 s"
+    reply = api("GET", f"{B}/ready")
+    assert (reply.status, reply.reason) == (503, broker.unready)
     broker.ready = False
     assert api("GET", f"{B}/ready").status == 500
     assert (api("GET", f"{B}/health").status, api("GET", f"{B}/health").reason) == (

@@ -123,3 +123,20 @@ async def test_the_reserve_is_kept_while_there_is_room(world: World) -> None:
     kept.clear()
     await asyncio.sleep(20)
     assert not kept
+
+
+@played()
+async def test_an_internal_error_is_shown_in_health_until_it_is_over(world: World) -> None:
+    world._watch.close()
+    monitor = world.broker.disk
+    await asyncio.sleep(6)
+    world.lanes[2].fail_next(KeyError("forgotten"), 99)
+    await asyncio.sleep(6)
+    assert monitor.internal_errors() == [
+        "asking for the free space fails: internal error, KeyError: 'forgotten'"
+    ]
+    assert monitor.internal_errors()[0] in world.broker.internal_errors()
+    world.lanes[2]._failures.clear()
+    await asyncio.sleep(6)
+    assert monitor.internal_errors() == []
+    assert monitor.space is not None

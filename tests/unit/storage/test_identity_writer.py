@@ -103,3 +103,22 @@ def test_an_error_of_ours_is_not_hidden(caplog: pytest.LogCaptureFixture) -> Non
         keeper.write_if_changed(0)
         with pytest.raises(InvariantError, match="ours"):
             world.run(asyncio.sleep(1))
+
+
+def test_an_internal_error_is_repeated_and_shown_in_health(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with World() as world:
+        world.run(world.start())
+        world._watch.close()
+        world.run(change(world, "acme"))
+        world.lanes[2].fail_next(KeyError("forgotten"))
+        writer = world.broker.identity_writer
+        writer.write_if_changed(0)
+        world.advance(0.01)
+        assert writer.internal_errors()
+        assert writer.internal_errors()[0] in world.broker.internal_errors()
+        world.advance(2)
+        assert writer.internal_errors() == []
+        assert noted(world).revision == world.broker.catalog.revision
+    assert "writing the metadata's identity fails: internal error, KeyError" in caplog.text

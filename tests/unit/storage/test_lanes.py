@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from headgate.storage.lanes import ThreadLane, run_on
+from headgate.base.errors import InvariantError
+from headgate.storage.lanes import Done, ThreadLane, Work, run_on
 
 LIMIT_S = 10
 
@@ -123,3 +124,45 @@ def test_a_loop_that_is_gone_is_no_error_of_the_lane() -> None:
     go_on.set()
     lanes[0].close()
     assert not lanes[0]._thread.is_alive()
+
+
+class StoppedLane:
+    """Holds jobs until the test reports their end."""
+
+    def __init__(self) -> None:
+        self.done: list[Done] = []
+
+    def submit(self, work: Work, done: Done) -> None:
+        self.done.append(done)
+
+    def close(self) -> None:
+        self.done.clear()
+
+    def abandon(self) -> None:
+        self.done.clear()
+
+
+def test_an_error_that_nobody_awaits_any_more_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        lane = StoppedLane()
+        asked = asyncio.ensure_future(run_on(lane, lambda: None))
+        await asyncio.sleep(0)
+        asked.cancel()
+        await asyncio.sleep(0)
+        lane.done[0](None, KeyError("forgotten"))
+        with pytest.raises(InvariantError):
+            lane.done[0](None, InvariantError("ours"))
+        lane.done[0]("a result", None)
+
+    asyncio.run(story())
+    assert "work that nobody awaits any more failed: 'forgotten'" in caplog.text
+
+
+def test_work_that_ends_an_iteration_does_not_hang_its_caller() -> None:
+    async def story() -> None:
+        lane = ThreadLane(asyncio.get_running_loop(), "lane")
+        with pytest.raises(InvariantError, match="StopIteration"):
+            await limited(run_on(lane, lambda: next(iter(()))))
+        lane.close()
+
+    asyncio.run(story())

@@ -1,0 +1,80 @@
+"""Watches lanes from the loop: one that stops answering, and errors that no caller expects."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from headgate.base.clock import Clock
+from headgate.base.errors import broken
+from headgate.base.units import NS_PER_S
+from headgate.flow.sentences.backlog import duration
+from headgate.storage.lanes import Done, Lane, Work
+
+SILENT_NS_MAX: Final = 10 * NS_PER_S
+"""A lane is stuck if it has had work for so long and none of it ended."""
+
+
+class WatchedLane:
+    """A lane that notes when it answered last.
+
+    A callback must handle every error of its work that it can repair. Any other one is fatal: the
+    rest of the loop would go on with a part that stopped halfway.
+    """
+
+    def __init__(self, lane: Lane, name: str, clock: Clock) -> None:
+        """``name`` is what the lane does, for sentences."""
+        self._lane = lane
+        self.name = name
+        self._clock = clock
+        self._unanswered_count = 0
+        self._since_ns = 0
+        """When the lane answered last, or got work after it had none."""
+
+    def silent_ns(self) -> int:
+        """How long the lane has had work without an answer; 0 if it has none."""
+        return self._clock.monotonic_ns() - self._since_ns if self._unanswered_count else 0
+
+    def submit(self, work: Work, done: Done) -> None:
+        if not self._unanswered_count:
+            self._since_ns = self._clock.monotonic_ns()
+        self._unanswered_count += 1
+        self._lane.submit(work, partial(self._answered, done))
+
+    def close(self) -> None:
+        self._lane.close()
+
+    def abandon(self) -> None:
+        self._lane.abandon()
+
+    def _answered(self, done: Done, result: Any, error: BaseException | None) -> None:
+        self._unanswered_count -= 1
+        self._since_ns = self._clock.monotonic_ns()
+        try:
+            done(result, error)
+        except Exception as bug:
+            raise broken(f"handling the end of work of the {self.name} lane", bug) from bug
+
+
+class LaneWatch:
+    """The watched lanes of one broker."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lanes: list[WatchedLane] = []
+
+    def watched(self, name: str, lane: Lane) -> Lane:
+        """``lane``, watched from now on."""
+        watched = WatchedLane(lane, name, self._clock)
+        self._lanes.append(watched)
+        return watched
+
+    def stuck_sentence(self) -> str:
+        """Which lanes are stuck, and for how long; empty if none is."""
+        stuck = [(lane.name, lane.silent_ns()) for lane in self._lanes]
+        return "; ".join(
+            f"the {name} lane has not answered for {duration(silent_ns / NS_PER_S)}: the disk "
+            "hangs or is far too slow"
+            for name, silent_ns in stuck
+            if silent_ns > SILENT_NS_MAX
+        )
