@@ -81,10 +81,13 @@ class AdmissionControl:
     def set_broker_limit(self, limit: RateLimit | None) -> None:
         """Limit everything that is published; None for no limit."""
         self.limit = limit
+        was_limited = bool(self.gate.budgets)
         self.gate.forgive_raised(limit, self._engine.now_ns)
         self.gate.set_limit(limit, self._engine.now_ns)
         self._engine.observer.publish_limits_changed(None)
-        for topic in self._engine.topics.values():
+        # With another amount, the same topics ask the gate as before.
+        topics = self._engine.topics.values() if bool(self.gate.budgets) != was_limited else ()
+        for topic in topics:
             topic.publishing.update_admit_below()
         self._engine.work_pending()
 

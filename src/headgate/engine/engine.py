@@ -359,17 +359,20 @@ class Engine:
 
     def set_broker_limit(self, limit: RateLimit | None) -> None:
         """Limit everything that the broker dispatches; None for no limit."""
+        is_relative = any(one is not None and one.relative for one in (self.broker_limit, limit))
         self.broker_limit = _same_or_new(self.broker_limit, limit)
-        for topic in self.topics.values():
-            for subscription in topic.subscriptions.values():
-                subscription.count_throttling()
-            self.relative.limits_set(topic)
-        self.gate.set_limit(self.relative.of_broker(), self.now_ns)
-        self.observer.limits_changed(None, None)
+        throttled = []
         for topic in self.topics.values():
             for subscription in topic.subscriptions.values():
                 if subscription.throttled:
-                    subscription.wake()
+                    subscription.count_throttling()
+                    throttled.append(subscription)
+            if is_relative:
+                self.relative.limits_set(topic)
+        self.gate.set_limit(self.relative.of_broker(), self.now_ns)
+        self.observer.limits_changed(None, None)
+        for subscription in throttled:
+            subscription.wake()
         self.work_pending()
 
     def limit_statistics(self) -> GateStatistics:

@@ -8,6 +8,7 @@ from headgate.engine.engine import PUMP_ENTRIES_MAX
 from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import RateLimit
 from tests.unit.engine.harness import START_MS, START_NS, FakeLog, Rig
+from tests.unit.work_meter import bytecodes
 
 PERIOD_NS = 100 * NS_PER_MS
 
@@ -206,3 +207,35 @@ def test_topics_are_grouped_by_namespace_and_by_base_name() -> None:
         engine.unload_topic(topic)
     assert list(engine.by_namespace["acme/ns"]) == [rig.topic]
     assert engine.by_base == {}
+
+
+def test_another_amount_of_a_brokers_publish_limit_visits_no_topic() -> None:
+    rig = Rig()
+
+    def change(limit: int) -> int:
+        return bytecodes(lambda: rig.engine.admission.set_broker_limit(RateLimit(limit, None)))
+
+    change(1_000)
+    few = change(1_001)
+    for number in range(500):
+        rig.engine.load_topic(parse_topic(f"persistent://acme/ns/n{number}"), FakeLog(10 + number))
+    assert change(1_002) == few
+
+
+def test_the_brokers_dispatch_limit_looks_closely_only_at_subscriptions_that_wait() -> None:
+    rig = Rig()
+    waiting = rig.subscribe("waiting")
+    rig.engine.set_broker_limit(RateLimit(1, None))
+    rig.consumer(waiting, permits=100)
+    rig.publish(10)
+    assert waiting.throttled
+
+    def change(limit: int) -> int:
+        return bytecodes(lambda: rig.engine.set_broker_limit(RateLimit(limit, None)))
+
+    few = change(2)
+    for number in range(500):
+        rig.subscribe(f"s{number}")
+    assert change(3) - few <= 500 * 10
+    rig.advance(1_000)
+    assert waiting.messages_sent >= 3
