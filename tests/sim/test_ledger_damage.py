@@ -24,7 +24,6 @@ from headgate.ledger.format.records import (
     segment_of_name,
 )
 from headgate.ledger.recovery.batch_head import batch_head
-from headgate.ledger.space.accounting import space_errors
 from tests.sim.test_ledger_power_cuts import (
     DIRECTORY,
     SETTINGS,
@@ -36,6 +35,7 @@ from tests.sim.test_ledger_power_cuts import (
     cut_at,
     run,
 )
+from tests.unit.ledger.support import check_space
 
 
 def lived(seed: int, turns: int) -> Driver:
@@ -157,7 +157,7 @@ def use_on(log: CommitLog) -> None:
     assert batch is not None
     log.commit(batch)
     log.run_maintenance()
-    assert space_errors(log._state) == []
+    check_space(log)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -17,7 +17,6 @@ import pytest
 
 from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger import Batch, Job
-from headgate.ledger.space.accounting import space_errors
 from headgate.testing.interleaved import Interleaving, StepLock, Work
 from tests.sim.test_ledger_power_cuts import (
     Driver,
@@ -25,6 +24,7 @@ from tests.sim.test_ledger_power_cuts import (
     PowerCutError,
     crash_and_check,
 )
+from tests.unit.ledger.support import check_space
 
 TURNS = 40
 CUT_STEP = 7
@@ -90,7 +90,7 @@ class LanesDriver(Driver):
                 names = [name for name in names if name == "commit"]
             if names:
                 self.step(self.order.choice(names))
-        assert space_errors(self.log._state) == []
+        check_space(self.log)
 
     def loop_turn(self) -> None:
         if not self.is_writing and (batch := self.log.seal_batch()) is not None:

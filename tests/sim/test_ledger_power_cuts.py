@@ -26,7 +26,7 @@ from headgate.ledger.format.records import (
     record,
     segment_name,
 )
-from headgate.ledger.space.accounting import space_errors
+from tests.unit.ledger.support import check_space
 
 DIRECTORY = "/data"
 TOPICS = (3, 8)
@@ -162,7 +162,7 @@ class Driver:
         if batch is not None:
             self.settle(batch)
         self.log.run_maintenance()
-        assert space_errors(self.log._state) == []
+        check_space(self.log)
         self.confirmed = frozenset(self.ids)
 
     def forgery(self) -> bytes:
@@ -250,7 +250,7 @@ class Driver:
 
     def check(self) -> None:
         """Compare a freshly opened log with the model, and make what it shows the truth."""
-        assert space_errors(self.log._state) == []
+        check_space(self.log)
         model = self.model
         for number, topic in model.topics.items():
             log = self.topic(number)

@@ -13,6 +13,7 @@ from headgate.metadata.policies import Retention
 from headgate.wire.batch import unpack_batch
 from headgate.wire.entry import batch_size, parse_metadata, payload_of
 from tests.sim.brokersim.model import START, Cursor, Entry, Model, Presence, ViolationError
+from tests.unit.ledger.support import wrong_segments
 
 READ_ENTRIES = 64
 READ_BYTES = 1 << 16
@@ -42,6 +43,8 @@ class Audit:
         for managed in self._broker.logs:
             if errors := space_errors(managed.log._state):
                 raise ViolationError(f"the accounts of the log are wrong: {errors}")
+            if wrong := wrong_segments(managed.log):
+                raise ViolationError(f"the space check finds {wrong} wrong segments")
         for name in self._topics:
             topic = self._broker.engine.topics.get(name)
             number = -1 if topic is None else topic.log.number

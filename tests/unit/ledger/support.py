@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from headgate.fs import Fs
 from headgate.ledger import CommitLog, LedgerSettings, TopicLog
 from headgate.ledger.format.records import segment_name
+from headgate.ledger.space.accounting import space_errors
 
 DIRECTORY = "/data"
 SMALL = LedgerSettings(
@@ -34,6 +35,23 @@ def append(log: CommitLog, number: int, *bodies: bytes, received_ms: int = 1000)
         log.stage_entry(topic, 1, received_ms, 0, body)
     commit(log)
     return topic
+
+
+def check_space(log: CommitLog) -> None:
+    """Fail if an account of the space is wrong, or if the check of a running broker says so."""
+    assert space_errors(log._state) == []
+    assert wrong_segments(log) == 0
+
+
+def wrong_segments(log: CommitLog) -> int:
+    """Run the check of a running broker to its end; returns how many segments differed."""
+    steps = log.check_space()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            wrong: int = end.value
+            return wrong
 
 
 def commit(log: CommitLog) -> None:

@@ -17,11 +17,11 @@ class SpaceCheck:
     def __init__(self, logs: ManagedLogs, turns: Turns) -> None:
         self._logs = logs
         self._turns = turns
-        self.corrected_count = 0
-        """Segments whose counts were wrong and are corrected, since the start."""
+        self.wrong_count = 0
+        """Segments whose counts were wrong, each time that a check found them."""
 
     async def check(self) -> None:
-        """Check every log once; log and correct what is wrong."""
+        """Check every log once; log what is wrong."""
         self._turns.begin_turn()
         for managed in self._logs:
-            self.corrected_count += await in_slices(self._turns, managed.log.check_space())
+            self.wrong_count += await in_slices(self._turns, managed.log.check_space())

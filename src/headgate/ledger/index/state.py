@@ -19,7 +19,7 @@ class SegmentInfo:
     data_end: int = SEGMENT_HEADER_BYTES
     """One past its last durable record."""
     live_runs: int = 0
-    """Runs of retained entries in it; a sealed segment without any can be deleted."""
+    """Runs of retained entries in it."""
     topics: dict[int, None] = field(default_factory=dict)
     """Numbers of the topics that ever had a run in it, in order."""
     sealed: bool = False
@@ -34,6 +34,12 @@ class SegmentInfo:
     """Bytes of its file that holes gave back."""
     live_bytes: int = 0
     """Bytes of durable, retained ENTRY records in it."""
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether no topic needs it. Two counts must say so, because its file is deleted then: one
+        wrong count must not cost a message."""
+        return self.sealed and self.live_runs == 0 and self.live_bytes == 0
 
 
 @dataclass(slots=True)
@@ -79,7 +85,7 @@ class LogState:
     worn: dict[int, None] = field(default_factory=dict)
     """Segments that lost entries since maintenance last considered holes in them."""
     dead: dict[int, None] = field(default_factory=dict)
-    """Sealed segments without a live run, in the order in which they died: they can be deleted."""
+    """Sealed segments that no topic needs, in the order in which they died: they can be deleted."""
     space: SpaceTotals = field(default_factory=SpaceTotals)
     dropped: dict[TopicLog, None] = field(default_factory=dict)
     """Deleted topics whose staged entries may still become durable."""
@@ -145,7 +151,7 @@ class LogState:
         self.unsealed.pop(info.segment, None)
         self.space.sealed_bytes += file_bytes
         self.space.index_bytes += file_bytes - info.data_end
-        if info.live_runs == 0:
+        if info.is_dead:
             self.dead[info.segment] = None
 
     def note_punched(self, info: SegmentInfo, punched_bytes: int) -> None:
@@ -201,16 +207,20 @@ class LogState:
             self.worn[segment] = None
             self.dead.pop(segment, None)
 
-    def correct(self, info: SegmentInfo, live_bytes: int, live_runs: int) -> None:
-        """Replace the counts of a sealed segment, which a check found to be wrong."""
-        self.born(info, live_bytes - info.live_bytes)
-        info.live_runs = live_runs
+    def raise_counts(self, info: SegmentInfo, live_bytes: int, live_runs: int) -> None:
+        """Raise the counts of a sealed segment to these, which a check found in the index.
+
+        It never lowers one: the counts protect the segment from deletion, and a check may be wrong,
+        too.
+        """
+        self.born(info, max(live_bytes - info.live_bytes, 0))
+        info.live_runs = max(live_runs, info.live_runs)
         self.dead.pop(info.segment, None)
-        if live_runs == 0:
+        if info.is_dead:
             self.dead[info.segment] = None
 
     def _lose_run(self, info: SegmentInfo) -> None:
         info.live_runs -= 1
         self.worn[info.segment] = None
-        if info.live_runs == 0 and info.sealed:
+        if info.is_dead:
             self.dead[info.segment] = None

@@ -330,7 +330,9 @@ class TopicLog:
         del self._received[keep + 1 :], self._publish_lags[keep + 1 :]
         del self._cum_messages[keep + 1 :], self._cum_bytes[keep + 1 :]
         lost: list[int] = []
-        while self._run_first and self._run_first[-1] >= self.end:
+        # A trim up to the end spared the last run for the staged entries, which are gone now.
+        is_empty = self.first == self.end
+        while self._run_first and (is_empty or self._run_first[-1] >= self.end):
             self._run_first.pop()
             lost.append(self._run_segment.pop())
         end = self.end
@@ -386,6 +388,16 @@ class TopicLog:
             LiveRun(segment, self.live_bytes(max(first, self.first), min(stop, self.end)))
             for first, stop, segment in zip(self._run_first, stops, self._run_segment, strict=False)
         ]
+
+    def live_bytes_in(self, segment: int) -> int | None:
+        """Live bytes of the topic's run in a segment, as :meth:`live_runs` has them; None without a
+        run in it."""
+        try:
+            at = self._run_segment.index(segment)
+        except ValueError:
+            return None
+        stop = self._run_first[at + 1] if at + 1 < len(self._run_first) else self.end
+        return self.live_bytes(max(self._run_first[at], self.first), min(stop, self.end))
 
     def run_in(self, segment: int) -> tuple[int, int] | None:
         """``(first, end)`` of the retained and staged entries in a segment; None without any."""

@@ -24,8 +24,12 @@ class Live(NamedTuple):
 
 
 def check_segments(state: LogState) -> Generator[None, None, int]:
-    """Compare each sealed segment's counts with the index, repair and log differences; returns how
-    many segments differed. For the event loop, which may do other work between two steps.
+    """Compare each sealed segment's counts with the index, log differences, and raise counts that
+    are too low; returns how many segments differed. For the event loop, which may do other work
+    between two steps.
+
+    Counts that are too high stay until a start counts again: they only keep a file, and a check
+    that lowered them by mistake would delete messages.
 
     The live bytes of a sealed segment only fall. So if they did not change during the steps of a
     segment, the index did not change either; otherwise the next check compares the segment.
@@ -41,10 +45,10 @@ def check_segments(state: LogState) -> Generator[None, None, int]:
             wrong += 1
             logger.error(
                 "segment %016x: %d bytes in %d runs were counted as live, and the index has %d "
-                "bytes in %d runs: corrected",
+                "bytes in %d runs: the higher counts hold until the next start",
                 info.segment, *counted, *found,
             )  # fmt: skip
-            state.correct(info, *found)
+            state.raise_counts(info, *found)
     return wrong
 
 
@@ -108,8 +112,10 @@ def _errors_of(state: LogState, info: SegmentInfo, found: Live, *, has_lost: boo
     counted = Live(info.live_bytes, info.live_runs)
     if counted != found:
         yield f"{name}: counted {counted}, found {found}"
-    if (info.sealed and not info.live_runs) != (info.segment in state.dead):
-        yield f"{name}: {info.live_runs} runs, and dead is {info.segment in state.dead}"
+    if info.is_dead != (info.segment in state.dead):
+        yield f"{name}: counted {counted}, and dead is {info.segment in state.dead}"
+    if info.sealed and bool(info.live_runs) != bool(info.live_bytes):
+        yield f"{name}: {info.live_runs} runs with {info.live_bytes} bytes"
     size = info.file_bytes if info.sealed else info.data_end
     kept_bytes = info.live_bytes + SEGMENT_HEADER_BYTES
     if size - info.punched_bytes < kept_bytes and not has_lost:
@@ -142,8 +148,8 @@ def _live_of(state: LogState, info: SegmentInfo) -> Generator[None, None, Live]:
         if at % STEP_TOPICS == 0:
             yield
         topic = state.topics.get(number)
-        run = None if topic is None else topic.run_in(info.segment)
-        if topic is not None and run is not None:
-            live_bytes += topic.live_bytes(max(run[0], topic.first), min(run[1], topic.end))
+        in_run = None if topic is None else topic.live_bytes_in(info.segment)
+        if in_run is not None:  # an empty run counts, too: its release takes it from the count
+            live_bytes += in_run
             live_runs += 1
     return Live(live_bytes, live_runs)

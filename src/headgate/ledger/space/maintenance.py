@@ -320,9 +320,9 @@ class Maintenance:
         return self._start(Job("checkpoint", target, run, done))
 
     def _to_delete(self) -> int | None:
-        """A segment without a live run; None while each of them waits for a checkpoint."""
-        limit = self._state.checkpoint_segment
-        return next((segment for segment in self._state.dead if segment < limit), None)
+        """A segment that no topic needs; None while each of them waits for a checkpoint."""
+        limit, segments = self._state.checkpoint_segment, self._state.segments
+        return next((s for s in self._state.dead if s < limit and segments[s].is_dead), None)
 
     def _to_punch(self) -> int | None:
         """A sealed segment that lost entries and retains others."""
@@ -331,7 +331,7 @@ class Maintenance:
             return None
         for segment in list(worn):
             info = self._state.segments.get(segment)
-            if info is None or (info.sealed and not info.live_runs):
+            if info is None or info.is_dead:
                 del worn[segment]
             elif info.sealed:
                 return segment

@@ -72,9 +72,9 @@ class StorageReports:
             if waste is None:
                 continue
             space.segments += 1
-            space.pinned_bytes += waste.pinned_bytes // waste.live_runs
+            space.pinned_bytes += waste.pinned_bytes // max(waste.live_runs, 1)
             space.frees_bytes += live_bytes
-            if waste.live_runs == 1:
+            if waste.live_runs <= 1:
                 space.frees_bytes += waste.rest_bytes
         return space
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from headgate.base.ack_set import AckSet
 from headgate.ledger.index.cursors import CursorState
 from headgate.ledger.index.state import LogState, SpaceTotals
+from headgate.ledger.index.topic_log import Released
 
 
 def test_a_segment_is_entered_once() -> None:
@@ -26,6 +27,26 @@ def test_a_sealed_segment_is_dead_once_its_last_run_is_released() -> None:
     state.forget_segment(4)
     assert not state.dead
     assert state.space == SpaceTotals()
+
+
+def test_a_segment_with_live_bytes_or_runs_is_not_dead() -> None:
+    state = LogState()
+    for segment in (4, 5, 6):
+        state.enter_segment(segment)
+    state.born(state.segments[4], 7)
+    state.segments[5].live_runs = 1
+    for info in state.segments.values():
+        state.seal(info, 500)
+    assert list(state.dead) == [6]
+    state.raise_counts(state.segments[6], 7, 1)
+    assert not state.dead
+    state.raise_counts(state.segments[6], 0, 0)
+    assert (state.segments[6].live_bytes, state.segments[6].live_runs) == (7, 1)
+    state.release([Released(4, 7, False)])
+    state.release_runs([5])
+    assert list(state.dead) == [5]
+    state.release([Released(6, 7, True)])
+    assert list(state.dead) == [5, 6]
 
 
 def test_the_last_batch_before_a_segment() -> None:

@@ -224,6 +224,16 @@ def test_rewind_forgets_what_is_not_durable() -> None:
     assert topic.ledger_limit == -1
 
 
+def test_rewind_gives_up_the_run_that_a_trim_spared_for_staged_entries() -> None:
+    topic = made()
+    last = topic.live_runs()[-1].segment
+    topic.append(1, 1, 9000, 1, 64)
+    assert not topic.trim(topic.end)[-1].is_whole
+    assert topic.rewind() == [last]
+    assert topic.live_runs() == []
+    assert topic.live_bytes_in(last) is None
+
+
 def test_columns_of_a_run_rebuild_it() -> None:
     topic = made()
     copy = TopicLog(7)

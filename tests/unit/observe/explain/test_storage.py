@@ -72,6 +72,14 @@ async def test_a_slow_topic_pins_what_a_fast_one_left(world: World) -> None:
 
 
 @played(ledger=SMALL)
+async def test_a_wrong_count_of_topics_is_no_error(world: World) -> None:
+    await fill(world)
+    for info in world.broker.log._state.segments.values():
+        info.live_runs = 0
+    assert (await explained(world))["topics"]
+
+
+@played(ledger=SMALL)
 async def test_retention_and_an_open_ledger_are_causes(world: World) -> None:
     broker = world.broker
     client = await world.connect()
