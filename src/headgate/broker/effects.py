@@ -21,6 +21,9 @@ class EngineEffects:
 
     logs: ManagedLogs
     """Set before the first topic is loaded: the logs need the engine, which needs its effects."""
+    touch: Callable[[Topic], None]
+    """Look soon whether something of a topic can be trimmed. Set before the first topic is
+    loaded."""
 
     def __init__(
         self, log_clock: LogClock, quota_logger: QuotaLogger, schedule_flush: Callable[[], None]
@@ -44,7 +47,9 @@ class EngineEffects:
         self.logs.of(subscription.topic).reader.read(subscription, ordinal)
 
     def acks_changed(self, subscription: Subscription) -> None:
-        """Store a subscription's acknowledgements with one of the next commits."""
+        """Store a subscription's acknowledgements with one of the next commits. They may have
+        released messages."""
+        self.touch(subscription.topic)
         self.logs.of(subscription.topic).committer.acks_changed(subscription)
 
     def quota_state_changed(self, topic: Topic, quota: Quota, exceeded: bool) -> None:

@@ -17,7 +17,7 @@ from headgate.base.ack_set import AckSet
 from headgate.base.clock import Clock
 from headgate.base.errors import HeadgateError, StorageError, broken
 from headgate.base.names import parse_topic
-from headgate.base.units import MIB, NS_PER_MS, NS_PER_S
+from headgate.base.units import MIB, MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.broker.authorization import AllowAll, Authorizer
 from headgate.broker.connection.connection_limits import ConnectionLimits
 from headgate.broker.connection.open_connections import OpenConnections
@@ -158,7 +158,7 @@ class Broker:
         self.subscriptions = self._make_subscriptions()
         self.entries = SingleEntryReader(self.logs, lanes.read, self.begin_turn)
         self.adaptive = self._make_adaptive(memory)
-        self.sweeps = self._make_sweeps()
+        self.sweeps = self._make_sweeps(effects)
         self.closed = asyncio.Event()
         self.is_ready = False
         self.counts = BrokerCounts()
@@ -251,11 +251,15 @@ class Broker:
             begin_turn=self.begin_turn,
         )
 
-    def _make_sweeps(self) -> Sweeps:
+    def _make_sweeps(self, effects: EngineEffects) -> Sweeps:
         settings, adaptive = self.settings, self.adaptive
         self.topic_sweeps = TopicSweeps(self.engine, self)
         self.quota_sweep = QuotaSweep(self.engine, settings, self.clock, self.quota_logger, self)
-        self.trimming = Trimming(self.engine, self.logs, self.policies.applied_retention, self)
+        idle_ms = settings.managedLedgerInactiveLedgerRolloverTimeSeconds * MS_PER_S
+        self.trimming = Trimming(
+            self.engine, self.logs, self.policies.applied_retention, self, idle_ms
+        )
+        effects.touch = self.trimming.touch
         self.inactive_topics = InactiveTopics(
             self.engine, settings, self.registry, self.policies.applied_retention, self
         )

@@ -216,6 +216,12 @@ class Settings:
     managedLedgerMaxLedgerRolloverTimeMinutes: int = setting(
         240, "A topic's ledger ends at this age, so that retention can remove it.", minimum=1
     )
+    managedLedgerInactiveLedgerRolloverTimeSeconds: int = setting(
+        3_600,
+        "A topic's ledger ends when nothing was published for so many seconds, so that an idle "
+        "topic keeps no room that nothing needs; 0 leaves it open.",
+        minimum=0,
+    )
     maxUnackedMessagesPerConsumer: int = setting(
         50_000, "Unacknowledged messages at which a shared consumer gets no more; 0 is no limit."
     )

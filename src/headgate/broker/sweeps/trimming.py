@@ -6,18 +6,24 @@ It closes a topic's last ledger at other times than Pulsar:
 * as a last resort, if the disk stays full for some seconds after everything else was trimmed;
 * at the next sweep after a subscription acknowledged a part of the ledger, even if nothing is
   published, unless a connected reader is behind that part;
-* otherwise by age and size as Pulsar does, but even if nothing is published. So messages that no
-  subscription read, or that a reader still needs, stay as long as in Pulsar.
+* if nothing was published for an hour (``managedLedgerInactiveLedgerRolloverTimeSeconds``), so that
+  an idle topic keeps no segment that nothing needs;
+* otherwise by age and size as Pulsar does, but even if nothing is published.
+
+Acknowledgements touch their topic, and each topic with a retention by time has a time at which its
+oldest ledger becomes releasable. So the broker looks at the topics that changed, soon after the
+change; the walk of all topics finds the rest.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
 from typing import Final
 
 from headgate.base.names import TopicName
-from headgate.base.units import MIB, MS_PER_S, NS_PER_S, S_PER_MINUTE
+from headgate.base.units import MIB, MS_PER_S, NS_PER_MS, NS_PER_S, S_PER_MINUTE
 from headgate.broker.slices import Turns, live_topics
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
@@ -28,6 +34,10 @@ from headgate.storage.managed_logs import ManagedLogs
 
 SLICE_TRIMS: Final = 20
 """Topics that one slice trims: they take longer than topics with nothing to trim."""
+
+TOUCHED_NS: Final = 30 * NS_PER_S
+"""From a topic's first acknowledgement since the last look to the next look. The pause spares a
+busy topic a ledger and a record each second, and lets a subscription seek back a little."""
 
 FULL_ROUNDS: Final = 10
 """After this many rounds on a full disk the broker also closes last ledgers to trim them."""
@@ -46,11 +56,22 @@ class Trimming:
         logs: ManagedLogs,
         retention_of: Callable[[TopicName], Retention],
         turns: Turns,
+        idle_ms: int,
     ) -> None:
+        """``idle_ms`` is the time without a publish after which a last ledger is closed; 0 leaves
+        it open."""
         self._engine = engine
         self._logs = logs
         self._retention_of = retention_of
         self._turns = turns
+        self._idle_ms = idle_ms
+        self._touched: dict[Topic, int] = {}
+        """Topics with new acknowledgements, and since when, the oldest first."""
+        self._due: list[tuple[int, int, Topic]] = []
+        """A heap of the times of the log at which retention releases a topic's oldest ledger, with
+        the topic's number."""
+        self.found_by_walk = 0
+        """Topics in which a periodic walk of all topics found something to trim."""
         self._full_rounds = 0
         self._trimmed_ns = 0
         self._trimmed_segment = 0
@@ -64,7 +85,28 @@ class Trimming:
         is_full = self._logs.main.log.full
         self._full_rounds = self._full_rounds + 1 if is_full else 0
         if is_full or self._has_grown():
-            await self.trim()
+            await self._walk()
+        else:
+            await self._trim_each(self._take_due())
+
+    def touch(self, topic: Topic) -> None:
+        """Look at a topic soon: acknowledgements may have released messages."""
+        if topic not in self._touched:
+            self._touched[topic] = self._engine.now_ns
+
+    def _take_due(self) -> Iterator[Topic]:
+        """The topics to look at now, each removed from those that wait."""
+        until_ns = self._engine.now_ns - TOUCHED_NS
+        log_ms = self._engine.log_ms
+        touched, due = self._touched, self._due
+        while touched:
+            topic, since_ns = next(iter(touched.items()))
+            if since_ns > until_ns:
+                break
+            del touched[topic]
+            yield topic
+        while due and due[0][0] <= log_ms:
+            yield heappop(due)[2]
 
     def _has_grown(self) -> bool:
         since_ns = self._engine.now_ns - self._trimmed_ns
@@ -73,41 +115,89 @@ class Trimming:
 
     async def trim(self) -> None:
         """Trim every live topic, in slices."""
+        self.found_by_walk += await self._walk()
+
+    async def _walk(self) -> int:
+        """Trim every live topic, in slices; returns how many had something to trim."""
         self._trimmed_ns = self._engine.now_ns
         self._trimmed_segment = self._logs.main.log.active_segment()
-        trimmed_count = 0
+        self._touched.clear()
+        self._due.clear()
+        found_count = looked_count = 0
         self._turns.begin_turn()
         async for topic in live_topics(self._engine, self._turns):
-            first = topic.log.first
-            if first == topic.log.end or topic.slowest_durable_ordinal() <= first:
+            if not _may_release(topic):
                 continue  # most topics, most of the time
-            if topic.log.damage:
-                continue  # it is not known what its subscriptions still need
-            self._trim_topic(topic)
-            trimmed_count += 1
-            if trimmed_count % SLICE_TRIMS == 0:
+            found_count += self._trim_topic(topic)
+            looked_count += 1
+            if looked_count % SLICE_TRIMS == 0:
                 await asyncio.sleep(0)
                 self._turns.begin_turn()
+        self._commit()
+        return found_count
+
+    async def _trim_each(self, topics: Iterator[Topic]) -> None:
+        """Trim these topics in slices."""
+        count = 0
+        for count, topic in enumerate(topics, start=1):
+            if topic.is_live and _may_release(topic):
+                self._trim_topic(topic)
+            if count % SLICE_TRIMS == 0:
+                await asyncio.sleep(0)
+                self._turns.begin_turn()
+        if count:
+            self._commit()
+
+    def _commit(self) -> None:
         for managed in self._logs:
             managed.committer.commit_if_idle()
 
-    def _trim_topic(self, topic: Topic) -> None:
+    def _trim_topic(self, topic: Topic) -> bool:
+        """Trim what can be trimmed of one topic; returns whether that was something."""
         log = self._logs.of(topic).log
         retention = self._retention_of(topic.name)
         is_last_resort = self._full_rounds >= FULL_ROUNDS
         end = close_and_find_end(
-            log, topic, retention, self._engine.log_ms, is_last_resort=is_last_resort
+            log,
+            topic,
+            retention,
+            self._engine.log_ms,
+            idle_ms=self._idle_ms,
+            is_last_resort=is_last_resort,
         )
+        self._schedule(topic, end, retention)
         if end <= topic.log.first:
-            return
+            return False
         for subscription in topic.subscriptions.values():
             if not subscription.is_durable and subscription.acks.mark_delete + 1 < end:
                 subscription.skip_to(end)
         log.stage_trim(topic.log, end)
+        return True
+
+    def _schedule(self, topic: Topic, end: int, retention: Retention) -> None:
+        """Note when retention releases the ledger that begins at ``end``, if it does so by time
+        and subscriptions do not need it."""
+        entries = topic.log
+        time_ms, _ = _bounds(retention)
+        acknowledged_end = topic.slowest_durable_ordinal()
+        if time_ms <= 0 or acknowledged_end <= end:
+            return
+        stops = (ledger.first_ordinal + ledger.entries for ledger in entries.ledgers())
+        stop = next((stop for stop in stops if stop > end), entries.end)
+        last = min(stop, acknowledged_end) - 1
+        due_ms = entries.received_ms(last) + time_ms
+        soonest_ms = self._engine.log_ms + TOUCHED_NS // NS_PER_MS
+        heappush(self._due, (max(due_ms, soonest_ms), entries.number, topic))
 
 
 def close_and_find_end(
-    log: CommitLog, topic: Topic, retention: Retention, log_ms: int, *, is_last_resort: bool
+    log: CommitLog,
+    topic: Topic,
+    retention: Retention,
+    log_ms: int,
+    *,
+    idle_ms: int = 0,
+    is_last_resort: bool,
 ) -> int:
     """Close the topic's last ledger if that is due; return one past the entries to trim."""
     entries = topic.log
@@ -119,12 +209,23 @@ def close_and_find_end(
     if releasable <= entries.first:
         return entries.first
     if releasable > entries.ledgers()[-1].first_ordinal and (
-        is_last_resort or _is_acknowledged(topic, releasable) or log.ledger_is_over(entries, log_ms)
+        is_last_resort
+        or _is_acknowledged(topic, releasable)
+        or log.ledger_is_over(entries, log_ms)
+        or 0 < idle_ms <= log_ms - entries.received_ms(entries.end - 1)
     ):
         log.roll_ledger(entries, log_ms)
     closed = entries.ledgers()[:-1]
     ends = (ledger.first_ordinal + ledger.entries for ledger in closed)
     return trimmable_end(entries.first, ends, releasable)
+
+
+def _may_release(topic: Topic) -> bool:
+    """Whether subscriptions no longer need all of a topic, and it is known what they need."""
+    first = topic.log.first
+    if first == topic.log.end or topic.slowest_durable_ordinal() <= first:
+        return False
+    return not topic.log.damage
 
 
 def _bounds(retention: Retention) -> tuple[int, int]:
