@@ -1,4 +1,5 @@
-"""Shared by all lanes: hypothesis repeats its examples, and the longest files start first."""
+"""Shared by all lanes: hypothesis repeats its examples, the longest files start first, and the
+simulations and faults take other seeds from the command line."""
 
 from __future__ import annotations
 
@@ -16,6 +17,15 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("headgate")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option of the simulations and of the faults."""
+    parser.addoption(
+        "--simulation-seeds",
+        metavar="FIRST:COUNT",
+        help="play these seeds of a simulation instead of the usual few: a soak",
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -242,7 +242,7 @@ class Story:
         async def produce() -> Any:
             return await (await self.world.connect()).producer(NAME)
 
-        producer = await self.step("topic", NEW, produce)
+        producer = await self.step("topic", self.number() or NEW, produce)
         if producer is None:
             return
         number = self.number()

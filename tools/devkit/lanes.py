@@ -59,7 +59,8 @@ LANES: Final = (
         limit_s=900,
         processes=2,
     ),
-    TestLane("simulation", ("tests/sim",), budget_s=55, limit_s=900, processes=2),
+    TestLane("simulation", ("tests/sim",), budget_s=50, limit_s=900, processes=2),
+    TestLane("faults", ("tests/faults",), budget_s=25, limit_s=900, processes=2),
     TestLane(
         "service",
         ("tests/service",),
@@ -73,7 +74,7 @@ LANES: Final = (
     # Each file and its brokers use less than a fifth of a core.
     TestLane("waits", ("tests/service",), budget_s=55, limit_s=900, processes=2, marks="waits"),
     TestLane("alerts", ("tests/alerts",), budget_s=5, limit_s=300, needs_promtool=True),
-    TestLane("spark", ("tests/spark",), budget_s=260, limit_s=1500, processes=2, needs_spark=True),
+    TestLane("spark", ("tests/spark",), budget_s=240, limit_s=1500, processes=2, needs_spark=True),
 )
 LINT: Final = "lint"
 NAMES: Final = (LINT, *(lane.name for lane in LANES))
