@@ -27,17 +27,21 @@ class SpaceUse:
     segments_dead: int
     """Those without a retained entry."""
 
+    def by_state(self) -> dict[str, int]:
+        """The bytes by what they are needed for."""
+        return {
+            "live": self.live_bytes,
+            "pinned": self.pinned_bytes,
+            "dead": self.dead_bytes,
+            "index": self.index_bytes,
+            "open": self.open_bytes,
+            "checkpoint": self.checkpoint_bytes,
+        }
+
     @property
     def file_bytes(self) -> int:
         """All of it."""
-        return (
-            self.live_bytes
-            + self.pinned_bytes
-            + self.dead_bytes
-            + self.index_bytes
-            + self.open_bytes
-            + self.checkpoint_bytes
-        )
+        return sum(self.by_state().values())
 
 
 class SegmentWaste(NamedTuple):

@@ -174,6 +174,8 @@ STORAGE_INSTRUMENTS: Final = (
     _ours(storage.COMMIT_RUNNING_SERIES, GAUGE, "s", readings.commit_running_seconds),
     _ours(storage.CONNECTIONS_REFUSED_SERIES, COUNTER, "{connection}",
           lambda storage: storage.admission.refused_count),
+    _ours(storage.STORAGE_BYTES_SERIES, GAUGE, "By", readings.storage_bytes),
+    _ours(storage.STORAGE_SEGMENTS_SERIES, GAUGE, "{file}", readings.storage_segments),
 )  # fmt: skip
 """Their subject: :class:`.readings.Storage`."""
 

@@ -143,7 +143,10 @@ def _of_broker(broker: Broker) -> Iterator[Readable]:
     yield CONNECTION_INSTRUMENTS, broker
     yield LOOKUP_INSTRUMENTS, broker
     yield ENGINE_INSTRUMENTS, broker.engine
-    yield STORAGE_INSTRUMENTS, Storage(broker.disk, latency, broker.connection_admission, now_ns)
+    yield (
+        STORAGE_INSTRUMENTS,
+        Storage(broker.disk, latency, broker.connection_admission, broker.logs.by_name(), now_ns),
+    )
     yield BROKER_POLICY_INSTRUMENTS, limits
 
 

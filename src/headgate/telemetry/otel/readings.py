@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from headgate.engine.subscription import Subscription
     from headgate.engine.topic import Topic
     from headgate.engine.topic_quota import TopicQuota
+    from headgate.ledger import CommitLog
     from headgate.storage.commit_latency import CommitLatency
     from headgate.storage.disk_monitor import DiskMonitor
 
@@ -71,6 +72,8 @@ class Storage(NamedTuple):
     disk: DiskMonitor
     latency: CommitLatency
     admission: ConnectionAdmission
+    logs: Mapping[str, CommitLog]
+    """The logs by name."""
     now_ns: int
 
 
@@ -138,6 +141,19 @@ def commit_seconds(storage: Storage) -> float:
 def commit_running_seconds(storage: Storage) -> float:
     """Age of the running commit."""
     return storage.latency.running_ns() / NS_PER_S
+
+
+def storage_bytes(storage: Storage) -> Values:
+    """Bytes of each log's files, by what they are needed for."""
+    for name, log in storage.logs.items():
+        for state, size_bytes in log.space_use().by_state().items():
+            yield {"log": name, "state": state}, size_bytes
+
+
+def storage_segments(storage: Storage) -> Values:
+    """Segment files of each log."""
+    for name, log in storage.logs.items():
+        yield {"log": name}, log.space_use().segments
 
 
 def broker_limit(policies: Policies) -> Values:

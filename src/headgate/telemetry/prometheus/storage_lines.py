@@ -65,15 +65,7 @@ class StorageLines:
             self._add_space(f'{labels},log="{name}"', log.space_use())
 
     def _add_space(self, labels: str, use: SpaceUse) -> None:
-        states = {
-            "live": use.live_bytes,
-            "pinned": use.pinned_bytes,
-            "dead": use.dead_bytes,
-            "index": use.index_bytes,
-            "open": use.open_bytes,
-            "checkpoint": use.checkpoint_bytes,
-        }
-        for state, size_bytes in states.items():
+        for state, size_bytes in use.by_state().items():
             self._add(STORAGE_BYTES_SERIES, f'{labels},state="{state}"', size_bytes)
         self._add(STORAGE_SEGMENTS_SERIES, labels, use.segments)
 

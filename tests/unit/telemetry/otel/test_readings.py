@@ -53,9 +53,11 @@ PAGE_NAMES = {
     "headgate.publish.parked.messages": "headgate_publish_parked_messages",
     "headgate.publish.parked.bytes": "headgate_publish_parked_bytes",
     "headgate.backlog.quota.check.defects": "headgate_backlog_quota_check_defects_total",
+    "headgate.storage.bytes": "headgate_storage_bytes",
+    "headgate.storage.segments": "headgate_storage_segments",
 }
 OWN = {"quota_type": "pulsar.backlog.quota.type", "subscription": "pulsar.subscription.name"}
-SAME = ("state", "dimension", "consumer", "cause", "limiter", "source")
+SAME = ("state", "dimension", "consumer", "cause", "limiter", "source", "log")
 
 
 @pytest.mark.parametrize("policy", [QuotaPolicy.HOLD, QuotaPolicy.EVICTION])
@@ -131,6 +133,8 @@ def test_what_a_topic_without_a_quota_does_not_have() -> None:
             "headgate.connections.refused",
             "headgate.disk.full",
             "headgate.disk.full.seconds",
+            "headgate.storage.bytes",
+            "headgate.storage.segments",
         }
 
     with World() as world:
