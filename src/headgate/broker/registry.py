@@ -285,13 +285,20 @@ class TopicRegistry:
             for topic in live:
                 topic.fenced = False
             raise
-        for row in change.rows:
-            if row.kind is Kind.TOPIC and isinstance(row.before, TopicRow):
-                deleted = self._engine.by_number.get(row.before.number)
-                if deleted is not None:
-                    deleted.fence()  # a client may have loaded it meanwhile
-                    await self._drop(deleted)
-                self._logs.drop_topic(row.before.number, row.before.log)
+        deleted = [
+            row.before
+            for row in change.rows
+            if row.kind is Kind.TOPIC and isinstance(row.before, TopicRow)
+        ]
+        dropped = [self._engine.by_number.get(row.number) for row in deleted]
+        for topic in dropped:
+            if topic is not None:
+                topic.fence()  # a client may have loaded it meanwhile
+                self._engine.release_name(topic)  # it may be created again from now on
+        for row, topic in zip(deleted, dropped, strict=True):
+            if topic is not None:
+                await self._drop(topic)
+            self._logs.drop_topic(row.number, row.log)
 
     async def _fence(self, topics: list[Topic]) -> None:
         """Refuse new clients of topics, and disconnect the present ones."""

@@ -265,8 +265,14 @@ class Engine:
             retired = _RetiredLimits(topic.gate, topic.publishing.gate, publish_rate)
             self._retired[topic.log.number] = retired
         topic.cache.clear()
-        self.topics.pop(topic.name.full, None)
         self.by_number.pop(topic.log.number, None)
+        self.release_name(topic)
+
+    def release_name(self, topic: Topic) -> None:
+        """Free the name of a deleted topic that is not unloaded yet: another topic may be created
+        and loaded by that name meanwhile."""
+        if self.topics.get(topic.name.full) is topic:
+            del self.topics[topic.name.full]
         for group, key in self._groups_of(topic.name):
             if (members := group.get(key)) is not None:
                 members.pop(topic, None)

@@ -7,9 +7,12 @@ import logging
 
 import pytest
 
+from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName
 from headgate.base.positions import LATEST
+from headgate.base.units import NS_PER_MS
+from headgate.broker.work.units import SLICE_UNITS, SUBSCRIPTION_REMOVED
 from headgate.engine.topic import Topic
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import AtPosition
@@ -94,6 +97,38 @@ async def test_a_partition_that_is_made_by_using_it(world: World) -> None:
     producer = await client.producer(part(1).full)
     await producer.send(b"x")
     assert live(world, 1).subscriptions["s"].backlog_entries == 1
+    assert incomplete(world) == []
+
+
+@played()
+async def test_a_partition_that_is_made_again_while_the_deleted_one_is_dropped(
+    world: World,
+) -> None:
+    """Dropping many subscriptions takes slices. The new partition must not be taken for the old."""
+    broker = world.broker
+    begin_turn = broker.begin_turn
+
+    def begin_slow_turn() -> None:
+        world.clock.advance(NS_PER_MS)
+        begin_turn()
+
+    broker.work._begin_turn = begin_slow_turn
+    await create_partitioned(world, 2)
+    await subscribe(world, part(0))
+    for number in range(30 * SLICE_UNITS // SUBSCRIPTION_REMOVED):
+        live(world, 1).add_subscription(f"s{number}", AckSet(-1), cursor_id=100_000 + number)
+    deletion = soon(broker.registry.delete(part(1), force=True))
+    while broker.catalog.topic(part(1).full) is not None:
+        await asyncio.sleep(0.0001)
+    growth = soon(grow(world, 2))
+    while broker.catalog.topic(part(1).full) is None:
+        await asyncio.sleep(0.0001)
+    assert not deletion.done()
+    made = live(world, 1)
+    assert set(made.subscriptions) == {"s"}
+    await growth
+    await deletion
+    assert live(world, 1) is made
     assert incomplete(world) == []
 
 
