@@ -109,7 +109,7 @@ class Node:
             server = await serve_binary(broker, binary)
             stack.push_async_callback(server.close)
             admin = AdminApp(AdminFacade(broker, observer), broker.clock)
-            app = WebApp(admin, {"/metrics": metrics_route(broker)}, on_bug)
+            app = WebApp(admin, {"/metrics": metrics_route(broker)}, on_bug, broker.turns)
             guarded = WebGuard(app, HostNames.of(settings))
             admit = partial(broker.connection_admission.admit, web=True)
             web_server = await WebServer.start(guarded, web, admit)

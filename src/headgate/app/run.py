@@ -19,6 +19,7 @@ from headgate.app.config_file import load_settings, parse_overrides, read_config
 from headgate.app.descriptors import raise_descriptors_max
 from headgate.app.node import Node
 from headgate.app.options import StandaloneOptions
+from headgate.broker.work.turn_meter import TurnMeter
 from headgate.policy.settings import Settings
 
 logger = logging.getLogger("headgate.app")
@@ -91,11 +92,28 @@ async def _serve(settings: Settings, data_path: str, announce: Callable[[str], N
     # What the start loaded stays until the end, so the collector need not visit it.
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
+    gc.callbacks.append(_CollectorTurns(node.broker.turns).noted)
     gc.enable()
     announce(ready_line(node, process_age_s()))
     await stop.received.wait()
     await node.close()
     logger.info("closed; everything is on disk")
+
+
+class _CollectorTurns:
+    """Reports to a meter how long Python's garbage collector holds the loop."""
+
+    def __init__(self, meter: TurnMeter) -> None:
+        self._meter = meter
+        self._began_ns = 0
+
+    def noted(self, phase: str, info: dict[str, int]) -> None:
+        """Called by Python at the start and at the end of each collection."""
+        if phase == "start":
+            self._began_ns = self._meter.now_ns()
+        else:
+            name = f"garbage collection of generation {info['generation']}"
+            self._meter.ended(name, self._began_ns)
 
 
 class StopSignals:

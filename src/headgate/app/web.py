@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from headgate.app.http_bounds import BoundedHttpProtocol
 from headgate.app.listeners import BACKLOG_CONNECTIONS_MAX
 from headgate.base.errors import InvariantError
+from headgate.broker.work.turn_meter import TurnMeter
 
 KEEP_ALIVE_S = 30
 """How long an idle HTTP connection is kept open."""
@@ -29,14 +30,17 @@ class WebApp:
         main: ASGIApp,
         by_path: Mapping[str, ASGIApp],
         on_bug: Callable[[BaseException], None],
+        meter: TurnMeter | None = None,
     ) -> None:
         """``by_path`` has exact paths, which a slash at their end does not change.
 
-        ``on_bug`` receives a broken invariant, which must end the process.
+        ``on_bug`` receives a broken invariant, which must end the process. ``meter`` measures how
+        long requests hold the loop.
         """
         self._main = main
         self._by_path = by_path
         self._on_bug = on_bug
+        self._meter = meter
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -47,10 +51,18 @@ class WebApp:
         elif path != scope["path"]:
             scope = {**scope, "path": path}
         try:
-            await app(scope, receive, send)
+            if self._meter is None:
+                await app(scope, receive, send)
+            else:
+                served = _served(app, scope, receive, send)
+                await self._meter.measured(f"a request for {path}", served)
         except InvariantError as error:
             self._on_bug(error)
             raise
+
+
+async def _served(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    await app(scope, receive, send)
 
 
 class _Server(uvicorn.Server):

@@ -41,6 +41,7 @@ from headgate.broker.sweeps.sweeps import Sweeps
 from headgate.broker.sweeps.topic_sweeps import TopicSweeps
 from headgate.broker.sweeps.trimming import Trimming
 from headgate.broker.work.scheduler import WorkScheduler
+from headgate.broker.work.turn_meter import TurnMeter
 from headgate.control.adaptive import AdaptiveThrottle
 from headgate.control.memory import MemorySource
 from headgate.engine.engine import Engine
@@ -122,7 +123,8 @@ class Broker:
         self.loop = loop
         self.catalog = catalog
         self.log = log
-        self.lane_watch = LaneWatch(clock)
+        turns = self.turns = TurnMeter(clock)
+        self.lane_watch = LaneWatch(clock, turns.ended)
         self.lanes = lanes = lanes.watched(self.lane_watch)
         self.info = info
         self.authorizer: Authorizer = authorizer or AllowAll()
@@ -139,8 +141,7 @@ class Broker:
         self.current_dispatch_limits = CurrentDispatchLimits(
             self.policies.dispatch_limits, self.engine
         )
-        self.work = WorkScheduler(loop, self.begin_turn)
-        """Runs long work in slices."""
+        self.work = WorkScheduler(loop, self.begin_turn, self.turns)
         self._policy_updates = self._make_policy_updates()
         self.begin_turn()
         self.started_ms = self.engine.now_ms
@@ -166,7 +167,7 @@ class Broker:
         self._names_count = 0
         self.on_flush: list[Callable[[], None]] = []
         """Actions for the end of the next flush: connections write what they gathered."""
-        self._flush_scheduled = False
+        self._flush_scheduled_ns: int | None = None
         self._wake: asyncio.TimerHandle | None = None
         self._wake_ns = 0
 
@@ -263,7 +264,7 @@ class Broker:
         self.inactive_topics = InactiveTopics(
             self.engine, settings, self.registry, self.policies.applied_retention, self
         )
-        sweeps = Sweeps(self.loop, self.engine)
+        sweeps = Sweeps(self.loop, self.engine, self.turns)
 
         def every_second() -> float:
             return 1.0
@@ -423,8 +424,8 @@ class Broker:
 
     def schedule_flush(self) -> None:
         """Run :meth:`_flush` before the loop rests."""
-        if not self._flush_scheduled:
-            self._flush_scheduled = True
+        if self._flush_scheduled_ns is None:
+            self._flush_scheduled_ns = self.turns.now_ns()
             self.loop.call_soon(self._flush)
 
     def at_end_of_turn(self, action: Callable[[], None]) -> None:
@@ -433,7 +434,11 @@ class Broker:
         self.schedule_flush()
 
     def _flush(self) -> None:
-        self._flush_scheduled = False
+        began_ns = self.turns.now_ns()
+        if self._flush_scheduled_ns is not None:
+            # Everything that ran since then delayed this flush.
+            self.turns.ended("one iteration of the loop", self._flush_scheduled_ns)
+            self._flush_scheduled_ns = None
         self.begin_turn()
         try:
             more = self.engine.flush()
@@ -455,6 +460,7 @@ class Broker:
             self.schedule_flush()
         else:
             self._arm_wake()
+        self.turns.ended("dispatch and the end of a turn", began_ns)
 
     def _arm_wake(self) -> None:
         wake_ns = self.engine.next_wake_ns()

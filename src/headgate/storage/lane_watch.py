@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -22,11 +23,14 @@ class WatchedLane:
     rest of the loop would go on with a part that stopped halfway.
     """
 
-    def __init__(self, lane: Lane, name: str, clock: Clock) -> None:
+    def __init__(
+        self, lane: Lane, name: str, clock: Clock, turn_ended: Callable[[str, int], None]
+    ) -> None:
         """``name`` is what the lane does, for sentences."""
         self._lane = lane
         self.name = name
         self._clock = clock
+        self._turn_ended = turn_ended
         self._unanswered_count = 0
         self._since_ns = 0
         """When the lane answered last, or got work after it had none."""
@@ -49,23 +53,28 @@ class WatchedLane:
 
     def _answered(self, done: Done, result: Any, error: BaseException | None) -> None:
         self._unanswered_count -= 1
-        self._since_ns = self._clock.monotonic_ns()
+        began_ns = self._since_ns = self._clock.monotonic_ns()
         try:
             done(result, error)
         except Exception as bug:
             raise broken(f"handling the end of work of the {self.name} lane", bug) from bug
+        finally:
+            self._turn_ended(f"the end of work of the {self.name} lane", began_ns)
 
 
 class LaneWatch:
     """The watched lanes of one broker."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, turn_ended: Callable[[str, int], None]) -> None:
+        """``turn_ended`` measures each turn in which a lane's callback runs: by the name of its
+        work and when it began."""
         self._clock = clock
+        self._turn_ended = turn_ended
         self._lanes: list[WatchedLane] = []
 
     def watched(self, name: str, lane: Lane) -> Lane:
         """``lane``, watched from now on."""
-        watched = WatchedLane(lane, name, self._clock)
+        watched = WatchedLane(lane, name, self._clock, self._turn_ended)
         self._lanes.append(watched)
         return watched
 

@@ -17,7 +17,7 @@ from tests.unit.broker.playing import TOPIC, played
 
 @played()
 async def test_a_lane_is_stuck_when_it_has_work_and_none_ends(world: World) -> None:
-    watch, raw = LaneWatch(world.clock), world.lanes[1]
+    watch, raw = LaneWatch(world.clock, lambda _name, _began_ns: None), world.lanes[1]
     lane = watch.watched("read", raw)
     await asyncio.sleep(60)
     assert watch.stuck_sentence() == ""  # it has nothing to do
@@ -34,7 +34,7 @@ async def test_a_lane_is_stuck_when_it_has_work_and_none_ends(world: World) -> N
 
 @played()
 async def test_a_long_queue_that_advances_is_not_stuck(world: World) -> None:
-    watch, raw = LaneWatch(world.clock), world.lanes[1]
+    watch, raw = LaneWatch(world.clock, lambda _name, _began_ns: None), world.lanes[1]
     lane = watch.watched("read", raw)
     raw.latency_ns_min = raw.latency_ns_max = 4 * 10**9
     waiting = [asyncio.ensure_future(run_on(lane, lambda: None)) for _ in range(20)]

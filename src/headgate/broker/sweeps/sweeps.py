@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from headgate.base.errors import InvariantError
+from headgate.broker.work.turn_meter import TurnMeter
 from headgate.engine.engine import Engine
 from headgate.storage.repeated_failures import RepeatedFailureLogger
 
@@ -24,7 +25,7 @@ class Sweep:
 
     name: str
     """Names the job in log lines about its failures."""
-    run: Callable[[], Awaitable[None]]
+    run: Callable[[], Coroutine[Any, Any, None]]
     period_s: Callable[[], float]
     """Seconds from one start to the next; may change at any time."""
     failures: RepeatedFailureLogger
@@ -33,15 +34,16 @@ class Sweep:
 class Sweeps:
     """The periodic jobs of one broker."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine, meter: TurnMeter) -> None:
         self._loop = loop
+        self._meter = meter
         self._engine = engine
         self.jobs: list[Sweep] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopped = False
 
     def add(
-        self, name: str, run: Callable[[], Awaitable[None]], period_s: Callable[[], float]
+        self, name: str, run: Callable[[], Coroutine[Any, Any, None]], period_s: Callable[[], float]
     ) -> None:
         """Add a job; call it before :meth:`start`."""
         self.jobs.append(Sweep(name, run, period_s, RepeatedFailureLogger(logger, name)))
@@ -74,7 +76,7 @@ class Sweeps:
             while (left_s := began_s + sweep.period_s() - loop.time()) > 0:
                 await asyncio.sleep(min(left_s, SLEEP_S_MAX))
             try:
-                await sweep.run()
+                await self._meter.measured(sweep.name, sweep.run())
                 failures.succeeded(engine.now_ns)
             except InvariantError:
                 raise

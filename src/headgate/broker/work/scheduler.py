@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Final
 
 from headgate.base.errors import broken
+from headgate.broker.work.turn_meter import TurnMeter
 from headgate.broker.work.units import JOB_UNITS_MIN, SLICE_UNITS
 
 Steps = Iterator[int]
@@ -46,9 +47,17 @@ class WorkScheduler:
     a slice by its weight, and what other classes leave; within a class jobs take turns.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, begin_turn: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        begin_turn: Callable[[], None],
+        meter: TurnMeter | None = None,
+    ) -> None:
+        """``meter`` measures the slices."""
         self._loop = loop
         self._begin_turn = begin_turn
+        self._meter = meter
+        self._last_name = ""
         self._jobs: dict[JobClass, deque[_Job]] = {each: deque() for each in JobClass}
         self._is_scheduled = False
 
@@ -65,6 +74,7 @@ class WorkScheduler:
             self._loop.call_soon(self._slice)
 
     def _slice(self) -> None:
+        began_ns = 0 if self._meter is None else self._meter.now_ns()
         self._is_scheduled = False
         self._begin_turn()
         left = SLICE_UNITS
@@ -75,12 +85,15 @@ class WorkScheduler:
                 left -= self._work(jobs, left)
         if any(self._jobs.values()):
             self._schedule()
+        if self._meter is not None:
+            self._meter.ended(self._last_name, began_ns)
 
     def _work(self, jobs: deque[_Job], units_max: int) -> int:
         """Work on the jobs of one class; returns the units that it took."""
         used = 0
         while jobs and used < units_max:
             job = jobs.popleft()
+            self._last_name = job.name
             turn_end = used + max(JOB_UNITS_MIN, (units_max - used) // (len(jobs) + 1))
             try:
                 while used < turn_end:

@@ -15,6 +15,7 @@ from enum import Enum
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from headgate.base.units import NS_PER_S
 from headgate.broker.damage import damage_counts
 from headgate.telemetry.adaptive_figures import PULSAR_BROKER, PULSAR_TOPIC
 from headgate.telemetry.otel import readings
@@ -151,6 +152,12 @@ LOOKUP_INSTRUMENTS: Final = (
 )  # fmt: skip
 """Their subject: the broker's pending lookups and its settings."""
 
+TURN_INSTRUMENTS: Final = (
+    _ours(broker.TURN_SERIES[0], GAUGE, "s", lambda turns: turns.longest()[0] / NS_PER_S),
+    _ours(broker.TURN_SERIES[1], COUNTER, "{turn}", lambda turns: turns.long_count),
+)  # fmt: skip
+"""Their subject: the broker's meter of turns."""
+
 ENGINE_INSTRUMENTS: Final = (
     _ours(quotas.CHECK_DEFECTS_SERIES, COUNTER, "{topic}",
           lambda engine: engine.quotas.defects_count),
@@ -184,8 +191,8 @@ BROKER_POLICY_INSTRUMENTS: Final = (
 )
 
 BROKER_INSTRUMENTS: Final = (
-    *ADAPTIVE_INSTRUMENTS, *CONNECTION_INSTRUMENTS, *LOOKUP_INSTRUMENTS, *ENGINE_INSTRUMENTS,
-    *STORAGE_INSTRUMENTS, *BROKER_POLICY_INSTRUMENTS,
+    *ADAPTIVE_INSTRUMENTS, *CONNECTION_INSTRUMENTS, *LOOKUP_INSTRUMENTS, *TURN_INSTRUMENTS,
+    *ENGINE_INSTRUMENTS, *STORAGE_INSTRUMENTS, *BROKER_POLICY_INSTRUMENTS,
 )  # fmt: skip
 """All instruments of the broker."""
 

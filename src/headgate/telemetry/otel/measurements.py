@@ -27,6 +27,7 @@ from headgate.telemetry.otel.instruments import (
     SUBSCRIPTION_POLICY_INSTRUMENTS,
     TOPIC_INSTRUMENTS,
     TOPIC_POLICY_INSTRUMENTS,
+    TURN_INSTRUMENTS,
     Instrument,
 )
 from headgate.telemetry.otel.readings import Attributes, Policies, Storage
@@ -142,6 +143,7 @@ def _of_broker(broker: Broker) -> Iterator[Readable]:
     )
     yield CONNECTION_INSTRUMENTS, broker
     yield LOOKUP_INSTRUMENTS, broker
+    yield TURN_INSTRUMENTS, broker.turns
     yield ENGINE_INSTRUMENTS, broker.engine
     yield (
         STORAGE_INSTRUMENTS,

@@ -24,7 +24,11 @@ from headgate.telemetry.prometheus.page import Page, escape, number
 from headgate.telemetry.prometheus.parked_lines import ParkedLines
 from headgate.telemetry.prometheus.quota_lines import QuotaLines
 from headgate.telemetry.prometheus.series.adaptive import ADAPTIVE_SERIES, ADAPTIVE_TOPIC_SERIES
-from headgate.telemetry.prometheus.series.broker import BROKER_SERIES, DAMAGE_SERIES
+from headgate.telemetry.prometheus.series.broker import (
+    BROKER_SERIES,
+    DAMAGE_SERIES,
+    TURN_SERIES,
+)
 from headgate.telemetry.prometheus.series.catalogue import SERIES
 from headgate.telemetry.prometheus.series.definition import BROKER_LABELS, Series
 from headgate.telemetry.prometheus.series.limits import (
@@ -169,6 +173,8 @@ class _Renderer:
     def _broker_samples(self) -> None:
         broker, engine, cluster = self._broker, self._broker.engine, self._cluster
         self._quotas.add_broker(cluster, engine.quotas, broker.quota_sweep.durations)
+        turns = broker.turns.longest()[0] / NS_PER_S, broker.turns.long_count
+        self._figures(TURN_SERIES, turns, cluster)
         self._figures(DAMAGE_SERIES, damage_counts(engine), cluster)
         storage = StorageLines(
             broker.disk,

@@ -135,6 +135,8 @@ def test_what_a_topic_without_a_quota_does_not_have() -> None:
             "headgate.disk.full.seconds",
             "headgate.storage.bytes",
             "headgate.storage.segments",
+            "headgate.turn.longest.seconds",
+            "headgate.turns.long",
         }
 
     with World() as world:

@@ -115,6 +115,22 @@ BROKER_SERIES: Final = (
 )
 """Always on the page."""
 
+TURN_SERIES: Final = (
+    own_broker_series(
+        "turn_longest_seconds",
+        "gauge",
+        "s",
+        "The longest time of the last minute in which one piece of work held the event loop,"
+        " garbage collection included; 0 if none took 1 ms.",
+    ),
+    own_broker_series(
+        "turns_long_total",
+        "counter",
+        "turns",
+        "Turns of the event loop that took more than 25 ms, since the start.",
+    ),
+)
+
 DAMAGE_SERIES: Final = (
     own_broker_series(
         "damaged_topics",

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from headgate.telemetry.prometheus.series.adaptive import ADAPTIVE_SERIES, ADAPTIVE_TOPIC_SERIES
-from headgate.telemetry.prometheus.series.broker import BROKER_SERIES, DAMAGE_SERIES
+from headgate.telemetry.prometheus.series.broker import (
+    BROKER_SERIES,
+    DAMAGE_SERIES,
+    TURN_SERIES,
+)
 from headgate.telemetry.prometheus.series.limits import (
     HELD_BACK_SERIES,
     LIMIT_SERIES,
@@ -31,6 +35,7 @@ from headgate.telemetry.prometheus.series.writes import WRITE_SERIES
 SERIES: Final = (
     *BROKER_SERIES,
     EVICTIONS_OF_BROKER_SERIES,
+    *TURN_SERIES,
     *DAMAGE_SERIES,
     CHECK_DURATION_SERIES,
     CHECK_DEFECTS_SERIES,

@@ -1,0 +1,104 @@
+"""Measures how long the event loop is held without a pause."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Coroutine, Generator
+from typing import Any, Final, TypeVar
+
+from headgate.base.clock import Clock
+from headgate.base.units import NS_PER_MS, NS_PER_S
+
+logger = logging.getLogger("headgate.turns")
+
+T = TypeVar("T")
+
+NOTED_NS_MIN: Final = NS_PER_MS
+"""Shorter turns are not noted."""
+
+LONG_NS_MIN: Final = 25 * NS_PER_MS
+"""Longer turns are counted and logged at debug level: no turn should take so long."""
+
+WINDOW_S: Final = 60
+"""Length of the window that :meth:`TurnMeter.longest` covers."""
+
+
+class TurnMeter:
+    """Notes the long turns of one broker's loop, each with the name of its work.
+
+    The time of a turn is wall-clock time: garbage collection and a machine that runs other
+    processes meanwhile are parts of it.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.now_ns = clock.monotonic_ns
+        self.long_count = 0
+        """Turns above :data:`LONG_NS_MIN` since the start."""
+        self._seconds: deque[tuple[int, int, str]] = deque()
+        """The longest noted turn of each second that has one, with its name."""
+
+    def ended(self, name: str, began_ns: int) -> None:
+        """A turn that began at ``began_ns`` ends now."""
+        now_ns = self.now_ns()
+        if now_ns - began_ns >= NOTED_NS_MIN:
+            self._note(name, now_ns - began_ns, now_ns // NS_PER_S)
+
+    def _note(self, name: str, took_ns: int, second: int) -> None:
+        if took_ns > LONG_NS_MIN:
+            self.long_count += 1
+            logger.debug("the loop was held for %.1f ms by %s", took_ns / NS_PER_MS, name)
+        seconds = self._seconds
+        if not seconds or seconds[-1][0] != second:
+            seconds.append((second, took_ns, name))
+            while seconds[0][0] <= second - WINDOW_S:
+                seconds.popleft()
+        elif seconds[-1][1] < took_ns:
+            seconds[-1] = second, took_ns, name
+
+    def longest(self) -> tuple[int, str]:
+        """The longest turn of the last :data:`WINDOW_S` seconds in nanoseconds, and its name; 0 if
+        none was noted."""
+        first = self.now_ns() // NS_PER_S - WINDOW_S
+        recent = [(took_ns, name) for second, took_ns, name in self._seconds if second > first]
+        return max(recent, default=(0, ""))
+
+    def measured(self, name: str, coroutine: Coroutine[Any, Any, T]) -> Awaitable[T]:
+        """``coroutine``, with each of its turns measured."""
+        return _Measured(self, name, coroutine)
+
+
+class _Measured(Awaitable[T]):
+    """A coroutine whose turns are measured."""
+
+    __slots__ = ("_coroutine", "_meter", "_name")
+
+    def __init__(self, meter: TurnMeter, name: str, coroutine: Coroutine[Any, Any, T]) -> None:
+        self._meter = meter
+        self._name = name
+        self._coroutine = coroutine
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        meter, name, coroutine = self._meter, self._name, self._coroutine
+        error: BaseException | None = None
+        result: Any = None
+        try:
+            while True:
+                began_ns = meter.now_ns()
+                try:
+                    step = coroutine.send if error is None else coroutine.throw
+                    awaited = step(result if error is None else error)
+                except StopIteration as end:
+                    value: T = end.value
+                    return value
+                finally:
+                    meter.ended(name, began_ns)
+                result = error = None
+                try:
+                    result = yield awaited
+                except GeneratorExit:
+                    raise
+                except BaseException as thrown:  # the coroutine gets it
+                    error = thrown
+        finally:
+            coroutine.close()

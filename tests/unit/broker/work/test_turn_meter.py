@@ -1,0 +1,107 @@
+"""Turns that hold the loop long are noted with the name of their work."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
+from headgate.broker.work.turn_meter import WINDOW_S, TurnMeter
+from headgate.testing.clock import ManualClock
+from headgate.testing.loop import SimLoop
+
+
+def note(meter: TurnMeter, clock: ManualClock, name: str, took_ms: float) -> None:
+    began_ns = meter.now_ns()
+    clock.advance(int(took_ms * NS_PER_MS))
+    meter.ended(name, began_ns)
+
+
+def test_the_longest_turn_of_the_last_minute_has_a_name() -> None:
+    clock = ManualClock()
+    meter = TurnMeter(clock)
+    assert meter.longest() == (0, "")
+    for name, took_ms in (("a", 0.9), ("b", 3), ("c", 12), ("d", 5)):
+        note(meter, clock, name, took_ms)
+    assert meter.longest() == (12 * NS_PER_MS, "c")
+    clock.advance((WINDOW_S - 1) * NS_PER_S)
+    note(meter, clock, "e", 2)
+    assert meter.longest() == (12 * NS_PER_MS, "c")
+    clock.advance(2 * NS_PER_S)
+    assert meter.longest() == (2 * NS_PER_MS, "e")
+
+
+def test_long_turns_are_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    meter = TurnMeter(clock)
+    with caplog.at_level(logging.DEBUG, logger="headgate.turns"):
+        note(meter, clock, "a sweep", 25)
+        note(meter, clock, "a walk", 30)
+    assert meter.long_count == 1
+    assert [record.message for record in caplog.records] == [
+        "the loop was held for 30.0 ms by a walk"
+    ]
+
+
+def test_each_turn_of_a_coroutine_is_measured_and_the_time_between_is_not() -> None:
+    loop = SimLoop()
+    clock = loop.clock
+    meter = TurnMeter(clock)
+
+    async def work() -> str:
+        clock.advance(4 * NS_PER_MS)
+        await asyncio.sleep(1)
+        clock.advance(7 * NS_PER_MS)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.Event().wait(), 1)
+        return "done"
+
+    async def measured() -> str:
+        return await meter.measured("work", work())
+
+    assert loop.run_until_complete(measured()) == "done"
+    assert meter.longest() == (7 * NS_PER_MS, "work")
+    loop.close()
+
+
+def test_a_cancelled_coroutine_sees_its_cancellation() -> None:
+    loop = SimLoop()
+    seen: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(10)
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    async def scenario() -> None:
+        async def measured() -> None:
+            await TurnMeter(loop.clock).measured("work", work())
+
+        task = loop.create_task(measured())
+        await asyncio.sleep(1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    loop.run_until_complete(scenario())
+    assert seen == ["cancelled"]
+    loop.close()
+
+
+def test_a_slice_of_long_work_is_measured_by_the_name_of_its_job() -> None:
+    loop = SimLoop()
+    meter = TurnMeter(loop.clock)
+    scheduler = WorkScheduler(loop, lambda: None, meter)
+
+    def steps() -> Steps:
+        loop.clock.advance(3 * NS_PER_MS)
+        yield 64
+
+    loop.run_until_complete(scheduler.run("walking", JobClass.UPKEEP, steps()))
+    assert meter.longest() == (3 * NS_PER_MS, "walking")
+    loop.close()
