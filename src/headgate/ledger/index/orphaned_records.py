@@ -36,6 +36,13 @@ class OrphanedRecords:
         entries_before, bytes_before = found.get(number, (0, 0))
         found[number] = (entries_before + entries, bytes_before + size_bytes)
 
+    def include(self, other: OrphanedRecords) -> None:
+        """Add what another part of the log has."""
+        self.note_number(other.number_seen)
+        for segment, found in other.counts.items():
+            for number, (entries, size_bytes) in found.items():
+                self.add(segment, number, entries, size_bytes)
+
     def log(self, segment: int, name: str, happens: str) -> None:
         """Log what a segment holds of unknown topics, if anything, and what happens to it now."""
         found = self.counts.get(segment)

@@ -67,6 +67,7 @@ def recover(
     for segment in segments:
         if segment < state.checkpoint_segment:
             loader.load_sealed(segment, recorded)
+    loader.place_rows()
     later = [segment for segment in segments if segment >= state.checkpoint_segment]
     loader.check_last_file(later, recorded)
     tails = loader.replay_all(later, refuse_gaps=not (is_rebuilt or loaded.is_older))

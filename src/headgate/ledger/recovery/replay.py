@@ -41,6 +41,7 @@ from headgate.ledger.index.footer import Footer, FooterEntry
 from headgate.ledger.index.state import LogState
 from headgate.ledger.recovery.batch_head import BatchHead, batch_head, corrected_head, first_head
 from headgate.ledger.recovery.bit_correction import corrected_header, corrected_record
+from headgate.ledger.recovery.index_rows import IndexRow
 from headgate.ledger.recovery.loss_assessment import LossAssessment
 from headgate.ledger.recovery.redo import Redo
 
@@ -63,7 +64,7 @@ class Replay:
         """``flush_position`` is a segment, and the offset in it up to which the log was durable.
         ``without_checkpoint``: the state starts empty, and older segments were deleted."""
         self._state = state
-        known = frozenset(topic_numbers)
+        known = self._known = frozenset(topic_numbers)
         self.assessment = LossAssessment(state, known)
         self._redo = Redo(state, known, self.assessment)
         self._redo.without_checkpoint = without_checkpoint
@@ -93,20 +94,36 @@ class Replay:
         """The highest TRIM seen of each known topic."""
         return self._redo.trims
 
-    def index_only(self, data: bytes, segment: int) -> int:
-        """Rebuild the index of a segment before the checkpoint from its records.
+    def index_only(self, data: bytes, segment: int) -> tuple[int, list[IndexRow]]:
+        """The index of a segment before the checkpoint, rebuilt from its records.
 
-        Returns the offset behind the last record.
+        Returns the offset behind the last record, and the rows.
         """
-        last_batch = self._state.last_batch
+        apart = Replay(LogState(), self._known, without_checkpoint=True)
+        apart._correction_tries = self._correction_tries
+        end = apart._index(data, segment)
+        self._correction_tries = apart._correction_tries
+        state, own = self._state, apart._state
+        state.next_batch = max(state.next_batch, own.next_batch)
+        state.next_ledger_id = max(state.next_ledger_id, own.next_ledger_id)
+        state.orphans.include(own.orphans)
+        self.corrected += apart.corrected
+        self.damaged_places += apart.damaged_places
+        doubts = apart.assessment.doubts
+        self.assessment.losses += apart.assessment.losses
+        self.assessment.doubts = {**doubts, **self.assessment.doubts}
+        rows = [
+            IndexRow(n, topic.base, segment, topic.columns(topic.base, topic.end), n not in doubts)
+            for n, topic in own.topics.items()
+            if topic.base < topic.end
+        ]
+        return end, rows
+
+    def _index(self, data: bytes, segment: int) -> int:
         self._is_index_only = True
-        try:
-            head = first_head(data, segment)
-            self._state.last_batch = 0 if head is None else head.previous
-            return self.segment(data, segment, len(data))
-        finally:
-            self._is_index_only = False
-            self._state.last_batch = last_batch
+        head = first_head(data, segment)
+        self._state.last_batch = 0 if head is None else head.previous
+        return self.segment(data, segment, len(data))
 
     def segment(
         self,

@@ -12,10 +12,10 @@ from headgate.ledger.format.records import (
     SEGMENT_HEADER_BYTES,
     segment_name,
 )
-from headgate.ledger.index.footer import FooterRun, read_footer
+from headgate.ledger.index.footer import read_footer
 from headgate.ledger.index.state import LogState, SegmentInfo
 from headgate.ledger.recovery.batch_head import BatchHead, first_head
-from headgate.ledger.recovery.loss_assessment import Loss
+from headgate.ledger.recovery.index_rows import IndexRow, place_rows
 from headgate.ledger.recovery.replay import Replay
 
 
@@ -47,10 +47,12 @@ class SegmentLoader:
         self._directory = directory
         self._state = state
         self._replay = replay
+        self._rows: list[IndexRow] = []
+        """The index of the segments before the checkpoint."""
 
     def load_sealed(self, segment: int, recorded: FlushPosition | None) -> None:
-        """Index a segment before the checkpoint from its footer; from its records if the footer
-        is missing or damaged."""
+        """Gather the index of a segment before the checkpoint from its footer; from its records if
+        the footer is missing or damaged."""
         file = self._fs.open(f"{self._directory}/{segment_name(segment)}")
         size = file.size()
         info = self._state.segments[segment] = SegmentInfo(segment)
@@ -63,41 +65,26 @@ class SegmentLoader:
             limit = size
             if recorded is not None and recorded.segment == segment:
                 limit = recorded.offset
-            info.data_end = self._replay.index_only(file.read_at(0, limit), segment)
+            info.data_end, rows = self._replay.index_only(file.read_at(0, limit), segment)
+            self._rows += rows
         else:
             info.data_end = footer.data_end
-            for run in footer.runs:
-                self._load_run(segment, run)
+            self._rows += [
+                IndexRow(r.topic_number, r.first_ordinal, segment, r.columns) for r in footer.runs
+            ]
         self._seal(info, file)
         file.close()
+
+    def place_rows(self) -> None:
+        """Place what :meth:`load_sealed` gathered into the topics."""
+        self._replay.assessment.losses += place_rows(self._rows, self._state)
+        self._rows = []
 
     def _seal(self, info: SegmentInfo, file: File) -> None:
         """Note that a segment is sealed, and how much of its file are holes."""
         self._state.seal(info, file.size())
         missing_bytes = file.size() - file.allocated_bytes()
         self._state.note_punched(info, max(missing_bytes, 0))
-
-    def _load_run(self, segment: int, run: FooterRun) -> None:
-        state = self._state
-        state.orphans.note_number(run.topic_number)
-        topic = state.topics.get(run.topic_number)
-        columns = run.columns
-        if topic is None:
-            size_bytes = columns.sizes[-1] - columns.sizes[0]
-            state.orphans.add(segment, run.topic_number, len(columns.offsets), size_bytes)
-            return
-        if run.first_ordinal + len(columns.offsets) <= topic.first:
-            return
-        totals = columns.totals_before()
-        if topic.base < topic.staged_end < run.first_ordinal:
-            place = f"before {segment_name(segment)}"
-            self._replay.assessment.losses.append(
-                Loss(topic.number, topic.staged_end, run.first_ordinal, place)
-            )
-            topic.append_lost(run.first_ordinal, totals)
-        elif topic.base == topic.staged_end or run.first_ordinal != topic.staged_end:
-            topic.restart_at(run.first_ordinal, totals)
-        topic.extend(segment, columns)
 
     def check_last_file(self, segments: list[int], recorded: FlushPosition | None) -> None:
         """Raise :class:`CorruptionError` if the file in which the log ended is missing or empty:

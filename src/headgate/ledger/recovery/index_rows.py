@@ -1,0 +1,111 @@
+"""Places the index rows of all files before the checkpoint into their topics.
+
+A *row* is the index of a range of one topic's entries in one file. The rows of a topic may come
+from files in any order, so they are gathered first, and each topic is then extended in the order of
+its ordinals. If two files have a row for an entry, the row of the file with the higher id counts.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from headgate.ledger.format.records import segment_name
+from headgate.ledger.index.columns import Columns
+from headgate.ledger.index.state import LogState
+from headgate.ledger.index.topic_log import TopicLog
+from headgate.ledger.recovery.loss_assessment import Loss
+
+
+class IndexRow(NamedTuple):
+    """The index of a range of a topic's entries in one file."""
+
+    topic_number: int
+    first: int
+    """The first ordinal."""
+    segment: int
+    """The id of the file."""
+    columns: Columns
+    knows_totals: bool = True
+    """Whether the totals before the range are known. Without the RUN record they are not."""
+
+    @property
+    def stop(self) -> int:
+        """One past the last ordinal."""
+        return self.first + len(self.columns.offsets)
+
+    def cut(self, first: int, stop: int) -> IndexRow:
+        """The part of it within a range of ordinals."""
+        low, high = max(first - self.first, 0), min(stop - self.first, len(self.columns.offsets))
+        if (low, high) == (0, len(self.columns.offsets)):
+            return self
+        offsets, *sums = self.columns
+        some: list[array[int]] = [column[low : high + 1] for column in sums]
+        return self._replace(first=self.first + low, columns=Columns(offsets[low:high], *some))
+
+
+def place_rows(rows: Iterable[IndexRow], state: LogState) -> list[Loss]:
+    """Extend the topics of a state by these rows; returns the entries missing between them."""
+    by_topic: dict[int, list[IndexRow]] = {}
+    for row in rows:
+        state.orphans.note_number(row.topic_number)
+        topic = state.topics.get(row.topic_number)
+        if topic is None:
+            size_bytes = row.columns.sizes[-1] - row.columns.sizes[0]
+            state.orphans.add(row.segment, row.topic_number, row.stop - row.first, size_bytes)
+        elif row.stop > topic.first:
+            by_topic.setdefault(topic.number, []).append(row)
+    losses: list[Loss] = []
+    for number, found in by_topic.items():
+        for row in without_overlaps(found):
+            losses += _extend(state.topics[number], row)
+    return losses
+
+
+def without_overlaps(rows: Iterable[IndexRow]) -> Iterator[IndexRow]:
+    """The rows of one topic in the order of ordinals, cut so that each entry is in one of them."""
+    group: list[IndexRow] = []
+    stop = 0
+    for row in sorted(rows, key=lambda row: (row.first, row.segment)):
+        if group and row.first >= stop:
+            yield from _resolved(group)
+            group = []
+        group.append(row)
+        stop = max(stop, row.stop)
+    yield from _resolved(group)
+
+
+def _resolved(group: list[IndexRow]) -> Iterator[IndexRow]:
+    """The same for rows of which each overlaps one before it: of two, the higher file wins."""
+    if len(group) == 1:
+        yield group[0]
+        return
+    at = stop = 0
+    for at in sorted({edge for row in group for edge in (row.first, row.stop)}):
+        if at < stop:
+            continue
+        best = max((r for r in group if r.first <= at < r.stop), key=_segment, default=None)
+        if best is None:
+            return
+        higher = [r.first for r in group if r.segment > best.segment and r.first > at]
+        stop = min([best.stop, *higher])
+        yield best.cut(at, stop)
+
+
+def _segment(row: IndexRow) -> int:
+    return row.segment
+
+
+def _extend(topic: TopicLog, row: IndexRow) -> list[Loss]:
+    """Append a row to its topic; returns the entries missing before it."""
+    totals = row.columns.totals_before() if row.knows_totals else None
+    losses: list[Loss] = []
+    if topic.base < topic.staged_end < row.first:
+        place = f"before {segment_name(row.segment)}"
+        losses.append(Loss(topic.number, topic.staged_end, row.first, place))
+        topic.append_lost(row.first, totals)
+    elif topic.base == topic.staged_end:
+        topic.restart_at(row.first, totals or topic.totals(topic.staged_end))
+    topic.extend(row.segment, row.columns)
+    return losses
