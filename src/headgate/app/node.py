@@ -39,11 +39,12 @@ from headgate.broker.server import serve_binary
 from headgate.broker.service import Broker, Lanes
 from headgate.facade.admin_facade import AdminFacade
 from headgate.fs import OsFs, SpareFiles
-from headgate.ledger import CommitLog, LedgerSettings
+from headgate.ledger import LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.observe.observer import Observer
 from headgate.policy.settings import Settings
-from headgate.storage.lanes import Lane, ThreadLane, run_on
+from headgate.storage.closing import close_log
+from headgate.storage.lanes import ThreadLane, run_on
 from headgate.telemetry.prometheus.route import metrics_route
 from headgate.telemetry.records.publisher import TelemetryPublisher
 
@@ -182,13 +183,15 @@ async def _open_broker(
             is_last=not has_telemetry_log(catalog, settings),
         ),
     )
-    stack.push_async_callback(_close_log, log, lanes.commit, lanes.upkeep)
+    stack.push_async_callback(close_log, log, upkeep=lanes.upkeep, commits=lanes.commit)
     telemetry_log = await run_on(
         lanes.metadata,
         lambda: open_telemetry_log(directory, catalog, store, clock, settings, log, bounds),
     )
-    if telemetry_log is not None:
-        stack.push_async_callback(_close_log, telemetry_log, lanes.telemetry, lanes.upkeep)
+    if telemetry_log is not None and lanes.telemetry is not None:
+        stack.push_async_callback(
+            close_log, telemetry_log, upkeep=lanes.upkeep, commits=lanes.telemetry
+        )
     memory = None
     if settings.adaptivePublisherThrottlingEnabled:
         system = ProcSelfMemory()
@@ -217,14 +220,6 @@ async def _open_broker(
     telemetry.start()
     stack.push_async_callback(telemetry.stop)
     return broker, observer
-
-
-async def _close_log(log: CommitLog, *lanes: Lane | None) -> None:
-    """Close a log after the last job on its lanes."""
-    for lane in lanes:
-        if lane is not None:
-            await run_on(lane, lambda: None)
-    log.close()
 
 
 def exception_handler(

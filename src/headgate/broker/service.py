@@ -340,6 +340,14 @@ class Broker:
         """Stop the sweeps and make everything staged durable. Connections are closed already."""
         self.is_ready = False
         self.stop_sweeps()
+        try:
+            await self._make_durable()
+        finally:
+            for managed in self.logs:
+                managed.committer.stop()
+            self.closed.set()
+
+    async def _make_durable(self) -> None:
         for managed in self.logs:
             managed.reader.close()
         self.begin_turn()
@@ -357,7 +365,6 @@ class Broker:
         await self.identity_writer.close()
         if self._wake is not None:
             self._wake.cancel()
-        self.closed.set()
 
     async def commit(self, change: Change) -> None:
         """Commit a change of the metadata. Return when it is in effect and the partitions that it

@@ -225,7 +225,12 @@ class CommitLog:
         """Store the staged records, write a checkpoint and unlock the directory. Blocks.
 
         The next start then has nothing to replay. If the log failed, this only unlocks.
+
+        Raises :class:`InvariantError` while a batch or a job is in progress: another thread uses
+        the files, so they stay open and locked. Otherwise as :meth:`checkpoint`.
         """
+        invariant(not self._staging.is_writing, "the log is closed while a batch is in flight")
+        invariant(not self._maintenance.has_job, "the log is closed while a job is in progress")
         try:
             if self.failed is None:
                 self._close_cleanly()

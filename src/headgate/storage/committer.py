@@ -77,12 +77,13 @@ class Committer:
         self._waiting: list[asyncio.Future[None]] = []
         self._ack_timer: asyncio.TimerHandle | None = None
         self._retry_timer: asyncio.TimerHandle | None = None
+        self._stopped = False
         self.commits_count = 0
 
     def acks_changed(self, subscription: Subscription) -> None:
         """Persist this subscription's acknowledgements within :data:`ACK_DELAY_S`."""
         self._dirty_cursors.append(subscription)
-        if self._ack_timer is None:
+        if self._ack_timer is None and not self._stopped:
             self._ack_timer = self._loop.call_later(ACK_DELAY_S, self._acks_due)
 
     def _acks_due(self) -> None:
@@ -97,6 +98,9 @@ class Committer:
         It fails with :class:`StorageError` if the records could not be stored.
         """
         future: asyncio.Future[None] = self._loop.create_future()
+        if self._stopped:
+            future.set_exception(_stopped_error())
+            return future
         self._waiting.append(future)
         self._urgent = True
         self._loop.call_soon(self.commit_if_idle)
@@ -119,7 +123,7 @@ class Committer:
 
     def commit_if_idle(self) -> None:
         """Start a commit if there is something to commit and none is in flight."""
-        if self.in_flight or self._retry_timer is not None:
+        if self.in_flight or self._retry_timer is not None or self._stopped:
             return
         if not (self._log.staged_records or self._urgent):
             return
@@ -127,6 +131,17 @@ class Committer:
             self._begin()
         except Exception as error:
             raise broken("the beginning of a commit", error) from error
+
+    def stop(self) -> None:
+        """Begin no more commits; one in flight is the last. The log stores the rest when it is
+        closed."""
+        self._stopped = True
+        for timer in (self._ack_timer, self._retry_timer):
+            if timer is not None:
+                timer.cancel()
+        self._ack_timer = self._retry_timer = None
+        waiting, self._waiting = self._waiting, []
+        self._resolve(waiting, _stopped_error())
 
     def _begin(self) -> None:
         self._urgent = False
@@ -198,7 +213,7 @@ class Committer:
         self._on_commit_ended()
         if error is None or self._log.failed is not None:
             self.commit_if_idle()
-        else:
+        elif not self._stopped:
             # Without a pause, records staged meanwhile (acknowledgements) fail in a tight loop.
             self._retry_timer = self._loop.call_later(RETRY_DELAY_S, self._retry)
 
@@ -241,3 +256,7 @@ class Committer:
                 future.set_result(None)
             else:
                 future.set_exception(error)
+
+
+def _stopped_error() -> StorageError:
+    return StorageError("the broker stops: not known to be stored", retryable=True)

@@ -27,6 +27,7 @@ from headgate.metadata.catalog import Catalog
 from headgate.metadata.memory_store import MemoryStore
 from headgate.observe.observer import Observer
 from headgate.policy.settings import Settings
+from headgate.storage.closing import close_log
 from headgate.storage.log_clock import receive_time_bound
 from headgate.storage.managed_logs import TELEMETRY_LOG
 from headgate.storage.store_binding import MAIN_LOG, LogPlace, open_bound_log
@@ -243,10 +244,7 @@ class World:
         for connection in sorted(broker.connections, key=lambda c: c.address):
             connection.close()
         await asyncio.sleep(0)
-        await self.loop.create_task(broker.close(), context=self._context)
-        broker.lanes.close()
-        for managed in broker.logs:
-            managed.log.close()
+        await self.loop.create_task(_close(broker), context=self._context)
         self.loop.kill_host(self.starts_count)
         await asyncio.sleep(0)
 
@@ -323,6 +321,14 @@ class World:
         client = self.open_connection()
         await client.connect()
         return client
+
+
+async def _close(broker: Broker) -> None:
+    """Close a broker, its logs and its threads in the order of a node."""
+    await broker.close()
+    for managed in reversed([*broker.logs]):
+        await close_log(managed.log, upkeep=broker.lanes.upkeep, commits=managed.lane)
+    broker.lanes.close()
 
 
 def _retrieve_error(task: asyncio.Task[Any]) -> None:

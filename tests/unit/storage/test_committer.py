@@ -239,3 +239,28 @@ async def test_an_acknowledgement_that_waits_for_room_is_not_called_stored(world
     await world.start()
     acks = world.broker.engine.topics[TOPIC].subscriptions["s"].acks
     assert [o for o in range(300) if acks.is_acked(o)] == [*range(0, 2 * answered + 1, 2)]
+
+
+@played()
+async def test_a_stopped_committer_begins_no_commit(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumer = await client.subscribe(TOPIC, "s")
+    position = await producer.send(b"x")
+    committer, log = world.broker.committer, world.broker.log
+    number = world.broker.engine.topics[TOPIC].log.number
+    world.disk.plan = fail_on("write", errno.EMFILE)
+    log.create_cursor(number, "t", AckSet(), {})
+    with pytest.raises(StorageError):
+        await committer.when_durable()
+    world.disk.plan = lambda _: None
+    assert log.staged_records
+    waiting = committer.when_durable()  # it waits for the end of the pause after the failure
+    jobs = world.lanes[0].jobs_count
+    committer.stop()
+    for future in (waiting, committer.when_durable()):
+        with pytest.raises(StorageError, match="the broker stops"):
+            await future
+    consumer.ack_nowait(position)
+    await asyncio.sleep(1)
+    assert world.lanes[0].jobs_count == jobs

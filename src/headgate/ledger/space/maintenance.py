@@ -91,6 +91,11 @@ class Maintenance:
         self.segments_deleted = 0
 
     @property
+    def has_job(self) -> bool:
+        """Whether a job is in progress."""
+        return self._job is not None
+
+    @property
     def checkpoint_begun(self) -> bool:
         """Whether a checkpoint is being collected or written."""
         return self._target is not None
@@ -167,8 +172,7 @@ class Maintenance:
             self._awaited = None
 
     def abandon(self) -> None:
-        """Forget the job in progress: its work is due again. Jobs are idempotent."""
-        self._job = None
+        """Forget the footer and the checkpoint that are being collected. No job is in progress."""
         self._footer = None
         self._checkpoint = None
         self._target = None
