@@ -93,7 +93,8 @@ class LogWriter:
         self.wipe_refused()
         for chunk in batch.chunks:
             if chunk.segment not in self._files:
-                self.prepare(chunk.segment)
+                # Not prepare: if the upkeep makes it small meanwhile, it need not be enlarged.
+                self._make(chunk.segment, self._segment_bytes)
         for chunk in batch.chunks:
             file = self._files[chunk.segment]
             self._refused.append((chunk.segment, chunk.start))

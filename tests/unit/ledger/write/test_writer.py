@@ -192,6 +192,29 @@ def test_two_threads_that_make_one_segment_lose_nothing(
     assert fs.crash_clone().open(f"/d/{segment_name(1)}").read_at(64, len(data)) == data
 
 
+def test_a_commit_waits_for_the_small_segment_that_the_upkeep_makes() -> None:
+    steps = Interleaving()
+
+    class StoppedAdd(set[int]):
+        def add(self, segment: int) -> None:
+            super().add(segment)
+            steps.stop_here()
+
+    fs = MemFs()
+    one = writer(fs)
+    one._make_lock = steps.lock()  # type: ignore[assignment]
+    one._small = StoppedAdd()
+    upkeep = steps.begin(lambda: one.prepare_small(1))
+    upkeep.step()
+    assert one.is_small(1)
+    assert not one.has(1)
+    commit = steps.begin(lambda: one.write_batch(batch_of(1, 64, b"acknowledged")))
+    commit.step()
+    upkeep.finish()
+    commit.finish()
+    assert fs.crash_clone().open(f"/d/{segment_name(1)}").read_at(64, 12) == b"acknowledged"
+
+
 def test_an_open_segment_is_never_emptied() -> None:
     """Without the lock, a second creation ends the log and keeps what is stored."""
     fs = MemFs()
