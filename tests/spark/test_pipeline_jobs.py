@@ -74,7 +74,7 @@ def test_situations_are_judged_as_built(tmp_path: Path, topic: Topic) -> None:
     assert "only from 2025-11-21 10:00:00 UTC on" in progress
     rows, progress = attribute(out, topic, since="2025-11-22T09:00:00Z")
     assert rows == []
-    assert "There is telemetry from 2025-11-21 10:00:00 UTC to 2025-11-21 10:" in progress
+    assert "There is telemetry only from 2025-11-21 10:00:00 UTC to 2025-11-21 10:" in progress
 
 
 def silent() -> list[bytes]:
