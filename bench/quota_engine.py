@@ -65,6 +65,12 @@ class _Effects:
     def acks_changed(self, subscription: Subscription, /) -> None:
         subscription.acks_dirty = False
 
+    def may_release(self, _topic: Topic, /) -> None:
+        """Nothing is trimmed."""
+
+    def topic_unloaded(self, _topic: Topic, /) -> None:
+        """Nothing is trimmed."""
+
     def work_pending(self) -> None:
         """Flushed by the rig."""
 

@@ -107,4 +107,5 @@ async def accept_damage(logs: ManagedLogs, topic: Topic) -> None:
     managed.log.accept_damage(number, managed.reader.damaged_entries(number))
     for subscription in topic.subscriptions.values():
         subscription.damage_accepted()
+    topic.engine.may_release(topic)
     await managed.committer.when_durable()

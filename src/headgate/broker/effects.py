@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from headgate.base.log_time import published_in_log_ms
 from headgate.broker.quota_logger import QuotaLogger
@@ -16,14 +17,23 @@ from headgate.storage.managed_logs import ManagedLogs
 from headgate.wire.publish_time import publish_time_ms_of
 
 
+class TouchedTopics(Protocol):
+    """The topics to look at for entries to trim."""
+
+    def touch(self, topic: Topic, /) -> None:
+        """Look at a topic soon."""
+
+    def forget(self, topic: Topic, /) -> None:
+        """Do not look at a topic that is unloaded."""
+
+
 class EngineEffects:
     """Implements :class:`headgate.engine.effects.Effects` on the logs of one broker."""
 
     logs: ManagedLogs
     """Set before the first topic is loaded: the logs need the engine, which needs its effects."""
-    touch: Callable[[Topic], None]
-    """Look soon whether something of a topic can be trimmed. Set before the first topic is
-    loaded."""
+    trimming: TouchedTopics
+    """Set before the first topic is loaded."""
 
     def __init__(
         self, log_clock: LogClock, quota_logger: QuotaLogger, schedule_flush: Callable[[], None]
@@ -49,8 +59,16 @@ class EngineEffects:
     def acks_changed(self, subscription: Subscription) -> None:
         """Store a subscription's acknowledgements with one of the next commits. They may have
         released messages."""
-        self.touch(subscription.topic)
+        self.trimming.touch(subscription.topic)
         self.logs.of(subscription.topic).committer.acks_changed(subscription)
+
+    def may_release(self, topic: Topic) -> None:
+        """Look soon whether something of a topic can be trimmed."""
+        self.trimming.touch(topic)
+
+    def topic_unloaded(self, topic: Topic) -> None:
+        """Trim nothing of a topic that is unloaded."""
+        self.trimming.forget(topic)
 
     def quota_state_changed(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
         """Log that a backlog quota was reached."""

@@ -76,6 +76,7 @@ class PolicyRollout:
         self._engine.reload_limits(topic)
         self._engine.reload_publish_limit(topic)
         self._engine.reload_quotas(topic)
+        self._engine.may_release(topic)  # retention may have changed
 
 
 def _units(topic: Topic) -> int:

@@ -260,7 +260,7 @@ class Broker:
         self.trimming = Trimming(
             self.engine, self.logs, self.policies.applied_retention, self, idle_ms
         )
-        effects.touch = self.trimming.touch
+        effects.trimming = self.trimming
         self.inactive_topics = InactiveTopics(
             self.engine, settings, self.registry, self.policies.applied_retention, self
         )

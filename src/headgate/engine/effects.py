@@ -27,6 +27,12 @@ class Effects(EntryAppender, Protocol):
     def acks_changed(self, subscription: Subscription, /) -> None:
         """A subscription acknowledged more or its cursor was moved: store that soon."""
 
+    def may_release(self, topic: Topic, /) -> None:
+        """Nothing may need some entries of the topic any more: look soon whether to trim them."""
+
+    def topic_unloaded(self, topic: Topic, /) -> None:
+        """A topic is no longer live: forget it."""
+
     def work_pending(self) -> None:
         """There is something to dispatch: call :meth:`Engine.flush` before the loop rests."""
 

@@ -246,11 +246,13 @@ class Engine:
         self.reload_publish_limit(topic)
         self.reload_quotas(topic)
         self.relative.loaded(topic, kept.publish_rate)
+        self.may_release(topic)
         return topic
 
     def unload_topic(self, topic: Topic, *, deleted: bool = False) -> None:
         """Unload a fenced topic. Unless it was ``deleted``, what it spent of its limits is kept."""
         self.observer.topic_unloaded(topic)
+        self.effects.topic_unloaded(topic)
         if topic.quota is not None:
             self.quotas.disarm(topic.quota)
         for subscription in topic.subscriptions.values():
@@ -301,8 +303,14 @@ class Engine:
         self.reload_subscription_limit(subscription)
 
     def subscription_removed(self, subscription: Subscription) -> None:
-        """Tell the observer that a subscription is about to be removed."""
+        """A subscription is about to be removed: tell the observer, and trim what only this
+        subscription needs."""
         self.observer.subscription_removed(subscription)
+        self.may_release(subscription.topic)
+
+    def may_release(self, topic: Topic) -> None:
+        """Look soon whether entries of a topic can be trimmed."""
+        self.effects.may_release(topic)
 
     def quota_state_changed(self, topic: Topic, quota: Quota, exceeded: bool) -> None:
         """Report that a quota stops producers, or no longer does."""

@@ -97,6 +97,9 @@ class TopicEngine(Protocol):
     def read(self, subscription: Subscription, ordinal: int, /) -> None:
         """Read entries into the topic's cache."""
 
+    def may_release(self, topic: Topic, /) -> None:
+        """Look soon whether entries of a topic can be trimmed."""
+
     def acks_changed(self, subscription: Subscription, /) -> None:
         """Store a subscription's acknowledgements soon."""
 

@@ -2,14 +2,20 @@
 
 As in Pulsar, either bound alone releases acknowledged entries: those older than the time bound and
 those over the size bound. A bound of -1 releases nothing, a bound of 0 everything. Entries are
-trimmed by whole ledgers.
+trimmed by whole ledgers. A time bound releases at a known time, a size bound by what is published.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Final, NamedTuple, Protocol
+
+from headgate.base.units import MS_PER_S
+
+RECHECK_MS: Final = 60 * MS_PER_S
+"""When to look again at a topic whose entries no known event and no known time releases: those over
+the size bound, and those of a ledger that waits for a reader."""
 
 
 class RetainedEntries(Protocol):
@@ -25,6 +31,9 @@ class RetainedEntries(Protocol):
 
     def bytes_before(self, ordinal: int, /) -> int:
         """Bytes of all entries before ``ordinal``, trimmed ones included."""
+
+    def received_ms(self, ordinal: int, /) -> int:
+        """When the broker received a retained entry, as a time of the log."""
 
 
 def releasable_end(
@@ -62,3 +71,48 @@ def trimmable_end(first: int, ledger_ends: Iterable[int], releasable: int) -> in
             break
         found = end
     return found
+
+
+class OldestLedger(NamedTuple):
+    """The oldest ledger with retained entries."""
+
+    first: int
+    """Its first retained entry."""
+    stop: int
+    """One past its last entry."""
+    ends_ms: int | None
+    """When it ends for its age although nobody has acknowledged an entry of it; None if it has
+    ended."""
+
+
+def next_look_ms(
+    entries: RetainedEntries,
+    ledger: OldestLedger,
+    acknowledged_end: int,
+    time_ms: int,
+    size_bytes: int,
+    log_ms: int,
+    *,
+    is_acknowledged: bool,
+) -> int | None:
+    """When time or a publish may release a topic's oldest ledger, as a time of the log; None if
+    only an acknowledgement can, or another event that the broker notices.
+
+    ``acknowledged_end``, ``time_ms``, ``size_bytes`` and ``log_ms`` are as for
+    :func:`releasable_end`, which has just released nothing of ``ledger``. ``is_acknowledged`` says
+    whether a durable subscription acknowledged the entries before ``acknowledged_end``.
+    """
+    is_open = ledger.ends_ms is not None
+    if acknowledged_end <= ledger.first or not (is_open or ledger.stop <= acknowledged_end):
+        return None
+    by_size_ms = log_ms + RECHECK_MS if size_bytes > 0 else None
+    if time_ms < 0 and size_bytes:
+        return by_size_ms
+    is_at_once = time_ms == 0 or size_bytes == 0
+    last = ledger.first if is_open else ledger.stop - 1
+    due_ms = log_ms if is_at_once else entries.received_ms(last) + time_ms
+    if ledger.ends_ms is not None and (due_ms <= log_ms or not is_acknowledged):
+        due_ms = max(due_ms, ledger.ends_ms)
+        if is_acknowledged:  # a connected reader is behind
+            due_ms = min(due_ms, log_ms + RECHECK_MS)
+    return due_ms if by_size_ms is None else min(due_ms, by_size_ms)

@@ -302,6 +302,8 @@ class Story:
                 break
         else:
             raise ViolationError(f"not given back: {kept}")
+        if found_count := self.world.broker.trimming.found_by_walk:
+            raise ViolationError(f"{found_count} trims that no event announced")
         self.note("calm")
         self.calm = False
 

@@ -221,6 +221,10 @@ class VirtualBroker:
     def acks_changed(self, subscription: Subscription) -> None:
         subscription.acks_dirty = False
 
+    def may_release(self, _topic: Topic) -> None: ...
+
+    def topic_unloaded(self, _topic: Topic) -> None: ...
+
     def work_pending(self) -> None: ...
 
     # What explain asks for.

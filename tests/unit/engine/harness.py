@@ -171,6 +171,10 @@ class FakeEffects:
     def acks_changed(self, subscription: Subscription) -> None:
         self.moved.append(subscription)
 
+    def may_release(self, _topic: Topic) -> None: ...
+
+    def topic_unloaded(self, _topic: Topic) -> None: ...
+
     def work_pending(self) -> None:
         self.work_count += 1
 

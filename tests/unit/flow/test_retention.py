@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
-from headgate.flow.retention import releasable_end, trimmable_end
+from headgate.flow.retention import (
+    RECHECK_MS,
+    OldestLedger,
+    next_look_ms,
+    releasable_end,
+    trimmable_end,
+)
 
 MINUTE_MS = S_PER_MINUTE * MS_PER_S
 
@@ -25,6 +31,9 @@ class Entries:
 
     def ordinal_received_at_or_after(self, received_ms: int) -> int:
         return max(bisect_left(self._received_ms, received_ms), self.first)
+
+    def received_ms(self, ordinal: int) -> int:
+        return self._received_ms[ordinal]
 
     def bytes_before(self, ordinal: int) -> int:
         return self._sums[ordinal]
@@ -89,3 +98,39 @@ def test_only_whole_ledgers_are_trimmed(lengths: list[int], first: int, end: int
     found = trimmable_end(first, ends, end)
     assert found in (first, *ends)
     assert found == max([first, *(each for each in ends if each <= end)])
+
+
+NOW_MS = 180_000
+CLOSED = OldestLedger(0, 3, None)
+OPEN = OldestLedger(0, 5, 400_000)
+
+
+@pytest.mark.parametrize(
+    ("ledger", "acknowledged_end", "bounds", "is_acknowledged", "due_ms"),
+    [
+        pytest.param(CLOSED, 0, (MINUTE_MS, -1), True, None, id="an acknowledgement"),
+        pytest.param(CLOSED, 2, (MINUTE_MS, -1), True, None, id="the ledger's last one"),
+        pytest.param(CLOSED, 3, (MINUTE_MS, -1), True, 180_000, id="the time of its last entry"),
+        pytest.param(CLOSED, 5, (9 * MINUTE_MS, -1), True, 660_000, id="a longer time"),
+        pytest.param(CLOSED, 5, (-1, -1), True, None, id="nothing ever"),
+        pytest.param(CLOSED, 5, (-1, MIB), True, NOW_MS + RECHECK_MS, id="what is published"),
+        pytest.param(OPEN, 5, (9 * MINUTE_MS, -1), True, 540_000, id="the time of its first entry"),
+        pytest.param(OPEN, 5, (9 * MINUTE_MS, MIB), True, NOW_MS + RECHECK_MS, id="time or size"),
+        pytest.param(OPEN, 5, (0, 0), False, 400_000, id="the end of the ledger"),
+        pytest.param(OPEN, 5, (9 * MINUTE_MS, -1), False, 540_000, id="its end and the time"),
+        pytest.param(OPEN, 5, (0, 0), True, NOW_MS + RECHECK_MS, id="a reader"),
+        pytest.param(OPEN, 0, (0, 0), True, None, id="an acknowledgement in an open ledger"),
+    ],
+)
+def test_what_releases_the_oldest_ledger_next(
+    ledger: OldestLedger,
+    acknowledged_end: int,
+    bounds: tuple[int, int],
+    is_acknowledged: bool,
+    due_ms: int | None,
+) -> None:
+    entries = Entries([0, 60_000, 120_000, 130_000, 140_000], [MIB] * 5)
+    found = next_look_ms(
+        entries, ledger, acknowledged_end, *bounds, NOW_MS, is_acknowledged=is_acknowledged
+    )
+    assert found == due_ms

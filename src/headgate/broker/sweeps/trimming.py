@@ -10,24 +10,31 @@ It closes a topic's last ledger at other times than Pulsar:
   an idle topic keeps no segment that nothing needs;
 * otherwise by age and size as Pulsar does, but even if nothing is published.
 
-Acknowledgements touch their topic, and each topic with a retention by time has a time at which its
-oldest ledger becomes releasable. So the broker looks at the topics that changed, soon after the
-change; the walk of all topics finds the rest.
+Events touch their topic: acknowledgements, skips, evictions and seeks, a removed subscription, a
+changed policy, a new ledger, a load, accepted damage. The broker looks at a touched topic soon
+after. Each topic with entries that time or publishing will release also has a time of its next
+look. So the walk of all topics is a net that finds nothing: ``found_by_walk`` counts what it finds.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
 from typing import Final
 
 from headgate.base.names import TopicName
-from headgate.base.units import MIB, MS_PER_S, NS_PER_MS, NS_PER_S, S_PER_MINUTE
+from headgate.base.units import MIB, MS_PER_S, NS_PER_S, S_PER_MINUTE
 from headgate.broker.slices import Turns, live_topics
 from headgate.engine.engine import Engine
+from headgate.engine.lazy_min_heap import LazyMinHeap
 from headgate.engine.topic import Topic
-from headgate.flow.retention import releasable_end, trimmable_end
+from headgate.flow.retention import (
+    RECHECK_MS,
+    OldestLedger,
+    next_look_ms,
+    releasable_end,
+    trimmable_end,
+)
 from headgate.ledger import CommitLog
 from headgate.metadata.policies import Retention
 from headgate.storage.managed_logs import ManagedLogs
@@ -36,8 +43,11 @@ SLICE_TRIMS: Final = 20
 """Topics that one slice trims: they take longer than topics with nothing to trim."""
 
 TOUCHED_NS: Final = 30 * NS_PER_S
-"""From a topic's first acknowledgement since the last look to the next look. The pause spares a
-busy topic a ledger and a record each second, and lets a subscription seek back a little."""
+"""From the first event of a topic since the last look to the next look. The pause spares a busy
+topic a ledger and a record each second, and lets a subscription seek back a little."""
+
+SOONEST_MS: Final = 1 * MS_PER_S
+"""From a look at a topic to the next one, if time releases entries."""
 
 FULL_ROUNDS: Final = 10
 """After this many rounds on a full disk the broker also closes last ledgers to trim them."""
@@ -66,12 +76,15 @@ class Trimming:
         self._turns = turns
         self._idle_ms = idle_ms
         self._touched: dict[Topic, int] = {}
-        """Topics with new acknowledgements, and since when, the oldest first."""
-        self._due: list[tuple[int, int, Topic]] = []
-        """A heap of the times of the log at which retention releases a topic's oldest ledger, with
-        the topic's number."""
+        """Topics to look at soon, and since when, the oldest first."""
+        self._due_ms: dict[Topic, int] = {}
+        """When to look at other topics, as times of the log."""
+        self._due = LazyMinHeap(self._due_ms.__getitem__, ())
+        self._staged: dict[Topic, int] = {}
+        """The ``first`` of topics once their last trim is durable."""
         self.found_by_walk = 0
-        """Topics in which a periodic walk of all topics found something to trim."""
+        """Topics in which a periodic walk of all topics found something to trim that no event had
+        announced."""
         self._full_rounds = 0
         self._trimmed_ns = 0
         self._trimmed_segment = 0
@@ -84,29 +97,46 @@ class Trimming:
         """
         is_full = self._logs.main.log.full
         self._full_rounds = self._full_rounds + 1 if is_full else 0
+        self._touch_rolled()
         if is_full or self._has_grown():
             await self._walk()
         else:
             await self._trim_each(self._take_due())
 
     def touch(self, topic: Topic) -> None:
-        """Look at a topic soon: acknowledgements may have released messages."""
+        """Look at a topic soon: something may have released entries of it."""
         if topic not in self._touched:
             self._touched[topic] = self._engine.now_ns
+
+    def forget(self, topic: Topic) -> None:
+        """Do not look at a topic that is unloaded."""
+        for waiting in (self._touched, self._due_ms, self._staged):
+            waiting.pop(topic, None)
+        self._due.discard(topic)
+
+    def _touch_rolled(self) -> None:
+        """Touch the topics that opened a ledger: retention may release those before it."""
+        for managed in self._logs:
+            for number in managed.log.take_topics_with_new_ledgers():
+                topic = self._engine.by_number.get(number)
+                if topic is not None:
+                    self.touch(topic)
 
     def _take_due(self) -> Iterator[Topic]:
         """The topics to look at now, each removed from those that wait."""
         until_ns = self._engine.now_ns - TOUCHED_NS
         log_ms = self._engine.log_ms
-        touched, due = self._touched, self._due
+        touched = self._touched
         while touched:
             topic, since_ns = next(iter(touched.items()))
             if since_ns > until_ns:
                 break
             del touched[topic]
             yield topic
-        while due and due[0][0] <= log_ms:
-            yield heappop(due)[2]
+        while (topic_due := self._due.top()) is not None and self._due_ms[topic_due] <= log_ms:
+            self._due.discard(topic_due)
+            del self._due_ms[topic_due]
+            yield topic_due
 
     def _has_grown(self) -> bool:
         since_ns = self._engine.now_ns - self._trimmed_ns
@@ -115,20 +145,24 @@ class Trimming:
 
     async def trim(self) -> None:
         """Trim every live topic, in slices."""
+        self._touch_rolled()
         self.found_by_walk += await self._walk()
 
     async def _walk(self) -> int:
-        """Trim every live topic, in slices; returns how many had something to trim."""
+        """Trim every live topic, in slices; returns how many had something to trim that was neither
+        touched nor due."""
         self._trimmed_ns = self._engine.now_ns
         self._trimmed_segment = self._logs.main.log.active_segment()
-        self._touched.clear()
-        self._due.clear()
         found_count = looked_count = 0
+        log_ms = self._engine.log_ms
         self._turns.begin_turn()
         async for topic in live_topics(self._engine, self._turns):
+            is_awaited = self._touched.pop(topic, None) is not None
+            due_ms = self._due_ms.get(topic)
+            is_awaited |= due_ms is not None and due_ms <= log_ms + RECHECK_MS
             if not _may_release(topic):
                 continue  # most topics, most of the time
-            found_count += self._trim_topic(topic)
+            found_count += self._trim_topic(topic) and not is_awaited
             looked_count += 1
             if looked_count % SLICE_TRIMS == 0:
                 await asyncio.sleep(0)
@@ -167,27 +201,51 @@ class Trimming:
         )
         self._schedule(topic, end, retention)
         if end <= topic.log.first:
+            self._staged.pop(topic, None)
             return False
+        is_new = end > self._staged.get(topic, 0)
+        self._staged[topic] = end
         for subscription in topic.subscriptions.values():
             if not subscription.is_durable and subscription.acks.mark_delete + 1 < end:
                 subscription.skip_to(end)
         log.stage_trim(topic.log, end)
-        return True
+        return is_new
 
     def _schedule(self, topic: Topic, end: int, retention: Retention) -> None:
-        """Note when retention releases the ledger that begins at ``end``, if it does so by time
-        and subscriptions do not need it."""
+        """Note when to look at a topic again, whose entries before ``end`` are trimmed."""
         entries = topic.log
-        time_ms, _ = _bounds(retention)
-        acknowledged_end = topic.slowest_durable_ordinal()
-        if time_ms <= 0 or acknowledged_end <= end:
+        log_ms = self._engine.log_ms
+        due_ms = None
+        if end < entries.end:
+            acknowledged_end = topic.slowest_durable_ordinal()
+            due_ms = next_look_ms(
+                entries,
+                self._ledger_of(topic, end),
+                acknowledged_end,
+                *_bounds(retention),
+                log_ms,
+                is_acknowledged=acknowledged_end > end
+                and any(s.is_durable for s in topic.subscriptions.values()),
+            )
+        if due_ms is None:
+            self._due_ms.pop(topic, None)
+            self._due.discard(topic)
             return
-        stops = (ledger.first_ordinal + ledger.entries for ledger in entries.ledgers())
-        stop = next((stop for stop in stops if stop > end), entries.end)
-        last = min(stop, acknowledged_end) - 1
-        due_ms = entries.received_ms(last) + time_ms
-        soonest_ms = self._engine.log_ms + TOUCHED_NS // NS_PER_MS
-        heappush(self._due, (max(due_ms, soonest_ms), entries.number, topic))
+        self._due_ms[topic] = max(due_ms, log_ms + SOONEST_MS)
+        self._due.changed(topic)
+
+    def _ledger_of(self, topic: Topic, first: int) -> OldestLedger:
+        """The ledger of the retained entry ``first``."""
+        entries = topic.log
+        ledgers = entries.ledgers()
+        for ledger in ledgers[:-1]:
+            stop = ledger.first_ordinal + ledger.entries
+            if stop > first:
+                return OldestLedger(first, stop, None)
+        ends_ms = self._logs.of(topic).log.ledger_due_ms(entries)
+        if self._idle_ms:
+            ends_ms = min(ends_ms, entries.received_ms(entries.end - 1) + self._idle_ms)
+        return OldestLedger(first, entries.end, ends_ms)
 
 
 def close_and_find_end(

@@ -20,17 +20,26 @@ class LedgerRollover:
     def __init__(self, settings: LedgerSettings, state: LogState) -> None:
         self._settings = settings
         self._state = state
+        self._opened: dict[int, None] = {}
 
     def is_due(self, handle: NumberedTopic, log_ms: int) -> bool:
         """Whether to close a topic's last ledger, which must exist, for its age or size."""
+        return log_ms >= self.due_ms(handle)
+
+    def due_ms(self, handle: NumberedTopic) -> int:
+        """When to close a topic's last ledger, which must exist, for its age or its present size:
+        a time of the log."""
         topic, settings = self._state.topics[handle.number], self._settings
         _, first, created_ms = topic.last_ledger()
-        age_ms = log_ms - created_ms
         large = topic.staged_ledger_bytes() >= settings.ledger_bytes_max
         crowded = topic.staged_end - first >= settings.ledger_entries_max
-        return age_ms >= settings.ledger_age_ms_max or (
-            (large or crowded) and age_ms >= settings.ledger_age_ms_min
-        )
+        full_ms = settings.ledger_age_ms_min if large or crowded else settings.ledger_age_ms_max
+        return created_ms + min(full_ms, settings.ledger_age_ms_max)
+
+    def take_opened(self) -> list[int]:
+        """The numbers of the topics with a new ledger since the last call, each once."""
+        opened, self._opened = list(self._opened), {}
+        return opened
 
     def roll(self, handle: NumberedTopic, log_ms: int) -> None:
         """Close a topic's last ledger, so that it can be trimmed; an empty one stays open.
@@ -56,6 +65,7 @@ class LedgerRollover:
                 return False
         topic.open_ledger(ledger_id, ordinal, received_ms)
         topic.ledger_limit = ordinal + self._settings.ledger_entries_max
+        self._opened[topic.number] = None
         if ledger_id == self._state.next_ledger_id:
             self._state.next_ledger_id += 1
         return True

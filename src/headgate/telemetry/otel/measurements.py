@@ -147,7 +147,14 @@ def _of_broker(broker: Broker) -> Iterator[Readable]:
     yield ENGINE_INSTRUMENTS, broker.engine
     yield (
         STORAGE_INSTRUMENTS,
-        Storage(broker.disk, latency, broker.connection_admission, broker.logs.by_name(), now_ns),
+        Storage(
+            broker.disk,
+            latency,
+            broker.connection_admission,
+            broker.logs.by_name(),
+            broker.trimming,
+            now_ns,
+        ),
     )
     yield BROKER_POLICY_INSTRUMENTS, limits
 

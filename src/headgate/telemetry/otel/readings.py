@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from headgate.broker.connection.connection import Connection
     from headgate.broker.connection_admission import ConnectionAdmission
     from headgate.broker.info import BrokerCounts
+    from headgate.broker.sweeps.trimming import Trimming
     from headgate.engine.parking import Parking
     from headgate.engine.producer_stops import ProducerStops
     from headgate.engine.subscription import Subscription
@@ -74,6 +75,7 @@ class Storage(NamedTuple):
     admission: ConnectionAdmission
     logs: Mapping[str, CommitLog]
     """The logs by name."""
+    trimming: Trimming
     now_ns: int
 
 

@@ -181,6 +181,7 @@ class _Renderer:
             broker.committer.latency,
             broker.connection_admission,
             broker.logs.by_name(),
+            broker.trimming,
             self._page.lines_of,
         )
         storage.add_broker(cluster, engine.now_ns)

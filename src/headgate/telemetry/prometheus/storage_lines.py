@@ -20,10 +20,12 @@ from headgate.telemetry.prometheus.series.storage import (
     DISK_SIZE_SERIES,
     STORAGE_BYTES_SERIES,
     STORAGE_SEGMENTS_SERIES,
+    TRIMS_FOUND_SERIES,
 )
 
 if TYPE_CHECKING:
     from headgate.broker.connection_admission import ConnectionAdmission
+    from headgate.broker.sweeps.trimming import Trimming
     from headgate.ledger import CommitLog, SpaceUse
     from headgate.storage.commit_latency import CommitLatency
     from headgate.storage.disk_monitor import DiskMonitor
@@ -38,12 +40,14 @@ class StorageLines:
         latency: CommitLatency,
         admission: ConnectionAdmission,
         logs: Mapping[str, CommitLog],
+        trimming: Trimming,
         lines_of: LinesOf,
     ) -> None:
         self._disk = disk
         self._latency = latency
         self._admission = admission
         self._logs = logs
+        self._trimming = trimming
         self._lines_of = lines_of
 
     def add_broker(self, labels: str, now_ns: int) -> None:
@@ -60,7 +64,7 @@ class StorageLines:
         self._add(COMMIT_LONGEST_SERIES, labels, f"{latency.facts().longest_s:.6f}")
         self._add(COMMIT_RUNNING_SERIES, labels, f"{latency.running_ns() / NS_PER_S:.3f}")
         self._add(CONNECTIONS_REFUSED_SERIES, labels, self._admission.refused_count)
-
+        self._add(TRIMS_FOUND_SERIES, labels, self._trimming.found_by_walk)
         for name, log in self._logs.items():
             self._add_space(f'{labels},log="{name}"', log.space_use())
 

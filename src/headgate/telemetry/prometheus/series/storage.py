@@ -77,6 +77,13 @@ STORAGE_SEGMENTS_SERIES: Final = Series(
     "files",
     "Segment files of the log, prepared ones included.",
 )
+TRIMS_FOUND_SERIES: Final = own_broker_series(
+    "trims_found_by_walk_total",
+    "counter",
+    "topics",
+    "Topics in which a walk of all topics found messages to remove that no event had announced,"
+    " since the start: an internal error if it grows.",
+)
 STORAGE_SERIES: Final = (
     DISK_FREE_SERIES,
     DISK_SIZE_SERIES,
@@ -89,4 +96,5 @@ STORAGE_SERIES: Final = (
     CONNECTIONS_REFUSED_SERIES,
     STORAGE_BYTES_SERIES,
     STORAGE_SEGMENTS_SERIES,
+    TRIMS_FOUND_SERIES,
 )
