@@ -1,0 +1,93 @@
+"""F5: the disk is full from any operation on, while clients publish, consume and delete.
+
+Nothing with a receipt is lost, acknowledging and deleting go on, and when there is room again the
+broker stores without a restart. With real processes on a small file system it is
+``tests/service/test_full_disk.py``.
+"""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from headgate.base.errors import StorageError
+from headgate.fs import Operation
+from headgate.metadata.store import Write
+from headgate.testing import World
+from tests.faults.long_life import Life
+from tests.sim.test_log_and_metadata_cuts import LEDGER, Machine, Story, boundaries
+
+GROWING = {"create", "allocate", "write"}
+FULL_S = 20.0
+PUBLISHING = ("sent", "topic", "received")
+"""What waits for room or is refused meanwhile."""
+
+
+class TrimmedStory(Life):
+    """The story of all that lies in both stores; what nobody needs may be trimmed in it."""
+
+    whole = Story.whole
+
+
+class FullDisk:
+    """A disk that is full from its operation with this number on, for a while.
+
+    One that copies on writing refuses writes into files that have their room, too.
+    """
+
+    def __init__(self, world: World, index: int, *, copies_on_write: bool) -> None:
+        self.world = world
+        self.is_full = False
+        self._copies_on_write = copies_on_write
+        self._first = world.disk.operations_count + index
+        self._commit = world.store.commit
+        world.disk.plan = self.plan
+        world.store.commit = self.commit  # type: ignore[method-assign]
+
+    def plan(self, operation: Operation) -> int | None:
+        if operation.index == self._first:
+            self.is_full = True
+            self.world.fs.capacity_bytes = self.world.fs.used_bytes()
+            self.world.loop.call_later(FULL_S, self.grow)
+        if not (self.is_full and self._copies_on_write) or operation.kind not in GROWING:
+            return None
+        if operation.kind == "write":
+            return operation.size // 2
+        raise OSError(errno.ENOSPC, "no space left on device", operation.path)
+
+    def commit(self, writes: list[Write]) -> None:
+        if self.is_full and self._copies_on_write:
+            raise StorageError("the disk is full", retryable=True)
+        self._commit(writes)
+
+    def grow(self) -> None:
+        self.is_full = False
+        self.world.fs.capacity_bytes = None
+
+
+@pytest.mark.parametrize("copies_on_write", [False, True])
+def test_a_disk_that_is_full_from_each_operation_on(copies_on_write: bool) -> None:
+    held = 0
+    for index in range(len(boundaries()[0])):
+        with World(3, ledger=LEDGER) as world:
+            world.run(world.start())
+            disk = FullDisk(world, index, copies_on_write=copies_on_write)
+            story = TrimmedStory(world, index)
+            world.run(story.whole())
+            held += bool(story.refused)
+            if not copies_on_write:
+                assert [r for r in story.refused if not r.startswith(PUBLISHING)] == [], index
+            disk.grow()
+            world.advance(10)
+            story.refused = []
+            world.run(story.publish(2))
+            assert story.refused == [], index
+            assert not world.broker.log.full
+            assert story.facade.why_unready() == ""
+            assert world.run(world.ask(story.facade.check_health())) == ""
+            story.check()
+            Machine(world).crash(index)
+            world.run(world.start())
+            story.check()
+    assert held > 20
