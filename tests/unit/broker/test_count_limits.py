@@ -10,6 +10,7 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
+from headgate.broker.work.units import CLIENT_CLOSED, SLICE_UNITS
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import AtPosition
 from headgate.metadata.errors import RefusalError
@@ -154,6 +155,21 @@ def test_a_consumer_takes_the_place_of_its_own_dead_connection(
 
 
 SUBSCRIPTIONS = f"Exceed the maximum number of subscriptions of the topic: {TOPIC}"
+
+
+@played(settings={"maxConsumersPerSubscription": "1"})
+async def test_a_consumer_takes_the_place_of_a_dead_connection_with_many_clients(
+    world: World,
+) -> None:
+    """Their disconnecting takes slices: the broker does not wait for the last one."""
+    dead = await world.connect()
+    for number in range(2 * SLICE_UNITS // CLIENT_CLOSED):
+        await dead.producer(TOPIC, name=f"p{number}")
+    await dead.subscribe(TOPIC, "s", kind=SHARED, name="c")
+    silence(dead)
+    client = await world.connect()
+    await client.subscribe(TOPIC, "s", kind=SHARED, name="c")
+    assert len(world.broker.engine.topics[TOPIC].subscriptions["s"].consumers) == 1
 
 
 @played(settings={"maxSubscriptionsPerTopic": "2"})

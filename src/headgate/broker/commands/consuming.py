@@ -109,9 +109,10 @@ class ConsumerCommands:
             self._count_limits.check_consumer(topic, subscription, kind)
         except ConsumerBusyError:
             holder = _holder(connection, subscription, request)
-            if holder is None or await holder.port.is_alive():
+            if subscription is None or holder is None or await holder.port.is_alive():
                 raise
             host.begin_turn()
+            subscription.remove_consumer(holder)  # as in _check_exclusive
 
     async def _find_or_create(self, topic: Topic, request: CommandSubscribe) -> Subscription:
         name = request.subscription
