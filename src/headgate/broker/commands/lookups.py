@@ -8,7 +8,6 @@ from typing import Final
 
 from headgate.base.errors import HeadgateError
 from headgate.base.names import NamespaceName, TopicName, parse_topic
-from headgate.base.units import MIB
 from headgate.broker.connection.bounds import TURN_WORK_MAX
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.info import BrokerCounts
@@ -22,9 +21,6 @@ from headgate.wire.messages import BaseCommand
 
 SLICE_NAMES: Final = 8 * TURN_WORK_MAX
 """Names of topics that are listed in one turn."""
-
-TOPIC_LIST_BYTES_MAX: Final = 16 * MIB
-"""Bytes of an answer that lists topics."""
 
 
 class LookupCommands:
@@ -105,8 +101,9 @@ class LookupCommands:
         pattern before the namespace is created.
 
         A short request can have a long answer, which one command of the protocol holds. It is made
-        in slices and refused above :data:`TOPIC_LIST_BYTES_MAX`. Each connection gets one such
-        answer at a time, and none while its peer leaves earlier answers unread.
+        in slices, and refused above ``maxMessageSize``: Java and Go clients end a connection that
+        brings a longer frame. Each connection gets one such answer at a time, and none while its
+        peer leaves earlier answers unread.
         """
         request = command.getTopicsOfNamespace
         try:
@@ -128,8 +125,8 @@ class LookupCommands:
             names = self._catalog.topics_after(namespace, after, SLICE_NAMES)
             part = encode.topic_names(name for name in names if name not in hidden)
             size_bytes += len(part)
-            if size_bytes > TOPIC_LIST_BYTES_MAX:
-                connection.refuse(command, _too_many(namespace))
+            if size_bytes > self._settings.maxMessageSize:
+                connection.refuse(command, _too_many(namespace, self._settings.maxMessageSize))
                 return
             parts.append(part)
             if len(names) < SLICE_NAMES:
@@ -141,9 +138,9 @@ class LookupCommands:
         yield TURN_WORK_MAX
 
 
-def _too_many(namespace: NamespaceName) -> RefusalError:
+def _too_many(namespace: NamespaceName, bytes_max: int) -> RefusalError:
     return RefusalError(
         429,
-        f"The names of the topics in {namespace} have more than {TOPIC_LIST_BYTES_MAX} bytes: use "
-        "more namespaces, or list the topics with the admin API",
+        f"The names of the topics in {namespace} have more than {bytes_max} bytes "
+        "(maxMessageSize): use more namespaces, or list the topics with the admin API",
     )

@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from headgate.base.names import NamespaceName, parse_topic
-from headgate.broker.commands import lookups
 from headgate.broker.commands.lookups import SLICE_NAMES
 from headgate.metadata.rows import TenantRow
 from headgate.testing import RefusedError, World
@@ -215,12 +214,13 @@ async def test_a_list_of_topics_beyond_the_bound_is_refused(
         name = f"persistent://public/default/t{number}"
         catalog.apply(catalog.plan_create_topic(parse_topic(name), now_ms=1))
     client = await world.connect()
-    before = lookups.TOPIC_LIST_BYTES_MAX
-    lookups.TOPIC_LIST_BYTES_MAX = 100  # type: ignore[misc]
+    settings = world.broker.settings
+    before = settings.maxMessageSize
+    settings.maxMessageSize = 100
     try:
         with pytest.raises(RefusedError, match="more than 100 bytes") as refusal:
             await client.topics("public/default")
     finally:
-        lookups.TOPIC_LIST_BYTES_MAX = before  # type: ignore[misc]
+        settings.maxMessageSize = before
     assert refusal.value.code == ServerError.TOO_MANY_REQUESTS
     assert len(await client.topics("public/default")) == 20
