@@ -188,6 +188,7 @@ class SharedDispatcher(Dispatcher):
     def _acked_elsewhere(self, ordinal: int, messages: int) -> None:
         """An entry was acknowledged that the acknowledging consumer does not hold."""
         for holder, held in self.delivered():
+            self.holders_searched_count += 1
             if ordinal in held:
                 del held[ordinal]
                 self._released(holder, messages)

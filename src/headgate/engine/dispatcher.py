@@ -109,6 +109,7 @@ class Dispatcher(ABC):
 
     __slots__ = (
         "behind",
+        "holders_searched_count",
         "paused_until_ns",
         "read_ordinal",
         "reading",
@@ -127,6 +128,8 @@ class Dispatcher(ABC):
         """Failover: a newly active consumer gets nothing before then."""
         self.redelivery_counts: dict[int, int] = {}
         """How often each entry was redelivered, for entries where that is not 0."""
+        self.holders_searched_count = 0
+        """Consumers that were searched for entries which others acknowledged: work of ACKs."""
 
     # -- what the types decide -------------------------------------------------------------
 

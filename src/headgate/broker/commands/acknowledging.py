@@ -6,9 +6,9 @@ Ids that are not stored, or belong to another topic, change nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
-from headgate.broker.connection.bounds import SLICE_IDS
+from headgate.broker.connection.bounds import HOLDERS_PER_WORK, SLICE_IDS
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.engine.consumer import Consumer
 from headgate.engine.subscription import Subscription
@@ -26,12 +26,11 @@ class Acknowledgements:
         self._logs = logs
 
     def acknowledge(self, connection: ClientConnection, command: BaseCommand) -> int:
-        """Carry out an ACK, or its first slice; returns the number of ids processed.
+        """Carry out an ACK, or its first slice; returns the work that it took.
 
-        An ACK of a consumer that is closed comes too late and changes nothing. An ACK with more
-        than :data:`SLICE_IDS` ids is processed in slices, before any other command of its
-        connection. If the consumer closes meanwhile, the remaining ids come too late, and their
-        messages are delivered again.
+        An ACK of a consumer that is closed comes too late and changes nothing. An ACK with many
+        ids is processed in slices, before any other command of its connection. If the consumer
+        closes meanwhile, the remaining ids come too late, and their messages are delivered again.
         """
         ack = command.ack
         connected = connection.consumers.get(ack.consumer_id)
@@ -48,13 +47,13 @@ class Acknowledgements:
                     self._answer_when_durable(connection, subscription, ack)
             return 1
         count = len(ack.message_id)
-        if count > SLICE_IDS:
+        if count > 1 and count > _slice_ids(subscription):
             connection.run_in_slices(self._ack_in_slices(connection, ack, connected))
             return 1
-        _ack_entries(consumer, subscription, ack.message_id)
+        work = _ack_entries(consumer, subscription, ack.message_id)
         if ack.HasField("request_id"):
             self._answer_when_durable(connection, subscription, ack)
-        return count or 1
+        return work or 1
 
     def _ack_in_slices(
         self,
@@ -63,13 +62,12 @@ class Acknowledgements:
         connected: tuple[Consumer, Subscription],
     ) -> Iterator[int]:
         consumer, subscription = connected
-        for start in range(0, len(ack.message_id), SLICE_IDS):
+        slice_ids = _slice_ids(subscription)
+        for start in range(0, len(ack.message_id), slice_ids):
             if not is_unchanged(connection, connected):
                 _refuse_without_consumer(connection, ack)
                 return
-            ids = ack.message_id[start : start + SLICE_IDS]
-            _ack_entries(consumer, subscription, ids)
-            yield len(ids)
+            yield _ack_entries(consumer, subscription, ack.message_id[start : start + slice_ids])
         if ack.HasField("request_id"):
             self._answer_when_durable(connection, subscription, ack)
 
@@ -97,10 +95,20 @@ def is_unchanged(connection: ClientConnection, connected: tuple[Consumer, Subscr
     return present is connected and not (subscription.fenced or subscription.removed)
 
 
+def _slice_ids(subscription: Subscription) -> int:
+    """Ids that one slice processes: fewer if a search for the holder of each takes long."""
+    holders_count = len(subscription.consumers)
+    if holders_count <= HOLDERS_PER_WORK or not subscription.type.is_shared:
+        return SLICE_IDS
+    return max(1, SLICE_IDS * HOLDERS_PER_WORK // holders_count)
+
+
 def _ack_entries(
-    consumer: Consumer, subscription: Subscription, message_ids: Iterable[MessageIdData]
-) -> None:
-    log = subscription.topic.log
+    consumer: Consumer, subscription: Subscription, message_ids: Sequence[MessageIdData]
+) -> int:
+    """Acknowledge entries; returns the work that it took."""
+    log, dispatcher = subscription.topic.log, subscription.dispatcher
+    searched_before = dispatcher.holders_searched_count
     for ids in message_ids:
         if _leaves_messages(ids):
             continue  # the client acknowledges the entry when all its messages are acknowledged
@@ -108,6 +116,8 @@ def _ack_entries(
         ordinal = log.ordinal_at_or_after(*position)
         if ordinal < log.end and log.position(ordinal) == position:
             subscription.ack_entry(consumer, ordinal)
+    searched_count = dispatcher.holders_searched_count - searched_before
+    return len(message_ids) + searched_count // HOLDERS_PER_WORK
 
 
 def _ack_through(consumer: Consumer, subscription: Subscription, ack: CommandAck) -> str:

@@ -42,6 +42,10 @@ ACK_BYTES_PER_WORK = 256
 SLICE_IDS = TURN_WORK_MAX
 """Ids of one long command that one turn processes."""
 
+HOLDERS_PER_WORK = 32
+"""Consumers that add 1 to the work of an ACK, if they are searched for an entry that the
+acknowledging consumer does not hold."""
+
 OBJECTS_MAX = 10_000
 """Most producers and consumers of one connection, with those that are being created."""
 DESCRIPTION_BYTES_MAX = 64 * KIB
