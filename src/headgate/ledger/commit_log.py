@@ -370,6 +370,11 @@ class CommitLog:
         if is_needed:
             self._health.disk_full()
 
+    def note_time(self, now_ns: int) -> None:
+        """Note the time of the monotonic clock, for maintenance that may wait. Call it about once a
+        second."""
+        self._maintenance.now_ns = now_ns
+
     def maintenance_due(self) -> bool:
         """Whether :meth:`maintenance_step` has work now."""
         return self.failed is None and self._maintenance.due()

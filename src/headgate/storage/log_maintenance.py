@@ -54,6 +54,7 @@ class LogMaintenance:
     def run(self) -> None:
         """Do a slice of the maintenance, and in each following turn of the loop another one while
         any is due. Call it about once a second."""
+        self._log.note_time(self._engine.now_ns)
         if self._next_slice is None:
             self._run_slice()
 

@@ -23,6 +23,7 @@ from headgate.ledger.index.footer import FooterBuilder
 from headgate.ledger.index.state import LogState, SegmentInfo
 from headgate.ledger.index.topic_log import TopicLog
 from headgate.ledger.settings import LedgerSettings
+from headgate.ledger.space.early_checkpoint import EarlyCheckpoint
 from headgate.ledger.space.hole_punching import WASTE_PART, HoleFinder, holes
 from headgate.ledger.write.control_records import ControlRecords
 from headgate.ledger.write.health import LogHealth
@@ -84,6 +85,9 @@ class Maintenance:
         self._hole_bytes_waiting: dict[int, int] = {}
         """Bytes that holes would free, by segment that still waits for a checkpoint."""
         self._can_punch = True
+        self._early_checkpoint = EarlyCheckpoint(settings.segment_bytes)
+        self.now_ns = 0
+        """The time of the monotonic clock; the owner of the log sets it about once a second."""
         self.records_since = state.replayed_records
         """Records behind the point from which a start would replay."""
         self.bytes_since = state.replayed_bytes
@@ -136,6 +140,7 @@ class Maintenance:
             if self._health.is_full and not self._writer.has(spare):
                 return self._start_reserve(spare)
             self._target = self._staging.roll()
+            self._early_checkpoint.begun()
             self.records_since = self.bytes_since = 0
         if self._target is not None and self._staging.first_unsynced_segment() >= self._target:
             job = self._step_checkpoint(self._target)
@@ -276,13 +281,24 @@ class Maintenance:
 
     def _checkpoint_wanted(self) -> bool:
         """Whether half of a bound is reached: the log fills the other half while the checkpoint is
-        written. Sooner if a segment could be deleted or punched behind it."""
+        written. Sooner if it is worth the space that can be freed behind it."""
         return (
-            any(segment >= self._state.checkpoint_segment for segment in self._state.dead)
-            or 2 * sum(self._hole_bytes_waiting.values()) >= self._settings.segment_bytes
+            self._early_checkpoint.is_wanted(
+                self._waiting_bytes(),
+                self._state.space.checkpoint_bytes,
+                self.now_ns,
+                is_full=self._health.is_full,
+            )
             or 2 * self.records_since >= self._settings.checkpoint_records
             or 2 * self.bytes_since >= self._settings.checkpoint_bytes
         )
+
+    def _waiting_bytes(self) -> int:
+        """Bytes that can be freed behind the next checkpoint."""
+        state = self._state
+        dead = [segment for segment in state.dead if segment >= state.checkpoint_segment]
+        dead_bytes = sum(state.segments[segment].file_bytes for segment in dead)
+        return dead_bytes + sum(self._hole_bytes_waiting.values())
 
     def _step_checkpoint(self, target: int) -> Job | None:
         if self._checkpoint is None:
