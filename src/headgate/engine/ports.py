@@ -86,5 +86,8 @@ class EntryLog(Protocol):
     def messages_before(self, ordinal: int, /) -> int:
         """Messages in all entries below ``ordinal``, since the topic was created."""
 
+    def live_bytes(self, first: int, end: int, /) -> int:
+        """Bytes that a range of retained entries takes on the disk, with their heads."""
+
     def bytes_before(self, ordinal: int, /) -> int:
         """Bytes in all entries below ``ordinal``, since the topic was created."""

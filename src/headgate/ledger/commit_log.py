@@ -38,7 +38,7 @@ from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.space.accounting import check_segments, space_use
 from headgate.ledger.space.capacity import check_capacity, no_space_to_begin
 from headgate.ledger.space.maintenance import Job, Maintenance
-from headgate.ledger.statistics import LogStatistics, SegmentWaste, SpaceUse
+from headgate.ledger.statistics import LogStatistics, SegmentWaste, SpaceUse, WrittenBytes
 from headgate.ledger.write.batch import Batch
 from headgate.ledger.write.control_records import ControlRecords
 from headgate.ledger.write.health import LogHealth
@@ -412,6 +412,16 @@ class CommitLog:
                 self.finish_job(job, error)
                 raise
             self.finish_job(job)
+
+    def written_bytes(self) -> WrittenBytes:
+        """What was written since the log was opened."""
+        staging, maintenance = self._staging, self._maintenance
+        return WrittenBytes(
+            messages=staging.entry_bytes,
+            records=staging.size_bytes - staging.entry_bytes,
+            footers=maintenance.footer_bytes_written,
+            checkpoints=maintenance.checkpoint_bytes_written,
+        )
 
     def statistics(self) -> LogStatistics:
         """A snapshot of counts; walks the segments."""

@@ -44,6 +44,23 @@ class SpaceUse:
         return sum(self.by_state().values())
 
 
+class WrittenBytes(NamedTuple):
+    """What a log has written since it was opened, by what it is for."""
+
+    messages: int
+    """Records of entries."""
+    records: int
+    """Other records: acknowledgements, cursors, trims, the frames of batches."""
+    footers: int
+    checkpoints: int
+    """Checkpoints with their copies."""
+
+    @property
+    def amplification(self) -> float | None:
+        """Bytes written for each byte of entries; None before the first entry."""
+        return sum(self) / self.messages if self.messages else None
+
+
 class SegmentWaste(NamedTuple):
     """What of one sealed segment nothing needs."""
 

@@ -61,6 +61,9 @@ class FakeLog:
     def position(self, ordinal: int) -> Position:
         return Position(1, ordinal)
 
+    def live_bytes(self, first: int, end: int) -> int:
+        return (end - first) * len(BODY)
+
     def message_count(self, ordinal: int) -> int:
         return 1
 

@@ -55,6 +55,9 @@ class FakeLog:
             return self.end
         return min(max(entry_id, self.first), self.end)
 
+    def live_bytes(self, first: int, end: int) -> int:
+        return sum(map(len, self.bodies[first:end]))
+
     def message_count(self, ordinal: int) -> int:
         return self.counts[ordinal]
 

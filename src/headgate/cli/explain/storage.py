@@ -35,6 +35,14 @@ def add_storage(page: Page, answer: Report) -> None:
         total = f"{name}: {size_text(log['fileBytes'])} in {segments}"
         page.add(f"{total}, for {size_text(log['liveBytes'])} of retained messages", bold=True)
         page.rows([(size_text(log[field]), word, text) for field, word, text in _PARTS])
+        if log["writeAmplification"] is not None:
+            written = size_text(log["messageBytesWritten"])
+            page.add(
+                f"Since the start it has written {log['writeAmplification']:.2f} bytes for each "
+                f"byte of messages, of which {written} came.",
+                first=INDENT,
+                rest=INDENT,
+            )
     topics = answer["topics"]
     page.blank()
     if not topics:

@@ -93,6 +93,8 @@ class Maintenance:
         self.bytes_since = state.replayed_bytes
         self.checkpoints = 0
         self.segments_deleted = 0
+        self.footer_bytes_written = 0
+        self.checkpoint_bytes_written = 0
 
     @property
     def has_job(self) -> bool:
@@ -265,6 +267,7 @@ class Maintenance:
 
         def done() -> None:
             self._state.seal(info, file_bytes)
+            self.footer_bytes_written += file_bytes - info.data_end
 
         return self._start(Job("seal", segment, run, done, is_exclusive=must_wipe))
 
@@ -332,6 +335,7 @@ class Maintenance:
             self._state.checkpoint_segment = target
             self._state.checkpoint_last_batch = last_batch
             self._state.space.checkpoint_bytes = 2 * builder.size_bytes
+            self.checkpoint_bytes_written += 2 * builder.size_bytes
             self._state.worn.update(dict.fromkeys(self._hole_bytes_waiting))
             self._hole_bytes_waiting.clear()
             self.checkpoints += 1

@@ -81,6 +81,8 @@ class Staging:
         """Durable batches; ``records`` and ``size_bytes`` count durable ones, too."""
         self.records = 0
         self.size_bytes = 0
+        self.entry_bytes = 0
+        """Bytes of the durable ENTRY records."""
         self.batches_failed = 0
 
     # Staging --------------------------------------------------------------------------------
@@ -217,7 +219,9 @@ class Staging:
             info = state.segments[chunk.segment]
             info.data_end = chunk.end
             info.last_batch = state.last_batch = chunk.number
-            state.born(info, chunk.end - chunk.start - chunk.overhead_bytes)
+            entry_bytes = chunk.end - chunk.start - chunk.overhead_bytes
+            state.born(info, entry_bytes)
+            self.entry_bytes += entry_bytes
         for topic, first in batch.trims:
             released = topic.trim(first)
             if topic.number in state.topics:

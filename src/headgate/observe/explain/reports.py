@@ -266,6 +266,11 @@ class SpaceReport(Struct, frozen=True, kw_only=True, rename="camel"):
     checkpoint_bytes: int
     segments: int
     segments_dead: int
+    message_bytes_written: int
+    """Records of messages written since the broker's start."""
+    write_amplification: float | None
+    """All bytes that the log wrote since then (records, footers, checkpoints) for each byte of
+    messages; null before the first message."""
 
 
 class StorageHolder(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -156,7 +156,8 @@ class _TopicSpace:
 
 
 def _space(name: str, log: CommitLog) -> SpaceReport:
-    use = log.space_use()
+    use, written = log.space_use(), log.written_bytes()
+    amplification = written.amplification
     return SpaceReport(
         log=name,
         file_bytes=use.file_bytes,
@@ -168,6 +169,8 @@ def _space(name: str, log: CommitLog) -> SpaceReport:
         checkpoint_bytes=use.checkpoint_bytes,
         segments=use.segments,
         segments_dead=use.segments_dead,
+        message_bytes_written=written.messages,
+        write_amplification=None if amplification is None else round(amplification, 3),
     )
 
 

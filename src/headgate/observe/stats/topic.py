@@ -125,6 +125,7 @@ class TopicStatsReader:
             "backlogMessages": max((s.backlog_messages for s in durable), default=0),
             "backlogBytes": topic.backlog_bytes(),
             "oldestAgeSeconds": _age_s(topic, oldest_ms),
+            "storage": _storage_fields(topic),
             "publishesPending": topic.publishing.pending_count,
             "limits": limits_view(dict(zip(_LEVELS[1:], shared_limits, strict=True))),
             "publishLimits": limits_view(
@@ -133,6 +134,20 @@ class TopicStatsReader:
             "backlogQuotas": msgspec.to_builtins(quota_states([topic])),
             "parked": msgspec.to_builtins(at_once(self._parked.states([topic]))),
         }
+
+
+def _storage_fields(topic: Topic) -> dict[str, int]:
+    """Bytes of the records that a topic keeps on the disk: those that its slowest durable
+    subscription has acknowledged, which retention or an unfinished ledger keeps, and the others."""
+    log = topic.log
+    mark = min(max(topic.slowest_durable_ordinal(), log.first), log.end)
+    acknowledged_bytes = log.live_bytes(log.first, mark)
+    waiting_bytes = log.live_bytes(mark, log.end)
+    return {
+        "heldBytes": acknowledged_bytes + waiting_bytes,
+        "waitingBytes": waiting_bytes,
+        "acknowledgedBytes": acknowledged_bytes,
+    }
 
 
 def publisher_stats(producer: Producer, now_ns: int) -> PublisherStats:

@@ -183,6 +183,7 @@ STORAGE_INSTRUMENTS: Final = (
           lambda storage: storage.admission.refused_count),
     _ours(storage.STORAGE_BYTES_SERIES, GAUGE, "By", readings.storage_bytes),
     _ours(storage.STORAGE_SEGMENTS_SERIES, GAUGE, "{file}", readings.storage_segments),
+    _ours(storage.STORAGE_WRITTEN_SERIES, COUNTER, "By", readings.storage_written_bytes),
     _ours(storage.TRIMS_FOUND_SERIES, COUNTER, "{topic}",
           lambda storage: storage.trimming.found_by_walk),
 )  # fmt: skip

@@ -158,6 +158,13 @@ def storage_segments(storage: Storage) -> Values:
         yield {"log": name}, log.space_use().segments
 
 
+def storage_written_bytes(storage: Storage) -> Values:
+    """Bytes that each log has written, by what they are for."""
+    for name, log in storage.logs.items():
+        for content, size_bytes in log.written_bytes()._asdict().items():
+            yield {"log": name, "content": content}, size_bytes
+
+
 def broker_limit(policies: Policies) -> Values:
     """The broker's limits in force, on dispatch and on publishing."""
     yield from _limit("broker", policies.dispatch)

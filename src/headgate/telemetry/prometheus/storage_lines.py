@@ -20,6 +20,7 @@ from headgate.telemetry.prometheus.series.storage import (
     DISK_SIZE_SERIES,
     STORAGE_BYTES_SERIES,
     STORAGE_SEGMENTS_SERIES,
+    STORAGE_WRITTEN_SERIES,
     TRIMS_FOUND_SERIES,
 )
 
@@ -67,6 +68,9 @@ class StorageLines:
         self._add(TRIMS_FOUND_SERIES, labels, self._trimming.found_by_walk)
         for name, log in self._logs.items():
             self._add_space(f'{labels},log="{name}"', log.space_use())
+            for content, size_bytes in log.written_bytes()._asdict().items():
+                of_content = f'{labels},log="{name}",content="{content}"'
+                self._add(STORAGE_WRITTEN_SERIES, of_content, size_bytes)
 
     def _add_space(self, labels: str, use: SpaceUse) -> None:
         for state, size_bytes in use.by_state().items():

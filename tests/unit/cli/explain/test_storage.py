@@ -22,6 +22,8 @@ LOG: dict[str, Any] = {
     "checkpointBytes": 1_000,
     "segments": 21,
     "segmentsDead": 0,
+    "messageBytesWritten": 52_300_000,
+    "writeAmplification": 1.124,
 }
 SLOW: dict[str, Any] = {
     "topic": "persistent://acme/shop/slow",
@@ -37,7 +39,7 @@ ANSWER: dict[str, Any] = {
     "broker": "localhost:8080",
     "at": "2026-11-23T15:06:48.000Z",
     "started": "2026-11-22T10:00:00.000Z",
-    "logs": [LOG, {**LOG, "log": "telemetry", "segments": 1}],
+    "logs": [LOG, {**LOG, "log": "telemetry", "segments": 1, "writeAmplification": None}],
     "topicsTotal": 5,
     "topics": [SLOW, NEW],
 }
@@ -55,6 +57,10 @@ def test_a_page_of_80_columns() -> None:
         in text
     )
     assert "Telemetry log: 15.2 MB in 1 segment, for" in text
+    assert "has written 1.12 bytes for each byte of messages, of which 52.3 MB came." in " ".join(
+        text.split()
+    )
+    assert text.count("Since the start") == 1
     assert text.endswith(
         dedent("""\
          1. acme/shop/slow

@@ -62,6 +62,8 @@ async def test_a_slow_topic_pins_what_a_fast_one_left(world: World) -> None:
         "subscription nobody has not acknowledged 20 messages; 1 consumer connected"
         in (slow["sentence"])
     )
+    assert log["messageBytesWritten"] > 20 * 50 * 1_000
+    assert 1 < log["writeAmplification"] < 1.5
     before = log["fileBytes"]
     await world.broker.registry.delete(parse_topic(SLOW), force=True)
     await asyncio.sleep(5)

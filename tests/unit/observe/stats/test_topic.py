@@ -296,3 +296,18 @@ def test_everything_can_be_written_as_json(world: World) -> None:
     world.run(play())
     text = json.loads(msgspec.json.encode(shown(world)))
     assert text["subscriptions"]["s"]["headgate"]["state"] == "awaiting_ack"
+
+
+def test_what_a_topic_keeps_on_the_disk(world: World) -> None:
+    async def story() -> None:
+        client = await world.connect()
+        consumer = await client.subscribe(T, "s")
+        producer = await client.producer(T)
+        for _ in range(4):
+            await producer.send(bytes(1_000))
+        await consumer.ack((await consumer.receive()).position)
+
+    world.run(story())
+    storage = shown(world).headgate["storage"]
+    assert storage["heldBytes"] == storage["waitingBytes"] + storage["acknowledgedBytes"]
+    assert 4 * storage["acknowledgedBytes"] == storage["heldBytes"] > 4 * 1_000

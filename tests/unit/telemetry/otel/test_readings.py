@@ -135,6 +135,7 @@ def test_what_a_topic_without_a_quota_does_not_have() -> None:
             "headgate.disk.full.seconds",
             "headgate.storage.bytes",
             "headgate.storage.segments",
+            "headgate.storage.written.bytes",
             "headgate.trims.found.by.walk",
             "headgate.turn.longest.seconds",
             "headgate.turns.long",

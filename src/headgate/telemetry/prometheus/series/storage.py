@@ -77,6 +77,15 @@ STORAGE_SEGMENTS_SERIES: Final = Series(
     "files",
     "Segment files of the log, prepared ones included.",
 )
+STORAGE_WRITTEN_SERIES: Final = Series(
+    "headgate_storage_written_bytes_total",
+    "counter",
+    (*BROKER_LABELS, "log", "content"),
+    "bytes",
+    "What the log has written since the start. messages: records of messages; records: others, such"
+    " as acknowledgements; footers of segments; checkpoints with their copies. The sum over that of"
+    " messages is the write amplification.",
+)
 TRIMS_FOUND_SERIES: Final = own_broker_series(
     "trims_found_by_walk_total",
     "counter",
@@ -96,5 +105,6 @@ STORAGE_SERIES: Final = (
     CONNECTIONS_REFUSED_SERIES,
     STORAGE_BYTES_SERIES,
     STORAGE_SEGMENTS_SERIES,
+    STORAGE_WRITTEN_SERIES,
     TRIMS_FOUND_SERIES,
 )
