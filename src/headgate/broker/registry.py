@@ -196,7 +196,7 @@ class TopicRegistry:
         log = self._logs.register(row.number, row.log).log
         topic = self._engine.load_topic(
             name,
-            log.topic(row.number),
+            log.enter_topic(row.number),
             incarnation=row.number,
             created_ms=row.created_ms,
             is_system=self.is_system(name),

@@ -76,6 +76,7 @@ class CommitLog:
         )
         # Each of these calls goes to its part directly.
         self.topic = state.topic
+        self.enter_topic = state.enter_topic
         self.cursors_of = state.cursors_of
         self.ledger_is_over = rollover.is_due
         self.ledger_due_ms = rollover.due_ms
@@ -200,7 +201,7 @@ class CommitLog:
         """
         state = self._state
         invariant(number not in state.topics, f"topic {number} is in this log already")
-        topic = state.topic(number)
+        topic = state.enter_topic(number)
         topic.restart_at(other.first, other.totals(other.first))
         topic.first = other.first
         ids = [ledger_id for ledger_id, _, _ in other.ledger_rows()]

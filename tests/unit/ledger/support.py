@@ -30,7 +30,7 @@ def open_log(
 
 def append(log: CommitLog, number: int, *bodies: bytes, received_ms: int = 1000) -> TopicLog:
     """Stage bodies in one batch and make them durable."""
-    topic = log.topic(number)
+    topic = log.enter_topic(number)
     for body in bodies:
         log.stage_entry(topic, 1, received_ms, 0, body)
     commit(log)

@@ -96,7 +96,7 @@ class Directory:
             self.commit(catalog, catalog.plan_create_topic(topic, now_ms=1))
             row = catalog.topic(topic.full)
             assert row is not None
-            log.stage_entry(log.topic(row.number), 1, 1000, 0, name.encode())
+            log.stage_entry(log.enter_topic(row.number), 1, 1000, 0, name.encode())
             batch = log.seal_batch()
             assert batch is not None
             log.commit(batch)
@@ -210,7 +210,7 @@ def test_a_number_in_the_log_that_was_never_given_is_refused() -> None:
     old = directory.store.crash_clone()
     topic = parse_topic("persistent://public/default/late")
     directory.commit(catalog, catalog.plan_create_topic(topic, now_ms=1))
-    log.stage_entry(log.topic(2), 1, 1000, 0, b"x")
+    log.stage_entry(log.enter_topic(2), 1, 1000, 0, b"x")
     batch = log.seal_batch()
     assert batch is not None
     log.commit(batch)

@@ -99,7 +99,15 @@ class LogState:
     replayed_bytes: int = 0
 
     def topic(self, number: int) -> TopicLog:
-        """The log of a topic, created if it is new."""
+        """The log of a topic.
+
+        Raises:
+            KeyError: the topic is deleted, or was never entered.
+        """
+        return self.topics[number]
+
+    def enter_topic(self, number: int) -> TopicLog:
+        """The log of a topic that exists, created if it is new."""
         found = self.topics.get(number)
         if found is None:
             found = self.topics[number] = TopicLog(number)

@@ -87,7 +87,8 @@ class LedgerInfo:
 
 
 class TopicLog:
-    """The entries of one topic in the log; :meth:`headgate.ledger.CommitLog.topic` creates it.
+    """The entries of one topic in the log, created by :meth:`headgate.ledger.CommitLog.open` and
+    :meth:`headgate.ledger.CommitLog.enter_topic`.
 
     ``first <= end <= staged_end``. These three are plain attributes because every message reads
     them; only the log changes them.

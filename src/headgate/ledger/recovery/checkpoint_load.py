@@ -79,7 +79,7 @@ def _load_state(checkpoint: Checkpoint, known: Collection[int], state: LogState)
         state.orphans.note_number(number)
         if number not in known:
             continue
-        topic = state.topic(number)
+        topic = state.enter_topic(number)
         topic.restart_at(saved.end, saved.totals)
         topic.first = saved.first
         topic.damage = saved.damage

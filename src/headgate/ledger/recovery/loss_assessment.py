@@ -94,17 +94,17 @@ class LossAssessment:
         for number, what in self.doubts.items():
             if number not in self._known:
                 continue
-            topic = state.topic(number)
+            topic = state.enter_topic(number)
             topic.damage = topic.damage or what
         for number, place in self.topics.items():
-            topic = state.topic(number)
+            topic = state.enter_topic(number)
             topic.damage = topic.damage or (
                 f"{place}: messages of this topic may have been there, and nothing that was stored "
                 "later proves that none were"
             )
         created_at = self._created_at or self._unreadable
         for number in self._known if created_at else ():
-            topic = state.topic(number)
+            topic = state.enter_topic(number)
             topic.damage = topic.damage or (
                 f"{created_at}: a subscription of this topic may have been made there"
             )

@@ -83,6 +83,8 @@ def recover(
     if is_rebuilt and not later:
         replay.assessment.note_unreadable(f"{directory} has neither checkpoint nor segments")
     is_worse = _finish_topics(state, replay, loaded.topics)
+    for number in topic_numbers:
+        state.enter_topic(number)
     if receive_time_bound is not None:
         state.topics_bounded = bound_times(state.topics.values(), receive_time_bound)
     jump = _REBUILT_ID_JUMP if is_rebuilt else _ID_JUMP if later else 0

@@ -57,7 +57,7 @@ class Redo:
         state.orphans.note_number(number)
         if number not in self._known:
             return
-        topic = state.topic(number)
+        topic = state.enter_topic(number)
         totals = TopicTotals(messages, size, received, lag)
         if ordinal > topic.staged_end:
             if self.without_checkpoint and topic.staged_end == 0:
@@ -80,7 +80,7 @@ class Redo:
         does not exist."""
         if number not in self._known:
             return None
-        topic = self._state.topic(number)
+        topic = self._state.enter_topic(number)
         if topic.segment != self.segment or ordinal > topic.staged_end:
             # The lost records may include a RUN, which names the ledger.
             what = f"what belongs before entry {ordinal} is lost"
@@ -150,7 +150,7 @@ class Redo:
         number, count = ACCEPT.unpack_from(payload)
         if number not in self._known:
             return
-        topic = self._state.topic(number)
+        topic = self._state.enter_topic(number)
         topic.damage = ""
         for first, stop in ORDINALS.iter_unpack(payload[ACCEPT.size :][: count * ORDINALS.size]):
             topic.note_lost(first, stop)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from headgate.base.ack_set import AckSet
 from headgate.ledger.index.cursors import CursorState
 from headgate.ledger.index.state import LogState, SpaceTotals
@@ -13,6 +15,15 @@ def test_a_segment_is_entered_once() -> None:
     info = state.enter_segment(4)
     assert state.enter_segment(4) is info
     assert list(state.unsealed) == [4]
+
+
+def test_a_question_after_a_topic_makes_none() -> None:
+    state = LogState()
+    with pytest.raises(KeyError):
+        state.topic(7)
+    assert not state.topics
+    topic = state.enter_topic(7)
+    assert state.enter_topic(7) is state.topic(7) is topic
 
 
 def test_a_sealed_segment_is_dead_once_its_last_run_is_released() -> None:

@@ -29,7 +29,7 @@ def row(first: int, stop: int, segment: int, *, topic: int = TOPIC) -> IndexRow:
 def state_with(end: int) -> LogState:
     """A state as a checkpoint gives it: the topic is known, its entries are not indexed."""
     state = LogState()
-    topic = state.topic(TOPIC)
+    topic = state.enter_topic(TOPIC)
     topic.restart_at(end, row(end, end, 1).columns.totals_before())
     topic.first = 0
     return state

@@ -102,7 +102,7 @@ def test_whole_acknowledgements_heal_a_cursor_and_changes_do_not() -> None:
 
 def test_an_acceptance_says_what_is_lost_and_heals_the_rest() -> None:
     state, assessment, found = records()
-    state.topic(1).damage = "somewhere"
+    state.enter_topic(1).damage = "somewhere"
     state.put_cursor(CursorState(6, 1, "s", AckSet(), {}, "somewhere"))
     assessment.doubts[1] = "here"
     found.control(KIND_ACCEPT, ACCEPT.pack(1, 1) + ORDINALS.pack(3, 5), 100)

@@ -117,6 +117,19 @@ def test_a_deleted_topic_frees_its_segments() -> None:
     assert state_of(log).space.live_bytes == 0
 
 
+def test_a_question_after_a_deleted_topic_brings_no_ghost_into_the_log() -> None:
+    fs = MemFs()
+    log = filled(fs)
+    log.drop_topic(1)
+    with pytest.raises(KeyError):
+        log.topic(1)
+    with pytest.raises(KeyError):
+        log.accept_damage(1, [])
+    assert list(state_of(log).topics) == [2]
+    log.close()
+    assert list(state_of(open_log(fs, topics=[2])).topics) == [2]
+
+
 def test_a_topic_deleted_while_its_entries_are_staged_never_lives() -> None:
     log = filled(MemFs())
     for _ in range(20):
