@@ -158,7 +158,11 @@ class PublishWatch:
                 self._seen[f"parked by {cause.label}"] += parking.waiting(cause).producers > 0
             for producer in topic.producers.values():
                 self._seen["not read"] += producer.is_paused
-                if not producer.parked or broker._flush_scheduled or engine.admission.is_busy:
+                if (
+                    not producer.parked
+                    or broker._flush_scheduled_ns is not None
+                    or engine.admission.is_busy
+                ):
                     continue
                 label = f"{topic.name} {producer.name}"
                 if producer.parked_at is ParkedAt.GATE:

@@ -128,7 +128,7 @@ class QuotaWatch(NoObserver):
             if any(producer.parked_at is None for producer in waiting):
                 wrong.append(f"{topic.name}: somebody waits nowhere")
             quota = topic.quota
-            if quota is None or quota.is_dirty or self._broker._flush_scheduled:
+            if quota is None or quota.is_dirty or self._broker._flush_scheduled_ns is not None:
                 continue
             if quota.is_active and not is_consistent(quota):
                 wrong.append(f"{topic.name}: over {quota.exceeded}, {quota.backlog_bytes()} bytes")

@@ -252,7 +252,7 @@ def _wrong_in(s: Subscription, broker: Broker, handed: tuple[int, int]) -> list[
         wrong.append(f"{len(unacked)} are unacked, its backlog says {s.backlog_entries}")
     if isinstance(s.dispatcher, SharedDispatcher):
         wrong += _wrong_in_shared(s, s.dispatcher)
-    if not s.dirty and not broker._flush_scheduled:
+    if not s.dirty and broker._flush_scheduled_ns is None:
         wrong += _wrong_state(s)
     return wrong
 
