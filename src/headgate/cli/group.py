@@ -104,6 +104,10 @@ main = _Main(
             "headgate.cli.accept_loss:accept_loss_command",
             "Accept a loss of data that keeps the broker from starting.",
         ),
+        "ledger": (
+            "headgate.cli.ledger:ledger_group",
+            "Check and list the stored messages of a stopped broker.",
+        ),
         "explain": (
             "headgate.cli.explain.command:explain_command",
             "Show what holds a backlog or a producer, and which limit.",

@@ -3,7 +3,7 @@
 Other packages import from here. ``commit_log`` is the interface to the event loop. Below it are,
 each importing only those after it: ``recovery`` and ``space`` (starts, maintenance), ``write``
 (staging, batches, the writer), ``index`` (topics, cursors, footers, checkpoints) and ``format``
-(bytes on disk). Imports ``fs`` and ``base``.
+(bytes on disk). ``tools`` check the files of a log that is not open. Imports ``fs`` and ``base``.
 """
 
 from headgate.fs.api import Space

@@ -58,8 +58,15 @@ def read_flush_position(fs: Fs, directory: str) -> FlushPosition | None:
         data = read_file(fs, f"{directory}/{FLUSH_POSITION_NAME}")
     except FileNotFoundError:
         return None
-    slots = (_slot(data, at * _SLOT_STEP) for at in range(_SLOTS))
-    return max((slot for slot in slots if slot is not None), default=None)
+    return max((end for _, _, end in slots_of(data) if end is not None), default=None)
+
+
+def slots_of(data: bytes) -> list[tuple[int, bytes, FlushPosition | None]]:
+    """Offset, bytes and position of both slots in the file's content; None for one that is not
+    sound."""
+    size = _SLOT.size + CRC_BYTES
+    offsets = [at * _SLOT_STEP for at in range(_SLOTS)]
+    return [(offset, data[offset : offset + size], _slot(data, offset)) for offset in offsets]
 
 
 class FlushPositionFile:

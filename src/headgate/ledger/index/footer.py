@@ -30,10 +30,10 @@ from headgate.ledger.index.columns import Columns
 from headgate.ledger.index.topic_log import TopicLog
 
 FOOTER_VERSION: Final = 2
-_MAGIC = b"HGFOOTR\0"
-_ROW = struct.Struct("<IIQQII")
-_TRAILER = struct.Struct("<8sIIQQI")
-TRAILER_BYTES: Final = _TRAILER.size + CRC_BYTES
+FOOTER_MAGIC: Final = b"HGFOOTR\0"
+FOOTER_ROW = struct.Struct("<IIQQII")
+FOOTER_TRAILER = struct.Struct("<8sIIQQI")
+TRAILER_BYTES: Final = FOOTER_TRAILER.size + CRC_BYTES
 
 invariant(sys.byteorder == "little", "the stored arrays are little endian")
 invariant(array("I").itemsize == 4, "the stored offsets have 4 bytes")
@@ -112,12 +112,17 @@ class FooterBuilder:
     def finish(self) -> list[bytes]:
         """The footer in parts. For the upkeep thread: it checksums all columns."""
         rows = [
-            _ROW.pack(number, count, first, offset, crc32c(block), 0)
+            FOOTER_ROW.pack(number, count, first, offset, crc32c(block), 0)
             for (number, count, first, offset), block in zip(self._rows, self._blocks, strict=True)
         ]
         directory = b"".join(rows)
-        trailer = _TRAILER.pack(
-            _MAGIC, FOOTER_VERSION, len(rows), self._segment, self._data_end, crc32c(directory)
+        trailer = FOOTER_TRAILER.pack(
+            FOOTER_MAGIC,
+            FOOTER_VERSION,
+            len(rows),
+            self._segment,
+            self._data_end,
+            crc32c(directory),
         )
         return [*self._blocks, directory, trailer, CRC.pack(crc32c(trailer))]
 
@@ -130,15 +135,15 @@ def read_footer(file: File, segment: int, size: int) -> Footer | None:
     if size < SEGMENT_HEADER_BYTES + TRAILER_BYTES:
         return None
     trailer = file.read_at(size - TRAILER_BYTES, TRAILER_BYTES)
-    if not trailer.startswith(_MAGIC):
+    if not trailer.startswith(FOOTER_MAGIC):
         return None
-    _, version, count, owner, data_end, directory_crc = _TRAILER.unpack_from(trailer)
-    (trailer_crc,) = CRC.unpack_from(trailer, _TRAILER.size)
-    if trailer_crc != crc32c(trailer[: _TRAILER.size]) or owner != segment:
+    _, version, count, owner, data_end, directory_crc = FOOTER_TRAILER.unpack_from(trailer)
+    (trailer_crc,) = CRC.unpack_from(trailer, FOOTER_TRAILER.size)
+    if trailer_crc != crc32c(trailer[: FOOTER_TRAILER.size]) or owner != segment:
         raise CorruptionError(f"the footer of segment {segment:016x} is damaged at its trailer")
     if version != FOOTER_VERSION:
         raise CorruptionError(f"the footer of segment {segment:016x} has version {version}")
-    directory_at = size - TRAILER_BYTES - count * _ROW.size
+    directory_at = size - TRAILER_BYTES - count * FOOTER_ROW.size
     if not SEGMENT_HEADER_BYTES <= data_end <= directory_at:
         raise CorruptionError(f"the footer of segment {segment:016x} does not fit its file")
     body = file.read_at(data_end, size - TRAILER_BYTES - data_end)
@@ -146,7 +151,9 @@ def read_footer(file: File, segment: int, size: int) -> Footer | None:
     if crc32c(directory) != directory_crc:
         raise CorruptionError(f"the footer of segment {segment:016x} is damaged at its directory")
     runs = tuple(
-        _read_run(body, data_end, segment, *_ROW.unpack_from(directory, row * _ROW.size))
+        _read_run(
+            body, data_end, segment, *FOOTER_ROW.unpack_from(directory, row * FOOTER_ROW.size)
+        )
         for row in range(count)
     )
     return Footer(data_end, runs)

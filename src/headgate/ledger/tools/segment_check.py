@@ -1,0 +1,483 @@
+"""Checks the records of all segments, in order, and assigns what is lost to its places."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from headgate.base.ack_changes import AckChanges
+from headgate.base.units import KIB
+from headgate.ledger.format.flush_position import FlushPosition
+from headgate.ledger.format.records import (
+    ACCEPT,
+    CURSOR_ID,
+    KIND_ACCEPT,
+    KIND_ACKS,
+    KIND_BATCH,
+    KIND_CREATE,
+    KIND_DELETE,
+    KIND_ENTRY,
+    KIND_RUN,
+    KIND_TRIM,
+    ORDINALS,
+    RUN,
+    SEGMENT_HEADER_BYTES,
+    TRIM,
+    checkpoint_names,
+    segment_name,
+)
+from headgate.ledger.index.checkpoint import Checkpoint
+from headgate.ledger.index.cursors import decode_cursor
+from headgate.ledger.tools.coverage import Place, TopicCoverage, assign_losses
+from headgate.ledger.tools.findings import Cost, CostKind, Finding, Report
+from headgate.ledger.tools.footer_check import FooterCheck, check_footer
+from headgate.ledger.tools.walk import UNREADABLE, Head, Piece, Walk
+
+_HOLE: Final = bytes(4 * KIB)
+"""What a punched page reads as."""
+_TORN: Final = (
+    "an unfinished batch, written when the broker or the machine went down; the next start cuts "
+    "it: it may have held messages without a receipt"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRole:
+    """What a start takes from a segment, and what later files prove of it."""
+
+    segment: int
+    is_replayed: bool
+    """A start reads its records, not only its footer."""
+    has_later: bool
+    """A later segment has a batch."""
+    follows: int
+    """Number of the batch before the next segment's first one; 0 if that is unknown."""
+
+
+@dataclass(slots=True)
+class _Cursor:
+    name: str
+    topic: int
+    complete: Place
+    """The last record that tells the whole state."""
+
+
+@dataclass(slots=True)
+class _Hole:
+    place: Place
+    finding: Finding
+    hides_entries: bool
+
+
+@dataclass(slots=True)
+class _Segment:
+    """The segment that is being checked."""
+
+    role: SegmentRole
+    footer: FooterCheck
+    data: bytes
+    name: str
+    reached: int = SEGMENT_HEADER_BYTES
+    has_batch: bool = False
+    gaps: list[Finding] = field(default_factory=list)
+    damaged_entries: list[Finding] = field(default_factory=list)
+    has_holes: bool = False
+    """Maintenance has punched a hole, so what lies between retained messages is unknown."""
+
+    @property
+    def reads_records(self) -> bool:
+        """Whether a start finds the entries by the records."""
+        return self.role.is_replayed or not self.footer.is_usable
+
+
+class LogCheck:
+    """Everything known of a log while its segments are checked one after the other."""
+
+    def __init__(
+        self,
+        report: Report,
+        checkpoint: Checkpoint | None,
+        topics: Collection[int] | None,
+        recorded: FlushPosition | None,
+    ) -> None:
+        """``topics`` are the numbers of the topics that exist; None if they are unknown."""
+        self._report = report
+        self._known = None if topics is None else frozenset(topics)
+        self._recorded = recorded
+        self.replay_from = 0 if checkpoint is None else checkpoint.segment
+        """The first segment whose records a start reads."""
+        self.empty: set[int] = set()
+        """Segments without a batch."""
+        self._has_checkpoint = checkpoint is not None
+        self._topics: dict[int, TopicCoverage] = {}
+        self._alive: set[int] = set()
+        self._cursors: dict[int, _Cursor] = {}
+        self._old_damage: dict[int, Finding] = {}
+        """Damage of topics that the checkpoint tells."""
+        self._old_cursor_damage: dict[int, Finding] = {}
+        self._hidden: list[tuple[Place, Finding]] = []
+        """Places that may hide entries."""
+        self._holes: list[_Hole] = []
+        """Places in the replayed part that may hide records of any kind."""
+        self._in_holes: set[int] = set()
+        """Ids of findings about entries in segments with punched holes."""
+        self._punched: set[int] = set()
+        """Ids of findings about released entries in punched holes."""
+        self._pending: Finding | None = None
+        """A hole after which no batch has ended yet."""
+        self._batch: Head | None = None
+        self._made = 0
+        self._last_batch = -1
+        self._tail_hole = False
+        self._last_hole: Finding | None = None
+        """The last hole of the segment, which may hide records that entries after it need."""
+        self._doubt: tuple[int, Finding] | None = None
+        """The end of the last hole within a batch."""
+        if checkpoint is not None:
+            self._load(checkpoint)
+        self._next_cursor_id = max(self._cursors, default=0) + 1
+
+    def _load(self, checkpoint: Checkpoint) -> None:
+        self._last_batch = checkpoint.last_batch
+        name = checkpoint_names(checkpoint.segment)[0]
+        for number, saved in checkpoint.topics.items():
+            topic = self._topic(number)
+            self._alive.add(number)
+            topic.first, topic.end = saved.first, saved.end
+            topic.ledgers = {ledger: first for ledger, first, _ in saved.ledgers}
+            topic.accepted = list(saved.lost)
+            if saved.damage and self._exists(number):
+                finding = self._report.add(name, 0, 0, f"found by an earlier start: {saved.damage}")
+                finding.costs = [topic.lost(*row) for row in saved.lost]
+                finding.costs = finding.costs or [self._may_be_lost(topic)]
+                self._old_damage[number] = finding
+        for cursor in checkpoint.cursors.values():
+            if not self._exists(cursor.topic_number):
+                continue
+            self._cursors[cursor.cursor_id] = _Cursor(cursor.name, cursor.topic_number, (0, 0))
+            if cursor.damage:
+                finding = self._report.add(
+                    name, 0, 0, f"found by an earlier start: {cursor.damage}"
+                )
+                finding.costs = [self._acknowledgements(cursor.cursor_id)]
+                self._old_cursor_damage[cursor.cursor_id] = finding
+
+    def _topic(self, number: int) -> TopicCoverage:
+        topic = self._topics.get(number)
+        if topic is None:
+            topic = self._topics[number] = TopicCoverage(number)
+        return topic
+
+    def _exists(self, number: int) -> bool:
+        return number in self._known if self._known is not None else number in self._alive
+
+    def note_hole(
+        self, segment: int, offset: int, finding: Finding, *, entries: bool = True
+    ) -> None:
+        """Note a place of the replayed part where records of any kind may be lost."""
+        self._holes.append(_Hole((segment, offset), finding, entries))
+        self._last_hole = finding
+        if entries:
+            self._hidden.append(((segment, offset), finding))
+        self._pending = self._pending or finding
+
+    # One segment -----------------------------------------------------------------------------
+
+    def segment(self, data: bytes, role: SegmentRole) -> None:
+        """Check a whole segment file."""
+        lost = {number: topic.accepted for number, topic in self._topics.items()}
+        footer = check_footer(data, role.segment, lost)
+        segment = _Segment(role, footer, data, segment_name(role.segment))
+        self._last_hole = None
+        stop = len(data) if footer.data_end is None else footer.data_end
+        if not data[:stop].strip(b"\0") or not data[SEGMENT_HEADER_BYTES:stop].strip(b"\0"):
+            self.empty.add(role.segment)
+        for block in footer.damage:
+            what = f"{block.what}; a start reads the records instead"
+            self._report.add(segment.name, block.offset, block.size_bytes, what)
+        walk = Walk(data, role.segment, stop, footer.index)
+        if not data.strip(b"\0"):
+            what = "the file has no bytes but zeros: a crash left it, or it was emptied"
+            self._report.add(segment.name, 0, len(data), what, is_damage=False)
+        elif not walk.is_header_sound:
+            what = "the header is damaged"
+            if walk.is_header_corrected:
+                what += "; a start corrects it"
+            self._report.add(segment.name, 0, SEGMENT_HEADER_BYTES, what)
+        for piece in walk.pieces():
+            self._piece(segment, piece)
+            segment.reached = max(segment.reached, piece.end)
+        self._end_batch()
+        self._check_end(segment)
+        if segment.has_holes:
+            self._in_holes |= {id(finding) for finding in segment.damaged_entries}
+            self._drop({id(finding) for finding in segment.gaps})
+
+    def _drop(self, findings: set[int]) -> None:
+        kept = [finding for finding in self._report.findings if id(finding) not in findings]
+        self._report.findings = kept
+
+    def _piece(self, segment: _Segment, piece: Piece) -> None:
+        if piece.kind == KIND_BATCH:
+            self._start_batch(segment, piece)
+        if not piece.is_sound and not self._damaged(segment, piece):
+            return
+        place = (segment.role.segment, piece.offset)
+        if piece.kind == KIND_ENTRY:
+            self._entry(segment, piece, place)
+        elif piece.payload:
+            self._control(segment, piece, place)
+
+    def _start_batch(self, segment: _Segment, piece: Piece) -> None:
+        head = piece.head
+        if head is None:
+            return
+        self._end_batch()
+        self._report.batches += 1
+        role = segment.role
+        if role.is_replayed:
+            self._batch, self._made = head, 0
+            if not segment.has_batch:
+                self._check_chain(role.segment, head)
+            self._last_batch = head.number
+        segment.has_batch = True
+
+    def _check_chain(self, segment: int, head: Head) -> None:
+        """Report batches that are missing before the first one of a segment."""
+        is_first = self._last_batch < 0
+        if not is_first and head.previous > self._last_batch and not self._tail_hole:
+            finding = self._report.add(
+                segment_name(segment - 1),
+                0,
+                0,
+                f"batches {self._last_batch + 1} to {head.previous} are missing before "
+                f"{segment_name(segment)}: the file is gone or was cut short",
+            )
+            self.note_hole(segment, 0, finding)
+        self._tail_hole = False
+
+    def _end_batch(self) -> None:
+        """A batch is over: its head tells how many cursors were created up to here."""
+        head, self._batch = self._batch, None
+        self._doubt = None
+        if head is None:
+            return
+        if self._pending and head.next_cursor_id > self._next_cursor_id + self._made:
+            self._pending.costs.append(Cost(CostKind.SUBSCRIPTION))
+        self._pending = None
+        self._next_cursor_id = max(self._next_cursor_id, head.next_cursor_id)
+
+    def _check_end(self, segment: _Segment) -> None:
+        """Report a file that was cut short before the position up to which it was durable."""
+        recorded, role = self._recorded, segment.role
+        if recorded is None or recorded.segment != role.segment or segment.footer.is_found:
+            return
+        if segment.reached < recorded.offset and not self._tail_hole and role.is_replayed:
+            size = recorded.offset - segment.reached
+            what = "records that were stored are missing: the file was cut short"
+            finding = self._report.add(segment.name, segment.reached, size, what)
+            self.note_hole(role.segment, segment.reached, finding)
+            self._tail_hole = True
+
+    # Damaged pieces --------------------------------------------------------------------------
+
+    def _was_durable(self, segment: _Segment, piece: Piece) -> bool:
+        role, recorded = segment.role, self._recorded
+        if segment.footer.is_found or piece.is_followed:
+            return True
+        in_segment = recorded is not None and recorded.segment == role.segment
+        durable_to = recorded.offset if recorded is not None and in_segment else 0
+        if piece.is_outside:
+            return role.follows > max(self._last_batch, 0) or piece.offset < durable_to
+        return role.has_later or piece.batch_end <= durable_to
+
+    def _damaged(self, segment: _Segment, piece: Piece) -> bool:
+        """Report a damaged piece. Returns whether a start reads its record all the same."""
+        size = piece.end - piece.offset
+        if piece.is_outside and segment.footer.is_found and segment.footer.data_end is None:
+            return False  # the damaged footer, which is reported already
+        if not self._was_durable(segment, piece):
+            if segment.data[piece.offset : piece.end].strip(b"\0"):
+                self._report.add(segment.name, piece.offset, size, _TORN, is_damage=False)
+            return False
+        finding = self._report.add(segment.name, piece.offset, size, piece.what)
+        if _HOLE in segment.data[piece.offset : piece.end]:
+            segment.has_holes |= not segment.role.is_replayed
+        if piece.is_corrected and piece.kind != KIND_ENTRY:
+            finding.what += "; a start corrects it"
+            return piece.kind != KIND_BATCH
+        if piece.kind == KIND_ENTRY and self._damaged_entry(segment, piece, finding):
+            segment.damaged_entries.append(finding)
+        elif segment.reads_records:
+            self._hole(segment, piece, finding)
+        else:
+            if piece.kind == UNREADABLE:
+                segment.gaps.append(finding)
+            finding.what += "; no start reads it any more"
+        return False
+
+    def _damaged_entry(self, segment: _Segment, piece: Piece, finding: Finding) -> bool:
+        """Note a damaged entry. False if it is not certain which one it is."""
+        if piece.entry is None:
+            return False
+        number, ordinal = piece.entry
+        topic = self._topic(number)
+        is_certain = piece.is_indexed or piece.is_corrected
+        if not is_certain and not topic.continues(ordinal, segment.role.segment):
+            return False
+        topic.damaged[ordinal] = finding
+        topic.end = max(topic.end, ordinal + 1)
+        topic.last = (segment.role.segment, piece.offset)
+        self._note_alive(segment, number)
+        return True
+
+    def _hole(self, segment: _Segment, piece: Piece, finding: Finding) -> None:
+        """Note a range that hides records which a start needs."""
+        if piece.is_outside:
+            self._end_batch()
+            self._tail_hole |= not piece.is_followed
+        elif piece.batch_end > len(segment.data):
+            self._tail_hole = True
+        place = (segment.role.segment, piece.offset)
+        self._last_hole = finding
+        if not segment.role.is_replayed:
+            self._hidden.append((place, finding))
+            return
+        self.note_hole(*place, finding, entries=not segment.footer.is_usable)
+        self._doubt = None if piece.is_outside else (piece.end, finding)
+
+    # Records ---------------------------------------------------------------------------------
+
+    def _note_alive(self, segment: _Segment, number: int) -> None:
+        if segment.role.is_replayed:
+            self._alive.add(number)
+
+    def _entry(self, segment: _Segment, piece: Piece, place: Place) -> None:
+        if piece.entry is None or not piece.is_sound:
+            return
+        number, ordinal = piece.entry
+        self._report.entries += 1
+        topic = self._topic(number)
+        self._note_alive(segment, number)
+        lacks_run = topic.run_segment != segment.role.segment or ordinal > topic.end
+        topic.found(ordinal, place, piece.end)
+        doubt, self._doubt = self._doubt, None
+        is_doubted = doubt is not None and doubt[0] == piece.offset
+        if segment.reads_records and (lacks_run or piece.is_in_gap):
+            topic.run_segment = segment.role.segment
+            hole = self._last_hole
+            is_doubted, doubt = hole is not None, None if hole is None else (0, hole)
+        if doubt is not None and is_doubted and self._exists(number):
+            doubt[1].costs.append(self._may_be_lost(topic, ordinal))
+
+    def _control(self, segment: _Segment, piece: Piece, place: Place) -> None:
+        payload = piece.payload
+        self._doubt = None
+        if piece.kind == KIND_RUN:
+            number, _, ordinal, _, _, _, ledger, first, _ = RUN.unpack(payload)
+            topic = self._topic(number)
+            self._note_alive(segment, number)
+            topic.ledgers.setdefault(ledger, first)
+            topic.run_segment = segment.role.segment
+            topic.last = place
+            topic.end = max(topic.end, ordinal)
+            topic.begin = ordinal if topic.begin < 0 else topic.begin
+        elif piece.kind == KIND_TRIM:
+            number, _, first = TRIM.unpack(payload)
+            self._topic(number).first = max(self._topic(number).first, first)
+        elif segment.role.is_replayed:
+            self._change(piece.kind, payload, place)
+
+    def _change(self, kind: int, payload: bytes, place: Place) -> None:
+        """Apply a record about cursors or damage from the replayed part."""
+        if kind == KIND_CREATE:
+            made = decode_cursor(payload)
+            self._made += 1
+            self._cursors[made.cursor_id] = _Cursor(made.name, made.topic_number, place)
+        elif kind == KIND_DELETE:
+            (cursor_id,) = CURSOR_ID.unpack(payload)
+            self._cursors.pop(cursor_id, None)
+            self._settle(self._old_cursor_damage.pop(cursor_id, None))
+        elif kind == KIND_ACKS:
+            (cursor_id,) = CURSOR_ID.unpack_from(payload)
+            cursor = self._cursors.get(cursor_id)
+            if cursor is not None and AckChanges.from_bytes(payload[CURSOR_ID.size :]).reset:
+                cursor.complete = place
+                self._settle(self._old_cursor_damage.pop(cursor_id, None))
+        elif kind == KIND_ACCEPT:
+            number, count = ACCEPT.unpack_from(payload)
+            topic = self._topic(number)
+            rows = payload[ACCEPT.size :][: count * ORDINALS.size]
+            topic.accepted += ORDINALS.iter_unpack(rows)
+            topic.last = place
+            self._settle(self._old_damage.pop(number, None))
+            for cursor_id, cursor in self._cursors.items():
+                if cursor.topic == number:
+                    cursor.complete = place
+                    self._settle(self._old_cursor_damage.pop(cursor_id, None))
+
+    @staticmethod
+    def _settle(finding: Finding | None) -> None:
+        if finding is not None:
+            finding.is_damage = False
+            finding.what += " (accepted or repaired since)"
+
+    # The end ---------------------------------------------------------------------------------
+
+    def finish(self, segments: set[int]) -> None:
+        """Assign all losses. ``segments`` are the files that exist. Call it once, at the end."""
+        if self._pending is not None and self._batch is None:
+            self._pending.costs.append(Cost(CostKind.SUBSCRIPTION))
+        self._hidden.sort(key=lambda hole: hole[0])
+        for topic in self._existing():
+            if not self._has_checkpoint and topic.first == 0:
+                topic.first = max(topic.begin, 0)
+            assign_losses(topic, self._hidden, segments, self._report)
+        self._assign_doubts()
+        for number, topic in self._topics.items():
+            for ordinal, finding in topic.damaged.items():
+                self._explain_entry(number, topic, ordinal, finding)
+        self._drop(self._punched)
+
+    def _existing(self) -> Iterator[TopicCoverage]:
+        numbers = self._alive if self._known is None else self._known
+        return (self._topic(number) for number in sorted(numbers))
+
+    def _assign_doubts(self) -> None:
+        """Add the topics and subscriptions that may have lost something unseen."""
+        for hole in self._holes:
+            place, costs = hole.place, hole.finding.costs
+            named = {cost.topic for cost in costs if cost.kind is not CostKind.ACKNOWLEDGEMENTS}
+            for topic in self._existing() if hole.hides_entries else ():
+                if topic.last < place and topic.number not in named:
+                    costs.append(self._may_be_lost(topic))
+            for cursor_id, cursor in self._cursors.items():
+                if cursor.complete < place and self._exists(cursor.topic):
+                    costs.append(self._acknowledgements(cursor_id))
+
+    def _explain_entry(
+        self, number: int, topic: TopicCoverage, ordinal: int, finding: Finding
+    ) -> None:
+        if finding.costs:
+            return
+        is_dead = not self._exists(number) or ordinal < topic.first
+        if is_dead and id(finding) in self._in_holes:
+            self._punched.add(id(finding))
+        elif not self._exists(number):
+            finding.what += "; its topic is deleted"
+        elif ordinal < topic.first:
+            finding.what += "; the message was released before"
+        elif any(low <= ordinal < high for low, high in topic.accepted):
+            finding.is_damage = False
+            finding.what += "; its loss was found before"
+        else:
+            finding.what += "; another copy of the message is sound"
+
+    def _may_be_lost(self, topic: TopicCoverage, ordinal: int | None = None) -> Cost:
+        first = topic.end if ordinal is None else ordinal
+        return Cost(CostKind.MAY_BE_LOST, topic.number, first, 0, topic.message_id(first))
+
+    def _acknowledgements(self, cursor_id: int) -> Cost:
+        cursor = self._cursors[cursor_id]
+        return Cost(CostKind.ACKNOWLEDGEMENTS, cursor.topic, subscription=cursor.name)

@@ -1,0 +1,236 @@
+"""Reads every byte of a log's directory and reports what is damaged, and what that costs."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from headgate.base.errors import CorruptionError
+from headgate.fs.api import Fs
+from headgate.ledger.errors import UnknownFormatError
+from headgate.ledger.format.directory import FORMAT_VERSION, TEMPORARY_SUFFIX, read_file
+from headgate.ledger.format.flush_position import (
+    FLUSH_POSITION_NAME,
+    FlushPosition,
+    read_flush_position,
+    slots_of,
+)
+from headgate.ledger.format.identity import IDENTITY_NAME, look_at_log
+from headgate.ledger.format.records import (
+    SEGMENT_HEADER_BYTES,
+    checkpoint_names,
+    segment_name,
+    segment_of_checkpoint,
+    segment_of_name,
+)
+from headgate.ledger.index.checkpoint import Checkpoint, read_checkpoint
+from headgate.ledger.recovery.batch_head import BatchHead
+from headgate.ledger.recovery.segment_load import read_first_head
+from headgate.ledger.tools.findings import Cost, CostKind, Report
+from headgate.ledger.tools.segment_check import LogCheck, SegmentRole
+
+_OWN_FILES: Final = ("lock", "format", IDENTITY_NAME, FLUSH_POSITION_NAME)
+_FORMAT: Final = re.compile(r"headgate-log (\d+)\n")
+
+
+def verify_log(
+    fs: Fs,
+    directory: str,
+    topics: Mapping[int, str] | None,
+    progress: Callable[[int, int], None] = lambda _done_bytes, _all_bytes: None,
+) -> Report:
+    """Check a log that nobody has open. Blocks; changes nothing.
+
+    ``topics`` are the names of the topics that exist, by number; None if they are unknown: then
+    each topic in the checkpoint, or with records behind it, counts as one that exists. ``progress``
+    is called after each segment with the bytes that are read, and those of all segments. Raises
+    :class:`OSError` if a file cannot be read, and :class:`UnknownFormatError`.
+    """
+    report = Report()
+    names = fs.list_directory(directory)
+    report.files = len(names)
+    _check_format(fs, directory, names, report)
+    _check_identity(fs, directory, names, report)
+    recorded = _check_flush_position(fs, directory, names, report)
+    segments = sorted(s for s in map(segment_of_name, names) if s is not None)
+    sizes = {s: _size(fs, f"{directory}/{segment_name(s)}") for s in segments}
+    heads = {s: read_first_head(fs, directory, s) for s in segments}
+    checkpoint = _check_checkpoints(fs, directory, names, heads, report)
+    _check_other_files(names, report)
+    check = LogCheck(report, checkpoint, topics, recorded)
+    done_bytes, all_bytes = 0, sum(sizes.values())
+    for at, segment in enumerate(segments):
+        data = read_file(fs, f"{directory}/{segment_name(segment)}")
+        check.segment(data, _role(segments, at, heads, checkpoint))
+        done_bytes += len(data)
+        progress(done_bytes, all_bytes)
+    report.read_bytes += done_bytes
+    _check_last_file(check, segments, recorded, report)
+    check.finish(set(segments))
+    report.findings.sort(key=lambda found: (not found.is_damage, found.file, found.offset))
+    return report
+
+
+def _size(fs: Fs, path: str) -> int:
+    file = fs.open(path)
+    try:
+        return file.size()
+    finally:
+        file.close()
+
+
+def _role(
+    segments: Sequence[int],
+    at: int,
+    heads: Mapping[int, BatchHead | None],
+    checkpoint: Checkpoint | None,
+) -> SegmentRole:
+    """What a start takes from a segment, and what later files prove of it."""
+    segment = segments[at]
+    later = [(s, heads[s]) for s in segments[at + 1 :]]
+    following = [head.previous for s, head in later if head is not None and s == segment + 1]
+    return SegmentRole(
+        segment,
+        is_replayed=checkpoint is None or segment >= checkpoint.segment,
+        has_later=any(head is not None for _, head in later),
+        follows=following[0] if following else 0,
+    )
+
+
+def _check_format(fs: Fs, directory: str, names: Sequence[str], report: Report) -> None:
+    if "format" not in names:
+        report.add("format", 0, 0, "the file is missing").refuses_start = True
+        return
+    data = read_file(fs, f"{directory}/format")
+    report.read_bytes += len(data)
+    found = _FORMAT.fullmatch(data.decode("ascii", "replace"))
+    if found is None:
+        report.add("format", 0, len(data), "the line is damaged").refuses_start = True
+    elif not 2 <= int(found[1]) <= FORMAT_VERSION:
+        raise UnknownFormatError(
+            f"{directory} has format headgate-log {found[1]}; this release reads versions 2 to "
+            f"{FORMAT_VERSION}"
+        )
+
+
+def _check_identity(fs: Fs, directory: str, names: Sequence[str], report: Report) -> None:
+    if IDENTITY_NAME not in names:
+        what = "the file is missing: the log is not bound to its metadata yet, or the file is gone"
+        report.add(IDENTITY_NAME, 0, 0, what, is_damage=False)
+        return
+    data = read_file(fs, f"{directory}/{IDENTITY_NAME}")
+    report.read_bytes += len(data)
+    found = look_at_log(fs, directory)
+    if found.identity is None:
+        finding = report.add(IDENTITY_NAME, 0, len(data), "neither of its two lines is whole")
+        finding.refuses_start = True
+        return
+    right = found.identity.text()
+    if data != right:
+        at = next((i for i, (a, b) in enumerate(zip(data, right, strict=False)) if a != b), 0)
+        report.add(IDENTITY_NAME, at, 1, "one of its two lines is damaged; a start uses the other")
+
+
+def _check_flush_position(
+    fs: Fs, directory: str, names: Sequence[str], report: Report
+) -> FlushPosition | None:
+    if FLUSH_POSITION_NAME not in names:
+        what = "the file is missing; a start finds the end of the log by its batches alone"
+        report.add(FLUSH_POSITION_NAME, 0, 0, what, is_damage=False)
+        return None
+    data = read_file(fs, f"{directory}/{FLUSH_POSITION_NAME}")
+    report.read_bytes += len(data)
+    for offset, slot, position in slots_of(data):
+        if position is None and (offset == 0 or slot.strip(b"\0")):
+            what = "a slot has a wrong checksum; a start uses the other, or the batches of the log"
+            report.add(FLUSH_POSITION_NAME, offset, len(slot), what)
+    return read_flush_position(fs, directory)
+
+
+def _check_checkpoints(
+    fs: Fs,
+    directory: str,
+    names: Sequence[str],
+    heads: Mapping[int, BatchHead | None],
+    report: Report,
+) -> Checkpoint | None:
+    """Check all checkpoint files; returns the one that a start uses."""
+    used: Checkpoint | None = None
+    segments = sorted({s for s in map(segment_of_checkpoint, names) if s is not None})
+    for segment in reversed(segments):
+        sound: dict[str, Checkpoint] = {}
+        texts: dict[str, str] = {}
+        for name in checkpoint_names(segment):
+            if name not in names:
+                continue
+            try:
+                sound[name] = read_checkpoint(fs, directory, name)
+            except (CorruptionError, struct.error, UnicodeDecodeError, KeyError) as error:
+                texts[name] = str(error)
+        _report_checkpoint(fs, directory, names, segment, texts, sound, report)
+        if used is None and sound:
+            used = next(iter(sound.values()))
+    if segments and used is None:
+        report.findings[-1].costs = [Cost(CostKind.STATE)]
+    first = next(iter(heads.values()), None)
+    if not segments and first is not None and first.previous > 0:
+        what = "no checkpoint is there, and the log has had one"
+        report.add("*.checkpoint", 0, 0, what).costs = [Cost(CostKind.STATE)]
+    return used
+
+
+def _report_checkpoint(
+    fs: Fs,
+    directory: str,
+    names: Sequence[str],
+    segment: int,
+    texts: Mapping[str, str],
+    sound: Mapping[str, Checkpoint],
+    report: Report,
+) -> None:
+    first, copy = checkpoint_names(segment)
+    data = {name: read_file(fs, f"{directory}/{name}") for name in (first, copy) if name in names}
+    report.read_bytes += sum(map(len, data.values()))
+    for name, text in texts.items():
+        other = next((data[n] for n in sound), b"")
+        at = next((i for i, (a, b) in enumerate(zip(data[name], other, strict=False)) if a != b), 0)
+        rest = "a start uses the other copy" if sound else "no other copy is readable"
+        size = 1 if other and len(other) == len(data[name]) else len(data[name]) - at
+        report.add(name, at, size, f"{text}; {rest}")
+    if first not in names:
+        report.add(first, 0, 0, "the checkpoint is missing; a start uses its copy")
+    elif copy not in names:
+        report.add(copy, 0, 0, "the checkpoint has no copy", is_damage=False)
+
+
+def _check_other_files(names: Sequence[str], report: Report) -> None:
+    for name in names:
+        is_known = segment_of_name(name) is not None or segment_of_checkpoint(name) is not None
+        if name.endswith(TEMPORARY_SUFFIX):
+            what = "left over from a crash; the next start removes it"
+            report.add(name, 0, 0, what, is_damage=False)
+        elif name not in _OWN_FILES and not is_known:
+            report.add(name, 0, 0, "not a file of the log", is_damage=False)
+
+
+def _check_last_file(
+    check: LogCheck, segments: Sequence[int], recorded: FlushPosition | None, report: Report
+) -> None:
+    """Report the file in which the log ended, if it is missing or empty."""
+    if recorded is None or recorded.offset <= SEGMENT_HEADER_BYTES:
+        return
+    if recorded.segment < check.replay_from:
+        return
+    name = segment_name(recorded.segment)
+    what = "the file is missing"
+    if recorded.segment in segments:
+        if recorded.segment not in check.empty:
+            return
+        what = "the file is empty"
+    finding = report.add(
+        name, 0, 0, f"{what}, and it had records up to offset {recorded.offset} at least"
+    )
+    finding.refuses_start = True
+    check.note_hole(recorded.segment, SEGMENT_HEADER_BYTES, finding)

@@ -1,0 +1,123 @@
+"""The tools work on a stopped data directory only, with names from its metadata, and change
+nothing."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from headgate.app.ledger_tools import dump_directory, verify_directory
+from headgate.app.open_stores import open_log, open_metadata
+from headgate.base.ack_set import AckSet
+from headgate.base.clock import SystemClock
+from headgate.base.errors import InputError
+from headgate.base.names import parse_topic
+from headgate.ledger.errors import DirectoryInUseError
+from headgate.metadata.catalog import Catalog
+from tests.unit.app.test_open_stores import SMALL, owned, run
+
+TOPIC = "persistent://public/default/orders"
+
+
+def fill(path: Path) -> None:
+    """One topic with a subscription and five messages."""
+    run(path)
+    with owned(path) as directory, closing(open_metadata(directory)) as store:
+        catalog = Catalog("c", store.load())
+        first = catalog.plan_first_boot()
+        assert first is not None
+        store.commit(first.writes)
+        catalog.apply(first)
+        made = catalog.plan_create_topic(parse_topic(TOPIC), now_ms=1000)
+        store.commit(made.writes)
+        catalog.apply(made)
+        log = open_log(directory, catalog, store, SystemClock(), SMALL)
+        (number,) = catalog.topic_numbers_in("")
+        log.create_cursor(number, "billing", AckSet(), {})
+        for body in (b"one", b"two", b"three", b"four", b"five"):
+            log.stage_entry(log.topic(number), 1, 1000, 0, body * 20)
+        batch = log.seal_batch()
+        assert batch is not None
+        log.commit(batch)
+        log.close()
+
+
+def damage(path: Path, what: bytes) -> None:
+    """Change two bytes of a message."""
+    file = next(p for p in sorted((path / "log").glob("*.log")) if what in p.read_bytes())
+    data = bytearray(file.read_bytes())
+    at = data.index(what)
+    data[at : at + 2] = b"??"
+    file.write_bytes(data)
+
+
+def files(path: Path) -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in sorted(path.rglob("*")) if p.is_file()}
+
+
+def test_a_sound_directory_is_sound_and_unchanged(tmp_path: Path) -> None:
+    fill(tmp_path)
+    before = files(tmp_path)
+    found = verify_directory(str(tmp_path))
+    assert found["isSound"]
+    assert found["metadataProblem"] is None
+    assert [log["log"] for log in found["logs"]] == ["log"]
+    assert found["logs"][0]["soundEntries"] == 5
+    assert list(dump_directory(str(tmp_path), "log"))
+    assert files(tmp_path) == before
+
+
+def test_damage_is_named_with_topic_and_message(tmp_path: Path) -> None:
+    fill(tmp_path)
+    damage(tmp_path, b"threethree")
+    found = verify_directory(str(tmp_path))
+    assert not found["isSound"]
+    (finding,) = [f for f in found["logs"][0]["findings"] if f["isDamage"]]
+    (cost,) = finding["costs"]
+    assert (cost["kind"], cost["topic"], cost["entries"]) == ("lost", TOPIC, 1)
+    assert cost["firstMessageId"] == cost["lastMessageId"]
+    assert cost["firstMessageId"].endswith(":2")
+
+
+def test_damaged_metadata_are_named_and_the_log_is_checked_without(tmp_path: Path) -> None:
+    fill(tmp_path)
+    metadata = tmp_path / "metadata.sqlite3"
+    data = bytearray(metadata.read_bytes())
+    data[data.index(b"orders")] ^= 1
+    metadata.write_bytes(data)
+    damage(tmp_path, b"threethree")
+    found = verify_directory(str(tmp_path))
+    assert str(metadata) in found["metadataProblem"]
+    costs = [c for f in found["logs"][0]["findings"] for c in f["costs"]]
+    assert [(cost["topic"], cost["entries"]) for cost in costs] == [(None, 1)]
+    metadata.unlink()
+    assert "is missing" in verify_directory(str(tmp_path))["metadataProblem"]
+
+
+def test_a_dump_has_names_and_takes_names(tmp_path: Path) -> None:
+    fill(tmp_path)
+    rows = list(dump_directory(str(tmp_path), "log", topic=TOPIC, with_bodies=True))
+    assert {row["topic"] for row in rows} == {TOPIC}
+    entries = [row for row in rows if row["kind"] == "entry"]
+    assert len(entries) == 5
+    assert list(dump_directory(str(tmp_path), "log", topic="99")) == []
+    with pytest.raises(InputError, match="has no topic 'nowhere'"):
+        list(dump_directory(str(tmp_path), "log", topic="nowhere"))
+    with pytest.raises(InputError, match="has no log 'telemetry-log'"):
+        list(dump_directory(str(tmp_path), "telemetry-log"))
+
+
+def test_not_while_a_broker_runs(tmp_path: Path) -> None:
+    run(tmp_path)
+    with owned(tmp_path), pytest.raises(DirectoryInUseError, match="stop it first"):
+        verify_directory(str(tmp_path))
+    assert verify_directory(str(tmp_path))["isSound"]
+
+
+def test_a_folder_that_is_no_data_directory_stays_as_it_is(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(InputError, match="is no data directory"):
+            verify_directory(str(path))
+    assert list(tmp_path.iterdir()) == []

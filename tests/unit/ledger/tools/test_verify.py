@@ -1,0 +1,251 @@
+"""Verify finds every damaged byte, and its costs are what a start then finds lost."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from headgate.base.ack_set import AckSet
+from headgate.base.errors import CorruptionError
+from headgate.fs import MemFs
+from headgate.ledger import CommitLog
+from headgate.ledger.errors import UnknownFormatError
+from headgate.ledger.format.flush_position import FLUSH_POSITION_NAME
+from headgate.ledger.format.records import segment_name, segment_of_checkpoint, segment_of_name
+from headgate.ledger.tools.findings import CostKind, Report
+from headgate.ledger.tools.verify import verify_log
+from tests.unit.ledger.support import DIRECTORY, SMALL, append, commit, content, open_log, overwrite
+
+TINY = replace(SMALL, segment_bytes=4096, extent_bytes=512, checkpoint_bytes=4096)
+NAMES = {1: "one", 2: "two"}
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """Thousands of damaged starts write no log lines."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def log_in_use() -> MemFs:
+    """Two sealed segments before a checkpoint and one behind it, with a subscription, a trim and
+    messages of both topics, after a crash."""
+    fs = MemFs()
+    log = open_log(fs, settings=TINY)
+    log.create_cursor(1, "reader", AckSet(), {})
+    for turn in range(3):
+        append(log, 1, b"a" * 900, b"b" * 900, received_ms=1000 + turn)
+        append(log, 2, b"c" * 900, received_ms=1000 + turn)
+        log.run_maintenance()
+    log.stage_trim(log.topic(2), 2)
+    append(log, 1, b"last of one", received_ms=5000)
+    append(log, 2, b"last of two", received_ms=5000)
+    log._writer.flush_position.sync()
+    return fs.crash_clone()
+
+
+def verify(fs: MemFs) -> Report:
+    return verify_log(fs, DIRECTORY, NAMES)
+
+
+def used(fs: MemFs, name: str) -> range:
+    """The bytes of a file that hold something."""
+    return range(len(content(fs, f"{DIRECTORY}/{name}").rstrip(b"\0")))
+
+
+def places(fs: MemFs, name: str) -> list[int]:
+    """The same, with some bytes of each long body only."""
+    data = content(fs, f"{DIRECTORY}/{name}")
+    bodies = (b"a" * 9, b"b" * 9, b"c" * 9)
+    return [at for at in used(fs, name) if at % 97 == 0 or data[at - 4 : at + 5] not in bodies]
+
+
+def flipped(fs: MemFs, name: str, at: int, mask: int) -> MemFs:
+    """The same directory with one byte changed."""
+    copy, path = fs.crash_clone(), f"{DIRECTORY}/{name}"
+    overwrite(copy, path, at, bytes([content(copy, path)[at] ^ mask]))
+    return copy
+
+
+def unreadable(log: CommitLog, number: int) -> set[int]:
+    """Ordinals of a topic that a reader does not get."""
+    topic = log.topic(number)
+    lost = set()
+    for ordinal in range(topic.first, topic.end):
+        try:
+            log.read(log.locate(topic, ordinal, 1, 1))
+        except CorruptionError:
+            lost.add(ordinal)
+    return lost
+
+
+def check_costs(report: Report, log: CommitLog, numbers: Iterable[int] = NAMES) -> None:
+    """What verify says is lost is what a start finds lost."""
+    costs = [cost for finding in report.damage for cost in finding.costs]
+    every = any(cost.kind in (CostKind.SUBSCRIPTION, CostKind.STATE) for cost in costs)
+    suspects = {cost.topic for cost in costs if cost.kind is CostKind.MAY_BE_LOST}
+    said_acks = {c.subscription for c in costs if c.kind is CostKind.ACKNOWLEDGEMENTS}
+    for number in numbers:
+        topic = log.topic(number)
+        lost = {
+            ordinal
+            for cost in costs
+            if cost.kind is CostKind.LOST and cost.topic == number
+            for ordinal in range(cost.first, cost.stop)
+        }
+        found = unreadable(log, number)
+        if topic.damage:
+            assert lost or every or number in suspects
+            assert found <= lost or number in suspects or every
+        else:
+            assert lost == found
+            assert number not in suspects
+    damaged = {cursor.name for cursor in log.cursors() if cursor.damage}
+    assert damaged <= said_acks or every
+    assert said_acks <= damaged or every or suspects
+
+
+def test_a_log_in_use_and_a_closed_one_are_sound() -> None:
+    fs = log_in_use()
+    report = verify(fs)
+    assert report.damage == []
+    assert report.entries >= 10
+    assert report.read_bytes == sum(
+        len(content(fs, f"{DIRECTORY}/{name}")) for name in fs.list_directory(DIRECTORY)
+    )
+    open_log(fs).close()
+    assert verify(fs).damage == []
+
+
+@pytest.mark.parametrize("mask", [0xFF, 0x10])
+def test_each_flipped_byte_is_found_and_costs_what_a_start_finds_lost(mask: int) -> None:
+    whole = log_in_use()
+    for name in whole.list_directory(DIRECTORY):
+        if name == "lock":
+            continue
+        for at in places(whole, name):
+            if name == FLUSH_POSITION_NAME and at % 4096 >= 44:
+                continue  # unused room
+            fs = flipped(whole, name, at, mask)
+            if name == "format":
+                with contextlib.suppress(UnknownFormatError):  # another version's number
+                    assert verify(fs).damage[0].refuses_start
+                continue
+            report = verify(fs)
+            found = [finding for finding in report.damage if finding.file == name]
+            assert found, (name, at)
+            if segment_of_name(name) is not None:
+                assert any(f.offset <= at < f.offset + f.size_bytes for f in found), (name, at)
+            check_costs(report, open_log(fs))
+
+
+@pytest.mark.parametrize("keep", [64, 100, 700, 3000])
+def test_a_truncated_or_missing_file_is_found(keep: int) -> None:
+    whole = log_in_use()
+    for name in whole.list_directory(DIRECTORY):
+        if segment_of_name(name) is None or len(used(whole, name)) <= keep:
+            continue
+        fs = whole.crash_clone()
+        file = fs.open(f"{DIRECTORY}/{name}", writable=True)
+        file.truncate(keep)
+        file.sync_data()
+        report = verify(fs)
+        assert name in {finding.file for finding in report.damage}
+        try:
+            log = open_log(fs)
+        except CorruptionError:
+            assert any(finding.refuses_start for finding in report.damage)
+        else:
+            check_costs(report, log)
+
+
+def test_a_missing_segment_is_named_with_its_messages() -> None:
+    fs = log_in_use()
+    names = [n for n in fs.list_directory(DIRECTORY) if segment_of_name(n) is not None]
+    fs.remove(f"{DIRECTORY}/{names[0]}")
+    report = verify(fs)
+    (finding,) = report.damage
+    assert (finding.file, finding.size_bytes) == (names[0], 0)
+    assert {cost.kind for cost in finding.costs} == {CostKind.LOST}
+    ones = next(cost for cost in finding.costs if cost.topic == 1)
+    assert (ones.first, ones.first_id) == (0, "1:0")
+    assert open_log(fs).topic(1).damage
+
+
+def test_a_missing_last_file_refuses_the_start() -> None:
+    fs = log_in_use()
+    names = [n for n in fs.list_directory(DIRECTORY) if segment_of_name(n) is not None]
+    with_records = [n for n in names if len(used(fs, n)) > 64]
+    fs.remove(f"{DIRECTORY}/{with_records[-1]}")
+    report = verify(fs)
+    assert any(f.refuses_start and f.file == with_records[-1] for f in report.damage)
+    with pytest.raises(CorruptionError, match="is missing"):
+        open_log(fs)
+
+
+def test_without_checkpoints_all_state_is_at_stake() -> None:
+    fs = log_in_use()
+    for name in fs.list_directory(DIRECTORY):
+        if segment_of_checkpoint(name) is not None:
+            overwrite(fs, f"{DIRECTORY}/{name}", 20, b"????")
+    report = verify(fs)
+    assert all(segment_of_checkpoint(finding.file) is not None for finding in report.damage)
+    assert {cost.kind for f in report.damage for cost in f.costs} == {CostKind.STATE}
+
+
+def test_a_torn_tail_is_a_note() -> None:
+    fs = log_in_use()
+    last = max(n for n in fs.list_directory(DIRECTORY) if len(used(fs, n)) > 64 and ".log" in n)
+    overwrite(fs, f"{DIRECTORY}/{last}", len(used(fs, last)) + 1, b"half a batch")
+    report = verify(fs)
+    assert report.damage == []
+    assert any("unfinished batch" in finding.what for finding in report.findings)
+
+
+def test_leftovers_and_foreign_files_are_notes() -> None:
+    fs = log_in_use()
+    for name in (f"{segment_name(9)}.tmp", "notes.txt"):
+        file = fs.create(f"{DIRECTORY}/{name}")
+        file.write_at(0, [b"x"])
+        file.sync_data()
+    report = verify(fs)
+    assert report.damage == []
+    assert {"notes.txt", f"{segment_name(9)}.tmp"} <= {f.file for f in report.findings}
+
+
+def test_damage_that_is_known_or_released_costs_nothing_more() -> None:
+    fs = log_in_use()
+    first = min(n for n in fs.list_directory(DIRECTORY) if segment_of_name(n) is not None)
+    at = content(fs, f"{DIRECTORY}/{first}").index(b"c" * 900)
+    overwrite(fs, f"{DIRECTORY}/{first}", at, b"????")
+    (finding,) = verify(fs).damage
+    assert "released before" in finding.what
+    assert finding.costs == []
+
+
+def test_names_are_not_needed() -> None:
+    fs = log_in_use()
+    assert verify_log(fs, DIRECTORY, None).damage == []
+
+
+def test_progress_ends_with_all_bytes() -> None:
+    steps: list[tuple[int, int]] = []
+    verify_log(log_in_use(), DIRECTORY, NAMES, lambda done, total: steps.append((done, total)))
+    assert steps[-1][0] == steps[-1][1] > 0
+
+
+def test_the_unit_log_commits() -> None:
+    """The fixture has what the flips must reach."""
+    fs = log_in_use()
+    names = fs.list_directory(DIRECTORY)
+    assert any(segment_of_checkpoint(name) is not None for name in names)
+    log = open_log(fs)
+    assert log.topic(2).first == 2
+    assert [cursor.name for cursor in log.cursors()] == ["reader"]
+    log.stage_entry(log.topic(1), 1, 9000, 0, b"more")
+    commit(log)
