@@ -12,6 +12,20 @@ from tests.service.measuring import Rest
 from tests.service.process import BrokerProcess
 from tests.service.quota_scenes import RETAINED, words
 
+CLIENTS = 300
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of the lane; given where one of its files is named."""
+    parser.addoption("--clients", type=int, default=CLIENTS, help="clients of a crowd: a soak")
+
+
+@pytest.fixture
+def clients(request: pytest.FixtureRequest) -> int:
+    """How many clients a crowd has."""
+    count: int = request.config.getoption("--clients", default=CLIENTS)
+    return count
+
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:

@@ -1,6 +1,7 @@
 """``./dev soak``: what takes too long for the test lanes.
 
-The long grid of the closed-loop simulation of adaptive throttling, or twenty kills of the pipeline.
+The long grid of the closed-loop simulation of adaptive throttling, twenty kills of the pipeline, or
+crowds of ten thousand clients that make a broker hold memory.
 """
 
 from __future__ import annotations
@@ -20,24 +21,37 @@ SEED_LIMIT_S: Final = 600
 """Time that each of them has, many times what it needs."""
 KILLS_WORD: Final = "kills"
 """First argument: not the grid, but ``headgate pipeline stream``, killed again and again."""
+CLIENTS: Final = 10_000
+CLIENTS_LIMIT_S: Final = 1_800
+CLIENTS_WORD: Final = "clients"
+"""First argument: not the grid, but crowds of clients."""
 
 
 def soak(python: Path, arguments: Sequence[str]) -> int:
     """Play every load with so many seeds, 40 unless told; 1 if law drain broke a promise.
 
     With ``kills``, kill the pipeline so many times, 20 unless told; 1 if a row was lost or doubled.
+    With ``clients``, play crowds of so many clients, 10,000 unless told; 1 if they took more memory
+    than they may, or their neighbour waited.
 
     Raises:
-        DevError: the argument is no number of seeds or kills.
+        DevError: the argument is no number of seeds, kills or clients.
     """
-    is_kills = arguments[:1] == [KILLS_WORD]
-    usual, what = (KILLS, KILLS_WORD) if is_kills else (SEEDS, "seeds")
-    words = [*arguments][is_kills:] or [str(usual)]
+    word = arguments[0] if arguments[:1] in ([KILLS_WORD], [CLIENTS_WORD]) else ""
+    usual, what = {KILLS_WORD: (KILLS, word), CLIENTS_WORD: (CLIENTS, word)}.get(
+        word, (SEEDS, "seeds")
+    )
+    words = [*arguments][bool(word) :] or [str(usual)]
     if len(words) > 1 or not words[0].isdecimal() or int(words[0]) < 1:
         raise DevError(f"./dev soak {' '.join(arguments)}: how many {what}? {usual}, for example")
-    command = [str(python), str(ROOT / "tools" / "adaptive_grid.py"), words[0]]
-    if is_kills:
-        test = str(ROOT / "tests" / "spark" / "test_pipeline_kills.py")
-        command = [str(python), "-m", "pytest", "-q", f"--kills={words[0]}", test]
-    each_s = KILL_LIMIT_S if is_kills else SEED_LIMIT_S
-    return shown(command, int(words[0]) * each_s, ROOT)
+    count, tests = words[0], ROOT / "tests"
+    if word == CLIENTS_WORD:
+        test = str(tests / "service" / "test_client_memory.py")
+        command = [str(python), "-m", "pytest", "-q", "-rP", f"--clients={count}", test]
+        return shown(command, CLIENTS_LIMIT_S, ROOT)
+    if word == KILLS_WORD:
+        test = str(tests / "spark" / "test_pipeline_kills.py")
+        command = [str(python), "-m", "pytest", "-q", f"--kills={count}", test]
+        return shown(command, int(count) * KILL_LIMIT_S, ROOT)
+    command = [str(python), str(ROOT / "tools" / "adaptive_grid.py"), count]
+    return shown(command, int(count) * SEED_LIMIT_S, ROOT)

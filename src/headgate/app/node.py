@@ -23,7 +23,8 @@ from headgate.app.descriptors import descriptors_max
 from headgate.app.disk_reserve import DiskReserve
 from headgate.app.export_settings import export_settings
 from headgate.app.listeners import advertised_host, is_loopback, listen, port_of
-from headgate.app.machine import boot_id
+from headgate.app.machine import boot_id, physical_memory_bytes, read_text
+from headgate.app.memory_limit import memory_limit_bytes
 from headgate.app.names_key import names_key
 from headgate.app.open_stores import open_log, open_metadata
 from headgate.app.open_telemetry import start_export
@@ -34,6 +35,7 @@ from headgate.app.web_guard import HostNames, WebGuard
 from headgate.base.clock import Clock, SystemClock
 from headgate.base.errors import InvariantError
 from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
+from headgate.broker.client_memory import client_memory_bytes
 from headgate.broker.info import BrokerInfo
 from headgate.broker.server import serve_binary
 from headgate.broker.service import Broker, Lanes
@@ -152,6 +154,12 @@ _LANES = ("commit", "read", "metadata", "upkeep", "telemetry")
 """The threads of :class:`Lanes`, in its order."""
 
 
+def _client_memory_bytes(settings: Settings) -> int:
+    limit_mb = settings.headgateMemoryLimitMB
+    limit_bytes = memory_limit_bytes(limit_mb, physical_memory_bytes(), read_text)
+    return client_memory_bytes(settings.headgateClientMemoryMB, limit_bytes)
+
+
 async def _open_broker(
     settings: Settings,
     directory: DataDirectory,
@@ -208,6 +216,7 @@ async def _open_broker(
         lanes=lanes,
         info=info,
         memory=memory,
+        client_memory_bytes_max=_client_memory_bytes(settings),
         boot_id=boot_id(),
     )
     broker.disk.keep_reserve = reserve.keep

@@ -19,6 +19,7 @@ from headgate.base.errors import HeadgateError, StorageError, broken
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.broker.authorization import AllowAll, Authorizer
+from headgate.broker.client_memory import CLIENT_MEMORY_BYTES_MIN, ClientMemory
 from headgate.broker.connection.connection_limits import ConnectionLimits
 from headgate.broker.connection.open_connections import OpenConnections
 from headgate.broker.connection_admission import ConnectionAdmission
@@ -32,6 +33,7 @@ from headgate.broker.policy_updates import PolicyUpdates, engine_limits
 from headgate.broker.quota_logger import QuotaLogger
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.subscriptions import Subscriptions
+from headgate.broker.sweeps.client_memory_sweep import ClientMemorySweep
 from headgate.broker.sweeps.inactive_topics import InactiveTopics
 from headgate.broker.sweeps.log_sweep import LogSweep
 from headgate.broker.sweeps.quota_sweep import QuotaSweep
@@ -65,7 +67,6 @@ from headgate.storage.log_maintenance import LogMaintenance
 from headgate.storage.managed_logs import TELEMETRY_LOG, ManagedLog, ManagedLogs
 from headgate.storage.metadata_writer import MetadataWriter
 from headgate.storage.publish_buffer import PublishBuffer
-from headgate.storage.store_binding import MAIN_LOG
 
 logger = logging.getLogger("headgate.broker")
 
@@ -114,6 +115,7 @@ class Broker:
         info: BrokerInfo,
         authorizer: Authorizer | None = None,
         memory: MemorySource | None = None,
+        client_memory_bytes_max: int = CLIENT_MEMORY_BYTES_MIN,
         boot_id: str = "",
     ) -> None:
         """``memory`` measures memory for the adaptive controller, if it is enabled. ``boot_id``
@@ -138,23 +140,22 @@ class Broker:
         self.log_clock = LogClock(clock, catalog, logs, boot_id)
         effects = EngineEffects(self.log_clock, self.quota_logger, self.schedule_flush)
         self.engine = self._make_engine(effects)
-        self.current_dispatch_limits = CurrentDispatchLimits(
-            self.policies.dispatch_limits, self.engine
-        )
+        dispatch_limits = self.policies.dispatch_limits
+        self.current_dispatch_limits = CurrentDispatchLimits(dispatch_limits, self.engine)
         self.work = WorkScheduler(loop, self.begin_turn, self.turns)
         self._policy_updates = self._make_policy_updates()
         self.begin_turn()
         self.started_ms = self.engine.now_ms
         admission = self.connection_admission = ConnectionAdmission(self.engine)
-        limits = self.connection_limits = ConnectionLimits(settings, lambda: self.engine.now_ns)
+        self.client_memory = self._make_client_memory(client_memory_bytes_max)
+        limits = self.connection_limits = self._make_connection_limits()
         self.disk = DiskMonitor(log, lanes.metadata, self.engine)
         self._publish_buffer = self._make_publish_buffer()
         self.logs = effects.logs = self._manage_logs(telemetry_log)
         self.committer = self.logs.main.committer
         self.reader = self.logs.main.reader
         self.writer = MetadataWriter(catalog, store, lanes.metadata, loop, self._metadata_applied)
-        by_name = dict(zip((MAIN_LOG, TELEMETRY_LOG), logs, strict=False))
-        self.identity_writer = IdentityWriter(catalog, by_name, lanes.metadata)
+        self.identity_writer = IdentityWriter(catalog, self.logs.by_name(), lanes.metadata)
         self.registry = self._make_registry()
         self.subscriptions = self._make_subscriptions()
         self.entries = SingleEntryReader(self.logs, lanes.read, self.begin_turn)
@@ -163,13 +164,20 @@ class Broker:
         self.closed = asyncio.Event()
         self.is_ready = False
         self.counts = BrokerCounts()
-        self.connections = OpenConnections(admission, limits, self.counts)
+        self.connections = OpenConnections(admission, limits, self.client_memory, self.counts)
         self._names_count = 0
         self.on_flush: list[Callable[[], None]] = []
         """Actions for the end of the next flush: connections write what they gathered."""
         self._flush_scheduled_ns: int | None = None
         self._wake: asyncio.TimerHandle | None = None
         self._wake_ns = 0
+
+    def _make_client_memory(self, bytes_max: int) -> ClientMemory:
+        return ClientMemory(bytes_max, lambda: self.engine.now_ns, self._bounded_elsewhere)
+
+    def _make_connection_limits(self) -> ConnectionLimits:
+        maximum = self.client_memory.connections_max
+        return ConnectionLimits(self.settings, lambda: self.engine.now_ns, maximum)
 
     def _make_publish_buffer(self) -> PublishBuffer:
         settings = self.settings
@@ -331,6 +339,10 @@ class Broker:
             logger.error("%s; 'headgate explain' shows what can be done", damage)
         if not self.settings.backlogQuotaCheckEnabled:
             logger.warning("backlogQuotaCheckEnabled is false: no backlog quota is enforced")
+        memory_sweep = ClientMemorySweep(self.client_memory, self.connections, self.work)
+        self.sweeps.add(
+            "the client memory sweep", memory_sweep.measure, lambda: self.client_memory.period_s
+        )
         self.sweeps.start()
         if self.adaptive is not None:
             self.adaptive.start()
@@ -487,6 +499,10 @@ class Broker:
         self._flush()
 
     # -- for connections -------------------------------------------------------------------
+
+    def _bounded_elsewhere(self) -> dict[str, int]:
+        """Bytes of clients that ``maxMessagePublishBufferSizeInMB`` bounds, by kind."""
+        return {"parked": self.engine.parked.bytes, "staged": self.log.unstored_bytes}
 
     def publish_buffer_full(self) -> bool:
         """Whether more bytes wait to be durable than maxMessagePublishBufferSizeInMB allows."""

@@ -79,6 +79,14 @@ class Settings:
         "Lookups that may wait for the creation of a topic; more are refused.",
         minimum=1,
     )
+    headgateClientMemoryMB: int = setting(
+        0,
+        "Megabytes that all connections together may make the broker hold: buffers, answers that "
+        "they do not read, producers and consumers with their descriptions, positions of "
+        "unacknowledged messages. Beyond it the broker slows and then closes those that hold "
+        "most. 0 is a fourth of the memory that the broker "
+        "may use (headgateMemoryLimitMB), at least 128.",
+    )
     brokerMaxConnections: int = setting(
         0,
         "Connections of clients that the broker accepts; more are refused. 0 is no limit. Those "

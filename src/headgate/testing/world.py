@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from headgate.base.names import parse_topic
 from headgate.base.units import KIB, NS_PER_MS, NS_PER_S
+from headgate.broker.client_memory import client_memory_bytes
 from headgate.broker.connection.connection import Connection
 from headgate.broker.info import BrokerInfo
 from headgate.broker.server import connection_factory
@@ -206,6 +207,7 @@ class World:
                 metadata_url="memory",
             ),
             memory=self.memory,
+            client_memory_bytes_max=client_memory_bytes(settings.headgateClientMemoryMB, 0),
             boot_id=f"boot {self.power_cuts_count}",
         )
         self._observer = Observer(broker)

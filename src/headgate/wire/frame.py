@@ -136,13 +136,18 @@ class FrameDecoder:
 
     __slots__ = (
         "_buffer", "_command_size_max", "_end", "_error", "_frame_size_max", "_long_ids",
-        "_start", "_view", "_wanted", "command_size", "is_partial",
+        "_on_growth", "_start", "_view", "_wanted", "command_size", "is_partial",
     )  # fmt: skip
 
     def __init__(
-        self, frame_size_max: int = FRAME_BYTES_MAX_DEFAULT, command_size_max: int | None = None
+        self,
+        frame_size_max: int = FRAME_BYTES_MAX_DEFAULT,
+        command_size_max: int | None = None,
+        on_growth: Callable[[int], None] = lambda _: None,
     ) -> None:
+        """``on_growth`` is called with the bytes by which the buffer grows."""
         self.set_limits(frame_size_max, command_size_max)
+        self._on_growth = on_growth
         self.command_size = 0
         """Bytes of the command returned last, unless it is a SEND."""
         self.is_partial = False
@@ -156,6 +161,11 @@ class FrameDecoder:
         # Size of the frame at _start with its length word, 0 until that word has arrived.
         self._wanted = 0
         self._error: RemoteProtocolError | None = None
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Size of the receive buffer."""
+        return len(self._buffer)
 
     def set_limits(self, frame_size_max: int, command_size_max: int | None = None) -> None:
         """Change both bounds, also for bytes that are buffered."""
@@ -180,6 +190,12 @@ class FrameDecoder:
             self._make_room()
         return self._view[self._end :]
 
+    def shrink(self) -> None:
+        """Give back a buffer that has grown, if it is empty. Not while it is received into."""
+        if self._start == self._end and len(self._buffer) > BUFFER_BYTES_START:
+            self._start = self._end = 0
+            self._replace_buffer(BUFFER_BYTES_START)
+
     def close(self) -> None:
         """Free the buffer at once, even if other objects still refer to this decoder."""
         self._start = self._end = self._wanted = 0
@@ -194,7 +210,7 @@ class FrameDecoder:
         self._end = end
         if end == len(self._buffer) < BUFFER_BYTES_STEADY:
             # The peer sends faster than one read takes: give it larger reads.
-            self._replace_buffer(min(2 * end, BUFFER_BYTES_STEADY))
+            self._grow(min(2 * end, BUFFER_BYTES_STEADY))
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         """Take all of ``data`` at once, for callers without a socket.
@@ -348,7 +364,11 @@ class FrameDecoder:
                 f"{pending} bytes are pending and next_frame() was not called until it gave None"
             )
         useful = max(BUFFER_BYTES_STEADY, self._wanted, pending + READ_BYTES_MIN)
-        self._replace_buffer(min(2 * size, useful, largest))
+        self._grow(min(2 * size, useful, largest))
+
+    def _grow(self, size: int) -> None:
+        self._on_growth(size - len(self._buffer))
+        self._replace_buffer(size)
 
     def _replace_buffer(self, size: int, *, reuse: bool = False) -> None:
         """Move the pending bytes to the front of a buffer of ``size`` bytes."""

@@ -42,6 +42,23 @@ def test_kills_are_a_test_that_gets_their_number(tree: Path) -> None:
     assert soak.soak(PYTHON, ["kills"]) == soak.KILLS
 
 
+def test_clients_are_a_test_that_gets_their_number(tree: Path) -> None:
+    folder = tree / "tests/service"
+    folder.mkdir()
+    (folder / "conftest.py").write_text(
+        "def pytest_addoption(parser):\n    parser.addoption('--clients', type=int)\n"
+    )
+    (folder / "test_client_memory.py").write_text(
+        "import pytest\n"
+        "def test_clients(request):\n"
+        "    pytest.exit('told', returncode=request.config.getoption('--clients') // 1_000)\n"
+    )
+    assert soak.soak(PYTHON, ["clients", "7000"]) == 7
+    assert soak.soak(PYTHON, ["clients"]) == soak.CLIENTS // 1_000
+    with pytest.raises(DevError, match="how many clients"):
+        soak.soak(PYTHON, ["clients", "many"])
+
+
 @pytest.mark.parametrize("words", [["kills", "0"], ["kills", "all"], ["kills", "1", "2"]])
 def test_other_kills_are_refused(words: list[str]) -> None:
     with pytest.raises(DevError, match="how many kills"):

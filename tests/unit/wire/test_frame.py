@@ -150,6 +150,21 @@ def test_a_busy_connection_gets_larger_reads() -> None:
         decoder.feed(frames[len(room) :])
         drain(decoder)
     assert decoder.statistics() == DecoderStatistics(limits.BUFFER_BYTES_STEADY, 0)
+    decoder.shrink()
+    assert decoder.statistics() == DecoderStatistics(limits.BUFFER_BYTES_START, 0)
+    decoder.feed(client.ping())
+    assert len(drain(decoder)) == 1
+
+
+def test_it_reports_growth_and_gives_an_empty_buffer_back() -> None:
+    grown: list[int] = []
+    decoder = FrameDecoder(on_growth=grown.append)
+    frame = raw_frame(b"x" * (limits.BUFFER_BYTES_STEADY * 2))
+    decoder.feed(frame[:-1])
+    size = decoder.buffer_bytes
+    assert sum(grown) == size - limits.BUFFER_BYTES_START > limits.BUFFER_BYTES_STEADY
+    decoder.shrink()
+    assert decoder.buffer_bytes == size, "a frame is on its way"
 
 
 def test_frames_that_nobody_pulls_are_our_fault() -> None:

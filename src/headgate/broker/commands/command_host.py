@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from headgate.broker.client_memory import ClientMemory
 from headgate.engine.topic import Topic
 
 
 class CommandHost(Protocol):
     """The broker, as command handlers use it."""
+
+    client_memory: ClientMemory
+    """The bound on what all connections together hold."""
 
     def begin_turn(self) -> None:
         """Read the clock: everything until the next call happens at this instant."""

@@ -67,7 +67,9 @@ class ConsumerCommands:
         key = ("consumer", request.consumer_id)
         if key in connection.creating:
             raise TopicFencedError("Consumer is already present on the connection")
-        check_room(connection, request)
+        held_bytes = self._host.client_memory.admit(
+            check_room(connection, request), connection.objects_count
+        )
         connection.creating[key] = request
         try:
             name = parse_topic(request.topic)
@@ -93,6 +95,7 @@ class ConsumerCommands:
             consumer = self._make_consumer(connection, topic, request)
             subscription.add_consumer(consumer, SubscriptionType(request.subType))
             connection.consumers[request.consumer_id] = (consumer, subscription)
+            connection.described_bytes[key] = held_bytes
             connection.write(encode.success(request.request_id))
         finally:
             if connection.creating.get(key) is request:

@@ -51,7 +51,9 @@ class ProducerCommands:
         key = ("producer", producer_id)
         if key in connection.creating:
             raise TopicFencedError("Producer is already present on the connection")
-        check_room(connection, request)
+        held_bytes = self._host.client_memory.admit(
+            check_room(connection, request), connection.objects_count
+        )
         connection.creating[key] = request
         try:
             name = parse_topic(request.topic)
@@ -73,6 +75,7 @@ class ProducerCommands:
             topic.publishing.check_newcomer(connection.producer_port)
             topic.add_producer(producer)
             connection.producers[producer_id] = (producer, topic)
+            connection.described_bytes[key] = held_bytes
             _answer(connection, request.request_id, producer, version)
         finally:
             if connection.creating.get(key) is request:

@@ -65,8 +65,9 @@ FORGET_CLOSED_NS = 30 * NS_PER_S
 protocol."""
 
 
-def check_room(connection: ClientConnection, request: CommandProducer | CommandSubscribe) -> None:
-    """Check that the connection may have the producer or consumer that ``request`` creates.
+def check_room(connection: ClientConnection, request: CommandProducer | CommandSubscribe) -> int:
+    """Check that the connection may have the producer or consumer that ``request`` creates; return
+    the bytes of its description.
 
     The size of its schema does not count: a topic keeps the schema of its first client only.
 
@@ -98,3 +99,4 @@ def check_room(connection: ClientConnection, request: CommandProducer | CommandS
             f"Names, metadata and properties take {size_bytes} bytes: "
             f"{allowed_bytes} are allowed{beside}"
         )
+    return size_bytes

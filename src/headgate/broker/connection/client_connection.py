@@ -31,6 +31,14 @@ class ClientConnection(Protocol):
     """Producers and consumers that are being created, by kind (``producer`` or ``consumer``) and
     id, with the command that creates each. A CLOSE removes the entry and cancels the creation."""
 
+    described_bytes: dict[tuple[str, int], int]
+    """Memory of its producers and consumers, by kind and id. Those of closed ones may remain for a
+    while."""
+
+    @property
+    def objects_count(self) -> int:
+        """Its producers and consumers."""
+
     @property
     def producer_port(self) -> ProducerPort:
         """Takes the SENDs of this connection and writes their receipts for the engine."""

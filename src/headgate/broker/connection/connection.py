@@ -33,6 +33,7 @@ from headgate.broker.connection.producers import ConnectionProducers
 from headgate.broker.connection.refusals import RefusalLogger, protocol_error
 from headgate.broker.connection.throttle_tracker import ThrottleTracker
 from headgate.broker.connection.waiting_commands import WaitingCommands
+from headgate.broker.held_memory import CONNECTION_BYTES, PENDING_ENTRY_BYTES, HeldMemory
 from headgate.broker.info import BrokerInfo
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
 from headgate.broker.work.units import CLIENT_CLOSED, SLICE_UNITS
@@ -48,7 +49,7 @@ from headgate.wire import commands, encode
 from headgate.wire.codes import CommandType, ServerError
 from headgate.wire.errors import CommandTooLongError, RemoteProtocolError
 from headgate.wire.frame import FrameDecoder
-from headgate.wire.limits import CONNECT_BYTES_MAX, frame_bytes_max
+from headgate.wire.limits import BUFFER_BYTES_START, CONNECT_BYTES_MAX, frame_bytes_max
 from headgate.wire.messages import BaseCommand
 from headgate.wire.peer import Peer, peer_of
 from headgate.wire.state_machine import ProtocolStateMachine
@@ -116,6 +117,7 @@ class Connection(asyncio.BufferedProtocol):
         self.producers: dict[int, tuple[Producer, Topic]] = {}
         self.consumers: dict[int, tuple[Consumer, Subscription]] = {}
         self.creating: dict[tuple[str, int], object] = {}
+        self.described_bytes: dict[tuple[str, int], int] = {}
         self.is_open = False
         self.socket_paused = False
         self._commands_paused = False
@@ -137,7 +139,9 @@ class Connection(asyncio.BufferedProtocol):
         )
         self._state_machine = ProtocolStateMachine()
         self._frame_bytes_max = frame_bytes_max(settings.maxMessageSize)
-        self._decoder = FrameDecoder(min(CONNECT_BYTES_MAX, self._frame_bytes_max))
+        self._decoder = FrameDecoder(
+            min(CONNECT_BYTES_MAX, self._frame_bytes_max), on_growth=self._buffer_grew
+        )
         self._abort_timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport
 
@@ -176,6 +180,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._frames.pause()
+        self._buffer_grew(self.unsent_bytes())
         self.consumer_port.writable = False
         self.keep_alive.peer_active = True
 
@@ -188,6 +193,7 @@ class Connection(asyncio.BufferedProtocol):
             self.resume()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self._connections.closing.discard(self)
         if self._abort_timer is not None:
             self._abort_timer.cancel()
         self._release()
@@ -403,6 +409,55 @@ class Connection(asyncio.BufferedProtocol):
             self._host.begin_turn()
             self._process()
 
+    # -- the bound on memory ---------------------------------------------------------------
+
+    @property
+    def objects_count(self) -> int:
+        """Producers and consumers of this connection."""
+        return len(self.producers) + len(self.consumers)
+
+    def _buffer_grew(self, size_bytes: int) -> None:
+        # Not at once: uvloop crashes if reading is paused while it asks for a buffer.
+        self._host.loop.call_soon(self._connections.memory.grew, self, size_bytes)
+
+    def held_memory(self, *, is_scarce: bool) -> HeldMemory:
+        if is_scarce:
+            self._decoder.shrink()
+        described = self.described_bytes
+        if len(described) > self.objects_count:
+            present: dict[str, Mapping[int, object]] = {
+                "producer": self.producers,
+                "consumer": self.consumers,
+            }
+            described = {key: size for key, size in described.items() if key[1] in present[key[0]]}
+            self.described_bytes = described
+        return HeldMemory(
+            CONNECTION_BYTES,
+            self._decoder.buffer_bytes - BUFFER_BYTES_START,
+            self.unsent_bytes(),
+            sum(described.values()) if described else 0,
+            self._waiting_commands.size_bytes,
+            self.consumer_port.held_count() * PENDING_ENTRY_BYTES if self.consumers else 0,
+        )
+
+    def pause_for_memory(self) -> None:
+        self.throttle.set_memory_full(True)
+        self.pause_reading()
+
+    def resume_for_memory(self) -> None:
+        self.throttle.set_memory_full(False)
+        self.resume_soon()
+
+    def close_for_memory(self, reason: str) -> None:
+        if self.peer_blocked:
+            self.abort()
+            return
+        connect = BaseCommand(type=CommandType.CONNECT)  # an answer to no request
+        answer = commands.refuse(connect, ServerError.NOT_ALLOWED_ERROR, reason)
+        if answer is not None:
+            self.write(answer)
+        self.close()
+
     # -- the end ---------------------------------------------------------------------------
 
     def close_at_client(self, frame: bytes) -> None:
@@ -417,6 +472,7 @@ class Connection(asyncio.BufferedProtocol):
             if self._frames.gathered:
                 self._frames.flush()
             self._release()
+            self._connections.closing.add(self)
             self._transport.close()
             self._abort_timer = self._host.loop.call_later(CLOSE_TIMEOUT_S, self._transport.abort)
 

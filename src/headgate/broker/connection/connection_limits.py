@@ -1,4 +1,4 @@
-"""Refuses connections beyond ``brokerMaxConnections`` and ``brokerMaxConnectionsPerIp``."""
+"""Refuses connections beyond the limits on their number."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from headgate.base.units import NS_PER_S
+from headgate.base.units import INT32_MAX, NS_PER_S
 from headgate.policy.settings import Settings
 from headgate.storage.repeated_failures import QUIET_NS
 
@@ -19,7 +19,11 @@ _REFUSED: Final = "Reached the maximum number of connections"
 class ConnectionLimits:
     """The number of open connections of one broker, also by host, and its limits."""
 
-    def __init__(self, settings: Settings, now_ns: Callable[[], int]) -> None:
+    def __init__(
+        self, settings: Settings, now_ns: Callable[[], int], memory_max: int = INT32_MAX
+    ) -> None:
+        """``memory_max`` connections fit into the memory of clients."""
+        self._memory_max = memory_max
         self._settings = settings
         self._now_ns = now_ns
         self._count = 0
@@ -36,10 +40,15 @@ class ConnectionLimits:
         The texts are Pulsar's."""
         settings = self._settings
         if 0 < settings.brokerMaxConnections <= self._count:
-            return self._refused(_REFUSED, "brokerMaxConnections", address)
+            limit = f"brokerMaxConnections={settings.brokerMaxConnections}"
+            return self._refused(_REFUSED, limit, address)
+        if self._memory_max <= self._count:
+            limit = f"{self._memory_max} connections fit into the memory of clients"
+            return self._refused(_REFUSED, f"{limit} (headgateClientMemoryMB)", address)
         if address and 0 < settings.brokerMaxConnectionsPerIp <= self._by_host[_host(address)]:
             text = f"{_REFUSED} on address{address}"
-            return self._refused(text, "brokerMaxConnectionsPerIp", address)
+            limit = f"brokerMaxConnectionsPerIp={settings.brokerMaxConnectionsPerIp}"
+            return self._refused(text, limit, address)
         return ""
 
     def added(self, address: str) -> None:
@@ -65,11 +74,10 @@ class ConnectionLimits:
             )
             self._logged_count = None
 
-    def _refused(self, text: str, setting: str, address: str) -> str:
+    def _refused(self, text: str, limit: str, address: str) -> str:
         if self._logged_count is None:
             self._logged_count = self.refused_count
-            count_max = getattr(self._settings, setting)
-            logger.warning("a connection from %s is refused: %s=%d", address, setting, count_max)
+            logger.warning("a connection from %s is refused: %s", address, limit)
         self.refused_count += 1
         self._refused_ns = self._now_ns()
         return text

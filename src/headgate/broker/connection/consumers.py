@@ -50,6 +50,10 @@ class ConnectionConsumers:
             if permits > 0:
                 subscription.flow(consumer, permits)
 
+    def held_count(self) -> int:
+        """Entries that its consumers have and did not acknowledge."""
+        return sum([len(consumer.held) for consumer, _ in self.by_id.values()])
+
     async def is_alive(self) -> bool:
         return await self._connection.is_alive()
 

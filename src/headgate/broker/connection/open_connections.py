@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
+from headgate.broker.client_memory import ClientMemory
 from headgate.broker.connection.connection_limits import ConnectionLimits
 from headgate.broker.connection_admission import ConnectionAdmission
 from headgate.broker.info import BrokerCounts
@@ -18,14 +19,21 @@ class OpenConnections(Collection["Connection"]):
     """The open connections of one broker. A connection adds and removes itself."""
 
     def __init__(
-        self, admission: ConnectionAdmission, limits: ConnectionLimits, counts: BrokerCounts
+        self,
+        admission: ConnectionAdmission,
+        limits: ConnectionLimits,
+        memory: ClientMemory,
+        counts: BrokerCounts,
     ) -> None:
         self._admission = admission
         self._limits = limits
+        self.memory = memory
         self.counts = counts
         self._all: set[Connection] = set()
         self.paused: set[Connection] = set()
         """Connections whose commands wait, and whose sockets the broker does not read meanwhile."""
+        self.closing: set[Connection] = set()
+        """Connections that have ended, but whose peers have not read the last frames."""
 
     def __contains__(self, connection: object) -> bool:
         return connection in self._all

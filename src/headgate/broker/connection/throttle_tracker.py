@@ -67,6 +67,7 @@ class ThrottleTracker:
         "_broker_counts",
         "_causes",
         "_is_buffer_full",
+        "_is_memory_full",
         "_is_over_bound",
         "_producers",
         "_send_pongs_while",
@@ -87,6 +88,7 @@ class ThrottleTracker:
         self._causes = [0] * len(ParkCause)
         self._total = 0
         self._is_buffer_full = False
+        self._is_memory_full = False
         self._is_over_bound = False
 
     def is_by(self, cause: ParkCause) -> bool:
@@ -96,8 +98,8 @@ class ThrottleTracker:
     @property
     def pauses_reading(self) -> bool:
         """Whether the broker must not read the connection, because its parked SENDs exceed their
-        bound or the publish buffer is full."""
-        return self._is_over_bound or self._is_buffer_full
+        bound, the publish buffer is full, or all clients together hold too much."""
+        return self._is_over_bound or self._is_buffer_full or self._is_memory_full
 
     # -- causes ----------------------------------------------------------------------------
 
@@ -131,23 +133,34 @@ class ThrottleTracker:
 
     def set_over_bound(self, is_over: bool) -> None:
         """The SENDs that wait on this connection exceed a bound, or no longer do."""
-        before = (self._is_over_bound, self._is_buffer_full)
+        before = self._reasons
         self._is_over_bound = is_over
         self._update_reading(before)
 
     def set_buffer_full(self, is_full: bool) -> None:
         """Bytes staged in the whole broker exceed their bound, or no longer do."""
-        before = (self._is_over_bound, self._is_buffer_full)
+        before = self._reasons
         self._is_buffer_full = is_full
         self._update_reading(before)
 
-    def _update_reading(self, before: tuple[bool, bool]) -> None:
-        if (self._is_over_bound, self._is_buffer_full) == before:
+    def set_memory_full(self, is_full: bool) -> None:
+        """The connection holds much, and all connections together too much; or no longer so."""
+        before = self._reasons
+        self._is_memory_full = is_full
+        self._update_reading(before)
+
+    @property
+    def _reasons(self) -> tuple[bool, bool, bool]:
+        return self._is_over_bound, self._is_buffer_full, self._is_memory_full
+
+    def _update_reading(self, before: tuple[bool, bool, bool]) -> None:
+        if self._reasons == before:
             return
+        for_parked = self._reasons == (True, False, False)
         was_paused, is_paused = any(before), self.pauses_reading
         for producer, topic in self._producers.values():
             if is_paused:
-                topic.publishing.pause_reading(producer, for_parked=not self._is_buffer_full)
+                topic.publishing.pause_reading(producer, for_parked=for_parked)
             else:
                 topic.publishing.resume_reading(producer)
         if not is_paused:
@@ -161,3 +174,4 @@ class ThrottleTracker:
         unmarks the others when it removes the producers."""
         self.set_over_bound(False)
         self.set_buffer_full(False)
+        self.set_memory_full(False)

@@ -21,3 +21,15 @@ CLIENT_CLOSED: Final = 4
 SUBSCRIPTION_LOOKED_AT: Final = 1
 
 SUBSCRIPTION_REMOVED: Final = 6
+
+CONNECTION_MEASURED: Final = 1
+"""A connection whose memory is measured, without its producers and consumers."""
+
+OBJECTS_PER_MEASURED: Final = 20
+"""As many producers and consumers are measured with one unit."""
+
+CONNECTION_SLOWED: Final = 2
+"""A connection that is no longer read, or again."""
+
+CONNECTION_ENDED: Final = 16
+"""A connection that is closed; its many clients are closed in slices of their own."""

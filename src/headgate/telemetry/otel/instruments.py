@@ -23,6 +23,7 @@ from headgate.telemetry.otel.readings import Values
 from headgate.telemetry.prometheus.series import (
     adaptive,
     broker,
+    client_memory,
     limits,
     parked,
     quotas,
@@ -189,13 +190,25 @@ STORAGE_INSTRUMENTS: Final = (
 )  # fmt: skip
 """Their subject: :class:`.readings.Storage`."""
 
+CLIENT_MEMORY_INSTRUMENTS: Final = (
+    _ours(client_memory.CLIENT_MEMORY_BYTES_SERIES, GAUGE, "By",
+          lambda memory: (({"kind": kind}, size) for kind, size in memory.by_kind().items())),
+    _ours(client_memory.CLIENT_MEMORY_SERIES[0], GAUGE, "By", lambda memory: memory.bytes_max),
+    _ours(client_memory.CLIENT_MEMORY_SERIES[1], GAUGE, "{connection}",
+          lambda memory: memory.figures()[1]),
+    _ours(client_memory.CLIENT_MEMORY_SERIES[2], COUNTER, "{connection}",
+          lambda memory: memory.closed_count),
+)  # fmt: skip
+"""Their subject: the bound on what clients hold."""
+
 BROKER_POLICY_INSTRUMENTS: Final = (
     _ours(limits.LIMIT_SERIES, GAUGE, "1/s", readings.broker_limit),
 )
 
 BROKER_INSTRUMENTS: Final = (
     *ADAPTIVE_INSTRUMENTS, *CONNECTION_INSTRUMENTS, *LOOKUP_INSTRUMENTS, *TURN_INSTRUMENTS,
-    *ENGINE_INSTRUMENTS, *STORAGE_INSTRUMENTS, *BROKER_POLICY_INSTRUMENTS,
+    *ENGINE_INSTRUMENTS, *STORAGE_INSTRUMENTS, *CLIENT_MEMORY_INSTRUMENTS,
+    *BROKER_POLICY_INSTRUMENTS,
 )  # fmt: skip
 """All instruments of the broker."""
 

@@ -17,6 +17,7 @@ from headgate.telemetry.otel.instruments import (
     ADAPTIVE_INSTRUMENTS,
     ADAPTIVE_TOPIC_INSTRUMENTS,
     BROKER_POLICY_INSTRUMENTS,
+    CLIENT_MEMORY_INSTRUMENTS,
     CONNECTION_INSTRUMENTS,
     CONSUMER_INSTRUMENTS,
     ENGINE_INSTRUMENTS,
@@ -156,6 +157,7 @@ def _of_broker(broker: Broker) -> Iterator[Readable]:
             now_ns,
         ),
     )
+    yield CLIENT_MEMORY_INSTRUMENTS, broker.client_memory
     yield BROKER_POLICY_INSTRUMENTS, limits
 
 

@@ -30,6 +30,10 @@ from headgate.telemetry.prometheus.series.broker import (
     TURN_SERIES,
 )
 from headgate.telemetry.prometheus.series.catalogue import SERIES
+from headgate.telemetry.prometheus.series.client_memory import (
+    CLIENT_MEMORY_BYTES_SERIES,
+    CLIENT_MEMORY_SERIES,
+)
 from headgate.telemetry.prometheus.series.definition import BROKER_LABELS, Series
 from headgate.telemetry.prometheus.series.limits import (
     HELD_BACK_SERIES,
@@ -185,6 +189,10 @@ class _Renderer:
             self._page.lines_of,
         )
         storage.add_broker(cluster, engine.now_ns)
+        for kind, size_bytes in broker.client_memory.by_kind().items():
+            labels = f'{cluster},kind="{kind}"'
+            self._figures((CLIENT_MEMORY_BYTES_SERIES,), (size_bytes,), labels)
+        self._figures(CLIENT_MEMORY_SERIES, broker.client_memory.figures(), cluster)
         if broker.adaptive is not None:
             self._figures(ADAPTIVE_SERIES, broker_figures(broker.adaptive), cluster)
         totals, info = self._totals, broker.info

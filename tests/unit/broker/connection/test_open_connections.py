@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from headgate.broker.client_memory import ClientMemory
 from headgate.broker.connection.open_connections import OpenConnections
 from headgate.broker.info import BrokerCounts
 
@@ -47,7 +48,8 @@ class Peer:
 def test_connections_are_counted_and_resumed_in_the_order_of_their_addresses() -> None:
     admission: Any = Admission()
     limits: Any = Limits()
-    connections = OpenConnections(admission, limits, BrokerCounts())
+    memory = ClientMemory(1, lambda: 0)
+    connections = OpenConnections(admission, limits, memory, BrokerCounts())
     resumed: list[str] = []
     one: Any = Peer("/b:1", resumed)
     other: Any = Peer("/a:2", resumed, peer=object())

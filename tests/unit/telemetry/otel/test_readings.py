@@ -123,6 +123,10 @@ def test_what_a_topic_without_a_quota_does_not_have() -> None:
         own = {name for name in names if name.startswith("headgate.")}
         assert own == {
             "headgate.backlog.quota.check.defects",
+            "headgate.client.memory.bytes",
+            "headgate.client.memory.closed",
+            "headgate.client.memory.limit.bytes",
+            "headgate.client.memory.slowed.connections",
             "headgate.damaged.subscriptions",
             "headgate.damaged.topics",
             "headgate.delays.ignored.messages",

@@ -118,6 +118,7 @@ def test_connections_and_lookups_are_counted() -> None:
             "pulsar_connection_create_fail_count": 1,
             "pulsar_connection_closed_total_count": 2,
             "headgate_connections_refused_total": 0,
+            "headgate_client_memory_slowed_connections": 0,
         }
         assert value_of(samples, "pulsar_active_connections", **HOST) == 1
         client.close()

@@ -10,6 +10,10 @@ from headgate.telemetry.prometheus.series.broker import (
     DAMAGE_SERIES,
     TURN_SERIES,
 )
+from headgate.telemetry.prometheus.series.client_memory import (
+    CLIENT_MEMORY_BYTES_SERIES,
+    CLIENT_MEMORY_SERIES,
+)
 from headgate.telemetry.prometheus.series.limits import (
     HELD_BACK_SERIES,
     LIMIT_SERIES,
@@ -40,6 +44,8 @@ SERIES: Final = (
     CHECK_DURATION_SERIES,
     CHECK_DEFECTS_SERIES,
     *STORAGE_SERIES,
+    CLIENT_MEMORY_BYTES_SERIES,
+    *CLIENT_MEMORY_SERIES,
     *ADAPTIVE_SERIES,
     *NAMESPACE_SERIES,
     *TOPIC_SERIES,

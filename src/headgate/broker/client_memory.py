@@ -1,0 +1,350 @@
+"""Bounds the memory that all connections together make the broker hold.
+
+What each connection holds is measured, not counted up and down: a measurement has no drift, and
+messages pay nothing for it. Beyond the bound the broker slows the connections that hold most, and
+closes them if that does not help.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from heapq import nlargest
+from typing import Final, NamedTuple, Protocol
+
+from headgate.base.units import KIB, MIB, NS_PER_S
+from headgate.broker.held_memory import (
+    CONNECTION_BYTES,
+    DESCRIPTION_FACTOR,
+    OBJECT_BYTES,
+    HeldMemory,
+    share_text,
+)
+from headgate.broker.work.scheduler import Steps
+from headgate.broker.work.units import (
+    CONNECTION_ENDED,
+    CONNECTION_MEASURED,
+    CONNECTION_SLOWED,
+    OBJECTS_PER_MEASURED,
+)
+from headgate.engine.errors import NotAllowedError
+
+logger = logging.getLogger("headgate.connection")
+
+CLIENT_MEMORY_BYTES_MIN: Final = 128 * MIB
+"""The least bound, unless the settings have another."""
+
+CLIENT_SHARE: Final = 4
+"""Clients may take a fourth of the memory."""
+
+GRACE_NS: Final = 5 * NS_PER_S
+"""How long a slowed connection may hold what it holds while all hold too much."""
+GRACE_FAR_NS: Final = NS_PER_S
+"""The same while all hold far too much. A burst of large messages is over before: as those that
+hold most are not read, the others finish their frames."""
+
+CONNECTIONS_SHARE: Final = 0.75
+RESUME_SHARE: Final = 0.75
+WARN_SHARE: Final = 0.9
+FAR_SHARE: Final = 1.1
+"""Shares of the bound. Connections alone may take the first. Up to the second everybody is read.
+Above the third the broker logs who holds most, and refuses large newcomers, so that they alone
+never pass the bound. Above the fourth it is far too much."""
+
+FEW_OBJECTS: Final = 16
+SMALL_DESCRIPTION_BYTES: Final = KIB
+"""A producer or consumer with a small description on a connection with few is a small newcomer: the
+broker takes it until the bound is reached, so that nobody who fills nine tenths shuts out all
+others."""
+
+ACTIONS_MAX: Final = 1_000
+"""Most connections that one measurement slows or closes."""
+
+LINES_MAX: Final = 3
+"""Most connections that one measurement closes with a line each in the log."""
+
+SCARCE_SHARE: Final = 0.5
+HURRY_PERIOD_S: Final = 0.25
+PERIOD_S: Final = 1.0
+"""Seconds between two measurements, and between two while more than that share is held."""
+
+STEP_UNITS: Final = 32
+
+
+def client_memory_bytes(setting_mb: int, limit_bytes: int) -> int:
+    """``headgateClientMemoryMB`` if it is set, else the share of ``limit_bytes`` that clients may
+    take, at least :data:`CLIENT_MEMORY_BYTES_MIN`."""
+    if setting_mb > 0:
+        return setting_mb * MIB
+    return max(limit_bytes // CLIENT_SHARE, CLIENT_MEMORY_BYTES_MIN)
+
+
+class Holder(Protocol):
+    """A connection, as the bound on memory uses it."""
+
+    address: str
+    is_open: bool
+
+    @property
+    def objects_count(self) -> int:
+        """Its producers and consumers."""
+
+    def held_memory(self, *, is_scarce: bool) -> HeldMemory:
+        """What the broker holds for it now; if memory is scarce, it first gives back what it does
+        not need."""
+
+    def unsent_bytes(self) -> int:
+        """Bytes that its peer has not read."""
+
+    def pause_for_memory(self) -> None:
+        """Read no more until :meth:`resume_for_memory`."""
+
+    def resume_for_memory(self) -> None:
+        """Read again."""
+
+    def close_for_memory(self, reason: str, /) -> None:
+        """Tell the peer why, if it reads, and end the connection."""
+
+    def abort(self) -> None:
+        """End the connection at once, also one that is closing."""
+
+
+class _Slowed(NamedTuple):
+    held_bytes: int
+    since_ns: int
+    is_paused: bool
+
+
+class _Holding(NamedTuple):
+    beyond_idle: int
+    address: str
+    held: HeldMemory
+    holder: Holder
+
+
+class _Measurement:
+    """What a walk over all connections found."""
+
+    def __init__(self) -> None:
+        self._sums = [0] * len(HeldMemory._fields)
+        self.holdings: list[_Holding] = []
+        """Those that hold more than an idle connection."""
+        self.unsent_of_closing = 0
+
+    def add(self, holder: Holder, *, is_scarce: bool) -> None:
+        """Measure one connection."""
+        held = holder.held_memory(is_scarce=is_scarce)
+        self._sums = [a + b for a, b in zip(self._sums, held, strict=True)]
+        beyond_idle = held.beyond_idle
+        if beyond_idle > 0:
+            self.holdings.append(_Holding(beyond_idle, holder.address, held, holder))
+
+    def add_closing(self, holder: Holder) -> None:
+        """Measure a connection that ends once its peer has read the last frames."""
+        self._sums[0] += CONNECTION_BYTES
+        unsent_bytes = holder.unsent_bytes()
+        self._sums[HeldMemory._fields.index("unsent")] += unsent_bytes
+        self.unsent_of_closing += unsent_bytes
+
+    def held(self) -> HeldMemory:
+        """All together."""
+        return HeldMemory(*self._sums)
+
+    def most_first(self) -> list[_Holding]:
+        """Those that hold most."""
+        return nlargest(ACTIONS_MAX, self.holdings, key=lambda one: one[:2])
+
+
+class ClientMemory:
+    """What all connections of one broker hold, and its bound."""
+
+    def __init__(
+        self,
+        bytes_max: int,
+        now_ns: Callable[[], int],
+        bounded_elsewhere: Callable[[], Mapping[str, int]] = dict,
+    ) -> None:
+        """``bounded_elsewhere`` gives the bytes of clients, by kind, that have bounds of their
+        own."""
+        self.bytes_max = bytes_max
+        self._now_ns = now_ns
+        self._bounded_elsewhere = bounded_elsewhere
+        self.held = HeldMemory()
+        """As of the last measurement."""
+        self.closed_count = 0
+        """Connections closed because all together held too much."""
+        self._grown_bytes = 0
+        """What was admitted and what buffers grew by since the last measurement."""
+        self._slowed: dict[Holder, _Slowed] = {}
+        self._has_warned = False
+
+    @property
+    def period_s(self) -> float:
+        """Seconds until the next measurement."""
+        return HURRY_PERIOD_S if self._is_scarce else PERIOD_S
+
+    @property
+    def _is_scarce(self) -> bool:
+        return self.held.total + self._grown_bytes > SCARCE_SHARE * self.bytes_max
+
+    @property
+    def connections_max(self) -> int:
+        """As many idle connections fit into their share of the bound."""
+        return int(CONNECTIONS_SHARE * self.bytes_max) // CONNECTION_BYTES
+
+    def figures(self) -> tuple[int, int, int]:
+        """The bound in bytes, connections that are slowed, and connections closed so far."""
+        return self.bytes_max, len(self._slowed), self.closed_count
+
+    def by_kind(self) -> dict[str, int]:
+        """Bytes held by kind, also of kinds that have bounds of their own."""
+        return {**self.held._asdict(), **self._bounded_elsewhere()}
+
+    # -- newcomers and growth --------------------------------------------------------------
+
+    def admit(self, size_bytes: int, objects_count: int) -> int:
+        """Admit a producer or consumer with a description of ``size_bytes`` on a connection with
+        ``objects_count`` others; returns what it takes.
+
+        Raises:
+            NotAllowedError: all connections together would hold too much.
+        """
+        takes = OBJECT_BYTES + DESCRIPTION_FACTOR * size_bytes
+        held = self.held.total + self._grown_bytes
+        is_small = objects_count < FEW_OBJECTS and size_bytes <= SMALL_DESCRIPTION_BYTES
+        if held + takes > (1 if is_small else WARN_SHARE) * self.bytes_max:
+            raise NotAllowedError(
+                f"Clients hold {held:,} of {self.bytes_max:,} bytes (headgateClientMemoryMB): "
+                "the rest is not for new producers and consumers"
+            )
+        self._grown_bytes += takes
+        return takes
+
+    def grew(self, holder: Holder, size_bytes: int) -> None:
+        """A buffer of a connection grew by so much. If all hold too much, it is slowed at once: the
+        next measurement may be a second away."""
+        self._grown_bytes += size_bytes
+        is_over = self.held.total + self._grown_bytes > self.bytes_max
+        if is_over and holder.is_open and holder not in self._slowed:
+            self._slow(holder, size_bytes, is_paused=True)
+
+    def _slow(self, holder: Holder, held_bytes: int, *, is_paused: bool) -> None:
+        self._slowed[holder] = _Slowed(held_bytes, self._now_ns(), is_paused)
+        if is_paused:
+            holder.pause_for_memory()
+
+    # -- measuring -------------------------------------------------------------------------
+
+    def measure(self, holders: Collection[Holder], closing: Collection[Holder]) -> Steps:
+        """Measure all connections once, and act on it: slow, close and release. ``closing`` have
+        ended, but their sockets still hold what the peers have not read."""
+        found, units, is_scarce = _Measurement(), 0, self._is_scarce
+        for holder in list(holders):
+            if holder.is_open:
+                found.add(holder, is_scarce=is_scarce)
+                units += CONNECTION_MEASURED + holder.objects_count // OBJECTS_PER_MEASURED
+            if units >= STEP_UNITS:
+                yield units
+                units = 0
+        for holder in closing:
+            found.add_closing(holder)
+        held = self.held = found.held()
+        self._grown_bytes = 0
+        yield from self._release(found)
+        if held.total <= WARN_SHARE * self.bytes_max:
+            self._has_warned = False
+            return
+        most_first = found.most_first()
+        yield STEP_UNITS
+        self._warn(most_first)
+        if held.total > self.bytes_max:
+            yield from self._slow_most(found, most_first)
+            yield from self._close_most(held.total, most_first, list(closing), found)
+
+    def _warn(self, most_first: list[_Holding]) -> None:
+        if self._has_warned:
+            return
+        self._has_warned = True
+        most = ""
+        if most_first:
+            most = f"; {most_first[0].address} holds most: {most_first[0].held.described()}"
+        logger.warning("clients hold %s%s", share_text(self.held.total, self.bytes_max), most)
+
+    def _release(self, found: _Measurement) -> Steps:
+        """Read connections again that hold half of what they held; all if there is room; and those
+        that have waited for long once all are within the bound."""
+        for holder in [one for one in self._slowed if not one.is_open]:
+            del self._slowed[holder]
+        if not self._slowed:
+            return
+        has_room = self.held.total <= RESUME_SHARE * self.bytes_max
+        is_within, now_ns = self.held.total <= self.bytes_max, self._now_ns()
+        beyond_idle = {one.holder: one.beyond_idle for one in found.holdings}
+        # Sorted, so that a simulation can repeat the order.
+        for holder in sorted(self._slowed, key=lambda one: one.address):
+            slowed, held_bytes = self._slowed.get(holder), beyond_idle.get(holder, 0)
+            if slowed is None:
+                continue
+            has_waited = is_within and now_ns - slowed.since_ns >= GRACE_NS
+            if has_room or has_waited or 2 * held_bytes <= slowed.held_bytes:
+                del self._slowed[holder]
+                if slowed.is_paused and holder.is_open:
+                    holder.resume_for_memory()
+                    yield CONNECTION_SLOWED
+            elif held_bytes > slowed.held_bytes:
+                self._slowed[holder] = slowed._replace(held_bytes=held_bytes)
+
+    def _slow_most(self, found: _Measurement, most_first: list[_Holding]) -> Steps:
+        """Read no more those that hold most, until the others together have room. One whose
+        acknowledgements would free most is read on."""
+        slowed = sum(one.held.total for one in found.holdings if one.holder in self._slowed)
+        rest = self.held.total - slowed - found.unsent_of_closing
+        for one in most_first:
+            if rest <= RESUME_SHARE * self.bytes_max:
+                return
+            if one.holder not in self._slowed and one.holder.is_open:
+                rest -= one.held.total
+                is_paused = not one.held.is_mostly_pending
+                self._slow(one.holder, one.beyond_idle, is_paused=is_paused)
+                yield CONNECTION_SLOWED
+
+    def _close_most(
+        self,
+        total: int,
+        most_first: list[_Holding],
+        closing: list[Holder],
+        found: _Measurement,
+    ) -> Steps:
+        """End those that are closing; then close those that hold most and have been slowed for
+        long, until the rest is within the bound. One that holds most and was slowed later is closed
+        later: nobody is closed in its stead."""
+        grace_ns = GRACE_FAR_NS if total > FAR_SHARE * self.bytes_max else GRACE_NS
+        for holder in closing:
+            holder.abort()
+            yield CONNECTION_SLOWED
+        rest, closed_before = total - found.unsent_of_closing, self.closed_count
+        for one in most_first:
+            if rest <= self.bytes_max:
+                break
+            rest -= one.held.total
+            slowed = self._slowed.get(one.holder)
+            if slowed is None or not one.holder.is_open:
+                continue
+            if self._now_ns() - slowed.since_ns >= grace_ns:
+                is_logged = self.closed_count < closed_before + LINES_MAX
+                self._close(one, total, is_logged=is_logged)
+                yield CONNECTION_ENDED
+        others = self.closed_count - closed_before - LINES_MAX
+        if others > 0:
+            logger.warning("%d more are disconnected, for the same reason", others)
+
+    def _close(self, one: _Holding, total: int, *, is_logged: bool) -> None:
+        self.closed_count += 1
+        del self._slowed[one.holder]
+        reason = (
+            f"this connection holds {one.held.total:,} bytes ({one.held.described()}), and all "
+            f"together {share_text(total, self.bytes_max)}"
+        )
+        if is_logged:
+            logger.warning("%s is disconnected: %s", one.address, reason)
+        one.holder.close_for_memory(reason)

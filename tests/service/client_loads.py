@@ -1,0 +1,144 @@
+"""Crowds of clients that make a broker hold memory, in a process of their own.
+
+Run as ``python -m tests.service.client_loads URL LOAD COUNT``: it prints a line once all clients
+had their try, goes on until its standard input ends, and then closes them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import select
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Final
+
+from headgate.base.units import KIB
+from headgate.wire import client as frames
+from headgate.wire.codes import CommandType
+from headgate.wire.encode import encode_frame
+from headgate.wire.messages import BaseCommand
+
+TOPIC: Final = "persistent://public/default/crowded"
+DESCRIPTION_BYTES: Final = 63 * KIB
+PRODUCERS_PER_CONNECTION: Final = 100
+HALF_FRAME_BYTES: Final = 256 * KIB
+PINGS: Final = frames.ping() * 200
+ROUND_S: Final = 0.2
+"""Time for one round of all clients."""
+TRY_TIMEOUT_S: Final = 600
+
+
+class Load(Enum):
+    """What each client of a crowd does."""
+
+    PING = "ping"
+    """It sends PINGs and reads nothing."""
+    DESCRIBE = "describe"
+    """It tries to create a producer with a description of 64 KiB, again and again."""
+    IDLE = "idle"
+    """Nothing."""
+    HALF = "half"
+    """It sends half a frame."""
+
+
+@contextmanager
+def crowd(url: str, load: Load, count: int) -> Iterator[None]:
+    """A crowd in a process of its own, from the moment when all had their try."""
+    command = [sys.executable, "-m", "tests.service.client_loads", url, load.value, str(count)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        readable, _, _ = select.select([process.stdout], [], [], TRY_TIMEOUT_S)
+        assert readable
+        assert process.stdout.readline() == b"ready\n"
+        yield
+        process.stdin.close()
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def _connected(host: str, port: int, receive_bytes: int | None = None) -> socket.socket:
+    peer = socket.socket()
+    if receive_bytes is not None:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+    peer.settimeout(60)
+    peer.connect((host, port))
+    peer.setblocking(False)
+    with contextlib.suppress(OSError):  # the broker refuses connections beyond their share
+        peer.sendall(frames.connect(client_version="rude"))
+    return peer
+
+
+def _ping(peer: socket.socket, _: int) -> None:
+    peer.send(PINGS)
+
+
+def _describe(peer: socket.socket, number: int) -> None:
+    with contextlib.suppress(BlockingIOError):
+        while peer.recv(1 << 16):
+            pass
+    command = BaseCommand(type=CommandType.PRODUCER)
+    request = command.producer
+    request.request_id = request.producer_id = number
+    request.topic = TOPIC
+    request.producer_name = f"p{peer.getsockname()[1]}-{number}"
+    request.metadata.add(key="description", value="d" * DESCRIPTION_BYTES)
+    frame = encode_frame(command)
+    peer.setblocking(True)
+    try:
+        peer.sendall(frame)
+    finally:
+        peer.setblocking(False)
+
+
+def _half(peer: socket.socket, number: int) -> None:
+    if number == 0:
+        head = (2 * HALF_FRAME_BYTES).to_bytes(4) + (16).to_bytes(4)
+        peer.send(head)
+    peer.send(bytes(HALF_FRAME_BYTES // 16) if number < 16 else b"")
+
+
+def _idle(peer: socket.socket, _: int) -> None:
+    pass
+
+
+_ACTIONS: Final[dict[Load, Callable[[socket.socket, int], None]]] = {
+    Load.PING: _ping,
+    Load.DESCRIBE: _describe,
+    Load.IDLE: _idle,
+    Load.HALF: _half,
+}
+
+
+def _play(url: str, load: Load, count: int) -> None:
+    host, port = url.removeprefix("pulsar://").split(":")
+    connections = count // PRODUCERS_PER_CONNECTION if load is Load.DESCRIBE else count
+    receive_bytes = 4 * KIB if load is Load.PING else None
+    peers = [_connected(host, int(port), receive_bytes) for _ in range(connections)]
+    act = _ACTIONS[load]
+    rounds = PRODUCERS_PER_CONNECTION if load is Load.DESCRIBE else 1
+    for number in itertools.count():
+        if number == rounds:
+            sys.stdout.write("ready\n")
+            sys.stdout.flush()
+        for peer in peers:
+            with contextlib.suppress(OSError):  # full, or closed by the broker
+                act(peer, number)
+        wait_s = 0.0 if number < rounds else ROUND_S
+        if select.select([sys.stdin], [], [], wait_s)[0]:
+            break
+    for peer in peers:
+        peer.close()
+
+
+if __name__ == "__main__":
+    _play(sys.argv[1], Load(sys.argv[2]), int(sys.argv[3]))

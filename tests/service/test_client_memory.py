@@ -1,0 +1,127 @@
+"""Clients that make the broker hold memory lose their connections, and their neighbour notices
+nothing, on real sockets.
+
+``./dev soak clients`` plays the same crowds with ten thousand clients.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from headgate.base.units import KIB, MIB
+from headgate.broker.held_memory import CONNECTION_BYTES
+from tests.service.client_loads import Load, crowd
+from tests.service.clients import client_of, full, wait_until
+from tests.service.neighbour import processor_times_s, resident_bytes
+from tests.service.process import BrokerProcess
+
+pytestmark = pytest.mark.alone
+
+RATE = 200
+P99_S = 0.1
+WATCH_S = 4
+RESIDENT_FACTOR = 1.6
+"""The process may grow by so many times the bound: the allocator keeps pages that are part free."""
+RESIDENT_BYTES = 48 * MIB
+"""What else a crowd may make it grow by."""
+
+
+class Neighbour:
+    """Publishes at a steady rate and notes how long each message takes."""
+
+    def __init__(self, broker: BrokerProcess) -> None:
+        self._broker = broker
+        self._is_over = threading.Event()
+        self.took_s: list[float] = []
+        self.resident_bytes: list[int] = []
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Publish while the crowd does what it does."""
+        thread = threading.Thread(target=self._publish)
+        before = processor_times_s(self._broker.pid)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._is_over.set()
+            thread.join()
+        after = processor_times_s(self._broker.pid)
+        ran_s, waited_s = (b - a for a, b in zip(before, after, strict=True))
+        # Where the broker gets a processor a part of the time only, all it does takes longer.
+        self.slower = 1 + waited_s / max(ran_s, 0.01)
+
+    def p99_s(self) -> float:
+        return sorted(self.took_s)[int(0.99 * len(self.took_s))]
+
+    def _publish(self) -> None:
+        with client_of(self._broker.service_url) as client:
+            producer = client.create_producer(full("neighbour"), batching_enabled=False)
+            producer.send(b"first")
+            due = time.monotonic()
+            while not self._is_over.wait(max(0.0, due - time.monotonic())):
+                sent = time.monotonic()
+                producer.send(b"x" * 100)
+                self.took_s.append(time.monotonic() - sent)
+                due = max(due + 1 / RATE, sent)
+                if len(self.took_s) % (RATE // 4) == 0:
+                    self.resident_bytes.append(resident_bytes(self._broker.pid))
+
+
+def figures(broker: BrokerProcess) -> dict[str, int]:
+    """What the broker holds by kind, and ``limit``, ``slowed`` and ``closed``."""
+    page = broker.get("/metrics/")[1].decode()
+    start = r"^headgate_client_memory_"
+    by_kind = re.findall(start + r'bytes{.*kind="(\w+)"} (\S+)$', page, re.MULTILINE)
+    others = re.findall(start + r"(limit|slowed|closed)_\w+{.*} (\S+)$", page, re.MULTILINE)
+    return {name: round(float(value)) for name, value in (*by_kind, *others)}
+
+
+def held_bytes(broker: BrokerProcess) -> int:
+    kinds = ("connections", "received", "unsent", "descriptions", "commands", "pending")
+    found = figures(broker)
+    return sum(found[kind] for kind in kinds)
+
+
+@pytest.mark.parametrize("load", Load)
+def test_a_crowd_stays_within_the_bound(
+    make_broker: Callable[..., BrokerProcess], load: Load, clients: int
+) -> None:
+    bound = clients * 3 // 2 * CONNECTION_BYTES // MIB
+    if load is Load.DESCRIBE:
+        bound = clients * 16 * KIB // MIB
+    broker = make_broker(words=["--set", f"headgateClientMemoryMB={bound}"]).start()
+    neighbour = Neighbour(broker)
+    time.sleep(1)
+    before = resident_bytes(broker.pid)
+    with neighbour.watching(), crowd(broker.service_url, load, clients):
+        time.sleep(WATCH_S)
+        wait_until(lambda: held_bytes(broker) <= bound * MIB, 30)
+        found = figures(broker)
+    highest = max(neighbour.resident_bytes) - before
+    sys.stdout.write(
+        f"{load.value}: {clients:,} clients, bound {bound} MiB, grew {highest / MIB:.0f} MiB,"
+        f" neighbour p99 {neighbour.p99_s() * 1e3:.1f} ms of {len(neighbour.took_s)},"
+        f" {neighbour.slower:.1f} times slower for want of a processor, {found}\n"
+    )
+    assert highest <= RESIDENT_FACTOR * bound * MIB + RESIDENT_BYTES
+    assert neighbour.p99_s() <= P99_S * neighbour.slower
+    assert found["limit"] == bound * MIB
+    if load is Load.IDLE:
+        assert found["closed"] == found["slowed"] == 0
+    elif load is Load.DESCRIBE:
+        assert 0.5 * bound * MIB < found["descriptions"] <= 0.9 * bound * MIB
+    else:
+        assert found["closed"] > 0
+        assert "is disconnected: this connection holds" in broker.log()
+    wait_until(lambda: held_bytes(broker) < MIB, 30)
+    wait_until(lambda: figures(broker)["slowed"] == 0)
+    with client_of(broker.service_url) as client:
+        client.create_producer(full("later")).send(b"last")

@@ -1,0 +1,424 @@
+"""Who is slowed and who is closed when all connections together hold too much."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from headgate.base.units import KIB, MIB, NS_PER_S
+from headgate.broker.client_memory import (
+    CLIENT_MEMORY_BYTES_MIN,
+    GRACE_FAR_NS,
+    GRACE_NS,
+    HURRY_PERIOD_S,
+    PERIOD_S,
+    ClientMemory,
+    client_memory_bytes,
+)
+from headgate.broker.held_memory import CONNECTION_BYTES, PENDING_ENTRY_BYTES, HeldMemory
+from headgate.engine.errors import NotAllowedError
+from headgate.testing import ConnectionLostError, World
+from headgate.testing.client import SimClient
+from headgate.testing.errors import RefusedError
+from headgate.testing.producer import SimProducer
+from headgate.wire import client as frames
+from headgate.wire.codes import ServerError, SubscriptionType
+from tests.unit.broker.playing import TOPIC, played
+
+MAX = 100 * MIB
+
+
+class Clock:
+    """Stands where it is put."""
+
+    now_ns = 0
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+
+class Peer:
+    """A connection that notes what is done to it."""
+
+    objects_count = 0
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.is_open = True
+        self.held = HeldMemory()
+        self.is_scarce = False
+        self.done: list[str] = []
+
+    def held_memory(self, *, is_scarce: bool) -> HeldMemory:
+        self.is_scarce = is_scarce
+        return self.held
+
+    def unsent_bytes(self) -> int:
+        return self.held.unsent
+
+    def pause_for_memory(self) -> None:
+        self.done.append("pause")
+
+    def resume_for_memory(self) -> None:
+        self.done.append("resume")
+
+    def close_for_memory(self, reason: str) -> None:
+        self.is_open = False
+        self.done.append(reason)
+
+    def abort(self) -> None:
+        self.done.append("abort")
+
+
+def held(unsent: int = 0, descriptions: int = 0, pending: int = 0) -> HeldMemory:
+    return HeldMemory(CONNECTION_BYTES, 0, unsent, descriptions, 0, pending)
+
+
+class Rig:
+    """Three connections under a bound of :data:`MAX`."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.memory = ClientMemory(MAX, self.clock)
+        self.peers = [Peer(f"/{name}:1") for name in "abc"]
+        self.closing: list[Peer] = []
+
+    def measure(self, *unsent_mb: float, at_s: float = 0.0) -> list[list[str]]:
+        """What was done to each connection when they leave that much unread."""
+        for mb, peer in zip(unsent_mb, self.peers, strict=True):
+            peer.held = held(int(mb * MIB))
+        return self.measure_again(at_s)
+
+    def measure_again(self, at_s: float = 0.0) -> list[list[str]]:
+        self.clock.now_ns = int(at_s * NS_PER_S)
+        for peer in self.peers:
+            peer.done.clear()
+        measure(self.memory, self.peers, self.closing)
+        return [list(peer.done) for peer in self.peers]
+
+
+def measure(memory: ClientMemory, peers: list[Peer], closing: list[Peer] | None = None) -> None:
+    for _ in memory.measure(peers, closing or []):
+        pass
+
+
+def test_below_the_bound_nobody_is_slowed(caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig()
+    assert rig.measure(60, 20, 9) == [[], [], []]
+    assert caplog.messages == []
+    assert rig.measure(60, 20, 15) == rig.measure(60, 20, 15) == [[], [], []]
+    assert caplog.messages == [
+        "clients hold 95.1 MiB of the 100.0 MiB that they may hold; /a:1 holds most: "
+        f"connections 24,576, unsent {60 * MIB:,}"
+    ], "once"
+    rig.measure(0, 0, 0)
+    rig.measure(60, 20, 15)
+    assert len(caplog.messages) == 2
+
+
+def test_above_it_those_that_hold_most_are_slowed_until_the_others_have_room() -> None:
+    rig = Rig()
+    assert rig.measure(20, 50, 31) == [[], ["pause"], []]
+    assert rig.measure(20, 50, 31, at_s=1) == [[], [], []], "the others hold 51"
+    assert rig.measure(20, 26, 31, at_s=2) == [[], [], []], "more than half of what it held"
+
+
+def test_a_slowed_connection_is_read_again_once_it_holds_half() -> None:
+    rig = Rig()
+    rig.measure(20, 50, 31)
+    assert rig.measure(20, 25, 31, at_s=1) == [[], ["resume"], []]
+    rig.measure(20, 50, 31, at_s=2)
+    assert rig.memory.figures()[1] == 1
+    assert rig.measure(10, 40, 24, at_s=3) == [[], ["resume"], []], "there is room for all"
+    assert rig.memory.figures()[1] == 0
+
+
+def test_a_slowed_connection_is_read_again_after_a_while_within_the_bound() -> None:
+    rig = Rig()
+    rig.measure(20, 50, 31)
+    assert rig.measure(20, 40, 31, at_s=4) == [[], [], []]
+    assert rig.measure(20, 40, 31, at_s=5) == [[], ["resume"], []], "else it waited forever"
+
+
+def test_one_that_does_not_shrink_is_closed_with_the_reason() -> None:
+    rig = Rig()
+    rig.measure(20, 50, 31)
+    assert rig.measure(20, 50, 31, at_s=GRACE_NS / NS_PER_S - 1) == [[], [], []]
+    _, (reason,), _ = rig.measure(20, 50, 31, at_s=GRACE_NS / NS_PER_S)
+    size = 50 * MIB
+    assert reason == (
+        f"this connection holds {size + CONNECTION_BYTES:,} bytes (connections 24,576, unsent "
+        f"{size:,}), and all together 101.1 MiB of the 100.0 MiB that they may hold"
+    )
+    assert rig.measure(20, 50, 31, at_s=9) == [[], [], []]
+    assert rig.memory.figures() == (MAX, 0, 1)
+    assert rig.memory.held.total == 51 * MIB + 2 * CONNECTION_BYTES
+
+
+def test_far_beyond_the_bound_those_that_hold_most_have_less_time() -> None:
+    rig = Rig()
+    assert rig.measure(10, 60, 61) == [[], [], ["pause"]]
+    assert rig.measure(10, 60, 61, at_s=0.9) == [[], [], []]
+    done = rig.measure(10, 60, 61, at_s=GRACE_FAR_NS / NS_PER_S)
+    assert [len(each) for each in done] == [0, 0, 1], "closed: the others have room"
+    assert rig.memory.figures()[2] == 1
+
+
+def test_idle_connections_are_neither_slowed_nor_closed() -> None:
+    memory = ClientMemory(CONNECTION_BYTES, Clock())
+    peers = [Peer("/a:1"), Peer("/b:1"), Peer("/c:1")]
+    for peer in peers:
+        peer.held = held()
+    measure(memory, peers)
+    assert [peer.done for peer in peers] == [[], [], []]
+    measure(memory, [])
+    assert memory.held == HeldMemory()
+
+
+def one(memory: HeldMemory) -> list[Peer]:
+    peer = Peer("/a:1")
+    peer.held = memory
+    return [peer]
+
+
+def test_a_description_is_refused_when_all_hold_too_much() -> None:
+    memory = ClientMemory(MIB, Clock())
+    assert memory.admit(64 * KIB, 0) == 129 * KIB
+    for _ in range(6):
+        memory.admit(64 * KIB, 0)
+    with pytest.raises(NotAllowedError, match=r"^Clients hold 924,672 of 1,048,576 bytes"):
+        memory.admit(64 * KIB, 0)
+    memory.admit(KIB, 20)
+    measure(memory, one(held(descriptions=100 * KIB)))
+    memory.admit(64 * KIB, 0)
+
+
+def test_who_fills_nine_tenths_shuts_out_large_newcomers_only() -> None:
+    memory = ClientMemory(MIB, Clock())
+    measure(memory, one(held(descriptions=900 * KIB)))
+    with pytest.raises(NotAllowedError):
+        memory.admit(KIB, 16)
+    with pytest.raises(NotAllowedError):
+        memory.admit(2 * KIB, 0)
+    memory.admit(KIB, 15)
+    measure(memory, one(held(descriptions=MIB)))
+    with pytest.raises(NotAllowedError):
+        memory.admit(KIB, 0)
+
+
+def test_who_was_slowed_first_is_not_closed_in_the_stead_of_who_holds_more() -> None:
+    rig = Rig()
+    rig.measure(20, 20, 20)
+    rig.memory.grew(rig.peers[0], 41 * MIB)
+    assert rig.measure(21, 60, 20, at_s=4.5) == [[], ["pause"], []]
+    assert rig.measure(21, 60, 20, at_s=6) == [[], [], []], "the first waits for 6 s"
+    done = rig.measure(21, 60, 20, at_s=9.5)
+    assert [len(each) for each in done] == [0, 1, 0]
+    assert rig.measure(21, 0, 20, at_s=10) == [["resume"], [], []]
+
+
+def test_who_acknowledges_is_read_and_closed_if_that_does_not_help() -> None:
+    rig = Rig()
+    first, second, third = rig.peers
+    first.held = held(unsent=5 * MIB, pending=90 * MIB)
+    second.held, third.held = held(unsent=6 * MIB), held()
+    assert rig.measure_again() == [[], [], []], "its acknowledgements make room"
+    assert rig.memory.figures()[1] == 1
+    first.held = held(pending=40 * MIB)
+    assert rig.measure_again(at_s=1) == [[], [], []]
+    assert rig.memory.figures()[1] == 0
+    first.held = held(pending=101 * MIB)
+    rig.measure_again(at_s=2)
+    (reason,), *_ = rig.measure_again(at_s=7)
+    assert f"pending {101 * MIB:,}" in reason
+
+
+def test_connections_that_are_closing_count_and_end_first() -> None:
+    rig = Rig()
+    rig.closing.append(Peer("/d:1"))
+    rig.closing[0].held = held(unsent=30 * MIB)
+    assert rig.measure(20, 20, 20) == [[], [], []]
+    assert rig.memory.held.unsent == 90 * MIB
+    assert rig.closing[0].done == []
+    rig.measure(20, 25, 30, at_s=1)
+    assert rig.closing[0].done == ["abort"]
+    assert [peer.is_open for peer in rig.peers] == [True] * 3
+
+
+def test_connections_alone_take_three_quarters() -> None:
+    assert ClientMemory(128 * MIB, Clock()).connections_max == 4_096
+
+
+def test_ten_thousand_are_measured_in_short_steps() -> None:
+    memory = ClientMemory(MAX, Clock())
+    peers = [Peer(f"/a:{port}") for port in range(10_000)]
+    for peer in peers:
+        peer.held = held(unsent=64 * KIB)
+    units = list(memory.measure(peers, []))
+    assert max(units) <= 64
+    assert sum(units) >= 10_000
+    assert memory.figures()[1] == 1_000, "the others follow"
+    memory.bytes_max = 10_000 * MIB
+    assert max(memory.measure(peers, [])) <= 64
+    assert memory.figures()[1] == 0
+    assert {tuple(peer.done) for peer in peers} == {(), ("pause", "resume")}
+
+
+def test_who_grows_beyond_the_bound_is_slowed_before_the_next_measurement() -> None:
+    rig = Rig()
+    rig.measure(20, 20, 20)
+    first, second, _ = rig.peers
+    rig.memory.grew(first, 30 * MIB)
+    assert first.done == []
+    rig.memory.grew(second, 11 * MIB)
+    rig.memory.grew(second, 11 * MIB)
+    assert second.done == ["pause"]
+    assert rig.measure(50, 25, 20) == [[], [], []]
+    assert rig.measure(30, 25, 20, at_s=1) == [[], [], []], "all hold more than 75 MiB"
+    assert rig.measure(29, 25, 20, at_s=2) == [[], ["resume"], []]
+
+
+def test_much_memory_is_measured_more_often() -> None:
+    memory = ClientMemory(MAX, Clock())
+    assert memory.period_s == PERIOD_S
+    measure(memory, one(held(51 * MIB)))
+    assert memory.period_s == HURRY_PERIOD_S
+    peers = one(held(MIB))
+    measure(memory, peers)
+    assert peers[0].is_scarce, "it gives back empty buffers"
+    measure(memory, peers)
+    assert not peers[0].is_scarce
+
+
+def test_the_bound_by_setting_and_memory() -> None:
+    assert client_memory_bytes(3, 64 * MIB) == 3 * MIB
+    assert client_memory_bytes(0, 64 * MIB) == CLIENT_MEMORY_BYTES_MIN
+    assert client_memory_bytes(0, 4_000 * MIB) == 1_000 * MIB
+
+
+async def stop_reading(world: World, pings: int) -> SimClient:
+    """A client that sends PINGs and reads no answer."""
+    client = await world.connect()
+    client.transport.pause_reading()
+    client.write(frames.ping() * pings)
+    return client
+
+
+@played(settings={"headgateClientMemoryMB": "1"})
+async def test_those_that_ping_and_do_not_read_go_and_their_neighbour_stays(world: World) -> None:
+    neighbour = await world.connect()
+    producer = await neighbour.producer(TOPIC)
+    floods = [await stop_reading(world, 15_000) for _ in range(7)]
+    memory = world.broker.client_memory
+    for second in range(20):
+        assert await producer.send(b"x")
+        await asyncio.sleep(1)
+        assert second < 7 or memory.held.total <= MIB
+    assert memory.closed_count
+    assert neighbour.is_open
+    for flood in floods:
+        flood.abort()
+    await asyncio.sleep(3)
+    assert memory.held.beyond_idle < 64 * KIB
+    await (await world.connect()).producer(TOPIC)
+
+
+@played(settings={"headgateClientMemoryMB": "1"})
+async def test_what_closed_producers_and_connections_held_is_free_again(world: World) -> None:
+    memory = world.broker.client_memory
+    client = await world.connect()
+    name = "n" * 500
+    attempts = (client.producer(TOPIC, name=f"{name}{index}") for index in range(900))
+    found = await asyncio.gather(*attempts, return_exceptions=True)
+    producers = [one for one in found if isinstance(one, SimProducer)]
+    refused = [one for one in found if isinstance(one, RefusedError)]
+    assert {error.code for error in refused} == {ServerError.NOT_ALLOWED_ERROR}
+    assert len(producers) + len(refused) == 900
+    assert 300 < len(producers) < 600
+    await asyncio.sleep(2)
+    assert memory.held.descriptions > 850 * KIB
+    for producer in producers[:300]:
+        await producer.close()
+    await asyncio.sleep(10)
+    await client.producer(TOPIC, name="another")
+    await asyncio.sleep(2)
+    assert memory.held.descriptions < 600 * KIB
+    client.abort()
+    with pytest.raises(ConnectionLostError):
+        await client.producer(TOPIC)
+    await asyncio.sleep(2)
+    assert memory.held == HeldMemory()
+
+
+@played(
+    settings={
+        "headgateClientMemoryMB": "1",
+        "maxUnackedMessagesPerConsumer": "0",
+        "maxUnackedMessagesPerSubscription": "0",
+    }
+)
+async def test_a_consumer_that_acknowledges_nothing_is_closed_in_the_end(world: World) -> None:
+    memory = world.broker.client_memory
+    greedy = await world.connect()
+    consumer = await greedy.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED)
+    producer = await (await world.connect()).producer(TOPIC)
+    consumer.flow(20_000)
+    sent = 0
+    while greedy.is_open:
+        await asyncio.gather(*(producer.send(b"x") for _ in range(200)))
+        await asyncio.sleep(0.1)
+        sent += 200
+        assert sent < 20_000
+        assert memory.held.pending <= sent * PENDING_ENTRY_BYTES
+    assert memory.closed_count == 1
+    await asyncio.sleep(2)
+    assert memory.held.pending == 0
+    assert await producer.send(b"last")
+
+
+@played(settings={"headgateClientMemoryMB": "1"})
+async def test_idle_connections_leave_a_quarter_to_their_holdings(world: World) -> None:
+    memory = world.broker.client_memory
+    clients = [await world.connect() for _ in range(memory.connections_max)]
+    with pytest.raises(RefusedError, match="Reached the maximum number of connections"):
+        await world.connect()
+    await clients[0].producer(TOPIC)
+    await asyncio.sleep(10)
+    assert all(client.is_open for client in clients)
+    clients[1].abort()
+    await asyncio.sleep(1)
+    await world.connect()
+
+
+@played(settings={"headgateClientMemoryMB": "1"})
+async def test_the_ledger_is_exact_and_ends_at_nothing(world: World) -> None:
+    """Whatever clients do, in whatever order they end."""
+    memory, broker = world.broker.client_memory, world.broker
+    for number in range(12):
+        client = await world.connect()
+        if number % 2:
+            await client.producer(TOPIC, name=f"p{number}" + "n" * 300)
+        consumer = await client.subscribe(TOPIC, f"s{number}", kind=SubscriptionType.SHARED)
+        consumer.flow(10)
+        if number % 3 == 0:
+            await consumer.close()
+        if number % 4 == 0:
+            await stop_reading(world, 3_000)
+        if number % 5 == 0:
+            client.abort()
+    await asyncio.sleep(2)
+    for connection in broker.connections:
+        present = {("producer", id_) for id_ in connection.producers}
+        present |= {("consumer", id_) for id_ in connection.consumers}
+        assert connection.described_bytes.keys() == present
+    sums = zip(
+        *(connection.held_memory(is_scarce=False) for connection in broker.connections), strict=True
+    )
+    assert tuple(map(sum, sums)) == tuple(memory.held)
+    for connection in list(broker.connections):
+        connection.close()
+    await asyncio.sleep(8)
+    assert memory.held == HeldMemory()
+    assert not broker.connections.closing
+    assert memory.figures()[1] == 0
