@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 from headgate.base.ack_set import AckSet
@@ -67,6 +67,7 @@ from headgate.storage.log_maintenance import LogMaintenance
 from headgate.storage.managed_logs import TELEMETRY_LOG, ManagedLog, ManagedLogs
 from headgate.storage.metadata_writer import MetadataWriter
 from headgate.storage.publish_buffer import PublishBuffer
+from headgate.storage.store_binding import MAIN_LOG
 
 logger = logging.getLogger("headgate.broker")
 
@@ -155,7 +156,7 @@ class Broker:
         self.committer = self.logs.main.committer
         self.reader = self.logs.main.reader
         self.writer = MetadataWriter(catalog, store, lanes.metadata, loop, self._metadata_applied)
-        self.identity_writer = IdentityWriter(catalog, self.logs.by_name(), lanes.metadata)
+        self.identity_writer = self._make_identity_writer(logs)
         self.registry = self._make_registry()
         self.subscriptions = self._make_subscriptions()
         self.entries = SingleEntryReader(self.logs, lanes.read, self.begin_turn)
@@ -171,6 +172,11 @@ class Broker:
         self._flush_scheduled_ns: int | None = None
         self._wake: asyncio.TimerHandle | None = None
         self._wake_ns = 0
+
+    def _make_identity_writer(self, logs: Sequence[CommitLog]) -> IdentityWriter:
+        # By the names of their directories, which the identities in the metadata have.
+        by_name = dict(zip((MAIN_LOG, TELEMETRY_LOG), logs, strict=False))
+        return IdentityWriter(self.catalog, by_name, self.lanes.metadata)
 
     def _make_client_memory(self, bytes_max: int) -> ClientMemory:
         return ClientMemory(bytes_max, lambda: self.engine.now_ns, self._bounded_elsewhere)

@@ -31,8 +31,9 @@ from tests.sim.brokersim.watch import WatchedWorld
 TRACE_LINES = 60
 NO_PROGRESS_S = 30.0
 """Longest that a backlog with a consumer may stand still when nothing disturbs."""
-RETAIN_ROUNDS = 5
-"""Within so many sweeps of a broker at rest what nobody has a claim to is given back."""
+RETAIN_ROUNDS = 14
+"""Within so many sweeps of a broker at rest what nobody has a claim to is given back. They take
+42 s: a checkpoint that frees little waits 20 s."""
 KINDS = (SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED, SubscriptionType.FAILOVER)
 
 
