@@ -128,7 +128,8 @@ class Life(Story):
 
     def check(self) -> None:
         broker = self.world.broker
-        assert space_errors(broker.log._state) == []
+        errors = space_errors(broker.log._state)
+        assert not errors, errors
         super().check()
         self.found("retention", broker.catalog.namespace_policies(POLICIES).retention)
 

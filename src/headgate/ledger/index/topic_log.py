@@ -286,6 +286,13 @@ class TopicLog:
         self._run_segment.append(segment)
         return True
 
+    def drop_empty_run(self) -> None:
+        """Forget the last run if it has no entries. For recovery: the tail of a torn batch may be
+        a RUN record without the entry that followed it."""
+        if self._run_first and self._run_first[-1] >= self.staged_end:
+            self._run_first.pop()
+            self._run_segment.pop()
+
     def open_ledger(self, ledger_id: int, first_ordinal: int, created_ms: int) -> None:
         """Let entries from ``first_ordinal`` on belong to a new ledger."""
         while self._ledger_first and self._ledger_first[-1] >= first_ordinal:

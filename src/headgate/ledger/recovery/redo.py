@@ -70,6 +70,7 @@ class Redo:
             topic.restart_at(ordinal, totals)
         if ordinal == topic.staged_end:
             self._assessment.topic_is_complete(number)
+        topic.drop_empty_run()
         topic.open_run(self.segment)
         rows = topic.ledger_rows()
         if not rows or ledger_id > rows[-1][0]:
@@ -88,6 +89,7 @@ class Redo:
         if topic.segment != self.segment:
             if topic.base == topic.staged_end:
                 topic.restart_at(ordinal, topic.totals(topic.staged_end))
+            topic.drop_empty_run()
             topic.open_run(self.segment)
         if ordinal > topic.staged_end:
             self._lose(topic, ordinal, None, at)

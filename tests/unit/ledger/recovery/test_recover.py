@@ -13,6 +13,7 @@ from headgate.ledger.format.records import (
     ENTRY_HEAD_BYTES,
     segment_name,
 )
+from headgate.ledger.space.accounting import space_errors
 from tests.unit.ledger.support import (
     DIRECTORY,
     append,
@@ -96,6 +97,27 @@ def test_a_tail_torn_at_every_byte_is_cut_at_the_last_good_record() -> None:
             assert len(found) <= len(kept) + (whole[cut:end].strip(b"\0") == b"")
             append(again, 1, b"next")
             assert bodies_of(open_log(torn.crash_clone()), 1) == [*found, b"next"]
+
+
+def test_the_run_record_of_a_torn_batch_counts_for_nothing_in_the_next_life() -> None:
+    """An empty run between two others would keep its file for ever."""
+    fs = MemFs()
+    append(open_log(fs), 1, b"first")
+    torn = crashed(fs)
+    log = open_log(torn)
+    position_path = f"{DIRECTORY}/{FLUSH_POSITION_NAME}"
+    position = content(torn, position_path)
+    append(log, 1, b"torn")
+    segment = log.topic(1).segment
+    cut = log._state.segments[segment].data_end - ENTRY_HEAD_BYTES - len(b"torn")
+    torn = torn.crash_clone()
+    overwrite(torn, position_path, 0, position)
+    overwrite(torn, path(segment), cut, bytes(len(content(torn, path(segment))) - cut))
+    append(open_log(torn), 1, b"next")
+    last = open_log(torn.crash_clone())
+    assert bodies_of(last, 1) == [b"first", b"next"]
+    assert len(last.topic(1).live_runs()) == 2
+    assert space_errors(last._state) == []
 
 
 def test_a_stale_tail_of_another_life_is_not_content() -> None:
