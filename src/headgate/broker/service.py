@@ -201,13 +201,7 @@ class Broker:
         self, log: CommitLog, lane: Lane, disk: DiskMonitor | None, what: str
     ) -> ManagedLog:
         engine, loop, begin_turn = self.engine, self.loop, self.begin_turn
-
-        def owns(topic: Topic) -> bool:
-            return self.logs.of(topic).log is log
-
-        committer = Committer(
-            log, lane, engine, loop, begin_turn, self.commit_ended, disk, owns, what
-        )
+        committer = Committer(log, lane, engine, loop, begin_turn, self.commit_ended, disk, what)
         reader = EntryReader(log, self.lanes.read, engine, loop, begin_turn, committer)
         upkeep = self.lanes.upkeep
         maintenance = LogMaintenance(

@@ -282,14 +282,15 @@ class CommitLog:
         self._maintenance.bytes_since += batch.size_bytes
         return touched
 
-    def fail(self, batch: Batch, error: StorageError) -> None:
-        """Take back a batch that failed, with all entries staged after it.
+    def fail(self, batch: Batch, error: StorageError) -> list[TopicLog]:
+        """Take back a batch that failed, with all entries staged after it. Returns the topics that
+        had staged entries.
 
         If ``error`` is retryable, the log stages the acknowledgements, cursors and trims of the
         batch again as far as there is room (see :attr:`has_deferred`); a :class:`LogFullError`
         makes the log :attr:`full`. Otherwise the log is :attr:`failed`.
         """
-        lost = self._staging.fail(batch)
+        touched, lost = self._staging.fail(batch)
         if not error.retryable:
             self._health.fail(error)
         else:
@@ -298,6 +299,7 @@ class CommitLog:
             self._controls.defer(lost)
             self._controls.stage_deferred()
         self._maintenance.rewound(self._staging.active_segment())
+        return touched
 
     def commit(self, batch: Batch) -> list[TopicLog]:
         """Write and complete a batch, for callers that may block (tests, :meth:`close`)."""

@@ -135,13 +135,14 @@ class PublishWatch:
                 error = f"{what}: {total} {dimension.name} in a second of {bound}, and one more"
                 self._broker.loop.fail(ViolationError(error))  # type: ignore[attr-defined]
 
-    def _failed(self, *arguments: Any) -> None:
+    def _failed(self, *arguments: Any) -> Any:
         """What was lost was not accepted (rule 3.4)."""
-        self._fail_batch(*arguments)
+        touched = self._fail_batch(*arguments)
         by_number = self._broker.engine.by_number
         ends = {number: topic.log.staged_end for number, topic in by_number.items()}
         kept = [each for each in self._accepted if each.ordinal < ends.get(each.number, 0)]
         self._accepted = deque(kept)
+        return touched
 
     def _wakes_in_time(self) -> bool:
         """Whether the loop looks again when the first of those who wait may go."""

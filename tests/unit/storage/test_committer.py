@@ -15,6 +15,7 @@ from headgate.base.errors import StorageError
 from headgate.base.units import NS_PER_S
 from headgate.fs import Operation
 from headgate.ledger import LedgerSettings
+from headgate.storage import committer as committer_module
 from headgate.storage.committer import ACK_DELAY_S, RETRY_DELAY_S, logger
 from headgate.testing import RefusedError, World
 from headgate.wire.codes import ServerError
@@ -264,3 +265,73 @@ async def test_a_stopped_committer_begins_no_commit(world: World) -> None:
     consumer.ack_nowait(position)
     await asyncio.sleep(1)
     assert world.lanes[0].jobs_count == jobs
+
+
+@played()
+async def test_a_commit_takes_a_bounded_number_of_acknowledgements(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumers = [await client.subscribe(TOPIC, f"s{index}") for index in range(10)]
+    position = await producer.send(b"x")
+    await asyncio.sleep(1)
+    before = commits_count(world)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(committer_module, "ACKS_STAGED_MAX", 3)
+        for consumer in consumers[:-1]:
+            consumer.ack_nowait(position)
+        await consumers[-1].ack(position)
+    assert commits_count(world) == before + 4
+    world.crash()
+    await world.start()
+    subscriptions = world.broker.engine.topics[TOPIC].subscriptions.values()
+    assert [one.backlog_entries for one in subscriptions] == [0] * 10
+
+
+@played()
+async def test_acknowledgements_that_no_commit_needs_hold_up_nobody(world: World) -> None:
+    """Those of subscriptions that are gone are looked at in bounded steps, too."""
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    consumers = [await client.subscribe(TOPIC, f"s{index}") for index in range(10)]
+    position = await producer.send(b"x")
+    await asyncio.sleep(1)
+    topic, committer = world.broker.engine.topics[TOPIC], world.broker.committer
+    world.lanes[0].freeze()
+    running = producer.send_nowait(b"y")
+    await asyncio.sleep(0.01)
+    for consumer in consumers:
+        consumer.ack_nowait(position)
+    await asyncio.sleep(0.01)
+    removed = list(topic.subscriptions.values())[:9]
+    for subscription in removed:
+        subscription.removed = True
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(committer_module, "ACKS_STAGED_MAX", 3)
+        durable = committer.when_durable()
+        world.lanes[0].thaw()
+        await asyncio.gather(running, durable)
+    assert not committer._dirty_cursors
+    for subscription in removed:
+        subscription.removed = False
+
+
+@played()
+async def test_a_failed_commit_visits_only_the_topics_that_it_concerns(world: World) -> None:
+    class Unwalked(dict):  # type: ignore[type-arg]
+        def values(self) -> None:  # type: ignore[override]
+            raise AssertionError("a walk over all topics")
+
+        __iter__ = items = keys = values  # type: ignore[assignment]
+
+    client = await world.connect()
+    producers = [await client.producer(f"{TOPIC}-{index}") for index in range(5)]
+    engine = world.broker.engine
+    topics = engine.by_number
+    world.disk.plan = fail_on("write", errno.EMFILE)
+    engine.by_number = Unwalked(topics)
+    sent = [producers[1].send_nowait(b"x"), producers[3].send_nowait(b"y")]
+    await asyncio.sleep(RETRY_DELAY_S / 2)
+    engine.by_number = topics
+    assert world.broker.log.staged_records
+    world.disk.plan = lambda _: None
+    await asyncio.gather(*sent)

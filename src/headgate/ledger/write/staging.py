@@ -231,9 +231,9 @@ class Staging:
         self.size_bytes += batch.size_bytes
         return touched
 
-    def fail(self, batch: Batch) -> list[Control]:
-        """Take back a batch that failed, and everything staged after it. Returns the control
-        records among them."""
+    def fail(self, batch: Batch) -> tuple[list[TopicLog], list[Control]]:
+        """Take back a batch that failed, and everything staged after it. Returns the topics that
+        had staged entries, and the control records."""
         invariant(batch is self._in_flight, "another batch is in flight")
         self._in_flight = None
         self.batches_failed += 1
@@ -242,7 +242,8 @@ class Staging:
         self._closed = []
         self._trims = []
         state = self._state
-        for topic in dict.fromkeys(chain.from_iterable(chunk.touched for chunk in lost)):
+        touched = list(dict.fromkeys(chain.from_iterable(chunk.touched for chunk in lost)))
+        for topic in touched:
             segments = topic.rewind()
             state.dropped.pop(topic, None)
             if topic.number in state.topics:
@@ -252,7 +253,7 @@ class Staging:
             del state.segments[segment]
             state.unsealed.pop(segment, None)
         self._begin_chunk(first.segment, first.start)
-        return list(chain.from_iterable(chunk.controls for chunk in lost))
+        return touched, list(chain.from_iterable(chunk.controls for chunk in lost))
 
     # Segments -------------------------------------------------------------------------------
 
