@@ -169,6 +169,8 @@ class Engine:
             subscription.dirty = False
             if subscription.removed:
                 continue  # its budgets may serve a successor already
+            if subscription.topic.fenced and subscription.consumers:
+                continue  # they are disconnected: what one gives back is not for the next one
             budget -= 1 + subscription.dispatcher.pump(now_ns, PUMP_ENTRIES_MAX)
         if self._serve_waiting(budget) >= budget or dirty:
             return True

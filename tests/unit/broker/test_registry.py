@@ -12,11 +12,12 @@ from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.broker.registry import TopicNotFoundError
 from headgate.broker.work.units import CLIENT_CLOSED, SLICE_UNITS, SUBSCRIPTION_REMOVED
+from headgate.flow.account.account import Cell
 from headgate.ledger import CursorState
 from headgate.metadata.errors import RefusalError
 from headgate.storage.metadata_writer import OutcomeUnknownError
 from headgate.testing import RefusedError, SimProducer, World
-from headgate.wire.codes import ServerError
+from headgate.wire.codes import ServerError, SubscriptionType
 from tests.unit.broker.playing import TOPIC, played
 
 NAME = parse_topic(TOPIC)
@@ -351,3 +352,24 @@ async def test_a_topic_with_many_subscriptions_is_deleted_in_slices(world: World
     again = await broker.registry.create(topic.name)
     assert again is not topic
     assert not again.subscriptions
+
+
+@played()
+async def test_what_a_consumer_gives_back_at_an_unload_is_not_sent_to_the_next_one(
+    world: World,
+) -> None:
+    """The consumers of the topic are disconnected in slices, and each is the last but a few."""
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    for _ in range(4 * SLICE_UNITS // CLIENT_CLOSED):
+        await client.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED)
+    for _ in range(1_000):
+        producer.send_nowait(b"x")
+    await asyncio.sleep(1)
+    subscription = world.broker.engine.topics[TOPIC].subscriptions["s"]
+    assert subscription.messages_sent == 1_000
+    await world.broker.registry.unload(NAME)
+    assert subscription.messages_sent == 1_000
+    assert subscription.account.cell is Cell.NO_CONSUMER
+    consumer = await client.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED)
+    assert (await consumer.receive()).payload == b"x"
