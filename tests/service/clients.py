@@ -91,12 +91,14 @@ def is_silent(consumer: pulsar.Consumer) -> bool:
     return False
 
 
-def wait_until(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
+def wait_until(
+    condition: Callable[[], bool], timeout_s: float = 20.0, each_s: float = 0.01
+) -> None:
     """Return when ``condition`` holds, which it must within the time."""
     end = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < end, "it never came to be"
-        time.sleep(0.01)
+        time.sleep(each_s)
 
 
 PORTS: Final = range(10_000, 32_000)

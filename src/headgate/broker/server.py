@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 from functools import partial
+from typing import Final
 
+from headgate.base.units import KIB
 from headgate.broker.authorization import check_command
 from headgate.broker.commands.acknowledging import Acknowledgements
 from headgate.broker.commands.consuming import ConsumerCommands, close_consumer, redeliver
@@ -17,6 +19,11 @@ from headgate.broker.connection.connection import CommandHandlers, Connection
 from headgate.broker.service import Broker
 from headgate.wire.codes import CommandType
 from headgate.wire.messages import BaseCommand
+
+KERNEL_UNSENT_BYTES: Final = 128 * KIB
+"""Bytes that the kernel takes for a connection before it has sent them; its sockets inherit this.
+The rest stays with the broker, which knows whose it is. Without this bound the kernel takes 4 MiB
+for each peer that does not read."""
 
 
 def command_handlers(broker: Broker) -> CommandHandlers:
@@ -82,4 +89,5 @@ class BinaryServer:
 async def serve_binary(broker: Broker, listener: socket.socket) -> BinaryServer:
     """Serve clients on a listening socket, which is closed with the server."""
     make = connection_factory(broker)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, KERNEL_UNSENT_BYTES)
     return BinaryServer(broker, await broker.loop.create_server(make, sock=listener))

@@ -24,7 +24,7 @@ class ClientConnection(Protocol):
     is_open: bool
     socket_paused: bool
     """Whether the broker does not read the socket. Reading resumes when everything received is
-    carried out."""
+    carried out and the memory of clients has room."""
     producers: dict[int, tuple[Producer, Topic]]
     consumers: dict[int, tuple[Consumer, Subscription]]
     creating: dict[tuple[str, int], object]

@@ -279,7 +279,11 @@ class Connection(asyncio.BufferedProtocol):
         if self.producer_port.pending_count and self._host.publish_buffer_full():
             self.throttle.set_buffer_full(True)
             self.pause_reading()
-        elif self.socket_paused:
+        else:
+            self._resume_socket()
+
+    def _resume_socket(self) -> None:
+        if self.socket_paused and not self.throttle.is_memory_full:
             self.socket_paused = False
             self.keep_alive.peer_active = True  # no sign of life could arrive until now
             self._transport.resume_reading()
@@ -375,10 +379,13 @@ class Connection(asyncio.BufferedProtocol):
     def pause_reading(self) -> None:
         if not self._commands_paused:
             self._commands_paused = True
-            if not self.socket_paused:
-                self.socket_paused = True
-                self._transport.pause_reading()
+            self._pause_socket()
             self._connections.paused.add(self)
+
+    def _pause_socket(self) -> None:
+        if not self.socket_paused:
+            self.socket_paused = True
+            self._transport.pause_reading()
 
     def resume_reading(self) -> None:
         """Resume if every bound that paused this connection has room again: first the commands that
@@ -386,7 +393,7 @@ class Connection(asyncio.BufferedProtocol):
         host = self._host
         if not host.publish_buffer_full():
             self.throttle.set_buffer_full(False)
-        if self.throttle.pauses_reading:
+        if self.throttle.pauses_commands:
             return
         if not self._waiting_commands.has_room or self._frames.unread_bytes > UNREAD_BYTES_MAX:
             return
@@ -441,12 +448,14 @@ class Connection(asyncio.BufferedProtocol):
         )
 
     def pause_for_memory(self) -> None:
+        # Commands that have arrived are carried out: then their bytes are free.
         self.throttle.set_memory_full(True)
-        self.pause_reading()
+        self._pause_socket()
 
     def resume_for_memory(self) -> None:
         self.throttle.set_memory_full(False)
-        self.resume_soon()
+        if not self._commands_paused:
+            self._resume_socket()
 
     def close_for_memory(self, reason: str) -> None:
         if self.peer_blocked:

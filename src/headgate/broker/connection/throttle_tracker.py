@@ -96,6 +96,16 @@ class ThrottleTracker:
         return self._causes[cause] > 0
 
     @property
+    def pauses_commands(self) -> bool:
+        """Whether the commands that were received must wait, too."""
+        return self._is_over_bound or self._is_buffer_full
+
+    @property
+    def is_memory_full(self) -> bool:
+        """Whether all clients together hold too much, and this one much of it."""
+        return self._is_memory_full
+
+    @property
     def pauses_reading(self) -> bool:
         """Whether the broker must not read the connection, because its parked SENDs exceed their
         bound, the publish buffer is full, or all clients together hold too much."""
