@@ -50,7 +50,7 @@ sound one follows, or if it lies before the flush position (see flush_position.p
 which affects its topics. A damaged batch behind the flush position with nothing after it is the
 tail that a crash tore: recovery cuts the log at its last sound record. For this to hold, the writer
 wipes the BATCH records of a batch that a full disk refused half-way, the last one first, before it
-writes anything else.
+reports the refusal; if the disk refuses that as well, before it writes anything else.
 
 A segment of version 2 is older than the flush position. Its stamp is the wall clock (ms) of its
 start; everything else is the same.

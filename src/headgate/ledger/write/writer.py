@@ -88,7 +88,9 @@ class LogWriter:
         """Write a batch and make it durable.
 
         Raises :class:`StorageError`: retryable if the disk is full (:class:`LogFullError`), final
-        (:class:`LogFailedError`) if it failed. In both cases the batch counts as not written.
+        (:class:`LogFailedError`) if it failed. In both cases the batch counts as not written. One
+        that was refused is wiped before this returns, because its clients then give up what it had:
+        after a power cut a subscription would be back that nobody has.
         """
         self.wipe_refused()
         for chunk in batch.chunks:
@@ -102,14 +104,24 @@ class LogWriter:
                 file.write_at(chunk.start, chunk.parts)
                 self._written[chunk.segment] = chunk.end
             except OSError as error:
-                raise self._error_from(error, f"writing {segment_name(chunk.segment)}") from error
+                refused = self._error_from(error, f"writing {segment_name(chunk.segment)}")
+                self._wipe_now()
+                raise refused from error
             self._sync(file, chunk.segment)
         self._refused.clear()
         last = batch.chunks[-1]
         self.flush_position.note(FlushPosition(last.number, last.segment, last.end))
 
+    def _wipe_now(self) -> None:
+        """Wipe what was just refused. If the disk refuses that, too, the next write tries again."""
+        try:
+            self.wipe_refused()
+        except StorageError as error:
+            if not error.retryable:
+                raise
+
     def wipe_refused(self) -> None:
-        """Wipe the heads of a refused batch before any other write. Commit thread only.
+        """Wipe the heads of a refused batch, before any other write. Commit thread only.
 
         Its first chunks may be whole and durable, and the next batch need not overwrite them. A
         start would replay them, or take a later head for proof that records before it were lost.

@@ -241,15 +241,20 @@ def test_a_segment_is_made_again_after_a_removal_that_failed() -> None:
 
 
 def test_a_segment_with_a_refused_chunk_is_not_sealed() -> None:
+    fs = FaultyFs(MemFs())
+    one = writer(fs)
+    one.prepare(1)
+
     def plan(operation: Operation) -> None:
-        if operation.kind == "write" and operation.size == 12:
+        if operation.kind == "write":
             raise OSError(errno.ENOSPC, "full")
 
-    one = writer(FaultyFs(MemFs(), plan))
+    fs.plan = plan
     with pytest.raises(LogFullError):
         one.write_batch(batch_of(1, 64, b"acknowledged"))
     assert one.refused_segments() == [1]
     with pytest.raises(InvariantError):
         one.seal(1, 64, [b"footer"])
+    fs.plan = lambda _: None
     one.wipe_refused()
     one.seal(1, 64, [b"footer"])
