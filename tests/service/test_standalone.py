@@ -133,15 +133,6 @@ def test_a_log_file_that_cannot_be_written_to(
     assert not broker.data_path.exists()
 
 
-def test_a_directory_in_use(make_broker: Make) -> None:
-    make_broker().start()
-    text = _failure(make_broker())
-    assert text.endswith(
-        "data is in use by another broker: stop that one, or choose another directory "
-        "with --data-dir"
-    )
-
-
 @pytest.mark.parametrize(
     ("word", "key"), [("--broker-port", "brokerServicePort"), ("--web-port", "webServicePort")]
 )

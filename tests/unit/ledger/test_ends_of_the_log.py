@@ -1,17 +1,11 @@
-"""A torn end is cut with a line, a lost one refused; forged heads and older formats."""
+"""A torn end is cut with a line, a lost one refused; forged heads."""
 
 from __future__ import annotations
-
-import base64
-import json
-import zlib
-from pathlib import Path
 
 import pytest
 
 from headgate.base.errors import CorruptionError
 from headgate.fs import MemFs
-from headgate.ledger import LedgerSettings
 from headgate.ledger.format.flush_position import FLUSH_POSITION_NAME
 from headgate.ledger.format.records import (
     BATCH,
@@ -197,71 +191,3 @@ def test_an_end_in_a_segment_that_is_deleted_is_proven_by_the_checkpoint() -> No
     log.run_maintenance()
     assert not log._state.segments
     assert open_log(fs.crash_clone()).topic(1).end == 1
-
-
-def recorded(version: int, state: str) -> MemFs:
-    """A directory that a release of that format left behind."""
-    text = (Path(__file__).parent / "directories" / f"format_{version}.json").read_text()
-    fs = MemFs()
-    fs.make_directory(DIRECTORY)
-    for name, packed in json.loads(text)[state].items():
-        file = fs.create(f"{DIRECTORY}/{name}")
-        file.write_at(0, [zlib.decompress(base64.b64decode(packed))])
-        file.sync_data()
-    fs.sync_directory(DIRECTORY)
-    return fs
-
-
-@pytest.mark.parametrize("state", ["crashed", "closed"])
-def test_a_directory_of_the_release_before_is_adopted(
-    state: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    fs = recorded(2, state)
-    one = [b"one-%d-" % at + b"x" * 1500 for at in range(10)]
-    log = open_log(fs)
-    for _ in range(2):
-        assert bodies_of(log, 1) == one
-        assert bodies_of(log, 2) == [b"two-%d" % at for at in range(6, 10)]
-        (cursor,) = log.cursors_of(1)
-        assert (cursor.name, cursor.ack_set.mark_delete) == ("s", 2)
-        log.close()
-        log = open_log(fs)
-    (line,) = caplog.messages
-    assert line.startswith("/data had format 2 of an older release and has format 3 from now on")
-
-
-def test_a_torn_tail_of_the_release_before_is_cut() -> None:
-    fs = recorded(2, "crashed")
-    log = open_log(fs.crash_clone())
-    (last,) = [s for s in log._state.segments if s >= log._state.checkpoint_segment]
-    end = log._state.segments[last].data_end
-    overwrite(fs, path(last), end - 1, b"\xee")
-    (cursor,) = open_log(fs).cursors_of(1)
-    assert cursor.ack_set.mark_delete == 0
-
-
-@pytest.mark.parametrize("state", ["crashed", "closed"])
-def test_a_recorded_directory_of_format_3_opens(state: str) -> None:
-    log = open_log(recorded(3, state))
-    assert bodies_of(log, 1) == [b"one-%d-" % at + b"x" * 1500 for at in range(10)]
-    assert bodies_of(log, 2) == [b"two-%d" % at for at in range(6, 10)]
-    (cursor,) = log.cursors_of(1)
-    assert (cursor.name, cursor.properties) == ("s", {"owner": "tests"})
-    assert [cursor.ack_set.is_acked(at) for at in range(6)] == [True] * 3 + [False, True, False]
-
-
-def test_a_recorded_directory_of_format_3_with_holes_opens() -> None:
-    settings = LedgerSettings(segment_bytes=128 * 1024, extent_bytes=4096)
-    log = open_log(recorded(3, "punched"), topics=[1, 2, 3], settings=settings)
-    assert bodies_of(log, 1) == []
-    assert [bodies_of(log, number) for number in (2, 3)] == [
-        [b"small %d" % at for at in range(first, 120, 40)] for first in (0, 20)
-    ]
-
-
-def test_a_recorded_directory_of_format_3_with_accepted_damage_opens() -> None:
-    log = open_log(recorded(3, "accepted"))
-    topic = log.topic(1)
-    assert (topic.damage, topic.lost, topic.end) == ("", [(1, 2), (3, 4)], 6)
-    assert log.read(log.locate(topic, 5, 1, 1))[0][2] == b"six"
-    assert bodies_of(log, 2) == [b"other"]

@@ -69,36 +69,6 @@ def test_the_next_entry_opens_a_new_ledger() -> None:
     assert topic.ordinal_at_or_after(old.ledger_id, old.entry_id + 1) == 2
 
 
-def test_a_tail_torn_at_every_byte_is_cut_at_the_last_good_record() -> None:
-    fs = MemFs()
-    log = open_log(fs)
-    append(log, 1, b"first")
-    start = data_end(log)
-    topic = log.topic(1)
-    for body in (b"one", b"two" * 20):
-        log.stage_entry(topic, 1, 1, 0, body)
-    commit(log)
-    end = data_end(log)
-    last_record = end - ENTRY_HEAD_BYTES - 60
-    whole = content(fs, path())
-    for cut in range(start, end):
-        for rest in (bytes(end - cut), b"\xa5" * (end - cut)):
-            torn = crashed(fs)
-            overwrite(torn, path(), cut, rest)
-            if rest.startswith(whole[cut:end]) or whole[cut:end] == rest:
-                continue
-            kept = [b"first"]
-            if cut >= last_record:
-                kept.append(b"one")
-            again = open_log(torn)
-            found = bodies_of(again, 1)
-            assert found[: len(kept)] == kept
-            assert found in ([b"first"], [b"first", b"one"], [b"first", b"one", b"two" * 20])
-            assert len(found) <= len(kept) + (whole[cut:end].strip(b"\0") == b"")
-            append(again, 1, b"next")
-            assert bodies_of(open_log(torn.crash_clone()), 1) == [*found, b"next"]
-
-
 def test_the_run_record_of_a_torn_batch_counts_for_nothing_in_the_next_life() -> None:
     """An empty run between two others would keep its file for ever."""
     fs = MemFs()
@@ -118,22 +88,6 @@ def test_the_run_record_of_a_torn_batch_counts_for_nothing_in_the_next_life() ->
     assert bodies_of(last, 1) == [b"first", b"next"]
     assert len(last.topic(1).live_runs()) == 2
     assert space_errors(last._state) == []
-
-
-def test_a_stale_tail_of_another_life_is_not_content() -> None:
-    """What another file of the same number left on the blocks bears another stamp."""
-    fs = MemFs()
-    log = open_log(fs)
-    append(log, 1, b"good")
-    start = data_end(log)
-    old = MemFs()
-    other = open_log(old, entropy=lambda size: b"\x77" * size)
-    for at in range(5):
-        append(other, 1, b"stale%d" % at, b"more")
-    stale = content(old, path())
-    torn = crashed(fs)
-    overwrite(torn, path(), start, stale[start : start + 2000])
-    assert bodies_of(open_log(torn), 1) == [b"good"]
 
 
 def test_damage_names_its_place() -> None:
