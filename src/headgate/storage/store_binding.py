@@ -99,7 +99,7 @@ def open_bound_log(
     # One log may be missing alone; missing metadata concern both logs.
     if loss == "metadata" or is_mismatch:
         logger.warning(
-            "starting without what the %s of %s lacks: accept-loss accepted that", loss, place.path
+            "starting without what the %s of %s lacks: that loss was accepted", loss, place.path
         )
     identity = place.found.identity
     data_id = row.data_id or entropy(DATA_ID_BYTES).hex()
@@ -177,6 +177,15 @@ def forget_accepted_loss(catalog: Catalog, store: MetadataStore) -> None:
     row = catalog.identity
     if row.accepted_loss:
         _commit(catalog, store, msgspec.structs.replace(row, accepted_loss=""))
+
+
+def accept_log_loss(catalog: Catalog, store: MetadataStore) -> None:
+    """Accept that the log that is opened next, the last one, lacks what it held. Blocks.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    _commit(catalog, store, msgspec.structs.replace(catalog.identity, accepted_loss="log"))
 
 
 def is_loss_accepted(catalog: Catalog, place: LogPlace) -> bool:

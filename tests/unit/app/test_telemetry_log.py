@@ -14,9 +14,11 @@ from headgate.app.accept_loss import accept_loss
 from headgate.app.open_stores import open_log, open_metadata
 from headgate.app.telemetry_log import SEGMENT_BYTES, has_telemetry_log, open_telemetry_log
 from headgate.base.clock import SystemClock
-from headgate.base.errors import StorageError
+from headgate.base.errors import CorruptionError, StorageError
 from headgate.base.names import parse_topic
+from headgate.fs import OsFs
 from headgate.ledger import CommitLog
+from headgate.ledger.format.flush_position import FlushPosition, FlushPositionFile
 from headgate.metadata.catalog import Catalog
 from headgate.policy.settings import Settings
 from headgate.storage.managed_logs import TELEMETRY_LOG
@@ -81,6 +83,58 @@ def test_one_that_is_gone_is_missed(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / TELEMETRY_LOG)
     with pytest.raises(BindingError, match="telemetry-log is missing or empty"):
         start(tmp_path)
+
+
+def test_one_that_lost_its_last_file_is_kept_aside(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    start(tmp_path, messages=3)
+    end_lost(tmp_path / TELEMETRY_LOG)
+    assert start(tmp_path) == []
+    (line,) = [one.message for one in caplog.records if one.levelname == "ERROR"]
+    (aside,) = tmp_path.glob("telemetry-log.damaged-*")
+    assert "log is missing, and batch" in line
+    assert f"It is kept as {aside}, and a new one begins" in line
+    assert (aside / "identity").exists()
+    caplog.clear()
+    assert start(tmp_path) == []
+    assert not caplog.records
+    shutil.rmtree(tmp_path / "log")  # nothing is accepted any more
+    with pytest.raises(BindingError, match="/log is missing or empty"):
+        start(tmp_path)
+
+
+def test_damage_of_the_main_log_still_refuses_the_start(tmp_path: Path) -> None:
+    start(tmp_path, messages=3)
+    end_lost(tmp_path / "log")
+    with pytest.raises(CorruptionError, match="is missing, and batch"):
+        start(tmp_path)
+
+
+def test_a_damaged_one_that_cannot_be_moved_refuses_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = OsFs.rename
+
+    def refused(fs: OsFs, source: str, target: str) -> None:
+        if ".damaged-" in target:
+            raise PermissionError("no")
+        rename(fs, source, target)
+
+    start(tmp_path, messages=3)
+    end_lost(tmp_path / TELEMETRY_LOG)
+    monkeypatch.setattr(OsFs, "rename", refused)
+    with pytest.raises(CorruptionError, match="is missing, and batch"):
+        start(tmp_path)
+    monkeypatch.undo()
+    assert start(tmp_path) == []
+
+
+def end_lost(path: Path) -> None:
+    """Remove the last segment file, which the flush position says was durable."""
+    flush_position = FlushPositionFile(OsFs(), str(path))
+    flush_position.begin(FlushPosition(1 << 40, 1 << 20, 5_000))
+    flush_position.close()
 
 
 def test_a_main_log_that_is_gone_is_accepted_with_the_telemetry_in_place(tmp_path: Path) -> None:
