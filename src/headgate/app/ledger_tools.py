@@ -1,4 +1,4 @@
-"""Checks and lists the logs of a data directory that no broker has open."""
+"""Checks, repairs and lists the logs of a data directory that no broker has open."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,7 @@ from headgate.fs import OsFs
 from headgate.ledger.errors import DirectoryInUseError
 from headgate.ledger.tools.dump import DumpChoice, dump_log
 from headgate.ledger.tools.findings import Cost, CostKind, Finding, Report
+from headgate.ledger.tools.repair import Repair, plan_repairs, repair_log
 from headgate.ledger.tools.verify import verify_log
 from headgate.metadata.rows import Kind, TopicRow
 from headgate.metadata.sqlite_store import SqliteStore
@@ -70,6 +72,64 @@ def verify_directory(
             is_sound = is_sound and not report.damage
         problem = metadata.problem or None
         return {"directory": path, "isSound": is_sound, "metadataProblem": problem, "logs": rows}
+
+
+def repair_directory(path: str, *, dry_run: bool = False) -> Row:
+    """Repair what verify finds in the logs, where a checksum or a second copy proves what was
+    there. Blocks.
+
+    Keeps the bytes before each change in a new folder of the data directory. With ``dry_run`` it
+    changes nothing. Returns the object that ``headgate ledger repair --json`` prints.
+
+    Raises as :func:`verify_directory`.
+    """
+    with _owned(path) as logs:
+        metadata = _read_metadata(path)
+        aside = _new_folder(path)
+        repairs: list[Row] = []
+        rows: list[Row] = []
+        for log in logs:
+            names = metadata.names(log)
+            if dry_run:
+                report = verify_log(OsFs(), f"{path}/{log}", names)
+                done = plan_repairs(OsFs(), f"{path}/{log}", report)
+                report.findings = [found for found in report.findings if not found.mends]
+            else:
+                done, report = repair_log(OsFs(), f"{path}/{log}", f"{aside}/{log}", names)
+            repairs += [_repair_row(log, repair, names or {}) for repair in done]
+            rows.append(_log_row(log, report, names or {}))
+        is_sound = not metadata.problem and not any(
+            finding["isDamage"] for row in rows for finding in row["findings"]
+        )
+        return {
+            "directory": path,
+            "dryRun": dry_run,
+            "isSound": is_sound and not (dry_run and repairs),
+            "copies": aside if repairs and not dry_run else None,
+            "repairs": repairs,
+            "metadataProblem": metadata.problem or None,
+            "logs": rows,
+        }
+
+
+def _new_folder(path: str) -> str:
+    """A folder of the data directory that does not exist yet, for the copies of a repair."""
+    name = f"{path}/repaired-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    found, turn = name, 1
+    while Path(found).exists():
+        turn += 1
+        found = f"{name}-{turn}"
+    return found
+
+
+def _repair_row(log: str, repair: Repair, names: dict[int, str]) -> Row:
+    return {
+        "log": log,
+        **_finding_row(repair.finding, names),
+        "changed": repair.mend.file,
+        "change": repair.mend.what,
+        "copy": repair.copy or None,
+    }
 
 
 def dump_directory(

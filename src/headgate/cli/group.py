@@ -106,7 +106,7 @@ main = _Main(
         ),
         "ledger": (
             "headgate.cli.ledger:ledger_group",
-            "Check and list the stored messages of a stopped broker.",
+            "Check, repair and list the stored messages of a stopped broker.",
         ),
         "explain": (
             "headgate.cli.explain.command:explain_command",

@@ -1,5 +1,5 @@
-"""The tools work on a stopped data directory only, with names from its metadata, and change
-nothing."""
+"""The tools work on a stopped data directory only, with names from its metadata; only a repair
+changes something."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from headgate.app.ledger_tools import dump_directory, verify_directory
+from headgate.app.ledger_tools import dump_directory, repair_directory, verify_directory
 from headgate.app.open_stores import open_log, open_metadata
 from headgate.base.ack_set import AckSet
 from headgate.base.clock import SystemClock
-from headgate.base.errors import InputError
+from headgate.base.errors import CorruptionError, InputError
 from headgate.base.names import parse_topic
 from headgate.ledger.errors import DirectoryInUseError
 from headgate.metadata.catalog import Catalog
@@ -121,3 +121,84 @@ def test_a_folder_that_is_no_data_directory_stays_as_it_is(tmp_path: Path) -> No
         with pytest.raises(InputError, match="is no data directory"):
             verify_directory(str(path))
     assert list(tmp_path.iterdir()) == []
+
+
+def break_copies(path: Path) -> dict[str, bytes]:
+    """Change one bit of a checkpoint and of the identity; returns the files before."""
+    with owned(path) as directory, closing(open_metadata(directory)) as store:
+        catalog = Catalog("c", store.load())
+        open_log(directory, catalog, store, SystemClock(), SMALL).close()
+    before = files(path / "log")
+    checkpoint = next((path / "log").glob("*.checkpoint"))
+    for file, at in ((checkpoint, 40), (path / "log" / "identity", 30)):
+        data = bytearray(file.read_bytes())
+        data[at] ^= 8
+        file.write_bytes(data)
+    return before
+
+
+def test_a_repair_restores_what_has_a_copy_and_the_broker_serves_all(tmp_path: Path) -> None:
+    fill(tmp_path)
+    before = break_copies(tmp_path)
+    broken = files(tmp_path)
+    plan = repair_directory(str(tmp_path), dry_run=True)
+    assert files(tmp_path) == broken
+    assert (plan["isSound"], plan["copies"], len(plan["repairs"])) == (False, None, 2)
+    found = repair_directory(str(tmp_path))
+    assert found["isSound"]
+    assert [row["changed"] for row in found["repairs"]] == [r["changed"] for r in plan["repairs"]]
+    assert files(tmp_path / "log") == before
+    folder = Path(found["copies"], "log")
+    for row in found["repairs"]:
+        name = str(tmp_path / "log" / row["changed"])
+        assert (folder / row["copy"]).read_bytes() == broken[name]
+    assert verify_directory(str(tmp_path))["isSound"]
+    assert bodies(tmp_path) == [word * 20 for word in (b"one", b"two", b"three", b"four", b"five")]
+    again = repair_directory(str(tmp_path))
+    assert (again["isSound"], again["repairs"], again["copies"]) == (True, [], None)
+
+
+def bodies(path: Path) -> list[bytes]:
+    """The messages that a start serves."""
+    with owned(path) as directory, closing(open_metadata(directory)) as store:
+        catalog = Catalog("c", store.load())
+        log = open_log(directory, catalog, store, SystemClock(), SMALL)
+        (number,) = catalog.topic_numbers_in("")
+        topic = log.topic(number)
+        found = []
+        for ordinal in range(topic.first, topic.end):
+            try:
+                found += [body for *_, body in log.read(log.locate(topic, ordinal, 1, 1))]
+            except CorruptionError:
+                continue
+        log.close()
+    return [bytes(body) for body in found]
+
+
+def test_a_lost_message_stays_named_and_all_others_are_served(tmp_path: Path) -> None:
+    fill(tmp_path)
+    break_copies(tmp_path)
+    damage(tmp_path, b"threethree")
+    found = repair_directory(str(tmp_path))
+    assert not found["isSound"]
+    (finding,) = [f for f in found["logs"][0]["findings"] if f["isDamage"]]
+    assert [(cost["topic"], cost["entries"]) for cost in finding["costs"]] == [(TOPIC, 1)]
+    assert bodies(tmp_path) == [word * 20 for word in (b"one", b"two", b"four", b"five")]
+
+
+def test_two_repairs_in_one_second_keep_their_copies_apart(tmp_path: Path) -> None:
+    fill(tmp_path)
+    folders = set()
+    for _ in range(2):
+        break_copies(tmp_path)
+        folders.add(repair_directory(str(tmp_path))["copies"])
+    assert len(folders) == 2
+
+
+def test_a_repair_refuses_while_a_broker_runs(tmp_path: Path) -> None:
+    fill(tmp_path)
+    break_copies(tmp_path)
+    before = files(tmp_path)
+    with owned(tmp_path), pytest.raises(DirectoryInUseError, match="stop it first"):
+        repair_directory(str(tmp_path))
+    assert files(tmp_path) == before

@@ -37,29 +37,11 @@ def test_damage_has_status_1_and_says_what_it_costs(tmp_path: Path) -> None:
     assert not json.loads(result.stdout)["isSound"]
 
 
-def test_each_kind_of_cost_is_one_line(tmp_path: Path) -> None:
-    fill(tmp_path)
-    for file in (tmp_path / "log").glob("*.checkpoint*"):
-        data = bytearray(file.read_bytes())
-        data[30:34] = b"????"
-        file.write_bytes(data)
-    (tmp_path / "metadata.sqlite3").unlink()
-    (tmp_path / "log" / "identity").write_bytes(b"x")
-    result = call(tmp_path, "verify")
-    assert result.exit_code == 1
-    assert (
-        "metadata: metadata.sqlite3 is missing\n    lost: names of topics, policies"
-        in result.stdout
-    )
-    assert "lost: the positions and subscriptions of all topics" in result.stdout
-    assert result.stdout.endswith("A broker does not start on this directory as it is.\n")
-
-
 def test_what_cannot_be_read_has_status_2(tmp_path: Path) -> None:
     fill(tmp_path)
     assert call(tmp_path / "missing", "verify").exit_code == 2
     with owned(tmp_path):
-        for command in ("verify", "dump"):
+        for command in ("verify", "repair", "dump"):
             result = call(tmp_path, command)
             assert result.exit_code == 2
             assert "stop it first" in result.stderr

@@ -43,6 +43,19 @@ class Cost:
         return max(self.stop - self.first, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """A change of one file that repairs a damaged place without losing anything more."""
+
+    file: str
+    what: str
+    """What the change does, as an imperative."""
+    content: bytes | None
+    """The bytes to write; None to move the file away."""
+    offset: int | None = None
+    """Where to write them; None to replace or create the file."""
+
+
 @dataclass(slots=True)
 class Finding:
     """One damaged place of a log, or something that an operator may want to know."""
@@ -58,6 +71,8 @@ class Finding:
     refuses_start: bool = False
     """A broker does not start with it."""
     costs: list[Cost] = field(default_factory=list)
+    mends: list[Mend] = field(default_factory=list)
+    """Changes that repair it; empty if nothing can."""
 
 
 @dataclass(slots=True)

@@ -30,7 +30,7 @@ from headgate.ledger.format.records import (
 from headgate.ledger.index.checkpoint import Checkpoint
 from headgate.ledger.index.cursors import decode_cursor
 from headgate.ledger.tools.coverage import Place, TopicCoverage, assign_losses
-from headgate.ledger.tools.findings import Cost, CostKind, Finding, Report
+from headgate.ledger.tools.findings import Cost, CostKind, Finding, Mend, Report
 from headgate.ledger.tools.footer_check import FooterCheck, check_footer
 from headgate.ledger.tools.walk import UNREADABLE, Head, Piece, Walk
 
@@ -129,6 +129,8 @@ class LogCheck:
         self._batch: Head | None = None
         self._made = 0
         self._last_batch = -1
+        self._segment_before = self.replay_from - 1
+        """The last segment that was checked, if it is replayed."""
         self._tail_hole = False
         self._last_hole: Finding | None = None
         """The last hole of the segment, which may hide records that entries after it need."""
@@ -204,12 +206,17 @@ class LogCheck:
             what = "the header is damaged"
             if walk.is_header_corrected:
                 what += "; a start corrects it"
-            self._report.add(segment.name, 0, SEGMENT_HEADER_BYTES, what)
+            finding = self._report.add(segment.name, 0, SEGMENT_HEADER_BYTES, what)
+            if walk.corrected_header:
+                finding.mends.append(
+                    Mend(segment.name, "write the header as it was", walk.corrected_header, 0)
+                )
         for piece in walk.pieces():
             self._piece(segment, piece)
             segment.reached = max(segment.reached, piece.end)
         self._end_batch()
         self._check_end(segment)
+        self._segment_before = max(role.segment, self.replay_from - 1)
         if segment.has_holes:
             self._in_holes |= {id(finding) for finding in segment.damaged_entries}
             self._drop({id(finding) for finding in segment.gaps})
@@ -245,15 +252,16 @@ class LogCheck:
 
     def _check_chain(self, segment: int, head: Head) -> None:
         """Report batches that are missing before the first one of a segment."""
-        is_first = self._last_batch < 0
-        if not is_first and head.previous > self._last_batch and not self._tail_hole:
-            finding = self._report.add(
-                segment_name(segment - 1),
-                0,
-                0,
-                f"batches {self._last_batch + 1} to {head.previous} are missing before "
-                f"{segment_name(segment)}: the file is gone or was cut short",
-            )
+        missing = range(self._segment_before + 1, segment)
+        if self._last_batch >= 0 and head.previous > self._last_batch and not self._tail_hole:
+            where = segment_name(missing[0] if missing else self._segment_before)
+            what = f"batches {self._last_batch + 1} to {head.previous} are missing"
+            finding = self._report.add(where, 0, 0, f"{what}: the file is gone or was cut short")
+            finding.refuses_start = bool(missing)
+            finding.mends = [
+                Mend(segment_name(s), "make an empty file in the place of the missing one", b"")
+                for s in missing
+            ]
             self.note_hole(segment, 0, finding)
         self._tail_hole = False
 
@@ -302,6 +310,9 @@ class LogCheck:
                 self._report.add(segment.name, piece.offset, size, _TORN, is_damage=False)
             return False
         finding = self._report.add(segment.name, piece.offset, size, piece.what)
+        if piece.corrected:
+            what = "write the record as it was"
+            finding.mends.append(Mend(segment.name, what, piece.corrected, piece.offset))
         if _HOLE in segment.data[piece.offset : piece.end]:
             segment.has_holes |= not segment.role.is_replayed
         if piece.is_corrected and piece.kind != KIND_ENTRY:

@@ -28,7 +28,7 @@ from headgate.ledger.format.records import (
 from headgate.ledger.index.checkpoint import Checkpoint, read_checkpoint
 from headgate.ledger.recovery.batch_head import BatchHead
 from headgate.ledger.recovery.segment_load import read_first_head
-from headgate.ledger.tools.findings import Cost, CostKind, Report
+from headgate.ledger.tools.findings import Cost, CostKind, Finding, Mend, Report
 from headgate.ledger.tools.segment_check import LogCheck, SegmentRole
 
 _OWN_FILES: Final = ("lock", "format", IDENTITY_NAME, FLUSH_POSITION_NAME)
@@ -101,18 +101,24 @@ def _role(
 
 def _check_format(fs: Fs, directory: str, names: Sequence[str], report: Report) -> None:
     if "format" not in names:
-        report.add("format", 0, 0, "the file is missing").refuses_start = True
+        _mend_format(report.add("format", 0, 0, "the file is missing"))
         return
     data = read_file(fs, f"{directory}/format")
     report.read_bytes += len(data)
     found = _FORMAT.fullmatch(data.decode("ascii", "replace"))
     if found is None:
-        report.add("format", 0, len(data), "the line is damaged").refuses_start = True
+        _mend_format(report.add("format", 0, len(data), "the line is damaged"))
     elif not 2 <= int(found[1]) <= FORMAT_VERSION:
         raise UnknownFormatError(
             f"{directory} has format headgate-log {found[1]}; this release reads versions 2 to "
             f"{FORMAT_VERSION}"
         )
+
+
+def _mend_format(finding: Finding) -> None:
+    finding.refuses_start = True
+    line = f"headgate-log {FORMAT_VERSION}\n".encode()
+    finding.mends = [Mend("format", "write the line of this release's format", line)]
 
 
 def _check_identity(fs: Fs, directory: str, names: Sequence[str], report: Report) -> None:
@@ -130,7 +136,9 @@ def _check_identity(fs: Fs, directory: str, names: Sequence[str], report: Report
     right = found.identity.text()
     if data != right:
         at = next((i for i, (a, b) in enumerate(zip(data, right, strict=False)) if a != b), 0)
-        report.add(IDENTITY_NAME, at, 1, "one of its two lines is damaged; a start uses the other")
+        what = "one of its two lines is damaged; a start uses the other"
+        finding = report.add(IDENTITY_NAME, at, 1, what)
+        finding.mends = [Mend(IDENTITY_NAME, "write both lines from the sound one", right)]
 
 
 def _check_flush_position(
@@ -142,10 +150,15 @@ def _check_flush_position(
         return None
     data = read_file(fs, f"{directory}/{FLUSH_POSITION_NAME}")
     report.read_bytes += len(data)
-    for offset, slot, position in slots_of(data):
+    slots = slots_of(data)
+    sound = next((slot for _, slot, position in slots if position is not None), None)
+    for offset, slot, position in slots:
         if position is None and (offset == 0 or slot.strip(b"\0")):
             what = "a slot has a wrong checksum; a start uses the other, or the batches of the log"
-            report.add(FLUSH_POSITION_NAME, offset, len(slot), what)
+            finding = report.add(FLUSH_POSITION_NAME, offset, len(slot), what)
+            if sound is not None:
+                what = "write the slot as the sound one"
+                finding.mends = [Mend(FLUSH_POSITION_NAME, what, sound, offset)]
     return read_flush_position(fs, directory)
 
 
@@ -193,16 +206,25 @@ def _report_checkpoint(
     first, copy = checkpoint_names(segment)
     data = {name: read_file(fs, f"{directory}/{name}") for name in (first, copy) if name in names}
     report.read_bytes += sum(map(len, data.values()))
+    other = next((data[name] for name in sound), None)
+    mend = "write it as the sound copy"
     for name, text in texts.items():
-        other = next((data[n] for n in sound), b"")
-        at = next((i for i, (a, b) in enumerate(zip(data[name], other, strict=False)) if a != b), 0)
-        rest = "a start uses the other copy" if sound else "no other copy is readable"
-        size = 1 if other and len(other) == len(data[name]) else len(data[name]) - at
-        report.add(name, at, size, f"{text}; {rest}")
-    if first not in names:
-        report.add(first, 0, 0, "the checkpoint is missing; a start uses its copy")
-    elif copy not in names:
-        report.add(copy, 0, 0, "the checkpoint has no copy", is_damage=False)
+        at = 0
+        if other is not None and len(other) == len(data[name]):
+            at = next(i for i, (a, b) in enumerate(zip(data[name], other, strict=True)) if a != b)
+        rest = "no other copy is readable" if other is None else "a start uses the other copy"
+        finding = report.add(name, at, len(data[name]) - at, f"{text}; {rest}")
+        if other is not None:
+            finding.mends = [Mend(name, mend, other)]
+    for name in (first, copy):
+        if name in names:
+            continue
+        what = "the checkpoint is missing; a start uses its copy"
+        if name == copy:
+            what = "the checkpoint has no copy"
+        finding = report.add(name, 0, 0, what, is_damage=name == first)
+        if other is not None:
+            finding.mends = [Mend(name, mend, other)]
 
 
 def _check_other_files(names: Sequence[str], report: Report) -> None:
@@ -233,4 +255,6 @@ def _check_last_file(
         name, 0, 0, f"{what}, and it had records up to offset {recorded.offset} at least"
     )
     finding.refuses_start = True
+    what = "move it away, so that a start takes the log for complete without that file"
+    finding.mends = [Mend(FLUSH_POSITION_NAME, what, None)]
     check.note_hole(recorded.segment, SEGMENT_HEADER_BYTES, finding)

@@ -100,6 +100,8 @@ class Piece(NamedTuple):
     """Of a damaged entry: the footer tells which one it is."""
     payload: bytes = b""
     """Of a readable record of any kind but BATCH and ENTRY."""
+    corrected: bytes = b""
+    """The whole record as it was before one bit of it turned."""
 
     @property
     def is_sound(self) -> bool:
@@ -124,11 +126,14 @@ class Walk:
         stamp = segment_stamp(data, segment)
         self.is_header_sound = stamp is not None
         self.is_header_corrected = False
+        self.corrected_header = b""
+        """The header as it was, if one bit of it is wrong."""
         if stamp is None:
             corrected = corrected_header(data, segment)
             head = self._head_at(SEGMENT_HEADER_BYTES)
             if corrected is not None:
                 stamp = segment_stamp(corrected, segment)
+                self.corrected_header = corrected
             elif head is not None and head.segment == segment:
                 stamp = head.stamp
             self.is_header_corrected = stamp is not None
@@ -139,7 +144,7 @@ class Walk:
         at = SEGMENT_HEADER_BYTES
         last: int | None = None
         while at < self._stop:
-            head, is_corrected = self._continuing(at, last)
+            head, corrected = self._continuing(at, last)
             if head is None:
                 found = self._next_head(at, -1 if last is None else last)
                 end = self._stop if found is None else found[0]
@@ -151,8 +156,10 @@ class Walk:
                 continue
             last = head.number
             stop = at + BATCH_RECORD_BYTES
-            what = "one wrong bit in the head of a batch" if is_corrected else ""
-            yield Piece(at, stop, KIND_BATCH, what, is_corrected, False, at + head.size_bytes, head)
+            yield Piece(
+                at, stop, KIND_BATCH, "one wrong bit in the head of a batch" if corrected else "",
+                bool(corrected), False, at + head.size_bytes, head, corrected=corrected,
+            )  # fmt: skip
             end = min(at + head.size_bytes, self._stop)
             yield from self._records(stop, end, head.number & U32_MASK)
             if at + head.size_bytes > end:
@@ -170,15 +177,16 @@ class Walk:
     def _is_ours(self, head: Head) -> bool:
         return (head.segment, head.stamp) == (self._segment, self._stamp)
 
-    def _continuing(self, at: int, last: int | None) -> tuple[Head | None, bool]:
-        """The head at an offset if it continues the chain, and whether one bit of it is wrong."""
-        head, is_corrected = self._head_at(at), False
+    def _continuing(self, at: int, last: int | None) -> tuple[Head | None, bytes]:
+        """The head at an offset if it continues the chain, and its record as it was if one bit of
+        it is wrong."""
+        head, corrected = self._head_at(at), b""
         if head is None:
-            corrected = corrected_batch_record(self._data, at)
-            head, is_corrected = None if corrected is None else _head_of(corrected), True
+            corrected = corrected_batch_record(self._data, at) or b""
+            head = _head_of(corrected) if corrected else None
         if head is None or not self._is_ours(head) or head.number <= head.previous:
-            return None, False
-        return (head, is_corrected) if last in (None, head.previous) else (None, False)
+            return None, b""
+        return (head, corrected) if last in (None, head.previous) else (None, b"")
 
     def _next_head(self, at: int, last: int) -> tuple[int, Head] | None:
         """The next head behind an offset that a client cannot have made."""
@@ -226,8 +234,9 @@ class Walk:
                 payload = b"" if entry else whole[PREFIX_BYTES:]
                 what = f"one wrong bit in {_NAMES[kind]}"
                 yield Piece(
-                    at, end, kind, what, True, is_followed, stop, entry=entry, payload=payload
-                )
+                    at, end, kind, what, True, is_followed, stop,
+                    entry=entry, payload=payload, corrected=whole,
+                )  # fmt: skip
                 return
         indexed = self._index.get(at)
         if indexed is not None:

@@ -1,0 +1,173 @@
+"""The results of ``headgate ledger verify`` and ``repair`` as lines for a terminal."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from headgate.base.units import KIB
+
+Row = dict[str, Any]
+_COSTS_SHOWN_MAX: Final = 10
+_TOPICS_SHOWN_MAX: Final = 10
+
+
+def verify_text(found: Row) -> str:
+    """The result of ``verify`` as lines: each damaged place first, then notes and totals."""
+    lines: list[str] = []
+    if found["metadataProblem"]:
+        lines += [
+            f"metadata: {found['metadataProblem']}",
+            "    lost: names of topics, policies",
+            "",
+        ]
+    notes: list[str] = []
+    damaged, refuses = bool(found["metadataProblem"]) + 0, False
+    for log in found["logs"]:
+        for finding in log["findings"]:
+            where = f"{log['log']}/{_place(finding)}: {finding['what']}"
+            if not finding["isDamage"]:
+                notes.append(where)
+                continue
+            damaged += 1
+            refuses |= finding["refusesStart"]
+            lines += [where, *_cost_lines(finding), ""]
+    if notes:
+        lines += ["Notes, which are no damage:", *(f"    {note}" for note in notes), ""]
+    lines += [
+        f"{found['directory']}/{log['log']}: read {size_text(log['readBytes'])} in "
+        f"{log['files']:,} files, {log['soundEntries']:,} sound entries in {log['batches']:,} "
+        "batches"
+        for log in found["logs"]
+    ]
+    if not damaged:
+        lines.append("Nothing is damaged.")
+    else:
+        lines.append(f"DAMAGED in {damaged:,} place{'' if damaged == 1 else 's'}.")
+    if refuses:
+        lines.append("A broker does not start on this directory as it is.")
+    return "\n".join(lines) + "\n"
+
+
+def repair_text(found: Row) -> str:
+    """The result of ``repair`` as lines: what it changed, what stays damaged, what to do next."""
+    lines: list[str] = []
+    dry_run = found["dryRun"]
+    for repair in found["repairs"]:
+        what = "would" if dry_run else "did"
+        change = repair["change"]
+        if repair["changed"] != repair["file"]:
+            change = f"in {repair['changed']}: {change}"
+        lines += [
+            f"{repair['log']}/{_place(repair)}: {repair['what']}",
+            f"    {what}: {change}",
+            *_cost_lines({**repair, "refusesStart": False}),
+            "",
+        ]
+    left = [
+        (log["log"], finding)
+        for log in found["logs"]
+        for finding in log["findings"]
+        if finding["isDamage"]
+    ]
+    if left:
+        lines += ["No copy of this is left, so a repair cannot bring it back:", ""]
+    for log, finding in left:
+        lines += [f"{log}/{_place(finding)}: {finding['what']}", *_cost_lines(finding), ""]
+    return "\n".join([*lines, *_repair_end(found, [finding for _, finding in left])]) + "\n"
+
+
+def _repair_end(found: Row, left: list[Row]) -> list[str]:
+    """The totals of a repair, and what to do next."""
+    count, lines = len(found["repairs"]), []
+    places = f"{count:,} place{'' if count == 1 else 's'}"
+    if found["dryRun"] and count:
+        lines.append(f"A repair would change {places}, and keep a copy first. Nothing is changed.")
+    elif count:
+        lines.append(f"Repaired {places}. The bytes from before are in {found['copies']}.")
+    elif left or found["metadataProblem"]:
+        lines.append("Nothing can be repaired, so nothing is changed.")
+    else:
+        lines.append("Nothing is damaged, so nothing is changed.")
+    if found["metadataProblem"]:
+        lines += [
+            f"The metadata is damaged, which this command does not repair: "
+            f"{found['metadataProblem']}.",
+            "Put metadata and logs back from the same backup.",
+        ]
+    if any(finding["refusesStart"] for finding in left):
+        lines.append("A broker does not start on this directory as it is: put back a backup.")
+    elif left and not found["metadataProblem"]:
+        lines += _next_steps(left)
+    return lines
+
+
+def _next_steps(left: list[Row]) -> list[str]:
+    """How to go on with damage that stays."""
+    costs = [cost for finding in left for cost in finding["costs"]]
+    if not costs:
+        return ["A broker starts and loses nothing by what stays damaged."]
+    lines = ["If a backup has these files, put all of it back. If not, start the broker."]
+    topics = list(dict.fromkeys(cost["topic"] for cost in costs if cost.get("topic")))
+    if topics:
+        lines.append(
+            "A topic or subscription that lost something refuses, or stops before the damage, until"
+        )
+        lines.append("you accept that:")
+        shown = topics[:_TOPICS_SHOWN_MAX]
+        lines += [f"    headgate admin topics accept-damage {topic}" for topic in shown]
+        if len(topics) > len(shown):
+            lines.append(f"    and {len(topics) - len(shown):,} more; --json has all")
+    if any(cost["kind"] in ("subscription", "state") for cost in costs):
+        lines.append("Any topic may refuse: `headgate explain` lists those that do.")
+    return lines
+
+
+def _place(finding: Row) -> str:
+    name, offset, size_bytes = finding["file"], finding["offset"], finding["bytes"]
+    if not size_bytes:
+        return f"{name} offset {offset}" if offset else str(name)
+    return f"{name} offset {offset} to {offset + size_bytes} ({size_bytes:,} bytes)"
+
+
+def _cost_lines(finding: Row) -> list[str]:
+    costs = finding["costs"]
+    lines = [f"    {_cost_text(cost)}" for cost in costs[:_COSTS_SHOWN_MAX]]
+    if len(costs) > len(lines):
+        lines.append(f"    and {len(costs) - len(lines):,} more; --json has all")
+    if finding["refusesStart"]:
+        lines.append("    a broker does not start with it")
+    return lines or ["    costs no message"]
+
+
+def _cost_text(cost: Row) -> str:
+    topic = cost.get("topic") or f"topic number {cost.get('topicNumber')} (of unknown name)"
+    kind = cost["kind"]
+    if kind == "lost":
+        first = cost["firstMessageId"] or f"entry {cost['firstOrdinal']}"
+        last = cost["lastMessageId"] or f"entry {cost['lastOrdinal']}"
+        if cost["entries"] == 1:
+            return f"lost: message {first} of {topic}"
+        return f"lost: {cost['entries']:,} messages of {topic}, {first} to {last}"
+    if kind == "may be lost":
+        first = cost["firstMessageId"] or f"entry {cost['firstOrdinal']}"
+        return f"may be lost: messages of {topic} near {first}"
+    if kind == "acknowledgements":
+        return (
+            f"may be lost: acknowledgements of subscription {cost['subscription']} of {topic}, "
+            "whose messages then come again"
+        )
+    if kind == "subscription":
+        return "may be lost: a subscription of any topic that was created there"
+    return "lost: the positions and subscriptions of all topics; records give back a part of them"
+
+
+def size_text(size_bytes: int) -> str:
+    """A size in the largest unit that fits."""
+    size, units = float(size_bytes), ["TiB", "GiB", "MiB", "KiB"]
+    if size < KIB:
+        return f"{size_bytes:,} bytes"
+    size /= KIB
+    while size >= KIB and len(units) > 1:
+        size /= KIB
+        units.pop()
+    return f"{size:.1f} {units[-1]}"
