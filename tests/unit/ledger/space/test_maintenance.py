@@ -157,6 +157,48 @@ def test_a_full_disk_refuses_entries_until_there_is_room() -> None:
     assert len(bodies_of(log, 1)) == 3
 
 
+def test_a_full_disk_gets_a_small_segment_for_the_checkpoint() -> None:
+    """A checkpoint rolls the log, and there may be no room for a whole segment behind it."""
+    fs = MemFs()
+    log = open_log(fs, settings=SETTINGS)
+    for at in range(3):
+        append(log, 1, b"%d" % at * 5000)
+    drain(log)
+    spare = log.active_segment() + 1
+    assert log._writer.is_whole(spare)
+    log._writer.discard(spare)
+    fs.capacity_bytes = fs.used_bytes() + 2000
+    topic = log.topic(1)
+    log.stage_trim(topic, topic.end)
+    commit(log)
+    log.yield_space(is_needed=True)
+    assert log.full
+    jobs = drain_full(log)
+    assert jobs.index("reserve") < jobs.index("checkpoint") < jobs.index("delete")
+    assert log._writer.is_small(spare)
+    log.yield_space(is_needed=False)
+    fs.capacity_bytes = None
+    drain_full(log)
+    assert not log.full
+    assert log._writer.is_whole(spare)
+    append(log, 1, b"again")
+    assert bodies_of(open_log(fs.crash_clone(), settings=SETTINGS), 1) == [b"again"]
+
+
+def drain_full(log: CommitLog) -> list[str]:
+    """Run what a full log can do; returns the names of the jobs."""
+    names: list[str] = []
+    for _ in range(100):
+        job = log.maintenance_step()
+        if job is not None:
+            names.append(job.name)
+            job.run()
+            log.finish_job(job)
+        elif log.staged_records:
+            commit(log)
+    return names
+
+
 def test_consuming_everything_frees_a_disk_too_full_for_a_checkpoint() -> None:
     fs = MemFs()
     log = open_log(fs, settings=SETTINGS)
