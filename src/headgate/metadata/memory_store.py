@@ -45,6 +45,9 @@ class MemoryStore:
             self._store(writes)
         raise StorageError("the power was cut during this transaction", retryable=False)
 
+    def flush(self) -> None:
+        """No effect: there is no write-ahead log."""
+
     def close(self) -> None:
         """No effect: there is no file."""
 

@@ -17,6 +17,7 @@ runs.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import zlib
 from collections.abc import Callable, Sequence
@@ -149,6 +150,11 @@ class SqliteStore:
             except _ERRORS as worse:
                 raise self._error_from(worse) from error
             raise self._error_from(error) from error
+
+    def flush(self) -> None:
+        """Checkpoint the WAL into the file. If that fails, everything stays durable in the WAL."""
+        with contextlib.suppress(*_ERRORS):
+            self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def close(self) -> None:
         """Close the file, which checkpoints the WAL into it."""

@@ -42,5 +42,11 @@ class MetadataStore(Protocol):
             StorageError: the disk refused; ``retryable`` says whether a later call can succeed.
         """
 
+    def flush(self) -> None:
+        """Move what is committed from the write-ahead log into the file, as far as the disk allows.
+
+        It then survives damage and loss of the write-ahead log.
+        """
+
     def close(self) -> None:
         """Close the file. A second call does nothing."""

@@ -106,6 +106,9 @@ def open_bound_log(
     if not row.data_id:
         row = msgspec.structs.replace(row, data_id=data_id)
         _commit(catalog, store, row)
+        # Without the id in the file itself, one wrong bit in the WAL of the first run, which may
+        # never be checkpointed, would leave metadata that no accepted loss can bind again.
+        store.flush()
     terms = LogTerms(
         None if loss == "metadata" else catalog.topic_number_last,
         # A log that lost records would reuse ids that clients know.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -87,3 +88,18 @@ def test_a_start_that_lacks_the_second_log_changes_nothing(tmp_path: Path) -> No
             open_log(directory, catalog, store, SystemClock(), SMALL)
         assert catalog.identity.starts_by_log == {"log": 1, "telemetry-log": 1}
     assert {path: path.read_bytes() for path in (tmp_path / "log").iterdir()} == before
+
+
+def test_metadata_that_lose_the_wal_of_their_first_run_stay_bound(tmp_path: Path) -> None:
+    """One wrong bit in that file costs the changes in it, and not what binds the log."""
+    killed = tmp_path / "killed"
+    with owned(tmp_path / "run") as directory, closing(open_metadata(directory)) as store:
+        catalog = Catalog("c", store.load())
+        with closing(open_log(directory, catalog, store, SystemClock(), SMALL)):
+            shutil.copytree(directory.path, killed)
+    wal = killed / "metadata.sqlite3-wal"
+    wal.unlink()  # as the refusal of a damaged one says
+    with owned(tmp_path / "run") as directory:
+        found = directory.log_place().found
+    assert found.identity is not None
+    assert run(killed) == found.identity.data_id
