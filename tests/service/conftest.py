@@ -18,6 +18,7 @@ CLIENTS = 300
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of the lane; given where one of its files is named."""
     parser.addoption("--clients", type=int, default=CLIENTS, help="clients of a crowd: a soak")
+    parser.addoption("--rounds", type=int, default=2, help="kills under load: a soak")
 
 
 @pytest.fixture

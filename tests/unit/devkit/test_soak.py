@@ -42,6 +42,21 @@ def test_kills_are_a_test_that_gets_their_number(tree: Path) -> None:
     assert soak.soak(PYTHON, ["kills"]) == soak.KILLS
 
 
+def test_kills_of_a_broker_are_a_test_that_gets_their_number(tree: Path) -> None:
+    folder = tree / "tests/service/faults"
+    folder.mkdir(parents=True)
+    (folder.parent / "conftest.py").write_text(
+        "def pytest_addoption(parser):\n    parser.addoption('--rounds', type=int)\n"
+    )
+    (folder / "test_f01_kills_beside_changes.py").write_text(
+        "import pytest\n"
+        "def test_kills(request):\n"
+        "    pytest.exit('told', returncode=request.config.getoption('--rounds'))\n"
+    )
+    assert soak.soak(PYTHON, ["broker", "7"]) == 7
+    assert soak.soak(PYTHON, ["broker"]) == soak.KILLS
+
+
 def test_clients_are_a_test_that_gets_their_number(tree: Path) -> None:
     folder = tree / "tests/service"
     folder.mkdir()

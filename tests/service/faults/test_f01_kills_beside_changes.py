@@ -1,0 +1,200 @@
+"""F1: ``kill -9`` under load while topics are deleted, a cursor is moved and a quota evicts.
+
+``./dev soak broker`` plays twenty rounds on one directory.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pulsar
+import pytest
+
+from tests.service.process import BrokerProcess
+from tests.service.quota_scenes import EVICT, RETAINED, words
+from tests.service.test_kill_nine import (
+    QUIET,
+    TOPIC,
+    Entry,
+    Id,
+    Load,
+    Round,
+    check_ids,
+    check_log,
+    id_of,
+    read_everything,
+)
+
+ROUNDS = 2
+EVICTED = "persistent://public/evicting/evicted"
+SEEKER = "seeker"
+SEND_MS = 5_000
+LIMIT_BYTES = 300_000
+BODY_BYTES = 4_000
+QUOTAS = "/admin/v2/namespaces/public/evicting/backlogQuota?backlogQuotaType=destination_storage"
+TOPICS = "/admin/v2/persistent/public/default"
+
+Make = Callable[..., BrokerProcess]
+
+
+@dataclass
+class Told:
+    """What the broker answered to those who change things."""
+
+    filled: set[str] = field(default_factory=set)
+    """Topics with a receipt."""
+    deleting: set[str] = field(default_factory=set)
+    """Topics whose deletion was asked for."""
+    deleted: set[str] = field(default_factory=set)
+    seeks: list[Entry] = field(default_factory=list)
+    """Where the cursor may stand: the last answered seek, then the one asked for."""
+    evicted_receipts: list[str] = field(default_factory=list)
+    """In order, what was published against the quota."""
+
+
+class Changes:
+    """What goes on beside the load until the broker is killed."""
+
+    def __init__(self, broker: BrokerProcess, number: int, told: Told, load: Round) -> None:
+        self._broker, self._number, self._told, self._load = broker, number, told, load
+        self._stop = threading.Event()
+        self._clients: list[pulsar.Client] = []
+        self._threads = [
+            threading.Thread(target=self._until_killed, args=(work,), daemon=True)
+            for work in (self._delete, self._seek, self._fill)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def end(self) -> None:
+        """The broker is dead."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(60)
+            assert not thread.is_alive()
+        for client in self._clients:
+            client.shutdown()
+
+    def _until_killed(self, work: Callable[[pulsar.Client], None]) -> None:
+        client = pulsar.Client(self._broker.service_url, operation_timeout_seconds=5, logger=QUIET)
+        self._clients.append(client)
+        try:
+            work(client)
+        except (pulsar.PulsarException, OSError):
+            assert self._stop.wait(60), "a request failed before the broker was killed"
+
+    def _delete(self, client: pulsar.Client) -> None:
+        told = self._told
+        for at in itertools.count():
+            if self._stop.is_set():
+                return
+            name = f"short-{self._number}-{at}"
+            producer = client.create_producer(
+                f"persistent://public/default/{name}", send_timeout_millis=SEND_MS
+            )
+            for _ in range(10):
+                producer.send(bytes(BODY_BYTES))
+            producer.close()
+            told.filled.add(name)
+            if at % 3:
+                told.deleting.add(name)
+                assert self._broker.request("DELETE", f"{TOPICS}/{name}?force=true")[0] == 204
+                told.deleted.add(name)
+
+    def _seek(self, client: pulsar.Client) -> None:
+        while len(self._load.receipts) < 50 and not self._stop.wait(0.01):
+            pass
+        client.subscribe(TOPIC, SEEKER).close()
+        path = f"{TOPICS}/killed/subscription/{SEEKER}/resetcursor"
+        while not self._stop.is_set():
+            ids = [found for found in [*self._load.receipts.values()] if found[2] < 0]
+            target = ids[len(self._told.seeks) * 7919 % len(ids)]
+            self._told.seeks.append(target[:2])
+            body = f'{{"ledgerId": {target[0]}, "entryId": {target[1]}, "partitionIndex": -1}}'
+            assert self._broker.request("POST", path, body.encode())[0] == 204
+            self._told.seeks[:] = self._told.seeks[-1:]
+
+    def _fill(self, client: pulsar.Client) -> None:
+        client.subscribe(EVICTED, "idle", initial_position=pulsar.InitialPosition.Earliest)
+        producer = client.create_producer(EVICTED, send_timeout_millis=SEND_MS)
+        for at in itertools.count():
+            if self._stop.is_set():
+                return
+            payload = f"{self._number} {at:06}"
+            producer.send(payload.encode().ljust(BODY_BYTES))
+            self._told.evicted_receipts.append(payload)
+
+
+def check_topics(broker: BrokerProcess, told: Told) -> None:
+    """What was deleted is gone, and what nobody deleted is there."""
+    listed = broker.get(TOPICS)[1].decode()
+    for name in told.deleted:
+        assert f'/{name}"' not in listed
+    for name in told.filled - told.deleting:
+        assert f'/{name}"' in listed
+
+
+def check_seek(client: pulsar.Client, told: Told, log: list[tuple[str, Id]]) -> None:
+    """The cursor stands at its last answered seek, or at the one that was asked for."""
+    if not told.seeks:
+        return
+    consumer = client.subscribe(TOPIC, SEEKER)
+    stands_at = id_of(consumer.receive(20_000).message_id())[:2]
+    entries = list(dict.fromkeys(found[:2] for _, found in log))
+    # A seek to a message begins behind it, unless the client includes it.
+    behind = {entries[entries.index(seek) + 1] for seek in told.seeks if seek != entries[-1]}
+    assert stands_at in {*told.seeks, *behind}
+    consumer.close()
+
+
+def check_evicted(client: pulsar.Client, told: Told, before: str) -> str:
+    """The newest are there without a gap; what was evicted stays so; returns the first."""
+    client.create_producer(EVICTED).send(b"last".ljust(BODY_BYTES))
+    consumer = client.subscribe(EVICTED, "idle")
+    found: list[str] = []
+    while not found or found[-1] != "last":
+        found.append(consumer.receive(20_000).data().decode().rstrip())
+    consumer.close()
+    first = found[0]
+    assert first > before
+    receipts = told.evicted_receipts
+    promised = receipts[receipts.index(first) :] if first in receipts else []
+    assert [payload for payload in found if payload in set(promised)] == promised
+    assert len(found) * BODY_BYTES < 2 * LIMIT_BYTES
+    return first
+
+
+def test_what_was_answered_survives_kills_while_all_of_it_changes(
+    make_broker: Make, request: pytest.FixtureRequest
+) -> None:
+    broker = make_broker(words=words(**RETAINED)).start()
+    assert broker.request("PUT", "/admin/v2/namespaces/public/evicting")[0] == 204
+    quota = f'{{"limitSize": {LIMIT_BYTES}, "policy": "{EVICT}"}}'.encode()
+    assert broker.request("POST", QUOTAS, quota)[0] == 204
+    told, rounds, first = Told(), list[Round](), ""
+    for number in range(request.config.getoption("--rounds", default=ROUNDS)):
+        told.seeks.clear()
+        load = Load(broker.service_url, number)
+        load.begin()
+        changes = Changes(broker, number, told, load.told)
+        load.work()
+        broker.kill()
+        changes.end()
+        load.end()
+        rounds.append(load.told)
+
+        broker.start()
+        client = pulsar.Client(broker.service_url, logger=QUIET)
+        check_topics(broker, told)
+        log = read_everything(client)
+        check_seek(client, told, log)
+        first = check_evicted(client, told, first)
+        last = f"last-{number}"
+        client.create_producer(TOPIC).send(last.encode())
+        check_log(read_everything(client), rounds)
+        check_ids(rounds)
+        client.close()
+    assert told.deleted
