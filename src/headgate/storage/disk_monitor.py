@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -17,7 +18,7 @@ from headgate.base.errors import InvariantError, NoRoomError
 from headgate.base.units import NS_PER_S
 from headgate.engine.engine import Engine
 from headgate.flow.sentences.backlog import duration
-from headgate.flow.sentences.disk import DiskFacts, room_text
+from headgate.flow.sentences.disk import DiskFacts, low_disk_sentence, room_text
 from headgate.ledger import CommitLog, Space
 from headgate.storage.lanes import Lane
 from headgate.storage.repeated_failures import QUIET_NS, RepeatedFailureLogger
@@ -52,6 +53,8 @@ class DiskMonitor:
         """When the full period began whose end the broker has not logged yet."""
         self._full_at_begin_ns = 0
         self._ended_ns = 0
+        self._was_low = False
+        """Whether the broker has logged that the disk is nearly full."""
 
     def full_ns(self, now_ns: int) -> int:
         """How long the log accepted no entries since the start, until now."""
@@ -120,6 +123,17 @@ class DiskMonitor:
         elif not isinstance(error, OSError):
             self._failures.failed(error, self._engine.now_ns)
         self.space = space
+        self._check_low()
+
+    def _check_low(self) -> None:
+        """Log once that the disk is nearly full. Only twice the room lets the line come again."""
+        facts = self.facts()
+        if facts.is_low:
+            if not self._was_low:
+                logger.warning("%s", low_disk_sentence(facts))
+            self._was_low = True
+        elif self._was_low and facts.full_s is None and facts.free_bytes is not None:
+            self._was_low = replace(facts, free_bytes=facts.free_bytes // 2).is_low
 
     def _begin(self, now_ns: int) -> None:
         self._logged_begin_ns, self._full_at_begin_ns = now_ns, self._full_before_ns

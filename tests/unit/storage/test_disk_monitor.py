@@ -140,3 +140,22 @@ async def test_an_internal_error_is_shown_in_health_until_it_is_over(world: Worl
     await asyncio.sleep(6)
     assert monitor.internal_errors() == []
     assert monitor.space is not None
+
+
+def test_a_disk_that_is_nearly_full_is_a_line_once(caplog: pytest.LogCaptureFixture) -> None:
+    @played(ledger=LEDGER, capacity_bytes=1_000_000)
+    async def story(world: World) -> None:
+        used = world.fs.used_bytes()
+        for free, lines in ((200_000, 0), (20_000, 1), (25_000, 1), (20_000, 1), (500_000, 1)):
+            world.fs.capacity_bytes = used + free
+            await asyncio.sleep(6)
+            assert len(near()) == lines
+        world.fs.capacity_bytes = used + SEGMENT_BYTES - 1
+        await asyncio.sleep(6)
+        assert len(near()) == 2
+
+    def near() -> list[str]:
+        lines = [one.message for one in caplog.records if one.name == "headgate.disk"]
+        return [line for line in lines if line.startswith("the disk is nearly full, and producers")]
+
+    story()

@@ -24,6 +24,10 @@ SLOW_RUNNING_S: Final = 1.0
 """A disk is also slow if a single commit takes this long, or has run for this long."""
 
 
+LOW_SEGMENTS: Final = 16
+"""The disk is nearly full with room for fewer segments than this, and less than a tenth free."""
+
+
 @dataclass(frozen=True, slots=True)
 class DiskFacts:
     """The state of the disk.
@@ -37,6 +41,22 @@ class DiskFacts:
     free_bytes: int | None = None
     size_bytes: int | None = None
     segment_bytes: int = 0
+
+    @property
+    def is_low(self) -> bool:
+        """Whether the disk is nearly full: an operator still has time to make room."""
+        if self.full_s is not None or self.free_bytes is None or self.size_bytes is None:
+            return False
+        some = min(LOW_SEGMENTS * self.segment_bytes, self.size_bytes // 10)
+        return self.free_bytes < max(some, self.segment_bytes)
+
+
+def low_disk_sentence(facts: DiskFacts) -> str:
+    """That the disk is nearly full, without line break and full stop; empty if it is not, or is
+    full."""
+    if not facts.is_low:
+        return ALL_WELL
+    return f"the disk is nearly full, and producers wait once it is: {room_text(facts)}"
 
 
 def disk_sentence(facts: DiskFacts) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.base.units import NS_PER_S
 from headgate.broker.connection_admission import ConnectionAdmission
-from headgate.flow.sentences.disk import commit_latency_sentence, disk_sentence
+from headgate.flow.sentences.disk import commit_latency_sentence, disk_sentence, low_disk_sentence
 from headgate.observe.states.fields import StorageState
 from headgate.storage.commit_latency import CommitLatency
 from headgate.storage.disk_monitor import DiskMonitor
@@ -15,7 +15,11 @@ def storage_state(
 ) -> StorageState:
     """The state of the disk, the commits and the room for connections, now."""
     space, commits = disk.facts(), latency.facts()
-    sentences = (disk_sentence(space), commit_latency_sentence(commits), admission.sentence)
+    sentences = (
+        disk_sentence(space) or low_disk_sentence(space),
+        commit_latency_sentence(commits),
+        admission.sentence,
+    )
     return StorageState(
         sentence="; ".join(sentence for sentence in sentences if sentence),
         disk_full=space.full_s is not None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from headgate.flow.sentences.disk import (
     ALL_WELL,
     COMMITS_MIN,
@@ -10,6 +12,7 @@ from headgate.flow.sentences.disk import (
     DiskFacts,
     commit_latency_sentence,
     disk_sentence,
+    low_disk_sentence,
     room_text,
 )
 
@@ -57,3 +60,25 @@ def test_a_slow_disk() -> None:
         "the disk is slow: a commit takes 3.0 s and one has run for 12 s now, and no receipt is"
         " sent before it ends"
     )
+
+
+@pytest.mark.parametrize(
+    ("free_bytes", "size_bytes", "is_low"),
+    [
+        (1_599, 1 << 40, True),
+        (1_600, 1 << 40, False),
+        (999, 10_000, True),
+        (1_000, 10_000, False),
+        (99, 200, True),
+        (100, 200, False),
+    ],
+)
+def test_a_disk_is_nearly_full_by_segments_and_by_its_size(
+    free_bytes: int, size_bytes: int, is_low: bool
+) -> None:
+    facts = DiskFacts(None, free_bytes, size_bytes, 100)
+    room = f"{free_bytes:,} of {size_bytes:,} bytes are free, the log needs 100"
+    text = f"the disk is nearly full, and producers wait once it is: {room}"
+    assert low_disk_sentence(facts) == (text if is_low else "")
+    assert low_disk_sentence(DiskFacts(1.0, free_bytes, size_bytes, 100)) == ""
+    assert low_disk_sentence(DiskFacts()) == ""
