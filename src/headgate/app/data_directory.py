@@ -30,6 +30,7 @@ FORMAT_VERSION = 1
 """Grows when an older release could not use the directory."""
 
 _FORMAT_LINE = f"headgate-data {FORMAT_VERSION}\n"
+_FORMAT = re.compile(r"headgate-data \d+\n")
 _TO_RESTORE = (
     "put it back from a backup, or make it anew with the one line "
     f"'{_FORMAT_LINE.strip()}' if a release like this one wrote the directory"
@@ -96,6 +97,26 @@ class DataDirectory:
         self._lock.release()
 
 
+def format_damage(fs: Fs, path: str) -> tuple[str, bytes]:
+    """What is wrong with the file ``format`` of a data directory, empty if nothing; and the content
+    that this release writes.
+
+    Raises:
+        UnknownFormatError: it is of another release.
+        OSError: it cannot be read.
+    """
+    line = _FORMAT_LINE.encode()
+    if "format" not in fs.list_directory(path):
+        return "the file is missing", line
+    text = read_file(fs, f"{path}/format").decode("ascii", "replace")
+    if text != _FORMAT_LINE and _FORMAT.fullmatch(text):
+        raise UnknownFormatError(
+            f"data directory {path} has format {text.strip()!r}: this release knows "
+            f"{_FORMAT_LINE.strip()!r}"
+        )
+    return "" if text == _FORMAT_LINE else "the line is damaged", line
+
+
 def _lock(fs: Fs, path: str) -> Lock:
     try:
         return fs.lock(f"{path}/lock")
@@ -122,7 +143,7 @@ def _check_format(fs: Fs, path: str) -> None:
         write_file(fs, path, "format", [_FORMAT_LINE.encode()])
         return
     text = read_file(fs, f"{path}/format").decode("ascii", "replace")
-    if not re.fullmatch(r"headgate-data \d+\n", text):
+    if not _FORMAT.fullmatch(text):
         raise UnknownFormatError(
             f"file 'format' of data directory {path} is damaged: its content is {text[:40]!r}; "
             f"{_TO_RESTORE}"

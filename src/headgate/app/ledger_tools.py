@@ -14,13 +14,18 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.app.data_directory import METADATA_NAME
+from headgate.app.data_directory import METADATA_NAME, format_damage
 from headgate.base.errors import HeadgateError, InputError
 from headgate.fs import OsFs
 from headgate.ledger.errors import DirectoryInUseError
 from headgate.ledger.tools.dump import DumpChoice, dump_log
-from headgate.ledger.tools.findings import Cost, CostKind, Finding, Report
-from headgate.ledger.tools.repair import Repair, plan_repairs, repair_log
+from headgate.ledger.tools.findings import Cost, CostKind, Finding, Mend, Report
+from headgate.ledger.tools.repair import (
+    Repair,
+    apply_repairs,
+    plan_repairs,
+    repair_log,
+)
 from headgate.ledger.tools.verify import verify_log
 from headgate.metadata.rows import Kind, TopicRow
 from headgate.metadata.sqlite_store import SqliteStore
@@ -63,15 +68,21 @@ def verify_directory(
         OSError: a file cannot be read.
     """
     with _owned(path) as logs:
-        metadata = _read_metadata(path)
-        is_sound, rows = not metadata.problem, []
+        metadata, own = _read_metadata(path), _check_own_files(path)
+        is_sound, rows = not metadata.problem and not own.damage, []
         for log in logs:
             names = metadata.names(log)
             report = verify_log(OsFs(), f"{path}/{log}", names, partial(progress, log))
             rows.append(_log_row(log, report, names or {}))
             is_sound = is_sound and not report.damage
         problem = metadata.problem or None
-        return {"directory": path, "isSound": is_sound, "metadataProblem": problem, "logs": rows}
+        return {
+            "directory": path,
+            "isSound": is_sound,
+            "metadataProblem": problem,
+            "findings": [_finding_row(finding, {}) for finding in own.findings],
+            "logs": rows,
+        }
 
 
 def repair_directory(path: str, *, dry_run: bool = False) -> Row:
@@ -86,7 +97,10 @@ def repair_directory(path: str, *, dry_run: bool = False) -> Row:
     with _owned(path) as logs:
         metadata = _read_metadata(path)
         aside = _new_folder(path)
-        repairs: list[Row] = []
+        own = plan_repairs(OsFs(), path, _check_own_files(path))
+        if own and not dry_run:
+            apply_repairs(OsFs(), path, f"{aside}/directory", own)
+        repairs = [_repair_row("", repair, {}) for repair in own]
         rows: list[Row] = []
         for log in logs:
             names = metadata.names(log)
@@ -110,6 +124,17 @@ def repair_directory(path: str, *, dry_run: bool = False) -> Row:
             "metadataProblem": metadata.problem or None,
             "logs": rows,
         }
+
+
+def _check_own_files(path: str) -> Report:
+    """Check the files of a data directory beside its logs and its metadata."""
+    report = Report()
+    damage, line = format_damage(OsFs(), path)
+    if damage:
+        finding = report.add("format", 0, 0, damage)
+        finding.refuses_start = True
+        finding.mends = [Mend("format", "write the line of this release's format", line)]
+    return report
 
 
 def _new_folder(path: str) -> str:

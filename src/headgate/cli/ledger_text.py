@@ -22,9 +22,10 @@ def verify_text(found: Row) -> str:
         ]
     notes: list[str] = []
     damaged, refuses = bool(found["metadataProblem"]) + 0, False
-    for log in found["logs"]:
+    own = {"log": "", "findings": found["findings"]}
+    for log in [own, *found["logs"]]:
         for finding in log["findings"]:
-            where = f"{log['log']}/{_place(finding)}: {finding['what']}"
+            where = f"{_place(finding, log['log'])}: {finding['what']}"
             if not finding["isDamage"]:
                 notes.append(where)
                 continue
@@ -58,7 +59,7 @@ def repair_text(found: Row) -> str:
         if repair["changed"] != repair["file"]:
             change = f"in {repair['changed']}: {change}"
         lines += [
-            f"{repair['log']}/{_place(repair)}: {repair['what']}",
+            f"{_place(repair, repair['log'])}: {repair['what']}",
             f"    {what}: {change}",
             *_cost_lines({**repair, "refusesStart": False}),
             "",
@@ -72,7 +73,7 @@ def repair_text(found: Row) -> str:
     if left:
         lines += ["No copy of this is left, so a repair cannot bring it back:", ""]
     for log, finding in left:
-        lines += [f"{log}/{_place(finding)}: {finding['what']}", *_cost_lines(finding), ""]
+        lines += [f"{_place(finding, log)}: {finding['what']}", *_cost_lines(finding), ""]
     return "\n".join([*lines, *_repair_end(found, [finding for _, finding in left])]) + "\n"
 
 
@@ -122,10 +123,12 @@ def _next_steps(left: list[Row]) -> list[str]:
     return lines
 
 
-def _place(finding: Row) -> str:
-    name, offset, size_bytes = finding["file"], finding["offset"], finding["bytes"]
+def _place(finding: Row, log: str) -> str:
+    """Where something was found; ``log`` is empty for a file of the data directory itself."""
+    name = f"{log}/{finding['file']}" if log else str(finding["file"])
+    offset, size_bytes = finding["offset"], finding["bytes"]
     if not size_bytes:
-        return f"{name} offset {offset}" if offset else str(name)
+        return f"{name} offset {offset}" if offset else name
     return f"{name} offset {offset} to {offset + size_bytes} ({size_bytes:,} bytes)"
 
 

@@ -14,7 +14,7 @@ from headgate.base.ack_set import AckSet
 from headgate.base.clock import SystemClock
 from headgate.base.errors import CorruptionError, InputError
 from headgate.base.names import parse_topic
-from headgate.ledger.errors import DirectoryInUseError
+from headgate.ledger.errors import DirectoryInUseError, UnknownFormatError
 from headgate.metadata.catalog import Catalog
 from tests.unit.app.test_open_stores import SMALL, owned, run
 
@@ -202,3 +202,28 @@ def test_a_repair_refuses_while_a_broker_runs(tmp_path: Path) -> None:
     with owned(tmp_path), pytest.raises(DirectoryInUseError, match="stop it first"):
         repair_directory(str(tmp_path))
     assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("text", [None, b"headgate-dat", b""])
+def test_the_format_of_the_directory_is_written_anew(tmp_path: Path, text: bytes | None) -> None:
+    fill(tmp_path)
+    file = tmp_path / "format"
+    before = file.read_bytes()
+    file.unlink()
+    if text is not None:
+        file.write_bytes(text)
+    assert not verify_directory(str(tmp_path))["isSound"]
+    found = repair_directory(str(tmp_path))
+    (repair,) = found["repairs"]
+    assert (found["isSound"], repair["file"], file.read_bytes()) == (True, "format", before)
+    if text is not None:
+        assert Path(found["copies"], "directory", "format").read_bytes() == text
+    assert len(bodies(tmp_path)) == 5
+
+
+def test_the_format_of_another_release_is_not_changed(tmp_path: Path) -> None:
+    fill(tmp_path)
+    (tmp_path / "format").write_text("headgate-data 99\n")
+    with pytest.raises(UnknownFormatError):
+        repair_directory(str(tmp_path))
+    assert (tmp_path / "format").read_text() == "headgate-data 99\n"

@@ -59,13 +59,18 @@ def repair_log(
     repairs = plan_repairs(fs, directory, report)
     if not repairs:
         return [], report
+    apply_repairs(fs, directory, aside, repairs)
+    return repairs, verify_log(fs, directory, topics)
+
+
+def apply_repairs(fs: Fs, directory: str, aside: str, repairs: list[Repair]) -> None:
+    """Make these changes, each after its copy and its line of the report are durable. Blocks."""
     _make_folder(fs, aside)
     for repair in repairs:
         if repair.copy:
             _copy(fs, directory, aside, repair)
         _note(fs, aside, repair)
         _apply(fs, directory, repair.mend)
-    return repairs, verify_log(fs, directory, topics)
 
 
 def _make_folder(fs: Fs, aside: str) -> None:
