@@ -324,6 +324,26 @@ async def test_those_that_ping_and_do_not_read_go_and_their_neighbour_stays(worl
     await (await world.connect()).producer(TOPIC)
 
 
+@played()
+async def test_a_slowed_connection_carries_out_what_arrived_and_reads_no_more(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    (server,) = world.broker.connections
+    flood = frames.ping() * 2_000  # more than one turn takes
+    client.write(flood)
+    await asyncio.sleep(0)
+    server.pause_for_memory()
+    await asyncio.sleep(1)
+    assert server.held_memory(is_scarce=True).received == 0
+    late = asyncio.ensure_future(producer.send(b"x"))
+    await asyncio.sleep(1)
+    assert server.socket_paused
+    assert not late.done()
+    server.resume_for_memory()
+    assert await late
+    assert not server.socket_paused
+
+
 @played(settings={"headgateClientMemoryMB": "1"})
 async def test_what_closed_producers_and_connections_held_is_free_again(world: World) -> None:
     memory = world.broker.client_memory
