@@ -6,7 +6,13 @@ from collections.abc import Callable, Collection
 
 from headgate.fs import Fs
 from headgate.ledger import CommitLog, LedgerSettings, TopicLog
-from headgate.ledger.format.records import segment_name
+from headgate.ledger.format.records import CRC, crc32c, segment_name
+from headgate.ledger.index.footer import (
+    FOOTER_MAGIC,
+    FOOTER_TRAILER,
+    ROW_WITHOUT_BLOCKS,
+    VERSION_WITHOUT_BLOCKS,
+)
 from headgate.ledger.space.accounting import space_errors
 
 DIRECTORY = "/data"
@@ -94,3 +100,24 @@ def overwrite(fs: Fs, name: str, at: int, data: bytes) -> None:
     file = fs.open(name, writable=True)
     file.write_at(at, [data])
     file.sync_data()
+
+
+def footer_without_blocks(segment: int, data_end: int, topics: Collection[TopicLog]) -> list[bytes]:
+    """A footer of version 2, as earlier releases wrote it."""
+    rows: list[bytes] = []
+    parts: list[bytes] = []
+    at = data_end
+    for topic in topics:
+        run = topic.run_in(segment)
+        if run is None:
+            continue
+        first, end = run
+        block = b"".join(column.tobytes() for column in topic.columns(first, end))
+        rows.append(ROW_WITHOUT_BLOCKS.pack(topic.number, end - first, first, at, crc32c(block), 0))
+        parts.append(block)
+        at += len(block)
+    directory = b"".join(rows)
+    trailer = FOOTER_TRAILER.pack(
+        FOOTER_MAGIC, VERSION_WITHOUT_BLOCKS, len(rows), segment, data_end, crc32c(directory)
+    )
+    return [*parts, directory, trailer, CRC.pack(crc32c(trailer))]

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from array import array
+import struct
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from headgate.base.errors import CorruptionError
 from headgate.ledger.format.records import (
     CRC,
     ENTRY_HEAD_BYTES,
     SEGMENT_HEADER_BYTES,
     crc32c,
 )
+from headgate.ledger.index.columns import Columns
 from headgate.ledger.index.footer import (
+    END_BYTES,
     FOOTER_MAGIC,
-    FOOTER_ROW,
     FOOTER_TRAILER,
     FOOTER_VERSION,
+    ROW_WITHOUT_BLOCKS,
     TRAILER_BYTES,
+    VERSION_WITHOUT_BLOCKS,
+    decode_directory,
+    directory_begin,
 )
+from headgate.ledger.index.index_block import (
+    block_bytes,
+    columns_bytes,
+    decode_block,
+    decode_columns,
+)
+from headgate.ledger.index.stored_run import StoredRun
 from headgate.ledger.tools.walk import IndexedEntry
 
 
@@ -66,12 +79,14 @@ def check_footer(data: bytes, segment: int, lost: dict[int, list[tuple[int, int]
     trailer = data[at:]
     magic, version, count, owner, data_end, directory_crc = FOOTER_TRAILER.unpack_from(trailer)
     (crc,) = CRC.unpack_from(trailer, FOOTER_TRAILER.size)
-    directory_at = at - count * FOOTER_ROW.size
+    is_known = version in (FOOTER_VERSION, VERSION_WITHOUT_BLOCKS)
+    begin = directory_begin(version, count, data[at - END_BYTES : at], at)
+    directory_at = at if begin is None else begin
     is_sound = (
         crc == crc32c(trailer[: FOOTER_TRAILER.size]) and magic == FOOTER_MAGIC and owner == segment
     )
     fits = SEGMENT_HEADER_BYTES <= data_end <= directory_at
-    signs = [magic == FOOTER_MAGIC, version == FOOTER_VERSION, owner == segment, fits]
+    signs = [magic == FOOTER_MAGIC, is_known, owner == segment, fits]
     if not is_sound and sum(signs) < len(signs) - 1:
         return found
     found.is_found = True
@@ -79,11 +94,14 @@ def check_footer(data: bytes, segment: int, lost: dict[int, list[tuple[int, int]
         found.damage.append(
             DamagedBlock(at, TRAILER_BYTES, "the end of the footer has a wrong checksum")
         )
-    elif version != FOOTER_VERSION:
+    elif not is_known:
         found.damage.append(DamagedBlock(at, TRAILER_BYTES, f"a footer of version {version}"))
         fits = False
     elif not fits:
-        found.damage.append(DamagedBlock(at, TRAILER_BYTES, "the footer does not fit its file"))
+        what = "the footer does not fit its file"
+        found.damage.append(DamagedBlock(at - END_BYTES, END_BYTES + TRAILER_BYTES, what))
+        if SEGMENT_HEADER_BYTES <= data_end <= at:
+            found.data_end = data_end
     if not fits:
         return found
     directory = data[directory_at:at]
@@ -91,15 +109,18 @@ def check_footer(data: bytes, segment: int, lost: dict[int, list[tuple[int, int]
     if is_sound:
         found.data_end = data_end
     elif is_listed and count:
-        found.data_end = FOOTER_ROW.unpack_from(directory)[
-            3
-        ]  # the columns begin where the records end
+        # the first blocks, or columns, begin where the records end
+        (found.data_end,) = struct.unpack_from("<Q", directory, 16)
     if not is_listed:
         what = "the directory of the footer has a wrong checksum"
         found.damage.append(DamagedBlock(directory_at, at - directory_at, what))
         return found
-    for row in FOOTER_ROW.iter_unpack(directory):
-        _check_run(data, directory_at, row, lost, found)
+    if version == VERSION_WITHOUT_BLOCKS:
+        for row in ROW_WITHOUT_BLOCKS.iter_unpack(directory):
+            _check_run_without_blocks(data, directory_at, row, lost, found)
+    else:
+        for run in decode_directory(directory, count, segment):
+            _check_run(data[:directory_at], run, lost.get(run.topic_number, []), found)
     if found.damage:
         found.index.clear()
         found.runs.clear()
@@ -107,6 +128,26 @@ def check_footer(data: bytes, segment: int, lost: dict[int, list[tuple[int, int]
 
 
 def _check_run(
+    data: bytes, run: StoredRun, lost: list[tuple[int, int]], found: FooterCheck
+) -> None:
+    topic = run.topic_number
+    for block in range(run.blocks):
+        at, size = run.place_of(block), block_bytes(run.count_of(block))
+        try:
+            columns = decode_block(data[at : at + size], topic, run.first_of(block))
+        except CorruptionError:
+            low, high = run.first_of(block), run.first_of(block) + run.count_of(block) - 1
+            what = (
+                f"the index of topic number {topic} in the footer, entries {low} to {high}, has a "
+                "wrong checksum"
+            )
+            found.damage.append(DamagedBlock(at, size, what))
+            continue
+        _list_entries(topic, run.first_of(block), columns, lost, found)
+    found.runs.append(IndexedRun(topic, run.first, run.stop))
+
+
+def _check_run_without_blocks(
     data: bytes,
     limit: int,
     row: tuple[int, int, int, int, int, int],
@@ -114,22 +155,23 @@ def _check_run(
     found: FooterCheck,
 ) -> None:
     topic, count, first, offset, crc, _ = row
-    more = count + 1
-    offsets_bytes, sizes_bytes = 4 * count, 8 * more
-    size = offsets_bytes + 8 * more + 4 * more + 8 * more + sizes_bytes
+    size = columns_bytes(count)
     block = data[offset : min(offset + size, limit)]
     if len(block) != size or crc32c(block) != crc:
         what = f"the index of topic number {topic} in the footer has a wrong checksum"
         found.damage.append(DamagedBlock(offset, size, what))
         return
     found.runs.append(IndexedRun(topic, first, first + count))
-    offsets, sizes = array("I"), array("q")
-    offsets.frombytes(block[:offsets_bytes])
-    sizes.frombytes(block[size - sizes_bytes :])
-    known = lost.get(topic, [])
-    for at, place in enumerate(offsets):
+    _list_entries(topic, first, decode_columns(block, 0, count), lost.get(topic, []), found)
+
+
+def _list_entries(
+    topic: int, first: int, columns: Columns, lost: list[tuple[int, int]], found: FooterCheck
+) -> None:
+    sizes = columns.sizes
+    for at, place in enumerate(columns.offsets):
         ordinal = first + at
-        if place in found.index or any(low <= ordinal < high for low, high in known):
+        if place in found.index or any(low <= ordinal < high for low, high in lost):
             continue
         end = place + ENTRY_HEAD_BYTES + sizes[at + 1] - sizes[at]
         found.index[place] = IndexedEntry(topic, ordinal, end)

@@ -10,6 +10,7 @@ from headgate.ledger import CommitLog
 from tests.unit.ledger.support import (
     append,
     bodies_of,
+    footer_without_blocks,
     open_log,
     overwrite,
     path,
@@ -67,3 +68,28 @@ def test_a_damaged_footer_is_rebuilt_from_the_records() -> None:
         again = open_log(damaged)
         assert bodies_of(again, 1) == bodies
         assert again.topic(1).bytes_before(9) == sum(map(len, bodies))
+
+
+def test_footers_of_version_2_are_read() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    bodies = [b"%d" % at * 2000 for at in range(9)]
+    for at, body in enumerate(bodies):
+        append(log, 1 + at % 2, body)
+    log.close()
+    topics = [log.topic(1), log.topic(2)]
+    for info in log._state.segments.values():
+        file = fs.open(path(info.segment), writable=True)
+        footer = footer_without_blocks(info.segment, info.data_end, topics)
+        file.truncate(info.data_end)
+        file.write_at(info.data_end, footer)
+        file.sync_data()
+    again = open_log(fs)
+    assert bodies_of(again, 1) == bodies[::2]
+    assert bodies_of(again, 2) == bodies[1::2]
+    for number in (1, 2):
+        assert again.topic(number).totals(1) == log.topic(number).totals(1)
+        assert not again.topic(number).damage
+    append(again, 1, b"more")
+    again.close()
+    assert bodies_of(open_log(fs), 1) == [*bodies[::2], b"more"]

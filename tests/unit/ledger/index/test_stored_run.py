@@ -1,0 +1,23 @@
+"""Where the blocks of a stored run are."""
+
+from __future__ import annotations
+
+from array import array
+
+import pytest
+
+from headgate.ledger.index.columns import Columns, TopicTotals
+from headgate.ledger.index.index_block import block_bytes
+from headgate.ledger.index.stored_run import StoredRun
+
+NOTHING = Columns(*(array(code) for code in "IqIqq"))
+
+
+@pytest.mark.parametrize(("count", "counts"), [(1, [1]), (8, [4, 4]), (9, [4, 4, 1])])
+def test_blocks(count: int, counts: list[int]) -> None:
+    run = StoredRun(3, 100, count, 7, 5_000, NOTHING, 0, TopicTotals(0, 0, 0, 0), 4)
+    assert run.stop == 100 + count
+    assert run.blocks == len(counts)
+    assert [run.count_of(block) for block in range(run.blocks)] == counts
+    assert [run.first_of(block) for block in range(run.blocks)] == [100, 104, 108][: len(counts)]
+    assert run.place_of(run.blocks - 1) == 5_000 + (run.blocks - 1) * block_bytes(4)
