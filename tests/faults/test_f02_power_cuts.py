@@ -1,6 +1,7 @@
 """F2: more than a thousand seeded power cuts, with everything under way that changes the disk.
 
-``./dev test faults -- -k f02 --simulation-seeds FIRST:COUNT`` plays other seeds.
+``./dev test faults -- -k f02 --simulation-seeds FIRST:COUNT`` plays other seeds, and
+``./dev soak powercuts [N|forever]`` seeds that no run had before.
 """
 
 from __future__ import annotations
@@ -46,5 +47,7 @@ def test_a_thousand_cuts_meet_all_that_changes_the_disk(request: pytest.FixtureR
     under_way = Counter[str]()
     for seed in SEEDS:
         under_way += cuts_of(seed).under_way
-    assert sum(cuts_of(seed).count for seed in SEEDS) >= 1_000
+    total = sum(cuts_of(seed).count for seed in SEEDS)
+    request.config.get_terminal_writer().line(f"{total:,} power cuts, under way: {under_way}")
+    assert total >= 1_000
     assert {what for what, count in under_way.items() if count >= 5} >= UNDER_WAY

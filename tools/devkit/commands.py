@@ -17,7 +17,7 @@ from devkit.locks import write_locks
 from devkit.package import package
 from devkit.peer import play_peer
 from devkit.promtool import ensure_promtool
-from devkit.soak import KILLS_WORD, soak
+from devkit.soak import KILLS_WORD, SOAKS, soak
 from devkit.system import ensure_packages, has_java
 
 INTERRUPTED: Final = 130
@@ -143,7 +143,9 @@ COMMANDS: Final = (
     Command("lint", "", "checks style and types (ruff, mypy)", _lint),
     Command("format", "", "rewrites the code in the house style (ruff)", _format),
     Command("bench", "[NAME [ARGS] | all]", "measures speed, each figure beside a peer", _bench),
-    Command("soak", "[kills|broker|clients] [N]", "plays what takes too long for the lanes", _soak),
+    Command(
+        "soak", "[WORD] [N]", f"plays what is too long for the lanes: {', '.join(SOAKS)}", _soak
+    ),
     Command("lock", "[--upgrade]", "resolves locks/ from pyproject.toml", _lock),
     Command("package", "", "builds both distributions and the Spark archive into dist/", _package),
 )

@@ -1,12 +1,13 @@
 """``./dev soak``: what takes too long for the test lanes.
 
-The long grid of the closed-loop simulation of adaptive throttling, twenty kills of the pipeline or
-of a broker under load, or crowds of ten thousand clients that make a broker hold memory.
+The long grid of the closed-loop simulation of adaptive throttling, or one of the words in
+:data:`SOAKS`, each a test of the lanes with a larger number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -15,54 +16,76 @@ from devkit.paths import ROOT
 from devkit.processes import shown
 
 SEEDS: Final = 40
-KILLS: Final = 20
-KILL_LIMIT_S: Final = 300
 SEED_LIMIT_S: Final = 600
 """Time that each of them has, many times what it needs."""
+KILLS: Final = 20
+CLIENTS: Final = 10_000
+TOPICS: Final = 100_000
+POWER_CUT_SEEDS: Final = 100
 KILLS_WORD: Final = "kills"
 """First argument: not the grid, but ``headgate pipeline stream``, killed again and again."""
-CLIENTS: Final = 10_000
-CLIENTS_LIMIT_S: Final = 1_800
-CLIENTS_WORD: Final = "clients"
-"""First argument: not the grid, but crowds of clients."""
+POWER_CUTS_WORD: Final = "powercuts"
+FOREVER: Final = "forever"
+"""In the place of a number of seeds: until it is stopped."""
+FOREVER_LIMIT_S: Final = 10 * 366 * 86_400.0
 
-BROKER_WORD: Final = "broker"
-"""First argument: not the grid, but a broker, killed again and again under load."""
+
+@dataclass(frozen=True)
+class Soak:
+    """A test of the lanes that is played with another number."""
+
+    usual: int
+    what: str
+    """The number is of these."""
+    option: str
+    """The test's option for the number; empty if it goes to a module."""
+    test: str
+    """The file under ``tests/``, or the module to run."""
+    limit_s: float
+    """Time for the whole soak."""
+    each_s: float = 0
+    """Time for each of the number, besides."""
+    more: tuple[str, ...] = ()
+    """Further words for pytest."""
+
+
+SOAKS: Final = {
+    KILLS_WORD: Soak(KILLS, "kills", "--kills", "spark/test_pipeline_kills.py", 0, 300),
+    "broker": Soak(
+        KILLS, "kills", "--rounds", "service/faults/test_f01_kills_beside_changes.py", 0, 300
+    ),
+    "clients": Soak(
+        CLIENTS, "clients", "--clients", "service/test_client_memory.py", 1_800, more=("-rP",)
+    ),
+    "topics": Soak(TOPICS, "topics", "--topics", "faults/test_f15_many_topics.py", 1_800),
+    POWER_CUTS_WORD: Soak(POWER_CUT_SEEDS, "seeds", "", "tests.faults.more_power_cuts", 600, 600),
+}
+"""By first argument."""
 
 
 def soak(python: Path, arguments: Sequence[str]) -> int:
     """Play every load with so many seeds, 40 unless told; 1 if law drain broke a promise.
 
-    With ``kills``, kill the pipeline so many times, 20 unless told; 1 if a row was lost or doubled.
-    With ``broker``, kill a broker so many times, 20 unless told; 1 if it broke a promise.
-    With ``clients``, play crowds of so many clients, 10,000 unless told; 1 if they took more memory
-    than they may, or their neighbour waited.
+    With a word of :data:`SOAKS`, play that test with its number or the one given; 1 if it failed.
+    The power cuts also take ``forever``.
 
     Raises:
-        DevError: the argument is no number of seeds, kills or clients.
+        DevError: the argument is no such number.
     """
-    counts = {
-        KILLS_WORD: (KILLS, KILLS_WORD),
-        BROKER_WORD: (KILLS, KILLS_WORD),
-        CLIENTS_WORD: (CLIENTS, CLIENTS_WORD),
-    }
-    word = arguments[0] if arguments and arguments[0] in counts else ""
-    usual, what = counts.get(word, (SEEDS, "seeds"))
-    words = [*arguments][bool(word) :] or [str(usual)]
+    found = SOAKS.get(arguments[0]) if arguments else None
+    usual, what = (SEEDS, "seeds") if found is None else (found.usual, found.what)
+    words = [*arguments][found is not None :] or [str(usual)]
+    if arguments[:1] == [POWER_CUTS_WORD] and words == [FOREVER]:
+        return shown([str(python), "-m", SOAKS[POWER_CUTS_WORD].test], FOREVER_LIMIT_S, ROOT)
     if len(words) > 1 or not words[0].isdecimal() or int(words[0]) < 1:
         raise DevError(f"./dev soak {' '.join(arguments)}: how many {what}? {usual}, for example")
-    count, tests = words[0], ROOT / "tests"
-    if word == CLIENTS_WORD:
-        test = str(tests / "service" / "test_client_memory.py")
-        command = [str(python), "-m", "pytest", "-q", "-rP", f"--clients={count}", test]
-        return shown(command, CLIENTS_LIMIT_S, ROOT)
-    if word == BROKER_WORD:
-        test = str(tests / "service" / "faults" / "test_f01_kills_beside_changes.py")
-        command = [str(python), "-m", "pytest", "-q", f"--rounds={count}", test]
-        return shown(command, int(count) * KILL_LIMIT_S, ROOT)
-    if word == KILLS_WORD:
-        test = str(tests / "spark" / "test_pipeline_kills.py")
-        command = [str(python), "-m", "pytest", "-q", f"--kills={count}", test]
-        return shown(command, int(count) * KILL_LIMIT_S, ROOT)
-    command = [str(python), str(ROOT / "tools" / "adaptive_grid.py"), count]
-    return shown(command, int(count) * SEED_LIMIT_S, ROOT)
+    count = words[0]
+    if found is None:
+        command = [str(python), str(ROOT / "tools" / "adaptive_grid.py"), count]
+        return shown(command, int(count) * SEED_LIMIT_S, ROOT)
+    if found.option:
+        test = str(ROOT / "tests" / found.test)
+        command = [str(python), "-m", "pytest", "-q", *found.more, f"{found.option}={count}", test]
+    else:
+        command = [str(python), "-m", found.test, count]
+    return shown(command, found.limit_s + int(count) * found.each_s, ROOT)

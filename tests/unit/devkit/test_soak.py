@@ -74,6 +74,34 @@ def test_clients_are_a_test_that_gets_their_number(tree: Path) -> None:
         soak.soak(PYTHON, ["clients", "many"])
 
 
+def test_topics_are_a_test_that_gets_their_number(tree: Path) -> None:
+    folder = tree / "tests/faults"
+    folder.mkdir()
+    (folder / "conftest.py").write_text(
+        "def pytest_addoption(parser):\n    parser.addoption('--topics', type=int)\n"
+    )
+    (folder / "test_f15_many_topics.py").write_text(
+        "import pytest\n"
+        "def test_topics(request):\n"
+        "    pytest.exit('told', returncode=request.config.getoption('--topics') // 1_000)\n"
+    )
+    assert soak.soak(PYTHON, ["topics", "7000"]) == 7
+    assert soak.soak(PYTHON, ["topics"]) == soak.TOPICS // 1_000
+
+
+def test_power_cuts_get_a_number_of_seeds_or_none_at_all(tree: Path) -> None:
+    folder = tree / "tests/faults"
+    folder.mkdir()
+    (folder / "more_power_cuts.py").write_text(
+        "import sys\nsys.exit(int(sys.argv[1]) if sys.argv[1:] else 5)\n"
+    )
+    assert soak.soak(PYTHON, ["powercuts", "7"]) == 7
+    assert soak.soak(PYTHON, ["powercuts"]) == soak.POWER_CUT_SEEDS
+    assert soak.soak(PYTHON, ["powercuts", "forever"]) == 5
+    with pytest.raises(DevError, match="how many seeds"):
+        soak.soak(PYTHON, ["powercuts", "always"])
+
+
 @pytest.mark.parametrize("words", [["kills", "0"], ["kills", "all"], ["kills", "1", "2"]])
 def test_other_kills_are_refused(words: list[str]) -> None:
     with pytest.raises(DevError, match="how many kills"):
