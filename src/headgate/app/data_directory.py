@@ -5,6 +5,7 @@
     DIR/metadata.sqlite3    tenants, namespaces, topics and policies (headgate.metadata)
     DIR/log/                messages and cursors (headgate.ledger), with a lock and a format,
                             and the identity that binds it to the metadata
+    DIR/log/metadata.copy   a copy of the metadata, at most a second old (metadata_copy)
     DIR/reserve             disk space reserved for the metadata (disk_reserve)
     DIR/telemetry-log/      the same for the telemetry's topic (telemetry_log)
     DIR/telemetry-names.key the key if names in the telemetry are hashed (names_key)

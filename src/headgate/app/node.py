@@ -26,7 +26,7 @@ from headgate.app.listeners import advertised_host, is_loopback, listen, port_of
 from headgate.app.machine import boot_id, physical_memory_bytes, read_text
 from headgate.app.memory_limit import memory_limit_bytes
 from headgate.app.names_key import names_key
-from headgate.app.open_stores import open_log, open_metadata
+from headgate.app.open_stores import open_copied, open_log
 from headgate.app.open_telemetry import start_export
 from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.app.telemetry_log import has_telemetry_log, open_telemetry_log
@@ -47,6 +47,7 @@ from headgate.observe.observer import Observer
 from headgate.policy.settings import Settings
 from headgate.storage.closing import close_log
 from headgate.storage.lanes import ThreadLane, run_on
+from headgate.storage.metadata_copier import MetadataCopier
 from headgate.telemetry.prometheus.route import metrics_route
 from headgate.telemetry.records.publisher import TelemetryPublisher
 
@@ -176,7 +177,7 @@ async def _open_broker(
     # SQLite's connection belongs to the thread that opened it.
     reserve = DiskReserve(directory.fs, directory.reserve_path)
     await run_on(lanes.metadata, reserve.keep)  # before the log takes the free space
-    store = await run_on(lanes.metadata, lambda: open_metadata(directory, reserve.release))
+    store = await run_on(lanes.metadata, lambda: open_copied(directory, reserve.release))
     stack.push_async_callback(run_on, lanes.metadata, store.close)
     catalog = Catalog(settings.clusterName, await run_on(lanes.metadata, store.load))
     log = await run_on(
@@ -220,6 +221,7 @@ async def _open_broker(
         boot_id=boot_id(),
     )
     broker.disk.keep_reserve = reserve.keep
+    broker.identity_writer.copier = MetadataCopier(store, broker.lanes.metadata)
     broker.connection_admission.set_limit(descriptors_max())
     observer = Observer(broker)
     # Made before the topics are loaded, so that it observes each from its loading on.

@@ -6,11 +6,13 @@ import os
 from collections.abc import Callable
 
 from headgate.app.data_directory import DataDirectory
+from headgate.app.metadata_copy import CopiedStore
 from headgate.base.clock import Clock
 from headgate.base.units import NS_PER_MS
 from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.sqlite_store import SqliteStore
+from headgate.metadata.store import MetadataStore
 from headgate.storage.log_clock import receive_time_bound
 from headgate.storage.managed_logs import TELEMETRY_LOG
 from headgate.storage.store_binding import (
@@ -40,10 +42,16 @@ def open_metadata(
     return SqliteStore(directory.metadata_path, make_room=make_room)
 
 
+def open_copied(directory: DataDirectory, make_room: Callable[[], bool]) -> CopiedStore:
+    """As :func:`open_metadata`, with the copy beside the main log."""
+    store = open_metadata(directory, make_room)
+    return CopiedStore(store, directory.fs, f"{directory.path}/{MAIN_LOG}")
+
+
 def open_log(
     directory: DataDirectory,
     catalog: Catalog,
-    store: SqliteStore,
+    store: MetadataStore,
     clock: Clock,
     settings: LedgerSettings,
     name: str = MAIN_LOG,

@@ -21,7 +21,7 @@ from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_MS
 from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
-from headgate.metadata.sqlite_store import SqliteStore
+from headgate.metadata.store import MetadataStore
 from headgate.policy.settings import Settings
 from headgate.storage.managed_logs import TELEMETRY_LOG
 from headgate.storage.store_binding import accept_log_loss, forget_accepted_loss
@@ -41,7 +41,7 @@ def has_telemetry_log(catalog: Catalog, settings: Settings) -> bool:
 def open_telemetry_log(
     directory: DataDirectory,
     catalog: Catalog,
-    store: SqliteStore,
+    store: MetadataStore,
     clock: Clock,
     settings: Settings,
     main: CommitLog,
@@ -78,7 +78,7 @@ def open_telemetry_log(
 def _move_aside(
     directory: DataDirectory,
     catalog: Catalog,
-    store: SqliteStore,
+    store: MetadataStore,
     clock: Clock,
     damage: CorruptionError,
 ) -> None:

@@ -15,6 +15,7 @@ from headgate.base.errors import InvariantError, StorageError
 from headgate.ledger import CommitLog, Identity
 from headgate.metadata.catalog import Catalog
 from headgate.storage.lanes import Lane, run_on
+from headgate.storage.metadata_copier import MetadataCopier
 from headgate.storage.repeated_failures import RepeatedFailureLogger
 
 logger = logging.getLogger("headgate.broker")
@@ -28,12 +29,17 @@ class IdentityWriter:
         self._catalog = catalog
         self._logs = logs
         self._lane = lane
+        self.copier: MetadataCopier | None = None
+        """Saves a copy of the metadata before each identity: the copy then has all changes that the
+        identity knows of."""
         self._written_revision = 0
         self._is_busy = False
         self._failures = RepeatedFailureLogger(logger, "writing the metadata's identity")
 
     def write_if_changed(self, now_ns: int) -> None:
         """Write the identity if the metadata changed. The next call repeats a failed write."""
+        if self.copier is not None:
+            self.copier.save_if_behind(now_ns)
         revision = self._catalog.revision
         if self._is_busy or revision == self._written_revision:
             return
@@ -53,11 +59,14 @@ class IdentityWriter:
         self._lane.submit(lambda: _write(identities), done)
 
     def internal_errors(self) -> list[str]:
-        """The internal error with which the writing fails at present, if any."""
-        return [self._failures.internal_error] if self._failures.internal_error else []
+        """The internal errors with which writing and copying fail at present."""
+        own = [self._failures.internal_error] if self._failures.internal_error else []
+        return own if self.copier is None else [*own, *self.copier.internal_errors()]
 
     async def close(self) -> None:
         """Write the last state. Call it once every change is stored or abandoned."""
+        if self.copier is not None:
+            await self.copier.close()
         if self._catalog.revision == self._written_revision:
             return
         identities = self._identities()

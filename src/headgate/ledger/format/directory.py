@@ -25,6 +25,8 @@ _FORMAT_NAME = "format"
 _LOCK_NAME = "lock"
 _ADOPTED_TEXT = f"{_PROGRAM} {_ADOPTED_VERSION}\n"
 TEMPORARY_SUFFIX: Final = ".tmp"
+METADATA_COPY_NAME: Final = "metadata.copy"
+"""A copy of the metadata, whose content the log does not know (headgate.app.metadata_copy)."""
 _TO_RESTORE: Final = (
     f"put it back from a backup, or make it anew with the one line '{_PROGRAM} {FORMAT_VERSION}' "
     "if a release like this one wrote the log"

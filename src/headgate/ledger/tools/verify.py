@@ -10,7 +10,12 @@ from typing import Final
 from headgate.base.errors import CorruptionError
 from headgate.fs.api import Fs
 from headgate.ledger.errors import UnknownFormatError
-from headgate.ledger.format.directory import FORMAT_VERSION, TEMPORARY_SUFFIX, read_file
+from headgate.ledger.format.directory import (
+    FORMAT_VERSION,
+    METADATA_COPY_NAME,
+    TEMPORARY_SUFFIX,
+    read_file,
+)
 from headgate.ledger.format.flush_position import (
     FLUSH_POSITION_NAME,
     FlushPosition,
@@ -31,7 +36,9 @@ from headgate.ledger.recovery.segment_load import read_first_head
 from headgate.ledger.tools.findings import Cost, CostKind, Finding, Mend, Report
 from headgate.ledger.tools.segment_check import LogCheck, SegmentRole
 
-_OWN_FILES: Final = ("lock", "format", IDENTITY_NAME, FLUSH_POSITION_NAME)
+_OWN_FILES: Final = (
+    "lock", "format", IDENTITY_NAME, FLUSH_POSITION_NAME, METADATA_COPY_NAME,
+)  # fmt: skip
 _FORMAT: Final = re.compile(r"headgate-log (\d+)\n")
 
 

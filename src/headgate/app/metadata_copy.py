@@ -1,0 +1,181 @@
+"""The copy of the metadata in the directory of the main log: ``DIR/log/metadata.copy``.
+
+The log refers to topics by numbers. With the copy beside it, the log's directory alone tells the
+names, policies and schemas: ``headgate ledger repair`` rebuilds lost or damaged metadata from it.
+
+The broker adds changes to the copy within a second, so the copy is never ahead of the metadata. A
+start compares the two, and the first save after it writes a copy that differs anew. Until metadata
+and log are known to belong together nothing is written: a refused start leaves the copy as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from headgate.base.errors import CorruptionError, StorageError
+from headgate.base.units import MIB
+from headgate.fs import File, Fs
+from headgate.ledger.format.directory import METADATA_COPY_NAME, TEMPORARY_SUFFIX, read_file
+from headgate.metadata.copy_format import CopiedRows, decode_copy, encode_change, encode_copy
+from headgate.metadata.store import MetadataStore, Write
+
+logger = logging.getLogger("headgate.app")
+
+_UNSAVED_BYTES_MAX: Final = 4 * MIB
+"""Changes kept in memory while the disk refuses them; beyond that the file is written anew."""
+_GROWTH_BYTES: Final = MIB
+"""The file is written anew when its changes take this and more than its first rows."""
+_FREE_BYTES_MIN: Final = 16 * MIB
+"""Writing it anew leaves this much room to the messages."""
+
+
+class CopiedStore:
+    """A store that also keeps a copy of its rows. One thread at a time, like the store."""
+
+    def __init__(self, store: MetadataStore, fs: Fs, directory: str) -> None:
+        """``directory`` is that of the log; it may be missing until the first :meth:`save`."""
+        self._store = store
+        self._fs = fs
+        self._directory = directory
+        self._path = f"{directory}/{METADATA_COPY_NAME}"
+        self._file: File | None = None
+        """Open for adding changes; None if the file must be written anew first."""
+        self._end = self._snapshot_bytes = self._crc = 0
+        self._unsaved: list[Sequence[Write]] = []
+        self._unsaved_bytes = 0
+        self._is_anew = True
+        """The next save writes the whole file."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the copy lacks something. Any thread."""
+        return self._is_anew or bool(self._unsaved)
+
+    # The protocol of a store ----------------------------------------------------------------
+
+    def load(self) -> dict[tuple[str, str], bytes]:
+        """All rows; raises as the store. Compares the copy with them."""
+        rows = self._store.load()
+        found = self._read()
+        if found is not None and not found.rest_bytes and found.rows == rows:
+            self._end, self._crc = found.end, found.crc
+            self._snapshot_bytes = found.snapshot_bytes
+            self._is_anew = False
+        return rows
+
+    def commit(self, writes: Sequence[Write]) -> None:
+        """Commit; raises as the store, and then the copy does not get ``writes`` either."""
+        try:
+            self._store.commit(writes)
+        except StorageError as error:
+            if not error.retryable:
+                self._begin_anew()  # only the store knows whether it has them
+            raise
+        if self._is_anew:
+            return
+        self._unsaved.append(writes)
+        self._unsaved_bytes += sum(len(write.key) + len(write.value or b"") for write in writes)
+        if self._unsaved_bytes > _UNSAVED_BYTES_MAX:
+            self._begin_anew()
+
+    def flush(self) -> None:
+        """Flush the store."""
+        self._store.flush()
+
+    def close(self) -> None:
+        """Close both."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self._store.close()
+
+    # The copy -------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Make the copy durable with all that is committed. Blocks.
+
+        Raises :class:`StorageError`; a later call tries again.
+        """
+        if not self.is_behind:
+            return
+        try:
+            if not self._is_anew and self._end > 2 * self._snapshot_bytes + _GROWTH_BYTES:
+                self._begin_anew()
+            if self._is_anew:
+                self._write_anew()
+            else:
+                self._add()
+        except OSError as error:
+            self._begin_anew()
+            raise StorageError(f"writing {self._path} failed: {error}", retryable=True) from error
+
+    def _begin_anew(self) -> None:
+        """Have the next save write the whole file."""
+        self._is_anew = True
+        self._unsaved.clear()
+        self._unsaved_bytes = 0
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _add(self) -> None:
+        if self._file is None:
+            self._file = self._fs.open(self._path, writable=True)
+        parts, crc = [], self._crc
+        for writes in self._unsaved:
+            part, crc = encode_change(writes, crc)
+            parts.append(part)
+        self._file.write_at(self._end, parts)
+        self._file.sync_data()
+        self._end += sum(map(len, parts))
+        self._crc = crc
+        self._unsaved.clear()
+        self._unsaved_bytes = 0
+
+    def _write_anew(self) -> None:
+        parts, crc = encode_copy(self._store.load())
+        size_bytes = sum(map(len, parts))
+        free_bytes = self._fs.space(self._directory).free_bytes
+        if free_bytes < size_bytes + _FREE_BYTES_MIN:
+            text = f"writing {self._path} takes {size_bytes:,} bytes, which messages may need"
+            raise StorageError(f"{text}: {free_bytes:,} are free", retryable=True)
+        temporary = self._path + TEMPORARY_SUFFIX
+        file = self._fs.create(temporary)
+        try:
+            file.write_at(0, parts)
+            file.sync_data()
+            self._fs.rename(temporary, self._path)
+            self._fs.sync_directory(self._directory)
+        except BaseException:
+            file.close()
+            with contextlib.suppress(OSError):
+                self._fs.remove(temporary)
+            raise
+        self._file, self._end, self._crc = file, size_bytes, crc
+        self._snapshot_bytes = size_bytes
+        self._is_anew = False
+
+    def _read(self) -> CopiedRows | None:
+        """The copy of before this start; None if it is missing or unusable."""
+        try:
+            return read_copy(self._fs, self._directory)
+        except CorruptionError as error:
+            logger.warning("%s; it is written anew from the metadata, which are sound", error)
+        except OSError as error:
+            logger.warning("reading %s failed: %s; it is written anew", self._path, error)
+        return None
+
+
+def read_copy(fs: Fs, directory: str) -> CopiedRows | None:
+    """The copy in a log's directory; None without one.
+
+    Raises :class:`CorruptionError` if it is unusable, and :class:`OSError`.
+    """
+    try:
+        data = read_file(fs, f"{directory}/{METADATA_COPY_NAME}")
+    except FileNotFoundError:
+        return None
+    return decode_copy(data, f"{directory}/{METADATA_COPY_NAME}")
