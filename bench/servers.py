@@ -88,13 +88,20 @@ class Server:
             self._process.stdout.close()
 
 
-def headgate(folder: Path, settings: Sequence[str] = (), *, name: str = "headgate") -> Server:
-    """``headgate standalone`` on free ports with its data in ``folder``."""
+def headgate(
+    folder: Path,
+    settings: Sequence[str] = (),
+    *,
+    name: str = "headgate",
+    more: Sequence[str] = (),
+) -> Server:
+    """``headgate standalone`` on free ports with its data in ``folder``; ``more`` are further
+    options of the command."""
     arguments = ["-m", "headgate.cli", "standalone", "--data-dir", str(folder / name)]
     arguments += ["--broker-port", "0", "--web-port", "0"]
     for setting in settings:
         arguments += ["--set", setting]
-    return Server(name, arguments, folder)
+    return Server(name, [*arguments, *more], folder)
 
 
 def peer(folder: Path) -> Server:

@@ -110,10 +110,11 @@ class _CollectorTurns:
     def noted(self, phase: str, info: dict[str, int]) -> None:
         """Called by Python at the start and at the end of each collection."""
         if phase == "start":
-            self._began_ns = self._meter.now_ns()
+            self._began_ns = time.thread_time_ns()
         else:
             name = f"garbage collection of generation {info['generation']}"
-            self._meter.ended(name, self._began_ns)
+            took_ns = time.thread_time_ns() - self._began_ns
+            self._meter.ended(name, self._meter.now_ns() - took_ns)
 
 
 class StopSignals:

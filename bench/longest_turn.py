@@ -1,0 +1,182 @@
+"""The longest time for which anything holds the event loop of a broker with very many topics.
+
+Clients publish, consume, redeliver, join and leave; administrators list, read statistics, change
+policies, delete and unload; segments fill, so that seals and checkpoints run. The broker's own
+meter says how long the loop was held, garbage collection included, and a process beside it how
+long a PING took. Both run before other processes where that is allowed. Elsewhere the share
+of other processes is in the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.report import Table, number
+from bench.servers import ROOT, Server, headgate, scratch
+from bench.turn_admin import Administrators, metric
+from bench.turn_clients import Load
+from headgate.app.descriptors import raise_descriptors_max
+
+TURN_MS_MAX = 25.0
+TOPICS = 100_000
+CONNECTIONS = 10_000
+QUICK = 10
+"""So many times smaller with ``--quick``."""
+SECONDS = 150
+FILL_TIMEOUT_S = 900.0
+NAMES_SHOWN = 20
+
+SETTINGS = (
+    "maxTopicsPerNamespace=0",
+    "brokerDeleteInactiveTopicsFrequencySeconds=30",
+    "backlogQuotaCheckIntervalInSeconds=20",
+    "retentionCheckIntervalInSeconds=20",
+)
+"""Sweeps come several times in the measured time."""
+
+_HELD = re.compile(r"the loop was held for ([0-9.]+) ms by (.*)")
+_LEVEL = ("--log-level", "debug")
+
+
+def longest_by_name(lines: Iterable[str]) -> dict[str, tuple[float, int]]:
+    """Of the broker's log lines, the longest turn in milliseconds and the count by kind of work,
+    the longest first."""
+    found: dict[str, tuple[float, int]] = {}
+    for line in lines:
+        if (match := _HELD.search(line)) is not None:
+            took_ms, name = float(match[1]), re.sub(r"\d\d+", "N", match[2])
+            longest_ms, count = found.get(name, (0.0, 0))
+            found[name] = max(longest_ms, took_ms), count + 1
+    return dict(sorted(found.items(), key=lambda item: -item[1][0]))
+
+
+@contextmanager
+def child(
+    module: str, *arguments: str, load: Load | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    """A process of this bench, once it says that it is ready; it ends with its stdin."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        if load is not None:
+            process.stdin.write(load.line().decode())
+            process.stdin.flush()
+        if process.stdout.readline() != "ready\n":
+            raise RuntimeError(f"{module} ended")
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+def prefer(pid: int) -> bool:
+    """Have a process run before others on the machine; returns whether that is allowed."""
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            os.sched_setscheduler(int(task.name), os.SCHED_FIFO, os.sched_param(1))
+    except OSError:
+        return False
+    return True
+
+
+def web_port(server: Server) -> int:
+    """The port of the admin API, from the line that says that the broker is ready."""
+    match = re.search(r"http://\S+:(\d+)", server.ready_line)
+    assert match is not None
+    return int(match[1])
+
+
+def measure(folder: Path, options: argparse.Namespace) -> Table:
+    """Fill a broker, load it, and say what held it."""
+    server = headgate(folder, SETTINGS, more=_LEVEL)
+    try:
+        return _measure(server, folder / f"{server.name}.log", options)
+    finally:
+        server.close()
+
+
+def _measure(server: Server, log: Path, options: argparse.Namespace) -> Table:
+    load = Load(
+        port=server.port,
+        topics=options.topics,
+        connections=options.connections,
+        wide_subscriptions=options.connections,
+        messages_per_s=options.rate,
+        bulk_bytes_per_s=2 << 20,
+        joins_per_s=5,
+    )
+    table = Table(f"Turns with {load.topics:,} topics and {load.connections:,} connections")
+    began_s = time.perf_counter()
+    is_preferred = prefer(server.pid)
+    with child("bench.turn_clients", load=load):
+        filled = log.stat().st_size
+        table.add("made and connected in", f"{number(time.perf_counter() - began_s)} s")
+        admin = Administrators(web_port(server), load.topics)
+        with child("bench.turn_probe", str(server.port)) as probe:
+            prefer(probe.pid)
+            cpu_ns, waited_ns = server.cpu_ns(), server.waited_for_cpu_ns()
+            memory_mib = server.memory_mib()
+            admin.start()
+            time.sleep(options.seconds)
+            longest_s = metric(web_port(server), "headgate_turn_longest_seconds")
+            admin.stop()
+            p99_ms, max_ms = map(float, probe.communicate(timeout=30)[0].split())
+        busy = (server.cpu_ns() - cpu_ns) / 1e9 / options.seconds
+        waited = (server.waited_for_cpu_ns() - waited_ns) / 1e9
+        with log.open(encoding="utf-8") as lines:
+            lines.seek(filled)
+            held = longest_by_name(lines)
+    longest_ms = max([1_000 * longest_s, *(ms for ms, _ in held.values())])
+    table.check("longest turn", longest_ms, "ms", TURN_MS_MAX)
+    table.add("a PING beside it: p99, longest", f"{number(p99_ms)}, {number(max_ms)} ms")
+    for name, (took_ms, times) in list(held.items())[:NAMES_SHOWN]:
+        table.add(f"  {name}", f"{number(took_ms)} ms  ({times} over {TURN_MS_MAX:.0f} ms)")
+    table.add("rounds of administrators", f"{admin.rounds}  {dict(sorted(admin.statuses.items()))}")
+    slowest = sorted(admin.slowest_s.items(), key=lambda item: -item[1])[:5]
+    for name, took_s in slowest:
+        table.add(f"  {name}", f"{number(took_s)} s")
+    memory = f"{number(memory_mib)} MiB before, {number(server.memory_mib())} MiB after"
+    preferred = "before other processes" if is_preferred else "without priority"
+    cores = f"{number(busy)}, {number(waited)} s  ({preferred})"
+    table.add("cores in use, waited for a CPU", cores)
+    table.add("resident memory", memory)
+    return table
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of topics and connections")
+    parser.add_argument("--topics", type=int, default=0)
+    parser.add_argument("--connections", type=int, default=0)
+    parser.add_argument("--rate", type=int, default=500, help="messages a second")
+    parser.add_argument("--seconds", type=int, default=0)
+    options = parser.parse_args()
+    smaller = QUICK if options.quick else 1
+    options.topics = options.topics or TOPICS // smaller
+    options.connections = options.connections or CONNECTIONS // smaller
+    options.seconds = options.seconds or SECONDS
+    raise_descriptors_max()
+    with scratch() as folder:
+        measure(folder, options).print()
+
+
+if __name__ == "__main__":
+    main()
