@@ -162,6 +162,7 @@ class Driver:
         if batch is not None:
             self.settle(batch)
         self.log.run_maintenance()
+        self.log.run_rewriting()
         check_space(self.log)
         self.confirmed = frozenset(self.ids)
 
@@ -361,6 +362,7 @@ def test_the_run_passes_every_kind_of_boundary() -> None:
     assert sum(any(isinstance(one, PartialEntry) for one in state) for state in shown) > 10
     assert statistics.checkpoints
     assert statistics.segments_deleted
+    assert statistics.segments_rewritten
     assert statistics.segments_sealed
     assert {
         ("create", "log"), ("allocate", "log"), ("write", "log"), ("sync", "log"),

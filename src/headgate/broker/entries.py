@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from headgate.base.errors import CorruptionError
+from headgate.base.errors import CorruptionError, StorageError
 from headgate.base.instants import iso_time
 from headgate.base.positions import Position
 from headgate.engine.topic import Topic
@@ -78,10 +78,17 @@ class SingleEntryReader:
         if body is not None:
             return body
         log = self._logs.of(topic).log
-        plan = log.locate(topic.log, ordinal, 1, 1)
-        found = await run_on(self._lane, partial(log.read, plan))
-        self._begin_turn()
-        return found[0][2]
+        while True:
+            plan = log.locate(topic.log, ordinal, 1, 1)
+            try:
+                found = await run_on(self._lane, partial(log.read, plan))
+            except StorageError:
+                # The segment may have been rewritten during the read.
+                if topic.is_live and ordinal >= topic.log.first and log.is_outdated(plan):
+                    continue
+                raise
+            self._begin_turn()
+            return found[0][2]
 
     async def last_message(self, topic: Topic) -> FoundMessage:
         """The last durable message; position ``(ledger, -1)`` or ``(-1, -1)`` if the topic

@@ -64,6 +64,7 @@ from headgate.storage.lane_watch import LaneWatch
 from headgate.storage.lanes import Lane
 from headgate.storage.log_clock import LogClock
 from headgate.storage.log_maintenance import LogMaintenance
+from headgate.storage.log_rewriting import LogRewriting
 from headgate.storage.managed_logs import TELEMETRY_LOG, ManagedLog, ManagedLogs
 from headgate.storage.metadata_writer import MetadataWriter
 from headgate.storage.publish_buffer import PublishBuffer
@@ -207,7 +208,11 @@ class Broker:
         maintenance = LogMaintenance(
             log, lane, upkeep, engine, loop, begin_turn, committer, disk, what
         )
-        return ManagedLog(log, lane, committer, reader, maintenance)
+        rewriting = LogRewriting(
+            log, upkeep, engine, loop, begin_turn,
+            lambda: self.settings.headgateRewriteBytesPerSecond, what,
+        )  # fmt: skip
+        return ManagedLog(log, lane, committer, reader, maintenance, rewriting)
 
     def _make_registry(self) -> TopicRegistry:
         telemetry = self._telemetry_topic

@@ -38,6 +38,7 @@ from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.space.accounting import check_segments, space_use
 from headgate.ledger.space.capacity import check_capacity, no_space_to_begin
 from headgate.ledger.space.maintenance import Job, Maintenance
+from headgate.ledger.space.rewriting import Rewriting
 from headgate.ledger.statistics import LogStatistics, SegmentWaste, SpaceUse, WrittenBytes
 from headgate.ledger.write.batch import Batch
 from headgate.ledger.write.control_records import ControlRecords
@@ -74,6 +75,9 @@ class CommitLog:
         self._maintenance = Maintenance(
             staging, controls, self._health, state, writer, settings, self._reader.forget
         )
+        self._rewriting = Rewriting(
+            fs, directory, state, writer, self._reader, self._health, self._maintenance, settings
+        )
         # Each of these calls goes to its part directly.
         self.topic = state.topic
         self.enter_topic = state.enter_topic
@@ -91,7 +95,9 @@ class CommitLog:
         self.accept_damage = controls.accept_damage
         self.seal_batch = staging.seal_batch
         self.write_batch = writer.write_batch
-        self.locate = ReadPlanner(state, settings).locate
+        planner = ReadPlanner(state, settings)
+        self.locate = planner.locate
+        self.is_outdated = planner.is_outdated
         self.fetch = self._reader.fetch
 
     @classmethod
@@ -233,8 +239,10 @@ class CommitLog:
         the files, so they stay open and locked. Otherwise as :meth:`checkpoint`.
         """
         invariant(not self._staging.is_writing, "the log is closed while a batch is in flight")
-        invariant(not self._maintenance.has_job, "the log is closed while a job is in progress")
+        has_job = self._maintenance.has_job or self._rewriting.has_job
+        invariant(not has_job, "the log is closed while a job is in progress")
         try:
+            self._rewriting.abandon()
             if self.failed is None:
                 self._close_cleanly()
         finally:
@@ -405,16 +413,26 @@ class CommitLog:
 
     def run_maintenance(self) -> None:
         """Do all maintenance that is due, for callers that may block."""
-        while self.maintenance_due():
-            job = self.maintenance_step()
-            if job is None:
-                continue
-            try:
-                job.run()
-            except StorageError as error:
-                self.finish_job(job, error)
-                raise
-            self.finish_job(job)
+        _run_all(self.maintenance_due, self.maintenance_step, self.finish_job)
+
+    def rewriting_due(self) -> bool:
+        """Whether :meth:`rewriting_step` has work now."""
+        return self.failed is None and self._rewriting.due()
+
+    def rewriting_step(self) -> Job | None:
+        """Do one bounded slice of the rewriting of segments, as :meth:`maintenance_step`. A job may
+        run beside commits and beside a job of the maintenance."""
+        return None if self.failed is not None else self._rewriting.step()
+
+    def finish_rewriting_job(self, job: Job, error: StorageError | None = None) -> None:
+        """Note that a job of the rewriting has ended, with ``error`` if it failed."""
+        self._rewriting.finish(job, error)
+        if isinstance(error, LogFailedError):
+            self._health.fail(error)
+
+    def run_rewriting(self) -> None:
+        """Rewrite all segments that are worth it, for callers that may block."""
+        _run_all(self.rewriting_due, self.rewriting_step, self.finish_rewriting_job)
 
     def written_bytes(self) -> WrittenBytes:
         """What was written since the log was opened."""
@@ -424,6 +442,7 @@ class CommitLog:
             records=staging.size_bytes - staging.entry_bytes,
             footers=maintenance.footer_bytes_written,
             checkpoints=maintenance.checkpoint_bytes_written,
+            rewritten=self._rewriting.bytes_written,
         )
 
     def statistics(self) -> LogStatistics:
@@ -443,9 +462,28 @@ class CommitLog:
             batches_failed=self._staging.batches_failed,
             checkpoints=self._maintenance.checkpoints,
             segments_deleted=self._maintenance.segments_deleted,
+            segments_rewritten=self._rewriting.segments_rewritten,
             replayed_records=self._state.replayed_records,
             records_since_checkpoint=self._maintenance.records_since,
             bytes_since_checkpoint=self._maintenance.bytes_since,
             full=self.full,
             failed=None if self.failed is None else str(self.failed),
         )
+
+
+def _run_all(
+    due: Callable[[], bool],
+    step: Callable[[], Job | None],
+    finish: Callable[[Job, StorageError | None], None],
+) -> None:
+    """Do all due work, jobs included, on this thread. Raises the error of a job."""
+    while due():
+        job = step()
+        if job is None:
+            continue
+        try:
+            job.run()
+        except StorageError as error:
+            finish(job, error)
+            raise
+        finish(job, None)

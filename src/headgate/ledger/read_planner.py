@@ -38,8 +38,26 @@ class ReadPlanner:
             count += 1
         sizes = [totals[at + 1] - totals[at] for at in range(count)]
         needed = offsets[count - 1] + ENTRY_HEAD_BYTES + sizes[-1] - start
-        room = self._state.segments[segment].data_end - start
-        size = min(max(self._settings.extent_bytes, needed), room)
+        version, data_end = self._file_of(topic.number, segment)
+        size = min(max(self._settings.extent_bytes, needed), data_end - start)
         return ReadPlan(
-            topic.number, segment, start, size, needed, ordinal, count, offsets[:count], sizes
-        )
+            topic.number, segment, version, start, size, needed, ordinal, count, offsets[:count],
+            sizes,
+        )  # fmt: skip
+
+    def _file_of(self, number: int, segment: int) -> tuple[int, int]:
+        """The version of the file with a topic's entries of a segment, and its end of records."""
+        switch = self._state.switch
+        if switch is not None and segment == switch.segment and number in switch.pending:
+            return switch.version, switch.data_end
+        info = self._state.segments[segment]
+        return info.version, info.data_end
+
+    def is_outdated(self, plan: ReadPlan) -> bool:
+        """Whether the first planned entry was released since, or lies in another file now."""
+        topic = self._state.topics.get(plan.topic_number)
+        if topic is None or plan.first_ordinal < topic.first:
+            return True
+        segment, _ = topic.run_of(plan.first_ordinal)
+        version, _ = self._file_of(topic.number, segment)
+        return (segment, version) != (plan.segment, plan.version)

@@ -7,6 +7,7 @@ checks each body against its CRC32C.
 
 from __future__ import annotations
 
+import errno
 import threading
 from array import array
 from collections.abc import Iterator
@@ -37,6 +38,8 @@ class ReadPlan:
 
     topic_number: int
     segment: int
+    version: int
+    """The version of the segment's file; see :class:`headgate.ledger.index.state.SegmentInfo`."""
     offset: int
     """Offset of the extent in its segment."""
     size_bytes: int
@@ -63,7 +66,12 @@ class LogReader:
     def __init__(self, fs: Fs, directory: str) -> None:
         self._fs = fs
         self._directory = directory
-        self._files: dict[int, File] = {}
+        self._files: dict[tuple[int, int], File] = {}
+        """Open files by segment and version, the one used last at the end."""
+        self._versions: dict[int, int] = {}
+        """The present version of each segment whose file was replaced."""
+        self._before: dict[tuple[int, int], File] = {}
+        """Replaced files that topics are still read from."""
         self._lock = threading.Lock()
 
     def fetch(self, plan: ReadPlan) -> bytes:
@@ -73,7 +81,7 @@ class LogReader:
         """
         size = plan.size_bytes if plan.others else plan.needed_bytes
         try:
-            return self._file(plan.segment).read_at(plan.offset, size)
+            return self._file(plan.segment, plan.version).read_at(plan.offset, size)
         except OSError as error:
             raise StorageError(
                 f"reading {segment_name(plan.segment)} at {plan.offset} failed: {error}",
@@ -83,25 +91,51 @@ class LogReader:
     def forget(self, segment: int) -> None:
         """Close the file of a deleted segment."""
         with self._lock:
-            self._files.pop(segment, None)
+            self._files.pop((segment, self._versions.pop(segment, 0)), None)
+
+    def replace(self, segment: int, temporary: str) -> None:
+        """Put the file named ``temporary`` in the place of a segment's. Blocks.
+
+        Reads that were planned for the file before still find it, until :meth:`forget_before`.
+        Raises :class:`OSError`; then nothing has changed.
+        """
+        path = f"{self._directory}/{segment_name(segment)}"
+        with self._lock:
+            version = self._versions.get(segment, 0)
+            before = self._files.get((segment, version)) or self._fs.open(path)
+            self._fs.rename(f"{self._directory}/{temporary}", path)
+            self._files.pop((segment, version), None)
+            self._before[segment, version] = before
+            self._versions[segment] = version + 1
+
+    def forget_before(self) -> None:
+        """Close the replaced files; a read that was planned for one fails from now on."""
+        with self._lock:
+            self._before.clear()
 
     def close(self) -> None:
         """Close all files."""
         with self._lock:
             self._files.clear()
+            self._before.clear()
 
-    def _file(self, segment: int) -> File:
+    def _file(self, segment: int, version: int) -> File:
         """An open file, from a cache. A file that leaves the cache closes after its last read."""
         with self._lock:
-            file = self._files.pop(segment, None)
+            file = self._before.get((segment, version))
+            if file is not None:
+                return file
+            file = self._files.pop((segment, version), None)
             if file is None:
+                if version != self._versions.get(segment, 0):
+                    raise FileNotFoundError(errno.ENOENT, "the segment was rewritten meanwhile")
                 file = self._open(f"{self._directory}/{segment_name(segment)}")
                 # Commits share the disk: the kernel's read-ahead doubled the time of one commit in
                 # a hundred.
                 file.expect_random_reads()
                 if len(self._files) >= _OPEN_FILES_MAX:
                     del self._files[next(iter(self._files))]
-            self._files[segment] = file
+            self._files[segment, version] = file
             return file
 
     def _open(self, path: str) -> File:

@@ -54,6 +54,8 @@ class WrittenBytes(NamedTuple):
     footers: int
     checkpoints: int
     """Checkpoints with their copies."""
+    rewritten: int
+    """New files of segments that little retained data pinned."""
 
     @property
     def amplification(self) -> float | None:
@@ -93,6 +95,8 @@ class LogStatistics:
     batches_failed: int
     checkpoints: int
     segments_deleted: int
+    segments_rewritten: int
+    """Segments whose retained entries were copied into a new file."""
     replayed_records: int
     """Records that the start replayed."""
     records_since_checkpoint: int

@@ -224,6 +224,13 @@ class Settings:
     managedLedgerMaxLedgerRolloverTimeMinutes: int = setting(
         240, "A topic's ledger ends at this age, so that retention can remove it.", minimum=1
     )
+    headgateRewriteBytesPerSecond: int = setting(
+        16 * MIB,
+        "Most bytes that each log writes in a second to copy retained messages out of segments "
+        "that hold little else, so that their disk is freed. 0 copies nothing.",
+        dynamic=True,
+        minimum=0,
+    )
     managedLedgerInactiveLedgerRolloverTimeSeconds: int = setting(
         3_600,
         "A topic's ledger ends when nothing was published for so many seconds, so that an idle "

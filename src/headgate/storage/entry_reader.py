@@ -176,7 +176,10 @@ class EntryReader:
         if isinstance(error, InvariantError):
             raise error
         if not subscription.removed:
-            self._retry_later(subscription, error)
+            if self._log.is_outdated(plan):
+                subscription.read_completed()  # it asks again for what it still needs
+            else:
+                self._retry_later(subscription, error)
         self._fetch()
 
     def _retry_later(self, subscription: Subscription, error: BaseException) -> None:

@@ -110,7 +110,7 @@ class LogMaintenance:
         if isinstance(error, InvariantError):
             raise error
         try:
-            self._log.finish_job(job, None if error is None else _storage_error(job, error))
+            self._log.finish_job(job, None if error is None else storage_error(job, error))
         except Exception as bug:
             raise broken(f"the end of a job of {self._what} ({job.name})", bug) from bug
         failures = self._failures(job.name)
@@ -130,7 +130,7 @@ class LogMaintenance:
             self._disk.check_full()
 
 
-def _storage_error(job: Job, error: BaseException) -> StorageError:
+def storage_error(job: Job, error: BaseException) -> StorageError:
     """The error as a storage error, which the log expects; an internal error is retryable."""
     if isinstance(error, StorageError):
         return error

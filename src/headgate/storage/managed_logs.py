@@ -18,6 +18,7 @@ from headgate.storage.committer import Committer
 from headgate.storage.entry_reader import EntryReader
 from headgate.storage.lanes import Lane
 from headgate.storage.log_maintenance import LogMaintenance
+from headgate.storage.log_rewriting import LogRewriting
 
 TELEMETRY_LOG: Final = "telemetry-log"
 """Name of the telemetry log in topic rows, and of its folder."""
@@ -33,6 +34,7 @@ class ManagedLog:
     committer: Committer
     reader: EntryReader
     maintenance: LogMaintenance
+    rewriting: LogRewriting
 
 
 class ManagedLogs:
@@ -75,15 +77,22 @@ class ManagedLogs:
         """Run the due maintenance of every log."""
         for managed in self._all:
             managed.maintenance.run()
+            managed.rewriting.run()
 
     def stop_maintenance(self) -> None:
         """Start no more maintenance; a running job is the last one."""
         for managed in self._all:
             managed.maintenance.stop()
+            managed.rewriting.stop()
 
     def internal_errors(self) -> list[str]:
         """The maintenance jobs that fail with an internal error at present, each with the error."""
-        return [error for managed in self._all for error in managed.maintenance.internal_errors()]
+        return [
+            error
+            for managed in self._all
+            for error in (*managed.maintenance.internal_errors(), managed.rewriting.internal_error)
+            if error
+        ]
 
     def drop_topic(self, number: int, log: str) -> None:
         """Delete a topic whose row named ``log`` from that log."""

@@ -52,6 +52,13 @@ tail that a crash tore: recovery cuts the log at its last sound record. For this
 wipes the BATCH records of a batch that a full disk refused half-way, the last one first, before it
 reports the refusal; if the disk refuses that as well, before it writes anything else.
 
+A *rewritten* segment holds what was left of one or more neighbouring segments, and replaces the
+last of them (see headgate.ledger.space.segment_copy). It has a footer and one batch, of which both
+next ids are 0. Its number is not below those of the batches that it replaces, and the number of the
+batch before it is that before the first of them. Its RUN records come before the entries of their
+ledgers. Its ENTRY records are byte for byte those that were published, so they have the numbers of
+their old batches. Records of other kinds are left out: a checkpoint has their effect.
+
 A segment of version 2 is older than the flush position. Its stamp is the wall clock (ms) of its
 start; everything else is the same.
 """

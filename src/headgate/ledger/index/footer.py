@@ -128,7 +128,11 @@ class FooterBuilder:
         """Add a topic's retained entries of the segment, if it has any."""
         run = topic.run_in(self._segment)
         if run is not None:
-            self._runs.append(FooterRun(topic.number, run[0], topic.columns(*run)))
+            self.add_columns(topic.number, run[0], topic.columns(*run))
+
+    def add_columns(self, topic_number: int, first_ordinal: int, columns: Columns) -> None:
+        """Add the index of a topic's entries from ``first_ordinal`` on."""
+        self._runs.append(FooterRun(topic_number, first_ordinal, columns))
 
     def finish(self) -> list[bytes]:
         """The footer in parts. For the upkeep thread: it copies and checksums all columns."""

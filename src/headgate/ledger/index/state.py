@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -34,6 +35,8 @@ class SegmentInfo:
     """Bytes of its file that holes gave back."""
     live_bytes: int = 0
     """Bytes of durable, retained ENTRY records in it."""
+    version: int = 0
+    """How often its file was replaced by a rewritten one since the start."""
 
     @property
     def is_dead(self) -> bool:
@@ -56,6 +59,19 @@ class SpaceTotals:
     """Bytes of holes in them."""
     checkpoint_bytes: int = 0
     """Bytes of the checkpoint and its copy; 0 before the first."""
+
+
+@dataclass(slots=True)
+class Switch:
+    """A segment whose file was replaced, while topics are led to the new one."""
+
+    segment: int
+    pending: set[int]
+    """Numbers of the topics whose entries in the segment are still read from the file before."""
+    version: int
+    """The version of that file."""
+    data_end: int
+    """The end of its records."""
 
 
 @dataclass(slots=True)
@@ -86,6 +102,11 @@ class LogState:
     """Segments that lost entries since maintenance last considered holes in them."""
     dead: dict[int, None] = field(default_factory=dict)
     """Sealed segments that no topic needs, in the order in which they died: they can be deleted."""
+    held: frozenset[int] = frozenset()
+    """Segments that are being rewritten: until that is done, they are neither punched nor deleted.
+    """
+    switch: Switch | None = None
+    """None unless a file was replaced and topics still have to be led to the new one."""
     space: SpaceTotals = field(default_factory=SpaceTotals)
     dropped: dict[TopicLog, None] = field(default_factory=dict)
     """Deleted topics whose staged entries may still become durable."""
@@ -149,6 +170,50 @@ class LogState:
             info = self.segments[segment] = SegmentInfo(segment)
             self.unsealed[segment] = None
         return info
+
+    # Rewriting ------------------------------------------------------------------------------
+
+    def begin_switch(
+        self, info: SegmentInfo, data_end: int, file_bytes: int, numbers: Iterable[int]
+    ) -> None:
+        """Note that a rewritten file of ``file_bytes`` replaced that of a sealed segment. It holds
+        entries of these topics; :meth:`switch_topic` leads each of them to it."""
+        numbers = dict.fromkeys(numbers)
+        pending = set(info.topics).union(numbers)
+        self.switch = Switch(info.segment, pending, info.version, info.data_end)
+        self.note_punched(info, 0)
+        self.space.sealed_bytes += file_bytes - info.file_bytes
+        self.space.index_bytes += (file_bytes - data_end) - (info.file_bytes - info.data_end)
+        info.data_end, info.file_bytes, info.dead_bytes = data_end, file_bytes, 0
+        info.topics = numbers
+        info.version += 1
+
+    def switch_topic(
+        self, number: int, first_segment: int, first: int, offsets: array[int]
+    ) -> None:
+        """Lead a topic to the rewritten file, where its entries from ``first`` on have these
+        offsets. A topic that was deleted meanwhile stays so."""
+        switch, topic = self.switch, self.topics.get(number)
+        if switch is None or topic is None:
+            return
+        switch.pending.discard(number)
+        target = self.segments[switch.segment]
+        moved = topic.move_runs(first_segment, target.segment, first, offsets)
+        if moved and moved[-1].segment != target.segment:
+            target.live_runs += 1
+        for segment, live_bytes in moved:
+            if segment == target.segment:
+                continue
+            target.live_bytes += live_bytes
+            info = self.segments[segment]
+            info.live_bytes -= live_bytes
+            self._lose_run(info)
+        if not target.is_dead:
+            self.dead.pop(target.segment, None)
+
+    def end_switch(self) -> None:
+        """Note that all topics are led to the rewritten file."""
+        self.switch = None
 
     # Space ----------------------------------------------------------------------------------
 

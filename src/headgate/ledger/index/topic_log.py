@@ -436,6 +436,27 @@ class TopicLog:
         stop = self._run_first[at + 1] if at + 1 < len(self._run_first) else self.end
         return self._run_segment[at], min(stop, self.end)
 
+    def move_runs(
+        self, first_segment: int, segment: int, first: int, offsets: array[int]
+    ) -> list[LiveRun]:
+        """Make one run in ``segment`` of the runs from ``first_segment`` to it. Their entries from
+        ``first`` on have these ``offsets`` now; it must not be above the first retained one.
+
+        Returns what the topic retained in each of these segments.
+        """
+        low = bisect_left(self._run_segment, first_segment)
+        high = bisect_right(self._run_segment, segment)
+        if low == high:
+            return []
+        moved = self.live_runs()[low:high]
+        start = max(first, self._base)
+        stop = first + len(offsets)
+        if start < stop:
+            self._offsets[start - self._base : stop - self._base] = offsets[start - first :]
+        del self._run_first[low + 1 : high]
+        self._run_segment[low:high] = [segment]
+        return moved
+
     def offset_end(self, from_ordinal: int, end: int, offset_limit: int) -> int:
         """One past the last entry before ``end`` that starts below an offset of its segment."""
         low, high = from_ordinal - self._base, end - self._base

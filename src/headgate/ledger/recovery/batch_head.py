@@ -13,6 +13,7 @@ from headgate.ledger.format.records import (
     PREFIX,
     PREFIX_BYTES,
     SEGMENT_HEADER_BYTES,
+    U32_MASK,
     crc32c,
 )
 from headgate.ledger.recovery.bit_correction import corrected_batch_record
@@ -32,6 +33,16 @@ class BatchHead:
     records: int
     size_bytes: int
     """Bytes of the whole batch, this record included."""
+
+    @property
+    def is_rewritten(self) -> bool:
+        """Whether it is the head of a rewritten segment."""
+        return self.next_ledger_id == 0
+
+    @property
+    def owner(self) -> int | None:
+        """What records of the batch have as its number; None if they may have any."""
+        return None if self.is_rewritten else self.number & U32_MASK
 
 
 def batch_head(data: bytes, at: int) -> BatchHead | None:

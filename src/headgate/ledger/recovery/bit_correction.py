@@ -57,16 +57,19 @@ def corrected_batch_record(data: bytes, at: int) -> bytes | None:
     return None
 
 
-def corrected_record(data: bytes, at: int, stop: int, owner: int) -> bytes | None:
+def corrected_record(data: bytes, at: int, stop: int, owner: int | None) -> bytes | None:
     """The record at an offset with its one flipped bit corrected; None if more is wrong, or if the
-    bit is in the body of an entry. ``owner`` is the low half of the number of its batch."""
+    bit is in the body of an entry. ``owner`` is the low half of the number of its batch; None if
+    that is unknown."""
     head = data[at : min(at + ENTRY_HEAD_BYTES, stop)]
     if len(head) < PREFIX_BYTES:
         return None
     for flipped in _flipped(head):
         crc, size, kind, version, _, batch = PREFIX.unpack_from(flipped)
         end = at + PREFIX_BYTES + size
-        if batch != owner or version != RECORD_VERSION or kind not in KINDS or end > stop:
+        if owner is not None and batch != owner:
+            continue
+        if version != RECORD_VERSION or kind not in KINDS or end > stop:
             continue
         if kind == KIND_ENTRY and size < ENTRY_FIXED_BYTES:
             continue
@@ -76,7 +79,11 @@ def corrected_record(data: bytes, at: int, stop: int, owner: int) -> bytes | Non
             return own + rest
     _, size, kind, _, _, batch = PREFIX.unpack_from(head)
     end = at + PREFIX_BYTES + size
-    if batch == owner and kind != KIND_ENTRY and end <= min(stop, at + _RECORD_BYTES_MAX):
+    if (
+        batch == (batch if owner is None else owner)
+        and kind != KIND_ENTRY
+        and end <= min(stop, at + _RECORD_BYTES_MAX)
+    ):
         whole = data[at:end]
         for flipped in _flipped(whole, ENTRY_HEAD_BYTES):
             if _is_sound(flipped, PREFIX.unpack_from(flipped)[0]):

@@ -32,7 +32,6 @@ from headgate.ledger.format.records import (
     PREFIX_BYTES,
     RECORD_VERSION,
     SEGMENT_HEADER_BYTES,
-    U32_MASK,
     crc32c,
     segment_name,
     segment_stamp,
@@ -190,7 +189,10 @@ class Replay:
             if not self._is_of_segment(head) or head is None or head.previous != last:
                 return None
             self._note_corrected(at)
-        if not self._is_of_segment(head) or head.number <= head.previous or head.previous < last:
+        if not self._is_of_segment(head) or head.number <= head.previous:
+            return None
+        # A crash may leave segments beside the one that replaces them.
+        if (head.number if head.is_rewritten else head.previous) < last:
             return None
         if head.previous > last:
             # Only at the beginning of a segment: batches at the end of the one before are lost.
@@ -253,21 +255,25 @@ class Replay:
         state.next_batch = max(state.next_batch, head.number + 1)
         stop = min(at + head.size_bytes, self._limit)
         made = self._redo.cursors_made
-        reached = self._apply(at + BATCH_RECORD_BYTES, stop, head.number & U32_MASK)
+        owner = head.owner
+        if head.is_rewritten and not self._is_index_only:
+            place = f"{segment_name(self._segment)} is rewritten"
+            self.assessment.note_unreadable(place, entries=False)
+        reached = self._apply(at + BATCH_RECORD_BYTES, stop, owner)
         if reached < stop:
             if not self._was_durable(at, head):
                 self.torn = head
                 return reached
             while reached < stop:
-                reached = self._skip_record(reached, stop, head.number & U32_MASK)
-                reached = self._apply(reached, stop, head.number & U32_MASK)
+                reached = self._skip_record(reached, stop, owner)
+                reached = self._apply(reached, stop, owner)
             if reached < at + head.size_bytes and self._footer is None:
                 self._tail_unreadable = True
         if reached == at + head.size_bytes:
             state.last_batch = head.number
             state.next_ledger_id = max(state.next_ledger_id, head.next_ledger_id)
             state.next_cursor_id = max(state.next_cursor_id, head.next_cursor_id)
-            if not self._is_index_only:
+            if not (self._is_index_only or head.is_rewritten):
                 self.assessment.batch_ended(head.next_cursor_id, self._redo.cursors_made - made)
         return reached
 
@@ -285,8 +291,9 @@ class Replay:
 
     # Records --------------------------------------------------------------------------------
 
-    def _apply(self, at: int, stop: int, owner: int) -> int:
-        """Apply records up to the first damaged one; returns its offset, or ``stop``."""
+    def _apply(self, at: int, stop: int, owner: int | None) -> int:
+        """Apply records up to the first damaged one; returns its offset, or ``stop``. Records of a
+        rewritten segment have any ``owner``: None."""
         data = self._data
         topics, records, segment = self._state.topics, self._redo, self._segment
         prefix, entry = PREFIX.unpack_from, ENTRY.unpack_from
@@ -295,7 +302,9 @@ class Replay:
         while at + PREFIX_BYTES <= stop:
             crc, size, kind, version, _, batch = prefix(data, at)
             end = at + PREFIX_BYTES + size
-            if batch != owner or end > stop or crc32c(data[at + CRC_END : end]) != crc:
+            if batch != owner and owner is not None:
+                break
+            if end > stop or crc32c(data[at + CRC_END : end]) != crc:
                 break
             if version != RECORD_VERSION:
                 raise CorruptionError(
@@ -329,7 +338,7 @@ class Replay:
             self._state.replayed_records += count
         return at
 
-    def _skip_record(self, at: int, stop: int, owner: int) -> int:
+    def _skip_record(self, at: int, stop: int, owner: int | None) -> int:
         """Skip one damaged record of a durable batch; returns the offset of the next one."""
         if self._correction_tries < CORRECTION_TRIES_MAX:
             self._correction_tries += 1
@@ -349,7 +358,7 @@ class Replay:
         self._note_unreadable(at, end, stop=stop)
         return end
 
-    def _apply_corrected(self, whole: bytes, at: int, owner: int) -> int:
+    def _apply_corrected(self, whole: bytes, at: int, owner: int | None) -> int:
         end = at + len(whole)
         _, _, kind, _, _, _ = PREFIX.unpack_from(whole)
         if kind != KIND_ENTRY:  # an entry is indexed, but its stored bytes stay damaged
@@ -365,25 +374,27 @@ class Replay:
                 self.damaged_places.append(self._redo.place(at, end))
         return end
 
-    def _plausible_end(self, at: int, stop: int, owner: int) -> int:
+    def _plausible_end(self, at: int, stop: int, owner: int | None) -> int:
         """The end of a damaged record, if a sound record follows at the length that it says; else
         0."""
         if at + PREFIX_BYTES > stop:
             return 0
         _, size, kind, version, _, batch = PREFIX.unpack_from(self._data, at)
         end = at + PREFIX_BYTES + size
-        if batch != owner or version != RECORD_VERSION or kind not in KINDS or end > stop:
+        if batch != owner and owner is not None:
+            return 0
+        if version != RECORD_VERSION or kind not in KINDS or end > stop:
             return 0
         return end if end == stop or self._is_sound(end, stop, owner) else 0
 
-    def _is_sound(self, at: int, stop: int, owner: int) -> bool:
+    def _is_sound(self, at: int, stop: int, owner: int | None) -> bool:
         if at + PREFIX_BYTES > stop:
             return False
         crc, size, _, _, _, batch = PREFIX.unpack_from(self._data, at)
         end = at + PREFIX_BYTES + size
-        return bool(
-            batch == owner and end <= stop and crc32c(self._data[at + CRC_END : end]) == crc
-        )
+        if batch != owner and owner is not None:
+            return False
+        return bool(end <= stop and crc32c(self._data[at + CRC_END : end]) == crc)
 
     def _index_damaged_entry(self, at: int, end: int) -> bool:
         """Index a damaged entry that continues its topic; False if the record is anything else."""

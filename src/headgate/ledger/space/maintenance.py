@@ -3,13 +3,13 @@
 The loop calls :meth:`Maintenance.step`. Each call handles at most ``slice_items`` topics or cursors
 and may return a :class:`Job`, whose blocking part another thread runs, one job at a time. Batches
 are written meanwhile. The order is: prepare the
-next segment, seal full segments, write a checkpoint, delete or punch segments with dead entries. A
-segment that little live data pins stays as it is: rewriting is not built.
+next segment, seal full segments, write a checkpoint, delete or punch segments with dead entries.
+Segments that little live data pins are rewritten beside this: see rewriting.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -346,7 +346,11 @@ class Maintenance:
     def _to_delete(self) -> int | None:
         """A segment that no topic needs; None while each of them waits for a checkpoint."""
         limit, segments = self._state.checkpoint_segment, self._state.segments
-        return next((s for s in self._state.dead if s < limit and segments[s].is_dead), None)
+        held = self._state.held
+        return next(
+            (s for s in self._state.dead if s < limit and s not in held and segments[s].is_dead),
+            None,
+        )
 
     def _to_punch(self) -> int | None:
         """A sealed segment that lost entries and retains others."""
@@ -357,9 +361,20 @@ class Maintenance:
             info = self._state.segments.get(segment)
             if info is None or info.is_dead:
                 del worn[segment]
-            elif info.sealed:
+            elif info.sealed and segment not in self._state.held:
                 return segment
         return None
+
+    def let_go(self, segments: Collection[int]) -> bool:
+        """Forget the holes that were planned in segments, which are about to be rewritten. False
+        if a job works on one of them."""
+        if self._job is not None and self._job.segment in segments:
+            return False
+        if self._holes is not None and self._holes[0].segment in segments:
+            self._holes = None
+        for segment in segments:
+            self._hole_bytes_waiting.pop(segment, None)
+        return True
 
     def _step_punch(self, segment: int) -> Job | None:
         info = self._state.segments[segment]

@@ -115,6 +115,7 @@ class _Segment:
             head = piece.head
             return {
                 "batch": head.number,
+                "isRewritten": head.is_rewritten,
                 "batchBefore": head.previous,
                 "records": head.records,
                 "batchBytes": head.size_bytes,

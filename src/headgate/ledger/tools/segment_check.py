@@ -248,6 +248,10 @@ class LogCheck:
             if not segment.has_batch:
                 self._check_chain(role.segment, head)
             self._last_batch = head.number
+            if head.is_rewritten:
+                what = "the segment is rewritten, so changes of subscriptions before it are unknown"
+                finding = self._report.add(segment.name, piece.offset, 0, what)
+                self.note_hole(role.segment, piece.offset, finding, entries=False)
         segment.has_batch = True
 
     def _check_chain(self, segment: int, head: Head) -> None:
@@ -269,7 +273,7 @@ class LogCheck:
         """A batch is over: its head tells how many cursors were created up to here."""
         head, self._batch = self._batch, None
         self._doubt = None
-        if head is None:
+        if head is None or head.is_rewritten:
             return
         if self._pending and head.next_cursor_id > self._next_cursor_id + self._made:
             self._pending.costs.append(Cost(CostKind.SUBSCRIPTION))

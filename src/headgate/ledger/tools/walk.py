@@ -72,6 +72,16 @@ class Head(NamedTuple):
     records: int
     size_bytes: int
 
+    @property
+    def is_rewritten(self) -> bool:
+        """Whether it is the head of a rewritten segment."""
+        return self.next_ledger_id == 0
+
+    @property
+    def owner(self) -> int | None:
+        """What records of the batch have as its number; None if they may have any."""
+        return None if self.is_rewritten else self.number & U32_MASK
+
 
 class Piece(NamedTuple):
     """One record of a segment, or a range between records that are readable."""
@@ -161,7 +171,7 @@ class Walk:
                 bool(corrected), False, at + head.size_bytes, head, corrected=corrected,
             )  # fmt: skip
             end = min(at + head.size_bytes, self._stop)
-            yield from self._records(stop, end, head.number & U32_MASK)
+            yield from self._records(stop, end, head.owner)
             if at + head.size_bytes > end:
                 what = "the rest of a batch is missing"
                 yield Piece(end, end, UNREADABLE, what, batch_end=at + head.size_bytes)
@@ -201,14 +211,15 @@ class Walk:
 
     # Records ---------------------------------------------------------------------------------
 
-    def _records(self, at: int, stop: int, owner: int) -> Iterator[Piece]:
+    def _records(self, at: int, stop: int, owner: int | None) -> Iterator[Piece]:
         data = self._data
         is_followed: bool | None = None
         while at < stop:
             if at + PREFIX_BYTES <= stop:
                 crc, size, kind, version, _, batch = PREFIX.unpack_from(data, at)
                 end = at + PREFIX_BYTES + size
-                is_known = batch == owner and version == RECORD_VERSION and kind in KINDS
+                is_known = version == RECORD_VERSION and kind in KINDS
+                is_known = is_known and batch == (batch if owner is None else owner)
                 if is_known and end <= stop and crc32c(data[at + CRC_END : end]) == crc:
                     entry = self._entry_at(at, kind)
                     payload = b"" if entry else data[at + PREFIX_BYTES : end]
@@ -221,7 +232,9 @@ class Walk:
                 yield piece
                 at = piece.end
 
-    def _damaged(self, at: int, stop: int, owner: int, *, is_followed: bool) -> Iterator[Piece]:
+    def _damaged(
+        self, at: int, stop: int, owner: int | None, *, is_followed: bool
+    ) -> Iterator[Piece]:
         """The pieces from a damaged record up to where reading can continue."""
         data = self._data
         if self._tries < CORRECTION_TRIES_MAX:
@@ -252,13 +265,15 @@ class Walk:
         end = next((offset for offset in self._offsets if at < offset < stop), stop)
         yield from self._unreadable(at, end, stop, is_followed=is_followed)
 
-    def _plausible_end(self, at: int, stop: int, owner: int) -> int:
+    def _plausible_end(self, at: int, stop: int, owner: int | None) -> int:
         """The end of a damaged record if a sound one follows at the length that it says; else 0."""
         if at + PREFIX_BYTES > stop:
             return 0
         _, size, kind, version, _, batch = PREFIX.unpack_from(self._data, at)
         end = at + PREFIX_BYTES + size
-        if batch != owner or version != RECORD_VERSION or kind not in KINDS or end > stop:
+        if batch != (batch if owner is None else owner) or end > stop:
+            return 0
+        if version != RECORD_VERSION or kind not in KINDS:
             return 0
         if end == stop:
             return int(end)
@@ -267,7 +282,8 @@ class Walk:
         crc, size, _, _, _, batch = PREFIX.unpack_from(self._data, end)
         after = end + PREFIX_BYTES + size
         is_sound = after <= stop and crc32c(self._data[end + CRC_END : after]) == crc
-        return int(end) if batch == owner and is_sound else 0
+        is_owned = owner is None or batch == owner
+        return int(end) if is_owned and is_sound else 0
 
     def _entry_at(self, at: int, kind: int) -> tuple[int, int] | None:
         if kind != KIND_ENTRY or at + ENTRY_HEAD_BYTES > len(self._data):

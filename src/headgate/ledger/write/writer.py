@@ -309,6 +309,13 @@ class LogWriter:
         self._sync(file, segment)
         file.close()
 
+    def sync_names(self, doing: str) -> None:
+        """Make the names of files durable. Raises :class:`LogFailedError`."""
+        try:
+            self._fs.sync_directory(self._directory)
+        except OSError as error:
+            raise self._fail(error, f"syncing the directory for {doing}") from error
+
     def close(self) -> list[int]:
         """Close all files; returns their segments."""
         segments = list(self._files)

@@ -83,8 +83,9 @@ STORAGE_WRITTEN_SERIES: Final = Series(
     (*BROKER_LABELS, "log", "content"),
     "bytes",
     "What the log has written since the start. messages: records of messages; records: others, such"
-    " as acknowledgements; footers of segments; checkpoints with their copies. The sum over that of"
-    " messages is the write amplification.",
+    " as acknowledgements; footers of segments; checkpoints with their copies; rewritten: what was"
+    " copied forward out of segments that it pinned. The sum over that of messages is the write"
+    " amplification.",
 )
 TRIMS_FOUND_SERIES: Final = own_broker_series(
     "trims_found_by_walk_total",

@@ -1,0 +1,274 @@
+"""Rewriting of segments, as the event loop goes through it in slices.
+
+One rewriting has four parts: the law chooses neighbours (rewrite_choice.py); what their topics
+retain is collected; jobs on the thread of the upkeep copy it into a new file (segment_copy.py),
+which takes the place of the last of them in one rename; then each topic is led to the new file. A
+power cut before the rename leaves the old segments and a temporary file, which the next start
+removes. One after it leaves the new file beside old segments whose entries it has, too: of two
+files with an entry the one with the higher id counts, so the old ones hold nothing and are deleted.
+
+
+Messages may be read and released at any time. The old segments are neither punched nor deleted
+before all topics are led to the new file, and a read that was planned for the old file of the last
+segment finds that until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from itertools import islice
+from typing import Final
+
+from headgate.base.errors import CorruptionError, StorageError
+from headgate.base.units import NS_PER_S
+from headgate.fs.api import Fs
+from headgate.ledger.format.records import SEGMENT_HEADER_BYTES, segment_name
+from headgate.ledger.index.state import LogState, SegmentInfo
+from headgate.ledger.reader import LogReader
+from headgate.ledger.settings import LedgerSettings
+from headgate.ledger.space.maintenance import Job, Maintenance
+from headgate.ledger.space.rewrite_choice import SegmentUse, choose_segments, kept_bytes
+from headgate.ledger.space.segment_copy import SegmentCopy, TopicPart, topic_part
+from headgate.ledger.write.health import LogHealth
+from headgate.ledger.write.writer import LogWriter
+
+RETRY_NS: Final = 600 * NS_PER_S
+"""How long segments that could not be rewritten are left alone."""
+_SLICE_SEGMENTS = 512
+_Slices = Generator[Job | None]
+
+
+class Rewriting:
+    """Rewrites the segments of one log, one set of neighbours after the other."""
+
+    def __init__(
+        self,
+        fs: Fs,
+        directory: str,
+        state: LogState,
+        writer: LogWriter,
+        reader: LogReader,
+        health: LogHealth,
+        maintenance: Maintenance,
+        settings: LedgerSettings,
+    ) -> None:
+        self._fs = fs
+        self._directory = directory
+        self._state = state
+        self._writer = writer
+        self._reader = reader
+        self._health = health
+        self._maintenance = maintenance
+        self._settings = settings
+        self._slices: _Slices | None = None
+        self._job: Job | None = None
+        self._error: StorageError | None = None
+        self._copy: SegmentCopy | None = None
+        self._unfit: dict[int, int] = {}
+        """When segments that could not be rewritten may be tried again."""
+        self._fruitless: tuple[int, ...] = ()
+        """The state of the log when nothing was worth a copy."""
+        self.bytes_written = 0
+        """Bytes of the new files, also of those that were given up."""
+        self.bytes_freed = 0
+        """Bytes of the old files, without their holes, less those of the new ones."""
+        self.segments_rewritten = 0
+        """Old segments whose entries were copied."""
+
+    @property
+    def has_job(self) -> bool:
+        """Whether a job is in progress."""
+        return self._job is not None
+
+    def due(self) -> bool:
+        """Whether :meth:`step` has work now."""
+        if self._job is not None:
+            return False
+        if self._slices is not None:
+            return True
+        return self._health.is_open and self._fruitless != self._mark()
+
+    def step(self) -> Job | None:
+        """Do one slice of the work; the caller must run and finish a returned job."""
+        if not self.due():
+            return None
+        if self._slices is None:
+            self._slices = self._rewrite()
+        try:
+            self._job = next(self._slices)
+        except StopIteration:
+            self._slices = None
+        return self._job
+
+    def finish(self, job: Job, error: StorageError | None) -> None:
+        """Note how a job ended. After an error the old segments stay, and are left alone for
+        :data:`RETRY_NS`."""
+        self._job, self._error = None, error
+        job.done()
+
+    def abandon(self) -> None:
+        """Give up what is in the making. Blocks. No job may be in progress."""
+        self._slices = None
+        copy, self._copy = self._copy, None
+        if copy is not None:
+            copy.abandon()
+
+    # Inside ---------------------------------------------------------------------------------
+
+    def _mark(self) -> tuple[int, ...]:
+        state, space, now_ns = self._state, self._state.space, self._maintenance.now_ns
+        return (
+            state.checkpoint_segment, len(state.segments), space.live_bytes, space.sealed_bytes,
+            space.punched_bytes, sum(ns > now_ns for ns in self._unfit.values()),
+        )  # fmt: skip
+
+    def _rewrite(self) -> _Slices:
+        mark = self._mark()
+        segments = yield from self._chosen()
+        if not segments:
+            self._fruitless = mark
+            return
+        state = self._state
+        state.held = frozenset(segments)
+        copy: SegmentCopy | None = None
+        try:
+            copy = yield from self._collected(segments)
+            if copy is not None and copy.parts:
+                yield from self._copied(copy)
+                yield from self._switched(copy)
+        except StorageError:
+            if self._copy is not None:
+                self._error = None
+                yield Job("rewrite", self._copy.target, self._copy.abandon, lambda: None)
+                self._copy = None
+            copy = None
+        state.held = frozenset()
+        self._reader.forget_before()
+        if copy is None:
+            retry_ns = self._maintenance.now_ns + RETRY_NS
+            self._unfit.update(dict.fromkeys(segments, retry_ns))
+
+    def _chosen(self) -> Generator[None, None, tuple[int, ...]]:
+        """The segments that the law chooses; none if the upkeep works on one of them."""
+        state, now_ns = self._state, self._maintenance.now_ns
+        limit = state.checkpoint_segment
+        self._unfit = {s: ns for s, ns in self._unfit.items() if ns > now_ns}
+        uses: list[SegmentUse] = []
+        for at, info in enumerate([*state.segments.values()], 1):
+            if info.segment < limit and not info.is_dead:
+                uses.append(self._use(info))
+            if at % _SLICE_SEGMENTS == 0:
+                yield
+        uses = [use for use in uses if use.segment in state.segments]
+        if not uses:
+            return ()
+        found = choose_segments(uses, state.space.live_bytes, self._settings.segment_bytes)
+        if found and not self._maintenance.let_go(found):
+            return ()
+        return found
+
+    def _use(self, info: SegmentInfo) -> SegmentUse:
+        index_bytes = info.file_bytes - info.data_end
+        data_bytes = info.data_end - SEGMENT_HEADER_BYTES
+        return SegmentUse(
+            info.segment,
+            info.file_bytes - info.punched_bytes,
+            kept_bytes(info.live_bytes, info.live_runs, data_bytes, index_bytes),
+            info.sealed and info.segment not in self._unfit,
+        )
+
+    def _collected(self, segments: tuple[int, ...]) -> Generator[None, None, SegmentCopy | None]:
+        """What the topics retain in the segments; None if a topic in them lost something: bytes
+        outside the index may be needed for a repair."""
+        state = self._state
+        last_batch, stamp = state.checkpoint_last_batch, self._writer.stamp
+        copy = SegmentCopy(self._fs, self._directory, segments, last_batch, stamp)
+        numbers: dict[int, None] = {}
+        for segment in segments:
+            numbers.update(state.segments[segment].topics)
+        left = iter(numbers)
+        while some := list(islice(left, self._settings.slice_items)):
+            for number in some:
+                topic = state.topics.get(number)
+                part = None if topic is None else topic_part(topic, segments)
+                if topic is None or part is None:
+                    continue
+                is_whole = not topic.damage and all(stop <= topic.first for _, stop in topic.lost)
+                if not is_whole or 0 not in part.runs:
+                    return None
+                copy.parts.append(part)
+            yield
+        return copy
+
+    def _copied(self, copy: SegmentCopy) -> _Slices:
+        """Write the new file and put it in the place of the last segment."""
+        self._copy = copy
+        steps = copy.steps()
+        yield from self._run(copy, lambda: self._check_room(copy))
+        is_over = False
+
+        def advance() -> None:
+            nonlocal is_over
+            is_over = next(steps, None) is None
+
+        while not is_over:
+            if not self._health.is_open:
+                raise StorageError("the disk is full", retryable=True)
+            yield from self._run(copy, advance)
+        yield from self._run(copy, lambda: self._put_in_place(copy))
+        self._copy = None
+
+    def _run(self, copy: SegmentCopy, work: Callable[[], None]) -> _Slices:
+        """Run a part of the work on the thread. Raises its error."""
+
+        def run() -> None:
+            try:
+                work()
+            except StorageError:
+                raise
+            except (OSError, CorruptionError) as error:
+                doing = f"rewriting {segment_name(copy.target)}"
+                raise StorageError(f"{doing} failed: {error}", retryable=True) from error
+
+        before_bytes = copy.written_bytes
+
+        def done() -> None:
+            self.bytes_written += copy.written_bytes - before_bytes
+
+        yield Job("rewrite", copy.target, run, done)
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _check_room(self, copy: SegmentCopy) -> None:
+        """Raise :class:`StorageError` if the new file would take the room of the next segments."""
+        free_bytes = self._fs.space(self._directory).free_bytes
+        needed_bytes = copy.expected_bytes() + 2 * self._settings.segment_bytes
+        if free_bytes < needed_bytes:
+            raise StorageError(
+                f"no room to rewrite {segment_name(copy.target)}: {needed_bytes:,} bytes are "
+                f"needed, and {free_bytes:,} are free",
+                retryable=True,
+            )
+
+    def _put_in_place(self, copy: SegmentCopy) -> None:
+        self._reader.replace(copy.target, copy.temporary)
+        copy.is_in_place = True
+        self._writer.sync_names(f"rewriting {segment_name(copy.target)}")
+
+    def _switched(self, copy: SegmentCopy) -> Generator[None]:
+        """Lead the topics to the new file."""
+        state = self._state
+        infos = [state.segments[segment] for segment in copy.segments]
+        freed_bytes = sum(info.file_bytes - info.punched_bytes for info in infos)
+        parts = copy.parts
+        numbers = [part.number for part in parts]
+        state.begin_switch(infos[-1], copy.data_end, copy.file_bytes, numbers)
+        left: Iterator[TopicPart] = iter(parts)
+        while some := list(islice(left, self._settings.slice_items)):
+            for part in some:
+                state.switch_topic(part.number, copy.segments[0], part.first, part.offsets)
+            yield
+        state.end_switch()
+        self.bytes_freed += freed_bytes - copy.file_bytes
+        self.segments_rewritten += len(infos)

@@ -1,0 +1,103 @@
+"""Rewriting in a broker: paced, beside reads, off by a setting, none after the end."""
+
+from __future__ import annotations
+
+import asyncio
+
+from headgate.fs import Operation
+from headgate.ledger import LedgerSettings
+from headgate.testing import SimConsumer, World
+from tests.unit.broker.playing import played
+from tests.unit.ledger.support import check_space
+
+LEDGER = LedgerSettings(segment_bytes=65_536, checkpoint_bytes=131_072, hole_bytes_min=65_536)
+FAST = "persistent://public/default/fast"
+SLOW = "persistent://public/default/slow"
+ROUNDS = 100
+
+
+async def publish(world: World) -> SimConsumer:
+    """A fast topic that is released at once, and a slow one that a subscription keeps."""
+    client = await world.connect()
+    consumer = await client.subscribe(SLOW, "s")
+    fast, slow = await client.producer(FAST), await client.producer(SLOW)
+    for at in range(ROUNDS):
+        for _ in range(5):
+            await fast.send(bytes(2_000))
+        await slow.send(b"slow %d " % at * 100)
+    log, topic = world.broker.log, world.broker.engine.topics[FAST].log
+    log.stage_trim(topic, topic.end)
+    world.broker.logs.main.committer.commit_if_idle()
+    return consumer
+
+
+@played(ledger=LEDGER)
+async def test_segments_that_little_pins_are_rewritten(world: World) -> None:
+    await publish(world)
+    await asyncio.sleep(60)
+    log = world.broker.log
+    assert log.statistics().segments_rewritten > 5
+    use = log.space_use()
+    assert use.file_bytes < 1.5 * use.live_bytes + 4 * LEDGER.segment_bytes
+    assert not world.broker.logs.internal_errors()
+    check_space(log)
+
+
+@played(ledger=LEDGER, settings={"headgateRewriteBytesPerSecond": "10000"})
+async def test_the_rate_is_bounded(world: World) -> None:
+    await publish(world)
+    log = world.broker.log
+    before_bytes, most_bytes = 0, 0
+    for _ in range(100):
+        await asyncio.sleep(1)
+        now_bytes = log.written_bytes().rewritten
+        most_bytes = max(most_bytes, now_bytes - before_bytes)
+        before_bytes = now_bytes
+    assert before_bytes > 50_000
+    assert most_bytes < 65_536  # one job, and then a pause of its length
+
+
+@played(ledger=LEDGER, settings={"headgateRewriteBytesPerSecond": "0"})
+async def test_a_rate_of_zero_turns_it_off(world: World) -> None:
+    await publish(world)
+    await asyncio.sleep(60)
+    assert world.broker.log.statistics().segments_rewritten == 0
+
+
+@played(ledger=LEDGER)
+async def test_a_backlog_is_read_while_its_segments_are_rewritten(world: World) -> None:
+    consumer = await publish(world)
+    world.broker.engine.cache.size_bytes_max = 4_096
+    for at in range(ROUNDS):
+        consumer.flow(1)
+        found = await consumer.receive()
+        assert found.payload == b"slow %d " % at * 100
+        await asyncio.sleep(0.2)
+    assert world.broker.log.statistics().segments_rewritten > 5
+    assert not world.broker.engine.topics[SLOW].subscriptions["s"].read_failed
+
+
+def refuse_new_files(operation: Operation) -> None:
+    if operation.kind == "create" and operation.path.endswith(".log.tmp"):
+        raise OSError(5, "input/output error")
+
+
+@played(ledger=LEDGER)
+async def test_a_job_that_fails_leaves_the_segments_for_a_later_try(world: World) -> None:
+    world.disk.plan = refuse_new_files
+    await publish(world)
+    await asyncio.sleep(60)
+    log = world.broker.log
+    assert log.statistics().segments_rewritten == 0
+    check_space(log)
+    world.disk.plan = lambda _operation: None
+    await asyncio.sleep(700)
+    assert log.statistics().segments_rewritten > 5
+
+
+@played(ledger=LEDGER)
+async def test_no_job_begins_after_the_end(world: World) -> None:
+    await publish(world)
+    world.broker.logs.main.rewriting.stop()
+    await asyncio.sleep(60)
+    assert world.broker.log.statistics().segments_rewritten == 0
