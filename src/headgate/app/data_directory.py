@@ -8,6 +8,8 @@
     DIR/log/metadata.copy   a copy of the metadata, at most a second old (metadata_copy)
     DIR/reserve             disk space reserved for the metadata (disk_reserve)
     DIR/telemetry-log/      the same for the telemetry's topic (telemetry_log)
+    DIR/restore-unfinished  only while headgate restore fills the directory
+    DIR/backup-source/      what a running broker copied for a backup (headgate.storage)
     DIR/telemetry-names.key the key if names in the telemetry are hashed (names_key)
 
 A start takes the lock before it reads anything in the directory.
@@ -26,6 +28,8 @@ from headgate.ledger.format.directory import TEMPORARY_SUFFIX, read_file, write_
 from headgate.storage.store_binding import MAIN_LOG, LogPlace
 
 METADATA_NAME = "metadata.sqlite3"
+RESTORE_MARKER = "restore-unfinished"
+"""While the directory has this file, a restore has not put everything in place."""
 
 FORMAT_VERSION = 1
 """Grows when an older release could not use the directory."""
@@ -128,7 +132,22 @@ def _lock(fs: Fs, path: str) -> Lock:
         ) from error
 
 
+def check_restored(fs: Fs, path: str) -> None:
+    """Return if no restore of the directory is unfinished.
+
+    Raises:
+        StorageError: one is.
+    """
+    if RESTORE_MARKER in fs.list_directory(path):
+        raise StorageError(
+            f"data directory {path} is an unfinished restore: run headgate restore again, which "
+            "begins anew",
+            retryable=False,
+        )
+
+
 def _check_format(fs: Fs, path: str) -> None:
+    check_restored(fs, path)
     names = fs.list_directory(path)
     if "format" not in names:
         if METADATA_NAME in names or MAIN_LOG in names:

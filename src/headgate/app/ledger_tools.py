@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.app.data_directory import METADATA_NAME, format_damage
+from headgate.app.data_directory import METADATA_NAME, check_restored, format_damage
 from headgate.base.errors import HeadgateError, InputError
 from headgate.fs import OsFs
 from headgate.ledger.errors import DirectoryInUseError
@@ -29,13 +29,12 @@ from headgate.ledger.tools.repair import (
 from headgate.ledger.tools.verify import verify_log
 from headgate.metadata.rows import Kind, TopicRow
 from headgate.metadata.sqlite_store import SqliteStore
-from headgate.storage.managed_logs import TELEMETRY_LOG
+from headgate.storage.managed_logs import LOGS
 from headgate.storage.store_binding import MAIN_LOG
 
 Row = dict[str, Any]
 """An object of JSON."""
 
-_LOGS: Final = (MAIN_LOG, TELEMETRY_LOG)
 _METADATA_SUFFIXES: Final = ("", "-wal")
 
 
@@ -237,7 +236,7 @@ def _number_of(topic: str, names: dict[int, str]) -> int:
 @contextmanager
 def _owned(path: str) -> Iterator[list[str]]:
     """Hold the lock of a data directory; the names of its logs."""
-    logs = [name for name in _LOGS if Path(path, name).is_dir()]
+    logs = [name for name in LOGS if Path(path, name).is_dir()]
     if not logs:
         raise InputError(f"--data-dir {path} is no data directory: it has no log")
     try:
@@ -247,6 +246,7 @@ def _owned(path: str) -> Iterator[list[str]]:
             f"a broker runs on data directory {path}: stop it first"
         ) from error
     try:
+        check_restored(OsFs(), path)
         yield logs
     finally:
         lock.release()

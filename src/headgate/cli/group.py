@@ -108,6 +108,11 @@ main = _Main(
             "headgate.cli.ledger:ledger_group",
             "Check, repair and list the stored messages of a stopped broker.",
         ),
+        "backup": ("headgate.cli.backup:backup_command", "Back up a data directory."),
+        "restore": (
+            "headgate.cli.backup:restore_command",
+            "Restore a backup into a new data directory.",
+        ),
         "explain": (
             "headgate.cli.explain.command:explain_command",
             "Show what holds a backlog or a producer, and which limit.",

@@ -57,7 +57,8 @@ class IdentityRow(Struct, frozen=True):
     starts_by_log: Mapping[str, int] = field(default_factory=dict)
     """How often a broker opened each log; logs that were never opened are absent."""
     accepted_loss: str = ""
-    """``metadata`` or ``log``: the loss that the operator accepts for the next start."""
+    """``metadata`` or ``log``: the loss that the operator accepts for the next start. ``restore``
+    after a restore from a backup: the next start gives new ids."""
 
 
 class ClusterRow(Struct, frozen=True):

@@ -19,9 +19,13 @@ from headgate.storage.entry_reader import EntryReader
 from headgate.storage.lanes import Lane
 from headgate.storage.log_maintenance import LogMaintenance
 from headgate.storage.log_rewriting import LogRewriting
+from headgate.storage.store_binding import MAIN_LOG
 
 TELEMETRY_LOG: Final = "telemetry-log"
 """Name of the telemetry log in topic rows, and of its folder."""
+
+LOGS: Final = (MAIN_LOG, TELEMETRY_LOG)
+"""The names of all logs, the main one first."""
 
 
 @dataclass(frozen=True, slots=True)

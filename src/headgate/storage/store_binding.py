@@ -38,6 +38,10 @@ DATA_ID_BYTES: Final = 16
 MAIN_LOG: Final = "log"
 """Name of the log that every data directory has, and of its folder."""
 
+RESTORED: Final = "restore"
+"""Stands as accepted loss in metadata that was restored from a backup. It accepts no mismatch: the
+next start only gives no id that may have been given after the backup."""
+
 _TOGETHER = "Put metadata and log back from the same backup, taken while no broker ran"
 
 
@@ -96,11 +100,12 @@ def open_bound_log(
     row = catalog.identity
     loss = row.accepted_loss
     is_mismatch = is_loss_accepted(catalog, place)
-    # One log may be missing alone; missing metadata concern both logs.
     if loss == "metadata" or is_mismatch:
         logger.warning(
             "starting without what the %s of %s lacks: that loss was accepted", loss, place.path
         )
+    if loss == RESTORED:
+        logger.info("%s is from a backup: all message ids are above those from before", place.path)
     identity = place.found.identity
     data_id = row.data_id or entropy(DATA_ID_BYTES).hex()
     if not row.data_id:
@@ -112,7 +117,7 @@ def open_bound_log(
     terms = LogTerms(
         None if loss == "metadata" else catalog.topic_number_last,
         # A log that lost records would reuse ids that clients know.
-        boot_wall_ms if loss == "log" else 1,
+        boot_wall_ms if loss in ("log", RESTORED) else 1,
     )
     try:
         log = open_log(terms)

@@ -1,0 +1,170 @@
+"""The commands ``headgate backup`` and ``headgate restore``."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import click
+import msgspec
+
+from headgate.base.units import GIB, KIB, MIB
+from headgate.cli.ledger_text import size_text
+
+_RATE = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)")
+_UNITS: Final = {"": 1, "K": KIB, "M": MIB, "G": GIB}
+_PRIVATE_UMASK: Final = 0o077
+"""A backup has every message, and the key of hashed names: it is readable by its owner alone."""
+
+
+def _rate(_: click.Context, __: click.Parameter, value: str | None) -> float:
+    """Bytes per second; 0 without a bound."""
+    if value is None:
+        return 0
+    found = _RATE.fullmatch(value.upper())
+    if found is None or float(found[1]) <= 0:
+        raise click.BadParameter(f"{value!r} is no rate, as 20M (bytes per second; K, M or G)")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+_rate_option = click.option(
+    "--rate",
+    "bytes_per_s",
+    metavar="RATE",
+    callback=_rate,
+    help="Read at most so many bytes per second, as 20M.  [default: no bound]",
+)
+_json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+
+
+@click.command("backup")
+@click.option("--to", "target", metavar="DIR", required=True, help="Backup folder.")
+@click.option("--data-dir", "data_path", metavar="DIR", required=True, help="A stopped broker's.")
+@_rate_option
+@click.option(
+    "--keep",
+    metavar="N",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="Generations to keep, this one included.",
+)
+@click.option("--check", is_flag=True, help="Read stored files again and replace damaged ones.")
+@_json_option
+def backup_command(
+    target: str, data_path: str, bytes_per_s: float, keep: int, *, check: bool, as_json: bool
+) -> None:
+    """Back up a data directory.
+
+    Each run adds a generation, a complete state, and copies only the segments that the folder does
+    not have. If it fails or is killed, the former generations stay restorable.
+    """
+    from headgate.app.backup.run import BackupOptions, back_up_stopped
+
+    with _private_files(), _progress("Backup") as progress:
+        options = BackupOptions(target, bytes_per_s, keep, check)
+        row = back_up_stopped(data_path, options, progress)
+    if as_json:
+        _print_json(row)
+        return
+    click.echo(
+        f"Generation {row['generation']}: {size_text(row['bytes'])} in {row['files']} files, of "
+        f"which {size_text(row['copiedBytes'])} were copied."
+    )
+
+
+@click.command("restore")
+@click.option("--from", "source", metavar="DIR", required=True, help="Backup folder.")
+@click.option(
+    "--data-dir", "data_path", metavar="DIR", help="New data directory, empty or missing."
+)
+@click.option("--generation", metavar="N", type=int, help="[default: the newest]")
+@click.option("--list", "as_list", is_flag=True, help="List the generations; restore nothing.")
+@_rate_option
+@_json_option
+def restore_command(
+    source: str,
+    data_path: str | None,
+    generation: int | None,
+    bytes_per_s: float,
+    *,
+    as_list: bool,
+    as_json: bool,
+) -> None:
+    """Restore a generation of a backup into a new data directory.
+
+    Every file is checked. If the command is killed, no broker starts on the directory, and the same
+    command begins anew.
+    """
+    from headgate.app.backup.run import list_generations, restore_into
+
+    if as_list:
+        _print_list(list_generations(source), as_json=as_json)
+        return
+    if data_path is None:
+        raise click.UsageError("give the new data directory as --data-dir, or --list")
+    with _private_files(), _progress("Restore") as progress:
+        row = restore_into(source, generation, data_path, bytes_per_s, progress)
+    if as_json:
+        _print_json(row)
+        return
+    click.echo(
+        f"Restored generation {row['generation']} of {row['created']} into {data_path}. Start it "
+        f"with: headgate standalone --data-dir {data_path}"
+    )
+
+
+def _print_list(rows: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        _print_json(rows)
+        return
+    if not rows:
+        click.echo("No generations.")
+    for row in rows:
+        state = "running" if row["running"] else "stopped"
+        click.echo(
+            f"{row['generation']:>8}  {row['created']}  {size_text(row['bytes']):>10}  "
+            f"{row['files']} files of a {state} broker"
+        )
+
+
+def _print_json(value: Any) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+@contextmanager
+def _private_files() -> Iterator[None]:
+    """Make new files readable by their owner alone."""
+    before = os.umask(_PRIVATE_UMASK)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on a terminal, and nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn(what),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(what, total=None)
+
+        def show(done_bytes: int, all_bytes: int) -> None:
+            bar.update(task, completed=done_bytes, total=all_bytes)
+
+        yield show
