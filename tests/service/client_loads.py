@@ -1,13 +1,15 @@
 """Crowds of clients that make a broker hold memory, in a process of their own.
 
-Run as ``python -m tests.service.client_loads URL LOAD COUNT``: it prints a line once all clients
-had their try, goes on until its standard input ends, and then closes them.
+Run as ``python -m tests.service.client_loads URL LOAD COUNT``: it prints how many clients the
+broker has accepted, and a line once all had their try. It goes on until its standard input ends,
+and then closes them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import resource
 import select
 import socket
 import subprocess
@@ -33,6 +35,10 @@ _pinged: Final[dict[socket.socket, int]] = {}
 ROUND_S: Final = 0.2
 """Time for one round of all clients."""
 TRY_TIMEOUT_S: Final = 600
+CONNECT_TIMEOUT_S: Final = 120
+SPARE_DESCRIPTORS: Final = 50
+SIGN_OF_LIFE_ROUNDS: Final = 50
+"""An idle client answers PINGs once in so many rounds."""
 
 
 class Load(Enum):
@@ -43,7 +49,7 @@ class Load(Enum):
     DESCRIBE = "describe"
     """It tries to create a producer with a description of 64 KiB, again and again."""
     IDLE = "idle"
-    """Nothing."""
+    """It answers PINGs."""
     HALF = "half"
     """It sends half a frame."""
 
@@ -52,13 +58,19 @@ class Load(Enum):
 def crowd(url: str, load: Load, count: int) -> Iterator[None]:
     """A crowd in a process of its own, from the moment when all had their try."""
     command = [sys.executable, "-m", "tests.service.client_loads", url, load.value, str(count)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,  # else select misses a line that was read with the one before
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        readable, _, _ = select.select([process.stdout], [], [], TRY_TIMEOUT_S)
-        assert readable
-        assert process.stdout.readline() == b"ready\n"
+        for line in (f"{connections_of(load, count)} connected\n", "ready\n"):
+            readable, _, _ = select.select([process.stdout], [], [], TRY_TIMEOUT_S)
+            assert readable
+            assert process.stdout.readline().decode() == line
         yield
         process.stdin.close()
         assert process.wait(60) == 0
@@ -68,16 +80,41 @@ def crowd(url: str, load: Load, count: int) -> Iterator[None]:
         process.stdout.close()
 
 
-def _connected(host: str, port: int, receive_bytes: int | None = None) -> socket.socket:
+def connections_of(load: Load, count: int) -> int:
+    """The connections of a crowd of ``count``."""
+    return count // PRODUCERS_PER_CONNECTION if load is Load.DESCRIBE else count
+
+
+def _connect_all(url: str, count: int, receive_bytes: int | None) -> list[socket.socket]:
+    """Connect ``count`` clients; those that the broker accepts."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY and most < count + SPARE_DESCRIPTORS:
+        raise SystemExit(f"{count} clients need as many descriptors; ulimit -Hn is {most}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    host, port = url.removeprefix("pulsar://").split(":")
+    peers = [_connecting(host, int(port), receive_bytes) for _ in range(count)]
+    return [peer for peer in peers if _is_connected(peer)]
+
+
+def _connecting(host: str, port: int, receive_bytes: int | None) -> socket.socket:
     peer = socket.socket()
     if receive_bytes is not None:
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
-    peer.settimeout(60)
+    peer.settimeout(CONNECT_TIMEOUT_S)
     peer.connect((host, port))
-    peer.setblocking(False)
     with contextlib.suppress(OSError):  # the broker refuses connections beyond their share
         peer.sendall(frames.connect(client_version="rude"))
     return peer
+
+
+def _is_connected(peer: socket.socket) -> bool:
+    try:
+        sizes = peer.recv(8, socket.MSG_WAITALL)
+        answer = peer.recv(int.from_bytes(sizes[4:]), socket.MSG_WAITALL)
+    except OSError:
+        return False
+    peer.setblocking(False)
+    return bool(answer) and BaseCommand.FromString(answer).type == CommandType.CONNECTED
 
 
 def _ping(peer: socket.socket, _: int) -> None:
@@ -111,8 +148,10 @@ def _half(peer: socket.socket, number: int) -> None:
     peer.send(bytes(HALF_FRAME_BYTES // 16) if number < 16 else b"")
 
 
-def _idle(peer: socket.socket, _: int) -> None:
-    pass
+def _idle(peer: socket.socket, number: int) -> None:
+    if number % SIGN_OF_LIFE_ROUNDS == 0:
+        peer.send(frames.pong())
+        peer.recv(1 << 16)
 
 
 _ACTIONS: Final[dict[Load, Callable[[socket.socket, int], None]]] = {
@@ -124,10 +163,10 @@ _ACTIONS: Final[dict[Load, Callable[[socket.socket, int], None]]] = {
 
 
 def _play(url: str, load: Load, count: int) -> None:
-    host, port = url.removeprefix("pulsar://").split(":")
-    connections = count // PRODUCERS_PER_CONNECTION if load is Load.DESCRIBE else count
     receive_bytes = 4 * KIB if load is Load.PING else None
-    peers = [_connected(host, int(port), receive_bytes) for _ in range(connections)]
+    peers = _connect_all(url, connections_of(load, count), receive_bytes)
+    sys.stdout.write(f"{len(peers)} connected\n")
+    sys.stdout.flush()
     act = _ACTIONS[load]
     rounds = PRODUCERS_PER_CONNECTION if load is Load.DESCRIBE else 1
     for number in itertools.count():

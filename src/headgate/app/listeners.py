@@ -13,8 +13,9 @@ import socket
 from headgate.base.errors import HeadgateError
 from headgate.policy.settings import Settings
 
-BACKLOG_CONNECTIONS_MAX = 1_024
-"""Connections that wait to be accepted."""
+BACKLOG_CONNECTIONS_MAX = 4_096
+"""Connections that wait to be accepted, if the system allows so many (``net.core.somaxconn``). A
+client beyond it tries again after a second: thousands reconnect at once after a restart."""
 
 
 class ListenError(HeadgateError):

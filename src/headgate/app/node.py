@@ -22,7 +22,13 @@ from headgate.app.data_directory import DataDirectory
 from headgate.app.descriptors import descriptors_max
 from headgate.app.disk_reserve import DiskReserve
 from headgate.app.export_settings import export_settings
-from headgate.app.listeners import advertised_host, is_loopback, listen, port_of
+from headgate.app.listeners import (
+    BACKLOG_CONNECTIONS_MAX,
+    advertised_host,
+    is_loopback,
+    listen,
+    port_of,
+)
 from headgate.app.machine import boot_id, physical_memory_bytes, read_text
 from headgate.app.memory_limit import memory_limit_bytes
 from headgate.app.names_key import names_key
@@ -110,7 +116,7 @@ class Node:
             broker, observer = await _open_broker(settings, directory, info, loop, stack)
             if export is not None:
                 stack.push_async_callback(start_export(broker, export).stop)
-            server = await serve_binary(broker, binary)
+            server = await serve_binary(broker, binary, BACKLOG_CONNECTIONS_MAX)
             stack.push_async_callback(server.close)
             admin = AdminApp(AdminFacade(broker, observer), broker.clock)
             app = WebApp(admin, {"/metrics": metrics_route(broker)}, on_bug, broker.turns)

@@ -57,6 +57,10 @@ SMALL_DESCRIPTION_BYTES: Final = KIB
 broker takes it until the bound is reached, so that nobody who fills nine tenths shuts out all
 others."""
 
+SMALL_HOLDER_BYTES: Final = 16 * KIB
+"""A connection that holds no more, beyond what an idle one takes, is not slowed for its growth: it
+is not the cause."""
+
 ACTIONS_MAX: Final = 1_000
 """Most connections that one measurement slows or closes."""
 
@@ -175,6 +179,8 @@ class ClientMemory:
         """Connections closed because all together held too much."""
         self._grown_bytes = 0
         """What was admitted and what buffers grew by since the last measurement."""
+        self.is_far_over = False
+        """Whether all hold far too much: then nothing grows."""
         self._slowed: dict[Holder, _Slowed] = {}
         self._has_warned = False
 
@@ -185,7 +191,11 @@ class ClientMemory:
 
     @property
     def _is_scarce(self) -> bool:
-        return self.held.total + self._grown_bytes > SCARCE_SHARE * self.bytes_max
+        return self._held_now > SCARCE_SHARE * self.bytes_max
+
+    def has_room_to_spare(self) -> bool:
+        """Whether buffers may grow only to be faster."""
+        return not self._is_scarce
 
     @property
     def connections_max(self) -> int:
@@ -210,23 +220,37 @@ class ClientMemory:
             NotAllowedError: all connections together would hold too much.
         """
         takes = OBJECT_BYTES + DESCRIPTION_FACTOR * size_bytes
-        held = self.held.total + self._grown_bytes
+        held = self._held_now
         is_small = objects_count < FEW_OBJECTS and size_bytes <= SMALL_DESCRIPTION_BYTES
         if held + takes > (1 if is_small else WARN_SHARE) * self.bytes_max:
             raise NotAllowedError(
                 f"Clients hold {held:,} of {self.bytes_max:,} bytes (headgateClientMemoryMB): "
                 "the rest is not for new producers and consumers"
             )
-        self._grown_bytes += takes
+        self.charge(takes)
         return takes
 
-    def grew(self, holder: Holder, size_bytes: int) -> None:
-        """A buffer of a connection grew by so much. If all hold too much, it is slowed at once: the
-        next measurement may be a second away."""
+    def charge(self, size_bytes: int) -> None:
+        """A connection takes so much more; the next measurement, which may be a second away, finds
+        it."""
         self._grown_bytes += size_bytes
-        is_over = self.held.total + self._grown_bytes > self.bytes_max
-        if is_over and holder.is_open and holder not in self._slowed:
-            self._slow(holder, size_bytes, is_paused=True)
+        self.is_far_over = self._held_now > FAR_SHARE * self.bytes_max
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all hold too much."""
+        return self._held_now > self.bytes_max
+
+    @property
+    def _held_now(self) -> int:
+        return self.held.total + self._grown_bytes
+
+    def slow(self, holder: Holder) -> None:
+        """A connection has grown, or wants to grow. If all hold too much, it is slowed at once."""
+        if self.is_over and holder.is_open and holder not in self._slowed:
+            held = holder.held_memory(is_scarce=False)
+            if held.beyond_idle > SMALL_HOLDER_BYTES:
+                self._slow(holder, held.beyond_idle, is_paused=not held.is_mostly_pending)
 
     def _slow(self, holder: Holder, held_bytes: int, *, is_paused: bool) -> None:
         self._slowed[holder] = _Slowed(held_bytes, self._now_ns(), is_paused)
@@ -239,6 +263,7 @@ class ClientMemory:
         """Measure all connections once, and act on it: slow, close and release. ``closing`` have
         ended, but their sockets still hold what the peers have not read."""
         found, units, is_scarce = _Measurement(), 0, self._is_scarce
+        grown_before = self._grown_bytes
         for holder in list(holders):
             if holder.is_open:
                 found.add(holder, is_scarce=is_scarce)
@@ -249,7 +274,8 @@ class ClientMemory:
         for holder in closing:
             found.add_closing(holder)
         held = self.held = found.held()
-        self._grown_bytes = 0
+        # What grew meanwhile may have been measured before it did.
+        self.charge(-grown_before)
         yield from self._release(found)
         if held.total <= WARN_SHARE * self.bytes_max:
             self._has_warned = False
@@ -272,20 +298,21 @@ class ClientMemory:
 
     def _release(self, found: _Measurement) -> Steps:
         """Read connections again that hold half of what they held; all if there is room; and those
-        that have waited for long once all are within the bound."""
+        that have waited for long once all are within the bound. What they take at once counts, so
+        that thousands do not fill together what is free for a few."""
         for holder in [one for one in self._slowed if not one.is_open]:
             del self._slowed[holder]
         if not self._slowed:
             return
-        has_room = self.held.total <= RESUME_SHARE * self.bytes_max
-        is_within, now_ns = self.held.total <= self.bytes_max, self._now_ns()
+        now_ns = self._now_ns()
         beyond_idle = {one.holder: one.beyond_idle for one in found.holdings}
         # Sorted, so that a simulation can repeat the order.
         for holder in sorted(self._slowed, key=lambda one: one.address):
             slowed, held_bytes = self._slowed.get(holder), beyond_idle.get(holder, 0)
             if slowed is None:
                 continue
-            has_waited = is_within and now_ns - slowed.since_ns >= GRACE_NS
+            has_room = self._held_now <= RESUME_SHARE * self.bytes_max
+            has_waited = not self.is_over and now_ns - slowed.since_ns >= GRACE_NS
             if has_room or has_waited or 2 * held_bytes <= slowed.held_bytes:
                 del self._slowed[holder]
                 if slowed.is_paused and holder.is_open:

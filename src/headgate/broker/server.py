@@ -86,8 +86,11 @@ class BinaryServer:
         await asyncio.sleep(0)
 
 
-async def serve_binary(broker: Broker, listener: socket.socket) -> BinaryServer:
-    """Serve clients on a listening socket, which is closed with the server."""
+async def serve_binary(broker: Broker, listener: socket.socket, backlog: int) -> BinaryServer:
+    """Serve clients on a listening socket, which is closed with the server. ``backlog`` connections
+    may wait to be accepted."""
     make = connection_factory(broker)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, KERNEL_UNSENT_BYTES)
-    return BinaryServer(broker, await broker.loop.create_server(make, sock=listener))
+    # asyncio listens once more, with a backlog of 100 unless it is told another.
+    server = await broker.loop.create_server(make, sock=listener, backlog=backlog)
+    return BinaryServer(broker, server)

@@ -136,7 +136,8 @@ class FrameDecoder:
 
     __slots__ = (
         "_buffer", "_command_size_max", "_end", "_error", "_frame_size_max", "_long_ids",
-        "_on_growth", "_start", "_view", "_wanted", "command_size", "is_partial",
+        "_may_grow", "_new_buffer", "_on_growth", "_start", "_view", "_wanted", "command_size",
+        "is_partial",
     )  # fmt: skip
 
     def __init__(
@@ -144,9 +145,15 @@ class FrameDecoder:
         frame_size_max: int = FRAME_BYTES_MAX_DEFAULT,
         command_size_max: int | None = None,
         on_growth: Callable[[int], None] = lambda _: None,
+        may_grow: Callable[[], bool] = lambda: True,
+        new_buffer: Callable[[int], bytearray] = bytearray,
     ) -> None:
-        """``on_growth`` is called with the bytes by which the buffer grows."""
+        """``on_growth`` is called with the bytes by which the buffer grows, ``may_grow`` before the
+        buffer grows only to be faster. ``new_buffer`` makes a buffer of a
+        size: a ``bytearray``, or what can be read and written like one."""
         self.set_limits(frame_size_max, command_size_max)
+        self._new_buffer = new_buffer
+        self._may_grow = may_grow
         self._on_growth = on_growth
         self.command_size = 0
         """Bytes of the command returned last, unless it is a SEND."""
@@ -191,10 +198,28 @@ class FrameDecoder:
         return self._view[self._end :]
 
     def shrink(self) -> None:
-        """Give back a buffer that has grown, if it is empty. Not while it is received into."""
-        if self._start == self._end and len(self._buffer) > BUFFER_BYTES_START:
-            self._start = self._end = 0
-            self._replace_buffer(BUFFER_BYTES_START)
+        """Give back what a buffer that has grown does not need. Not while it is received into."""
+        needed = self._end - self._start + READ_BYTES_MIN
+        size = len(self._buffer)
+        while size // 2 >= max(needed, BUFFER_BYTES_START):
+            size //= 2
+        if size < len(self._buffer):
+            self._replace_buffer(size)
+
+    @property
+    def lacks_room(self) -> bool:
+        """Whether the next bytes of the frame that is being received need a larger buffer."""
+        start, end, size = self._start, self._end, len(self._buffer)
+        has_room = (
+            start == end or size - end >= READ_BYTES_MIN or end < start + self._wanted <= size
+        )
+        return not has_room and not self._fits_moved()
+
+    def _fits_moved(self) -> bool:
+        """Whether there is room for more once the pending bytes are at the front."""
+        pending = self._end - self._start
+        missing = max(self._wanted - pending, 1) if self._wanted else READ_BYTES_MIN
+        return self._start > 0 and pending + min(missing, READ_BYTES_MIN) <= len(self._buffer)
 
     def close(self) -> None:
         """Free the buffer at once, even if other objects still refer to this decoder."""
@@ -208,7 +233,7 @@ class FrameDecoder:
         if size < 0 or end > len(self._buffer):
             raise LocalProtocolError(f"cannot advance by {size}: more than the buffer held")
         self._end = end
-        if end == len(self._buffer) < BUFFER_BYTES_STEADY:
+        if end == len(self._buffer) < BUFFER_BYTES_STEADY and self._may_grow():
             # The peer sends faster than one read takes: give it larger reads.
             self._grow(min(2 * end, BUFFER_BYTES_STEADY))
 
@@ -354,8 +379,7 @@ class FrameDecoder:
         """
         size = len(self._buffer)
         pending = self._end - self._start
-        missing = max(self._wanted - pending, 1) if self._wanted else READ_BYTES_MIN
-        if self._start and pending + min(missing, READ_BYTES_MIN) <= size:
+        if self._fits_moved():
             self._replace_buffer(size, reuse=True)
             return
         largest = self._frame_size_max + _WORD_BYTES + READ_BYTES_MIN
@@ -372,11 +396,13 @@ class FrameDecoder:
 
     def _replace_buffer(self, size: int, *, reuse: bool = False) -> None:
         """Move the pending bytes to the front of a buffer of ``size`` bytes."""
-        pending = self._view[self._start : self._end].tobytes()
-        if not reuse:
-            self._buffer = bytearray(size)
+        pending = self._view[self._start : self._end]
+        if reuse:
+            self._view[: len(pending)] = pending.tobytes()
+        else:
+            self._buffer = self._new_buffer(size)
             self._view = memoryview(self._buffer)
-        self._view[: len(pending)] = pending
+            self._view[: len(pending)] = pending
         self._start = 0
         self._end = len(pending)
 

@@ -9,10 +9,12 @@ import pytest
 from headgate.base.units import KIB, MIB, NS_PER_S
 from headgate.broker.client_memory import (
     CLIENT_MEMORY_BYTES_MIN,
+    FAR_SHARE,
     GRACE_FAR_NS,
     GRACE_NS,
     HURRY_PERIOD_S,
     PERIOD_S,
+    SMALL_HOLDER_BYTES,
     ClientMemory,
     client_memory_bytes,
 )
@@ -210,7 +212,8 @@ def test_who_fills_nine_tenths_shuts_out_large_newcomers_only() -> None:
 def test_who_was_slowed_first_is_not_closed_in_the_stead_of_who_holds_more() -> None:
     rig = Rig()
     rig.measure(20, 20, 20)
-    rig.memory.grew(rig.peers[0], 41 * MIB)
+    rig.memory.charge(41 * MIB)
+    rig.memory.slow(rig.peers[0])
     assert rig.measure(21, 60, 20, at_s=4.5) == [[], ["pause"], []]
     assert rig.measure(21, 60, 20, at_s=6) == [[], [], []], "the first waits for 6 s"
     done = rig.measure(21, 60, 20, at_s=9.5)
@@ -269,14 +272,82 @@ def test_who_grows_beyond_the_bound_is_slowed_before_the_next_measurement() -> N
     rig = Rig()
     rig.measure(20, 20, 20)
     first, second, _ = rig.peers
-    rig.memory.grew(first, 30 * MIB)
+    rig.memory.charge(30 * MIB)
+    rig.memory.slow(first)
     assert first.done == []
-    rig.memory.grew(second, 11 * MIB)
-    rig.memory.grew(second, 11 * MIB)
+    for _ in range(2):
+        rig.memory.charge(11 * MIB)
+        rig.memory.slow(second)
     assert second.done == ["pause"]
     assert rig.measure(50, 25, 20) == [[], [], []]
     assert rig.measure(30, 25, 20, at_s=1) == [[], [], []], "all hold more than 75 MiB"
     assert rig.measure(29, 25, 20, at_s=2) == [[], ["resume"], []]
+
+
+def test_far_beyond_the_bound_nothing_grows() -> None:
+    rig = Rig()
+    rig.measure(40, 40, 20)
+    assert not rig.memory.is_far_over
+    rig.memory.charge(9 * MIB)
+    assert not rig.memory.is_far_over
+    rig.memory.charge(MIB)
+    assert rig.memory.is_far_over
+    rig.measure(40, 40, 20)
+    assert not rig.memory.is_far_over, "what was charged was not there any more"
+
+
+def test_what_grows_while_all_are_measured_is_not_forgotten() -> None:
+    """A walk over ten thousand takes many turns: what was measured early may have grown since."""
+    rig = Rig()
+    steps = rig.memory.measure(rig.peers, [])
+    rig.memory.charge(5 * MIB)
+    assert not list(steps), "so few need no step of their own"
+    peers = [Peer(f"/a:{port}") for port in range(100)]
+    for peer in peers:
+        peer.held = held()
+    steps = rig.memory.measure(peers, [])
+    next(steps)
+    rig.memory.charge(112 * MIB)
+    for _ in steps:
+        pass
+    assert rig.memory.is_far_over
+    measure(rig.memory, peers)
+    assert not rig.memory.is_over
+
+
+def test_those_that_are_read_again_do_not_fill_together_what_is_free_for_few() -> None:
+    rig = Rig()
+    rig.measure(33.5, 33.5, 33.5)
+    for peer in rig.peers:
+        rig.memory.charge(20 * MIB)
+        rig.memory.slow(peer)
+    memory = rig.memory
+    assert memory.figures()[1] == 3
+
+    class Growing(Peer):
+        """It takes 30 MiB as soon as it is read."""
+
+        def resume_for_memory(self) -> None:
+            super().resume_for_memory()
+            memory.charge(30 * MIB)
+
+    for peer in rig.peers:
+        peer.__class__ = Growing
+    assert rig.measure(24, 24, 24, at_s=1) == [["resume"], [], []]
+    assert rig.measure(50, 24, 24, at_s=2) == [[], [], []], "there is no room for a second"
+    assert rig.measure(20, 24, 24, at_s=3) == [[], ["resume"], []]
+
+
+def test_a_small_connection_is_not_slowed_while_others_fill_memory() -> None:
+    rig = Rig()
+    rig.measure(60, 60, 0)
+    small = rig.peers[2]
+    small.held = HeldMemory(CONNECTION_BYTES, SMALL_HOLDER_BYTES)
+    rig.memory.slow(small)
+    assert small.done == []
+    small.held = HeldMemory(CONNECTION_BYTES, SMALL_HOLDER_BYTES + 1)
+    rig.memory.slow(small)
+    assert small.done == ["pause"]
 
 
 def test_much_memory_is_measured_more_often() -> None:
@@ -311,10 +382,10 @@ async def test_those_that_ping_and_do_not_read_go_and_their_neighbour_stays(worl
     producer = await neighbour.producer(TOPIC)
     floods = [await stop_reading(world, 15_000) for _ in range(7)]
     memory = world.broker.client_memory
-    for second in range(20):
+    for _ in range(20):
         assert await producer.send(b"x")
         await asyncio.sleep(1)
-        assert second < 7 or memory.held.total <= MIB
+        assert memory.held.total <= FAR_SHARE * MIB
     assert memory.closed_count
     assert neighbour.is_open
     for flood in floods:

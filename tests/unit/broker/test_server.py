@@ -49,9 +49,10 @@ def listen(world: World, server: FakeServer) -> list[dict[str, Any]]:
 async def test_each_client_gets_a_connection_of_its_own(world: World) -> None:
     asked = listen(world, FakeServer())
     with socket.socket() as listener:
-        await serve_binary(world.broker, listener)
+        await serve_binary(world.broker, listener, 1_000)
         (options,) = asked
         assert options["sock"] is listener
+        assert options["backlog"] == 1_000, "asyncio would listen again with a backlog of 100"
     factory = options["factory"]
     assert isinstance(factory(), Connection)
     assert factory() is not factory()
@@ -62,7 +63,7 @@ async def test_closing_ends_every_connection_and_accepts_nobody(world: World) ->
     listener = FakeServer()
     listen(world, listener)
     with socket.socket() as unused:
-        server = await serve_binary(world.broker, unused)
+        server = await serve_binary(world.broker, unused, 100)
     clients = [await world.connect() for _ in range(5)]
     await clients[0].producer(TOPIC, name="p")
     await server.close()

@@ -167,6 +167,57 @@ def test_it_reports_growth_and_gives_an_empty_buffer_back() -> None:
     assert decoder.buffer_bytes == size, "a frame is on its way"
 
 
+def test_a_buffer_shrinks_to_what_has_arrived() -> None:
+    """A flood that pauses in the middle of a command leaves no 64 KiB behind."""
+    decoder = FrameDecoder()
+    ping = client.ping()
+    decoder.feed(ping * (limits.BUFFER_BYTES_START // len(ping) + 1))
+    room = decoder.get_buffer()
+    room[: len(ping)] = ping
+    decoder.advance(len(ping))
+    while decoder.statistics().pending_bytes > len(ping):
+        assert decoder.next_frame() is not None
+    assert decoder.buffer_bytes > limits.BUFFER_BYTES_START
+    decoder.shrink()
+    assert decoder.statistics() == DecoderStatistics(limits.BUFFER_BYTES_START, len(ping))
+    assert len(drain(decoder)) == 1
+
+
+def test_reads_do_not_grow_where_memory_is_scarce_but_frames_get_the_room_they_need() -> None:
+    decoder = FrameDecoder(may_grow=lambda: False)
+    ping = client.ping()
+    for _ in range(5):
+        room = decoder.get_buffer()
+        frames = ping * (len(room) // len(ping) + 1)
+        room[:] = frames[: len(room)]
+        decoder.advance(len(room))
+        drain(decoder)
+        decoder.feed(frames[len(room) :])
+        drain(decoder)
+    assert decoder.buffer_bytes == limits.BUFFER_BYTES_START
+    frame = raw_frame(b"x" * (limits.BUFFER_BYTES_STEADY * 2))
+    decoder.feed(frame[: limits.BUFFER_BYTES_START])
+    assert decoder.next_frame() is None
+    assert decoder.lacks_room
+    decoder.feed(frame[limits.BUFFER_BYTES_START : -1])
+    assert decoder.next_frame() is None
+    assert not decoder.lacks_room, "the whole frame fits"
+
+
+def test_a_torn_frame_behind_others_needs_no_larger_buffer() -> None:
+    """A connection must not count as one that grows because its last frame arrived in part."""
+    decoder = FrameDecoder(may_grow=lambda: False)
+    ping = client.ping()
+    room = decoder.get_buffer()
+    room[:] = (ping * (len(room) // len(ping) + 1))[: len(room)]
+    decoder.advance(len(room))
+    drain(decoder)
+    assert 0 < decoder.statistics().pending_bytes < len(ping)
+    assert not decoder.lacks_room
+    decoder.get_buffer()
+    assert decoder.buffer_bytes == limits.BUFFER_BYTES_START
+
+
 def test_frames_that_nobody_pulls_are_our_fault() -> None:
     decoder = FrameDecoder(frame_size_max=20_000)
     with pytest.raises(LocalProtocolError, match="next_frame"):

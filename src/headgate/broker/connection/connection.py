@@ -30,6 +30,7 @@ from headgate.broker.connection.frame_writer import FrameWriter
 from headgate.broker.connection.keep_alive import KeepAlive
 from headgate.broker.connection.open_connections import OpenConnections
 from headgate.broker.connection.producers import ConnectionProducers
+from headgate.broker.connection.receive_buffers import receive_buffer
 from headgate.broker.connection.refusals import RefusalLogger, protocol_error
 from headgate.broker.connection.throttle_tracker import ThrottleTracker
 from headgate.broker.connection.waiting_commands import WaitingCommands
@@ -130,7 +131,9 @@ class Connection(asyncio.BufferedProtocol):
         self.throttle = ThrottleTracker(self.producers, counts, self.keep_alive.send_pongs_while)
         self._refusal_logger = RefusalLogger()
         self._waiting_commands = WaitingCommands(self, host.loop)
-        self._frames = FrameWriter(host.at_end_of_turn, self._flushed, self.pause_reading)
+        self._frames = FrameWriter(
+            host.at_end_of_turn, self._flushed, self.pause_reading, self._buffer_grew
+        )
         self.write = self._frames.write
         self.consumer_port = ConnectionConsumers(self, self._frames)
         delays = DelayedSends(self, self._refusal_logger, counts)
@@ -140,7 +143,10 @@ class Connection(asyncio.BufferedProtocol):
         self._state_machine = ProtocolStateMachine()
         self._frame_bytes_max = frame_bytes_max(settings.maxMessageSize)
         self._decoder = FrameDecoder(
-            min(CONNECT_BYTES_MAX, self._frame_bytes_max), on_growth=self._buffer_grew
+            min(CONNECT_BYTES_MAX, self._frame_bytes_max),
+            on_growth=self._buffer_grew,
+            may_grow=connections.memory.has_room_to_spare,
+            new_buffer=receive_buffer,
         )
         self._abort_timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport
@@ -177,6 +183,9 @@ class Connection(asyncio.BufferedProtocol):
         self._decoder.advance(nbytes)
         self.keep_alive.peer_active = True
         self._process()
+        memory = self._connections.memory
+        if memory.is_far_over and self._decoder.lacks_room:
+            memory.slow(self)
 
     def pause_writing(self) -> None:
         self._frames.pause()
@@ -188,7 +197,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frames.resume()
         self.keep_alive.peer_active = True  # the peer read what it was sent
         self._host.begin_turn()
-        if self.is_open:
+        if self.is_open and not self._frames.peer_blocked:
             self.consumer_port.resume()
             self.resume()
 
@@ -374,7 +383,7 @@ class Connection(asyncio.BufferedProtocol):
         self.consumer_port.flushed()
 
     def unsent_bytes(self) -> int:
-        return self._transport.get_write_buffer_size()
+        return self._transport.get_write_buffer_size() + self._frames.kept_bytes
 
     def pause_reading(self) -> None:
         if not self._commands_paused:
@@ -424,8 +433,11 @@ class Connection(asyncio.BufferedProtocol):
         return len(self.producers) + len(self.consumers)
 
     def _buffer_grew(self, size_bytes: int) -> None:
-        # Not at once: uvloop crashes if reading is paused while it asks for a buffer.
-        self._host.loop.call_soon(self._connections.memory.grew, self, size_bytes)
+        memory = self._connections.memory
+        memory.charge(size_bytes)
+        if memory.is_over:
+            # Not at once: uvloop crashes if reading is paused while it asks for a buffer.
+            self._host.loop.call_soon(memory.slow, self)
 
     def held_memory(self, *, is_scarce: bool) -> HeldMemory:
         if is_scarce:
@@ -454,6 +466,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_for_memory(self) -> None:
         self.throttle.set_memory_full(False)
+        if self._decoder.lacks_room:
+            self._decoder.get_buffer()  # what it takes is counted before others are read again
         if not self._commands_paused:
             self._resume_socket()
 
@@ -478,8 +492,7 @@ class Connection(asyncio.BufferedProtocol):
     def close(self) -> None:
         self._state_machine.close()
         if self.is_open:
-            if self._frames.gathered:
-                self._frames.flush()
+            self._frames.finish()
             self._release()
             self._connections.closing.add(self)
             self._transport.close()

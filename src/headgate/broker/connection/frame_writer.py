@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 from headgate.broker.connection.bounds import OUT_BYTES_MAX, UNREAD_BYTES_MAX
+
+PART_BYTES: Final = 512
+"""Parts below this mean size are joined before they are written: as long as a peer does not read,
+uvloop keeps 150 bytes beside each part, many times a PONG."""
 
 
 class FrameWriter:
@@ -14,7 +19,9 @@ class FrameWriter:
     __slots__ = (
         "_at_end_of_turn",
         "_entry_bytes",
+        "_kept",
         "_on_flushed",
+        "_on_kept",
         "_on_unread",
         "_transport",
         "gathered",
@@ -28,11 +35,14 @@ class FrameWriter:
         at_end_of_turn: Callable[[Callable[[], None]], None],
         on_flushed: Callable[[], None],
         on_unread: Callable[[], None],
+        on_kept: Callable[[int], None],
     ) -> None:
-        """The writer calls ``on_flushed`` after each write to the transport, and ``on_unread``
-        while a peer that does not read has more than :data:`UNREAD_BYTES_MAX` to read."""
+        """The writer calls ``on_flushed`` after each turn's writing, ``on_unread`` while a peer
+        that does not read has more than :data:`UNREAD_BYTES_MAX` to read, and ``on_kept`` with
+        the bytes that it keeps for such a peer."""
         self._at_end_of_turn = at_end_of_turn
         self._on_flushed = on_flushed
+        self._on_kept = on_kept
         self._on_unread = on_unread
         self._transport: asyncio.Transport
         self.gathered: list[bytes] = []
@@ -45,15 +55,29 @@ class FrameWriter:
         """Whether the transport's buffer is full because the peer reads nothing."""
         self.unread_bytes = 0
         """Bytes of the frames written since the buffer became full."""
+        self._kept = bytearray()
+        """Frames written since then: the transport gets them when the peer reads again."""
 
     def open(self, transport: asyncio.Transport) -> None:
         """Write to ``transport`` from now on."""
         self._transport = transport
         self.is_open = True
 
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes that the transport does not have yet, because the peer does not read."""
+        return len(self._kept)
+
+    def finish(self) -> None:
+        """Hand everything that was written to the transport, which is about to be closed."""
+        if self.gathered:
+            self.flush()
+        self._write_kept()
+
     def close(self) -> None:
         """Drop everything that is written from now on."""
         self.is_open = False
+        self._kept = bytearray()
 
     def write(self, frame: bytes) -> None:
         """Write ``frame`` at the end of this turn, after everything written before."""
@@ -83,10 +107,18 @@ class FrameWriter:
     def flush(self) -> None:
         """Write what was gathered."""
         gathered, self.gathered = self.gathered, []
-        self._entry_bytes = 0
-        if self.is_open:
+        entry_bytes, self._entry_bytes = self._entry_bytes, 0
+        if not self.is_open:
+            return
+        if self.peer_blocked:
+            before = len(self._kept)
+            self._kept += b"".join(gathered)
+            self._on_kept(len(self._kept) - before)
+        elif entry_bytes < PART_BYTES * len(gathered):
+            self._transport.write(b"".join(gathered))
+        else:
             self._transport.writelines(gathered)
-            self._on_flushed()
+        self._on_flushed()
 
     def pause(self) -> None:
         """The peer does not read: the transport's buffer is full."""
@@ -96,3 +128,9 @@ class FrameWriter:
         """The peer reads again."""
         self.peer_blocked = False
         self.unread_bytes = 0
+        self._write_kept()
+
+    def _write_kept(self) -> None:
+        kept, self._kept = self._kept, bytearray()
+        if kept and self.is_open:
+            self._transport.write(kept)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from headgate.broker.client_memory import ClientMemory
 from headgate.broker.connection.connection_limits import ConnectionLimits
 from headgate.broker.connection_admission import ConnectionAdmission
+from headgate.broker.held_memory import CONNECTION_BYTES
 from headgate.broker.info import BrokerCounts
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class OpenConnections(Collection["Connection"]):
     def add(self, connection: Connection) -> None:
         """A connection was accepted."""
         self._all.add(connection)
+        self.memory.charge(CONNECTION_BYTES)
         self._limits.added(connection.address)
         self.counts.connections_accepted += 1
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headgate.broker.connection.bounds import OUT_BYTES_MAX, UNREAD_BYTES_MAX
-from headgate.broker.connection.frame_writer import FrameWriter
+from headgate.broker.connection.frame_writer import PART_BYTES, FrameWriter
 
 
 class Rig:
@@ -16,9 +16,15 @@ class Rig:
         self.at_end: list[Callable[[], None]] = []
         self.written: list[bytes] = []
         self.flushes = self.overflows = 0
-        self.writer = FrameWriter(self.at_end.append, self.flushed, self.overflowed)
+        self.kept: list[int] = []
+        self.writer = FrameWriter(
+            self.at_end.append, self.flushed, self.overflowed, self.kept.append
+        )
         transport: Any = self
         self.writer.open(transport)
+
+    def write(self, data: bytes) -> None:
+        self.written.append(bytes(data))
 
     def writelines(self, parts: list[bytes]) -> None:
         self.written += parts
@@ -41,10 +47,10 @@ def test_the_frames_of_a_turn_are_written_once_and_in_order() -> None:
     rig.writer.write(b"b")
     assert (rig.written, len(rig.at_end)) == ([], 1)
     rig.end_turn()
-    assert (rig.written, rig.flushes) == ([b"a", b"b"], 1)
+    assert (rig.written, rig.flushes) == ([b"ab"], 1)
     rig.writer.write(b"c")
     rig.end_turn()
-    assert rig.written == [b"a", b"b", b"c"]
+    assert rig.written == [b"ab", b"c"]
 
 
 def test_entries_and_frames_keep_their_order_and_the_bytes_count_anew_each_turn() -> None:
@@ -52,7 +58,7 @@ def test_entries_and_frames_keep_their_order_and_the_bytes_count_anew_each_turn(
     assert rig.writer.write_entry(b"head", b"body")
     rig.writer.write(b"receipt")
     rig.end_turn()
-    assert rig.written == [b"head", b"body", b"receipt"]
+    assert rig.written == [b"headbodyreceipt"]
     assert rig.writer.write_entry(b"head", b"x" * OUT_BYTES_MAX)
 
 
@@ -61,7 +67,48 @@ def test_entries_beyond_the_bound_of_a_turn_end_delivery_in_that_turn() -> None:
     assert rig.writer.write_entry(b"head", b"x" * OUT_BYTES_MAX)
     assert not rig.writer.write_entry(b"head", b"y")
     rig.end_turn()
-    assert len(rig.written) == 4, "what was written before the answer is sent"
+    assert b"".join(rig.written).endswith(b"heady"), "what was written before the answer is sent"
+
+
+def test_small_parts_are_joined_and_large_ones_are_not_copied() -> None:
+    rig = Rig()
+    body = b"x" * (4 * PART_BYTES)
+    rig.writer.write_entry(b"head", body)
+    rig.end_turn()
+    assert rig.written == [b"head", body]
+    assert rig.written[1] is body
+    for _ in range(1_000):
+        rig.writer.write_entry(b"head", b"small")
+    rig.end_turn()
+    assert rig.written[2:] == [b"headsmall" * 1_000], "not 150 bytes beside each of 9"
+
+
+def test_what_a_blocked_peer_is_written_is_kept_in_one_piece_until_it_reads() -> None:
+    rig = Rig()
+    rig.writer.pause()
+    for _ in range(3):
+        rig.writer.write(b"pong")
+        rig.end_turn()
+    assert (rig.written, rig.kept, rig.writer.kept_bytes) == ([], [4, 4, 4], 12)
+    rig.writer.resume()
+    assert (rig.written, rig.writer.kept_bytes) == ([b"pongpongpong"], 0)
+    rig.writer.write(b"pong")
+    rig.end_turn()
+    assert rig.written == [b"pongpongpong", b"pong"]
+
+
+def test_before_a_connection_ends_the_transport_gets_everything_in_order() -> None:
+    rig = Rig()
+    rig.writer.pause()
+    rig.writer.write(b"a")
+    rig.end_turn()
+    rig.writer.write(b"b")
+    rig.writer.finish()
+    assert rig.written == [b"ab"]
+    rig.writer.write(b"c")
+    rig.end_turn()
+    rig.writer.close()
+    assert (rig.writer.kept_bytes, rig.written) == (0, [b"ab"])
 
 
 def test_a_closed_writer_drops_entries_and_does_not_end_delivery() -> None:
