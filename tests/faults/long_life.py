@@ -236,6 +236,8 @@ def under_way(world: World, life: Life) -> Iterator[str]:
     job = log._maintenance._job
     if job is not None:
         yield f"job {job.name}"
+    if log.active_segment() in log._writer._reused:
+        yield "an old file"
     batch = log._staging._in_flight
     if batch is not None and batch.trims:
         yield "trimming"

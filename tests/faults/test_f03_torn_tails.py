@@ -10,7 +10,7 @@ import pytest
 from headgate.fs import MemFs
 from headgate.ledger import CommitLog
 from headgate.ledger.format.flush_position import FLUSH_POSITION_NAME
-from headgate.ledger.format.records import ENTRY_HEAD_BYTES
+from headgate.ledger.format.records import BATCH_MAGIC, ENTRY_HEAD_BYTES, SEGMENT_HEADER_BYTES
 from tests.unit.ledger.support import (
     DIRECTORY,
     append,
@@ -20,11 +20,25 @@ from tests.unit.ledger.support import (
     open_log,
     overwrite,
     path,
+    use_old_files,
 )
 
 PAGE_BYTES = 512
 BIG = 5_000
 """Two entries of this size do not fit in one segment."""
+
+
+KINDS = ["new", "old"]
+"""The last segment is in a new file, or in one of a deleted segment."""
+
+
+def begun(kind: str) -> tuple[MemFs, CommitLog, int]:
+    """A disk, an empty topic 1 in its log, and the segment that the next batch goes to."""
+    fs = MemFs()
+    log = open_log(fs)
+    if kind == "old":
+        use_old_files(log)
+    return fs, log, log.active_segment()
 
 
 def crashed(fs: MemFs) -> MemFs:
@@ -33,26 +47,27 @@ def crashed(fs: MemFs) -> MemFs:
 
 
 def data_end(log: CommitLog) -> int:
-    """Where the content of the first segment ends."""
-    return log._state.segments[1].data_end
+    """Where the content of the last segment ends."""
+    return log._state.segments[log.active_segment()].data_end
 
 
-def test_a_tail_torn_at_every_byte_is_cut_at_the_last_good_record() -> None:
-    fs = MemFs()
-    log = open_log(fs)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tail_torn_at_every_byte_is_cut_at_the_last_good_record(kind: str) -> None:
+    fs, log, segment = begun(kind)
     append(log, 1, b"first")
     start = data_end(log)
+    before = content(fs, path(segment))
     topic = log.topic(1)
     for body in (b"one", b"two" * 20):
         log.stage_entry(topic, 1, 1, 0, body)
     commit(log)
     end = data_end(log)
     last_record = end - ENTRY_HEAD_BYTES - 60
-    whole = content(fs, path())
+    whole = content(fs, path(segment))
     for cut in range(start, end):
-        for rest in (bytes(end - cut), b"\xa5" * (end - cut)):
+        for rest in {bytes(end - cut), b"\xa5" * (end - cut), before[cut:end]}:
             torn = crashed(fs)
-            overwrite(torn, path(), cut, rest)
+            overwrite(torn, path(segment), cut, rest)
             if rest.startswith(whole[cut:end]) or whole[cut:end] == rest:
                 continue
             kept = [b"first"]
@@ -67,10 +82,10 @@ def test_a_tail_torn_at_every_byte_is_cut_at_the_last_good_record() -> None:
             assert bodies_of(open_log(torn.crash_clone()), 1) == [*found, b"next"]
 
 
-def test_a_stale_tail_of_another_life_is_not_content() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stale_tail_of_another_life_is_not_content(kind: str) -> None:
     """What another file of the same number left on the blocks bears another stamp."""
-    fs = MemFs()
-    log = open_log(fs)
+    fs, log, segment = begun(kind)
     append(log, 1, b"good")
     start = data_end(log)
     old = MemFs()
@@ -79,15 +94,26 @@ def test_a_stale_tail_of_another_life_is_not_content() -> None:
         append(other, 1, b"stale%d" % at, b"more")
     stale = content(old, path())
     torn = crashed(fs)
-    overwrite(torn, path(), start, stale[start : start + 2000])
+    overwrite(torn, path(segment), start, stale[SEGMENT_HEADER_BYTES:][:2000])
     assert bodies_of(open_log(torn), 1) == [b"good"]
 
 
-def torn_across_segments() -> tuple[MemFs, list[bytes], list[tuple[str, int, int]]]:
+def test_a_whole_segment_of_before_behind_the_tail_is_not_content(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """An old file has sound batches of this start behind its zeros, and nothing was torn."""
+    fs, log, segment = begun("old")
+    append(log, 1, b"good")
+    assert content(fs, path(segment)).count(BATCH_MAGIC) > 1
+    again = open_log(crashed(fs))
+    assert (bodies_of(again, 1), again.topic(1).damage) == ([b"good"], "")
+    assert "left over from" not in caplog.text
+
+
+def torn_across_segments(kind: str) -> tuple[MemFs, list[bytes], list[tuple[str, int, int]]]:
     """A log whose last batch spans segments: its disk before the batch was known to be durable,
     what it holds, and where the parts of the batch lie."""
-    fs = MemFs()
-    log = open_log(fs)
+    fs, log, last = begun(kind)
     append(log, 1, b"first")
     log._writer.flush_position.sync()
     known = content(fs, f"{DIRECTORY}/{FLUSH_POSITION_NAME}")
@@ -99,13 +125,14 @@ def torn_across_segments() -> tuple[MemFs, list[bytes], list[tuple[str, int, int
     commit(log)
     left = fs.crash_clone()
     overwrite(left, f"{DIRECTORY}/{FLUSH_POSITION_NAME}", 0, known)
-    ends = {segment: info.data_end for segment, info in log._state.segments.items()}
-    parts = [(path(s), start if s == 1 else 0, end) for s, end in sorted(ends.items())]
+    ends = {s: info.data_end for s, info in log._state.segments.items() if s >= last}
+    parts = [(path(s), start if s == last else 0, end) for s, end in sorted(ends.items())]
     return left, [b"first", *bodies], parts
 
 
-def test_a_batch_of_several_segments_torn_in_each_is_cut_there() -> None:
-    left, bodies, parts = torn_across_segments()
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_of_several_segments_torn_in_each_is_cut_there(kind: str) -> None:
+    left, bodies, parts = torn_across_segments(kind)
     assert len(parts) == 3
     for at, (name, start, end) in enumerate(parts):
         places = {start, start + 1, end - 1, *range(start, end, 211)}
@@ -122,9 +149,10 @@ def test_a_batch_of_several_segments_torn_in_each_is_cut_there() -> None:
             assert bodies_of(open_log(torn.crash_clone()), 1) == [*found, b"next"]
 
 
-def test_pages_of_the_last_batch_that_did_not_reach_the_disk() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_pages_of_the_last_batch_that_did_not_reach_the_disk(kind: str) -> None:
     """Any page of an unsynced batch may be zero while later ones are there."""
-    left, bodies, parts = torn_across_segments()
+    left, bodies, parts = torn_across_segments(kind)
     name, start, end = parts[0]
     for page in range(start // PAGE_BYTES, -(-end // PAGE_BYTES)):
         torn = left.crash_clone()

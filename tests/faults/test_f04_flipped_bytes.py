@@ -19,7 +19,15 @@ from headgate.fs import MemFs
 from headgate.ledger import CommitLog, LedgerSettings
 from headgate.ledger.format.identity import Identity
 from headgate.ledger.format.records import segment_of_name
-from tests.unit.ledger.support import DIRECTORY, append, commit, content, open_log, overwrite
+from tests.unit.ledger.support import (
+    DIRECTORY,
+    append,
+    commit,
+    content,
+    open_log,
+    overwrite,
+    use_old_files,
+)
 
 SETTINGS = LedgerSettings(segment_bytes=4096, extent_bytes=512, checkpoint_records=100_000)
 STRIDE = 3
@@ -27,11 +35,17 @@ STRIDE = 3
 BODIES = {1: [b"one %d" % at * 9 for at in range(12)], 2: [b"two %d" % at * 9 for at in range(12)]}
 
 
+KINDS = ["new", "old"]
+"""The segments are in new files, or the first of them in files of deleted ones."""
+
+
 @functools.cache
-def lived() -> MemFs:
+def lived(kind: str) -> MemFs:
     """A log with sealed segments and footers, a checkpoint, a cursor and records behind it."""
     fs = MemFs()
-    log = open_log(fs, settings=SETTINGS)
+    log = open_log(fs, topics=(1, 2, 3), settings=SETTINGS)
+    if kind == "old":
+        use_old_files(log, 3)
     log.identify(Identity("0123456789abcdef" * 2, starts=1, topic_number=2, revision=3))
     for at in range(12):
         for number in BODIES:
@@ -48,15 +62,15 @@ def lived() -> MemFs:
     return fs.crash_clone()
 
 
-def used_bytes(name: str) -> int:
+def used_bytes(name: str, kind: str) -> int:
     """The bytes of a file up to the last that is not zero."""
-    return len(content(lived(), f"{DIRECTORY}/{name}").rstrip(b"\0"))
+    return len(content(lived(kind), f"{DIRECTORY}/{name}").rstrip(b"\0"))
 
 
 def opened(fs: MemFs) -> tuple[CommitLog | None, str]:
     """The log, or why a start refuses it."""
     try:
-        return open_log(fs, settings=SETTINGS), ""
+        return open_log(fs, topics=(1, 2, 3), settings=SETTINGS), ""
     except HeadgateError as error:
         return None, str(error)
 
@@ -96,29 +110,32 @@ def read(log: CommitLog, number: int, at: int) -> str:
     return ""
 
 
-def names() -> list[str]:
+def names(kind: str) -> list[str]:
     """Files with content."""
-    return [name for name in lived().list_directory(DIRECTORY) if used_bytes(name)]
+    return [name for name in lived(kind).list_directory(DIRECTORY) if used_bytes(name, kind)]
 
 
-def test_every_flipped_byte_is_refused_named_or_harmless() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_flipped_byte_is_refused_named_or_harmless(kind: str) -> None:
     outcomes = Counter[str]()
-    for name in names():
+    for name in names(kind):
         file = f"{DIRECTORY}/{name}"
-        data = content(lived(), file)
-        for at in range(0, used_bytes(name), 1 if segment_of_name(name) is None else STRIDE):
-            fs = lived().crash_clone()
+        data = content(lived(kind), file)
+        used = used_bytes(name, kind)
+        for at in range(0, used, 1 if segment_of_name(name) is None else STRIDE):
+            fs = lived(kind).crash_clone()
             overwrite(fs, file, at, bytes([data[at] ^ 0x40]))
             outcomes[judge(fs)] += 1
     assert outcomes["whole"] > outcomes["refused"]
     assert outcomes.keys() >= {"whole", "damage named at the topic"}
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("left", ["none", "nothing in it", "half", "all but a byte"])
-def test_every_file_is_lost_or_cut_short(left: str) -> None:
-    for name in names():
-        file, used = f"{DIRECTORY}/{name}", used_bytes(name)
-        fs = lived().crash_clone()
+def test_every_file_is_lost_or_cut_short(left: str, kind: str) -> None:
+    for name in names(kind):
+        file, used = f"{DIRECTORY}/{name}", used_bytes(name, kind)
+        fs = lived(kind).crash_clone()
         if left == "none":
             fs.remove(file)
             fs.sync_directory(DIRECTORY)

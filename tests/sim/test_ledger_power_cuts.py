@@ -367,7 +367,7 @@ def test_the_run_passes_every_kind_of_boundary() -> None:
     assert {
         ("create", "log"), ("allocate", "log"), ("write", "log"), ("sync", "log"),
         ("truncate", "log"), ("remove", "log"), ("write", "tmp"), ("sync", "tmp"),
-        ("rename", "tmp"), ("remove", "checkpoint"), ("sync_directory", "/data"),
+        ("rename", "tmp"), ("rename", "old"), ("remove", "checkpoint"), ("sync_directory", "/data"),
     } <= kinds  # fmt: skip
 
 

@@ -352,7 +352,12 @@ class CommitLog:
         active = self.active_segment()
         spare = [s for s in (active, active + 1) if s not in self._state.segments]
         prepared = sum(self._writer.has(segment) for segment in spare)
-        return space_use(self._state, self._settings.segment_bytes, prepared)
+        kept = self._writer.old_files.count
+        return space_use(self._state, self._settings.segment_bytes, prepared + kept)
+
+    def has_segment(self, segment: int) -> bool:
+        """Whether a segment with records is there: it is not deleted."""
+        return segment in self._state.segments
 
     def segment_waste(self, segment: int) -> SegmentWaste | None:
         """What of a sealed segment nothing needs, and how many topics keep it; None while it is

@@ -19,11 +19,12 @@ class SpaceUse:
     index_bytes: int
     """Footers of the other sealed segments."""
     open_bytes: int
-    """The segments that are being written or prepared, without the retained entries in them."""
+    """The segments that are being written or prepared, without the retained entries in them, and
+    old files that become segments."""
     checkpoint_bytes: int
     """The checkpoint and its copy."""
     segments: int
-    """Segment files, prepared ones included."""
+    """Segment files, prepared ones and old files included."""
     segments_dead: int
     """Those without a retained entry."""
 

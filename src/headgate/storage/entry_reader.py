@@ -15,6 +15,7 @@ from headgate.base.units import MIB, NS_PER_S
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.ledger import CommitLog, ReadPlan, entries_of
+from headgate.ledger.format.records import segment_name
 from headgate.storage.committer import Committer
 from headgate.storage.lanes import Lane
 from headgate.storage.read_pacing import BREAK_NS, COMMIT_WAIT_S, COMMIT_WAITS_MAX, next_slice
@@ -167,6 +168,10 @@ class EntryReader:
         if self._closed:
             return
         self._begin_turn()
+        if error is None and not self._log.has_segment(plan.segment):
+            # Deleted meanwhile: its file may be that of another segment by now.
+            text = f"{segment_name(plan.segment)} was deleted while it was read"
+            error = StorageError(text, retryable=True)
         if error is None:
             self._open.append(OpenRead(subscription, plan, entries_of(plan, data), plan.count))
             if self._slice_timer is None:

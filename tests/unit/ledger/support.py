@@ -121,3 +121,21 @@ def footer_without_blocks(segment: int, data_end: int, topics: Collection[TopicL
         FOOTER_MAGIC, VERSION_WITHOUT_BLOCKS, len(rows), segment, data_end, crc32c(directory)
     )
     return [*parts, directory, trailer, CRC.pack(crc32c(trailer))]
+
+
+def use_old_files(log: CommitLog, number: int = 2) -> None:
+    """Publish to a topic and trim it until the next two segments are in files of deleted ones."""
+    writer, body = log._writer, b"of before " * 25
+    for at in range(400):
+        active = log.active_segment()
+        info = log._state.segments.get(active)
+        is_begun = info is not None and info.data_end > 2_000
+        if {active, active + 1} <= writer._reused and not is_begun:
+            return
+        topic = append(log, number, body)
+        if at % 60 == 0:
+            log.stage_trim(topic, topic.end)
+            commit(log)
+            log.checkpoint()
+        log.run_maintenance()
+    raise AssertionError("no file of a deleted segment was used")

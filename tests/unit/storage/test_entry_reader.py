@@ -55,6 +55,20 @@ def damage(world: World, payload: bytes) -> None:
 
 
 @played()
+async def test_a_read_of_a_segment_that_was_deleted_meanwhile_is_repeated(world: World) -> None:
+    """The bytes may be those of another segment, to which the file was given: no damage."""
+    await store(world, b"a", b"b")
+    log = world.broker.log
+    has, log.has_segment = log.has_segment, lambda _segment: False  # type: ignore[method-assign]
+    consumer = await (await world.connect()).subscribe(TOPIC, "s")
+    await asyncio.sleep(1.5)
+    assert not consumer.queue
+    assert "was deleted while it was read" in subscription(world).read_failed
+    log.has_segment = has  # type: ignore[method-assign]
+    assert await take(consumer, 2) == [b"a", b"b"]
+
+
+@played()
 async def test_a_read_that_is_refused_is_tried_again(world: World) -> None:
     await store(world, *[b"%d" % index for index in range(10)])
     world.disk.plan = refuse_reads

@@ -9,6 +9,10 @@ milliseconds. A *segment* is a file ``%016x.log``::
            64  batches, back to back, each starting with a BATCH record
            ..  zeros (preallocated room), or the footer once it is sealed (see footer.py)
 
+A segment of version 4 is in a file that had been another segment before (see old_files.py). Where
+its records end, it has at least 16 zeros, and behind them the bytes of that segment; the rest is as
+in version 3.
+
 Every record starts with the same 16 bytes::
 
     0   u32 CRC32C of everything after this field, payload included
@@ -20,7 +24,8 @@ A record belongs to the batch of the last BATCH record before it; any other reco
 recovery cannot take these bytes for content:
 
 * The rest of an earlier, failed write: it has another batch number.
-* The blocks of another file: they have another segment id and stamp.
+* The blocks of another file, and what an old file had before: they have another segment id, and
+  another stamp or a lower batch number.
 * A BATCH record inside a message: its producer does not know the stamp. If a client publishes the
   bytes of a segment file, these have its stamp, but lower numbers than the batch of the message.
 
@@ -71,7 +76,8 @@ from typing import Final
 import google_crc32c
 
 SEGMENT_VERSION: Final = 3
-_SEGMENT_VERSIONS_READ = (2, SEGMENT_VERSION)
+SEGMENT_VERSION_REUSED: Final = 4
+_SEGMENT_VERSIONS_READ = (2, SEGMENT_VERSION, SEGMENT_VERSION_REUSED)
 RECORD_VERSION: Final = 2
 
 KIND_BATCH: Final = 1
@@ -90,6 +96,8 @@ BATCH_MAGIC: Final = b"HGBATCH\0"
 
 _CHECKPOINT_SUFFIXES = (".checkpoint", ".checkpoint_copy")
 """The suffixes of a checkpoint file and of its copy."""
+OLD_FILE_SUFFIX: Final = ".old"
+"""Behind the name of a deleted segment whose file is kept."""
 
 SEGMENT_HEADER_BYTES: Final = 64
 STAMP_BYTES: Final = 8
@@ -141,9 +149,21 @@ def segment_of_name(name: str) -> int | None:
         return None
 
 
-def segment_header(segment: int, stamp: int) -> bytes:
+def segment_header(segment: int, stamp: int, *, is_reused: bool = False) -> bytes:
     """The first :data:`SEGMENT_HEADER_BYTES` of a segment file."""
-    return _header(SEGMENT_VERSION, segment, stamp)
+    return _header(SEGMENT_VERSION_REUSED if is_reused else SEGMENT_VERSION, segment, stamp)
+
+
+def has_bytes(data: bytes, at: int, stop: int | None = None) -> bool:
+    """Whether a segment without a footer has anything from an offset on, up to ``stop``: bytes that
+    are not zero, or in a file that was used before, where zeros end the records, at this offset.
+    ``data`` begins with the segment's header."""
+    is_reused = (
+        len(data) >= SEGMENT_HEADER_BYTES
+        and data.startswith(SEGMENT_MAGIC)
+        and _SEGMENT_HEAD.unpack_from(data)[1] == SEGMENT_VERSION_REUSED
+    )
+    return bool(data[at : at + PREFIX_BYTES if is_reused else stop].strip(b"\0"))
 
 
 def _header(version: int, segment: int, stamp: int) -> bytes:

@@ -10,6 +10,7 @@ from headgate.ledger.format.flush_position import FLUSH_POSITION_NAME, FlushPosi
 from headgate.ledger.format.records import (
     BATCH_RECORD_BYTES,
     SEGMENT_HEADER_BYTES,
+    has_bytes,
     segment_name,
 )
 from headgate.ledger.index.footer import read_footer
@@ -97,9 +98,9 @@ class SegmentLoader:
         what = "is missing"
         if recorded.segment in segments:
             file = self._fs.open(f"{self._directory}/{name}")
-            data = file.read_at(SEGMENT_HEADER_BYTES, recorded.offset)
+            data = file.read_at(0, SEGMENT_HEADER_BYTES + recorded.offset)
             file.close()
-            if data.strip(b"\0"):
+            if has_bytes(data, SEGMENT_HEADER_BYTES):
                 return
             what = "is empty"
         raise CorruptionError(
@@ -157,7 +158,7 @@ class SegmentLoader:
         file.close()
         info.last_batch = state.last_batch
         state.replayed_bytes += info.data_end - SEGMENT_HEADER_BYTES
-        rest_bytes = len(data[info.data_end :].rstrip(b"\0"))
-        if footer is not None or not rest_bytes:
+        if footer is not None or not has_bytes(data, info.data_end):
             return None
+        rest_bytes = len(data[info.data_end :].rstrip(b"\0"))
         return TornTail(segment, info.data_end, rest_bytes, self._replay.torn)

@@ -53,8 +53,8 @@ def check_segments(state: LogState) -> Generator[None, None, int]:
 
 
 def space_use(state: LogState, segment_bytes: int, spare_segments: int) -> SpaceUse:
-    """How the log uses the disk. ``spare_segments`` are the prepared ones without records; they
-    and the segments that are not sealed have the size ``segment_bytes``.
+    """How the log uses the disk. ``spare_segments`` are the prepared ones without records and the
+    old files; they and the segments that are not sealed have the size ``segment_bytes``.
 
     Walks the dead and the open segments, of which there are few.
     """

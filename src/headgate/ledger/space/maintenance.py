@@ -114,7 +114,7 @@ class Maintenance:
             return True
         if self._make_way or self._to_seal() is not None or self._to_delete() is not None:
             return True
-        if self._to_punch() is not None:
+        if self._to_punch() is not None or self._gives_back():
             return True
         if self._target is None:
             return self._checkpoint_wanted()
@@ -129,6 +129,8 @@ class Maintenance:
         self._resting = False
         if self._make_way:
             return self._start_make_way()
+        if self._gives_back():
+            return self._start_give_back()
         if self._health.is_full and (dead := self._to_delete()) is not None:
             return self._start_delete(dead)
         prepare = self._to_prepare()
@@ -196,6 +198,16 @@ class Maintenance:
     def _start(self, job: Job) -> Job:
         self._job = job
         return job
+
+    def _gives_back(self) -> bool:
+        """Whether another log needs the room of old files."""
+        return self.yields_space and self._writer.old_files.count > 0
+
+    def _start_give_back(self) -> Job:
+        def run() -> None:
+            self._writer.old_files.give_back()
+
+        return self._start(Job("give back", self._staging.active_segment(), run, lambda: None))
 
     def _to_prepare(self) -> int | None:
         wanted = self._staging.active_segment()

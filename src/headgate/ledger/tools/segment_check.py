@@ -25,6 +25,7 @@ from headgate.ledger.format.records import (
     SEGMENT_HEADER_BYTES,
     TRIM,
     checkpoint_names,
+    has_bytes,
     segment_name,
 )
 from headgate.ledger.index.checkpoint import Checkpoint
@@ -193,7 +194,7 @@ class LogCheck:
         segment = _Segment(role, footer, data, segment_name(role.segment))
         self._last_hole = None
         stop = len(data) if footer.data_end is None else footer.data_end
-        if not data[:stop].strip(b"\0") or not data[SEGMENT_HEADER_BYTES:stop].strip(b"\0"):
+        if not data[:stop].strip(b"\0") or not has_bytes(data, SEGMENT_HEADER_BYTES, stop):
             self.empty.add(role.segment)
         for block in footer.damage:
             what = f"{block.what}; a start reads the records instead"
@@ -310,7 +311,7 @@ class LogCheck:
         if piece.is_outside and segment.footer.is_found and segment.footer.data_end is None:
             return False  # the damaged footer, which is reported already
         if not self._was_durable(segment, piece):
-            if segment.data[piece.offset : piece.end].strip(b"\0"):
+            if has_bytes(segment.data, piece.offset, piece.end):
                 self._report.add(segment.name, piece.offset, size, _TORN, is_damage=False)
             return False
         finding = self._report.add(segment.name, piece.offset, size, piece.what)

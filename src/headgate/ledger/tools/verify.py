@@ -24,6 +24,7 @@ from headgate.ledger.format.flush_position import (
 )
 from headgate.ledger.format.identity import IDENTITY_NAME, look_at_log
 from headgate.ledger.format.records import (
+    OLD_FILE_SUFFIX,
     SEGMENT_HEADER_BYTES,
     checkpoint_names,
     segment_name,
@@ -240,7 +241,7 @@ def _check_other_files(names: Sequence[str], report: Report) -> None:
         if name.endswith(TEMPORARY_SUFFIX):
             what = "left over from a crash; the next start removes it"
             report.add(name, 0, 0, what, is_damage=False)
-        elif name not in _OWN_FILES and not is_known:
+        elif name not in _OWN_FILES and not is_known and not name.endswith(OLD_FILE_SUFFIX):
             report.add(name, 0, 0, "not a file of the log", is_damage=False)
 
 

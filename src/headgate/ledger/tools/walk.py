@@ -28,6 +28,7 @@ from headgate.ledger.format.records import (
     SEGMENT_HEADER_BYTES,
     U32_MASK,
     crc32c,
+    has_bytes,
     segment_stamp,
 )
 from headgate.ledger.recovery.bit_correction import (
@@ -158,7 +159,7 @@ class Walk:
             if head is None:
                 found = self._next_head(at, -1 if last is None else last)
                 end = self._stop if found is None else found[0]
-                if found is None and not self._offsets and not self._data[at:end].strip(b"\0"):
+                if found is None and not self._offsets and not has_bytes(self._data, at, end):
                     return
                 for piece in self._unreadable(at, end, end, is_followed=found is not None):
                     yield piece._replace(is_outside=True)

@@ -32,6 +32,7 @@ from headgate.ledger.format.records import (
 )
 from headgate.ledger.index.checkpoint import CheckpointBuilder
 from headgate.ledger.write.batch import Batch
+from headgate.ledger.write.old_files import OldFiles
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """No room on the disk, in the user's quota, or under the process's limit of file sizes. An operator
@@ -54,9 +55,12 @@ class LogWriter:
         self.stamp = stamp
         """Secret random bits of this start, in each segment and batch that it writes."""
         self.flush_position = FlushPositionFile(fs, directory)
+        self.old_files = OldFiles(fs, directory, segment_bytes)
         self._files: dict[int, File] = {}
         self._small: set[int] = set()
         """Open segments that are smaller than ``segment_bytes``."""
+        self._reused: set[int] = set()
+        """Open segments whose file was another segment before."""
         self._written: dict[int, int] = {}
         """One past the last written byte, by open segment."""
         self._refused: list[tuple[int, int]] = []
@@ -101,7 +105,10 @@ class LogWriter:
             file = self._files[chunk.segment]
             self._refused.append((chunk.segment, chunk.start))
             try:
-                file.write_at(chunk.start, chunk.parts)
+                if chunk.segment in self._reused:
+                    file.write_at(chunk.start, [*chunk.parts, self.old_files.filler(chunk.end)])
+                else:
+                    file.write_at(chunk.start, chunk.parts)
                 self._written[chunk.segment] = chunk.end
             except OSError as error:
                 refused = self._error_from(error, f"writing {segment_name(chunk.segment)}")
@@ -180,7 +187,11 @@ class LogWriter:
     def _create(self, segment: int, size_bytes: int) -> None:
         name = segment_name(segment)
         path = f"{self._directory}/{name}"
-        file: File | None = None
+        file = self._reuse(segment, path) if size_bytes == self._segment_bytes else None
+        if file is not None:
+            self._enter(segment, file, name)
+            self._reused.add(segment)
+            return
         try:
             self._check_space(name, size_bytes)
             # Should it exist although it is not open, an error is better than an empty file.
@@ -196,19 +207,40 @@ class LogWriter:
                     self._leftovers.discard(segment)
             raise self._error_from(error, f"making {name}") from error
         self._sync(file, segment)
+        if size_bytes < self._segment_bytes:
+            self._small.add(segment)
+        self._enter(segment, file, name)
+
+    def _reuse(self, segment: int, path: str) -> File | None:
+        """A kept file that has become this segment's; None if there is none, or no room for the
+        rest of it."""
+        try:
+            if segment not in self._leftovers and self.old_files.count:
+                with contextlib.suppress(FileNotFoundError):
+                    self._fs.open(path).close()
+                    # A renamed file would replace it.
+                    raise FileExistsError(errno.EEXIST, "the file exists", path)
+            return self.old_files.become(segment, self.stamp)
+        except OSError as error:
+            if error.errno in _FULL or error.errno in _TRY_AGAIN:
+                return None
+            raise self._fail(error, f"making {segment_name(segment)} of an old file") from error
+
+    def _enter(self, segment: int, file: File, name: str) -> None:
+        """Make the name of a new segment durable. Then it is prepared."""
         try:
             self._fs.sync_directory(self._directory)
         except OSError as error:
             raise self._fail(error, f"syncing the directory for {name}") from error
         self._leftovers.discard(segment)
-        if size_bytes < self._segment_bytes:
-            self._small.add(segment)
         self._files[segment] = file
 
     def _check_space(self, name: str, more_bytes: int) -> None:
         """Raise :class:`LogFullError` if the disk lacks this room. An attempt to reserve it would,
         for a moment, take all room from the metadata, the other log and other programs."""
         free_bytes = self._fs.space(self._directory).free_bytes
+        if free_bytes < more_bytes and self.old_files.give_back():
+            free_bytes = self._fs.space(self._directory).free_bytes
         if free_bytes < more_bytes:
             raise LogFullError(
                 f"the disk is full: {name} needs {more_bytes:,} bytes, and {free_bytes:,} are free"
@@ -227,6 +259,8 @@ class LogWriter:
             file = self._fs.open(f"{self._directory}/{segment_name(segment)}", writable=True)
         try:
             file.write_at(data_end, footer)
+            # The file may be an old one, and old bytes must not be at its end, even for a moment.
+            self._sync(file, segment)
             file.truncate(data_end + sum(map(len, footer)))
         except OSError as error:
             raise self._error_from(error, f"sealing {segment_name(segment)}") from error
@@ -234,6 +268,7 @@ class LogWriter:
         self.flush_position.sync()
         self._files.pop(segment, None)
         self._small.discard(segment)
+        self._reused.discard(segment)
         self._written.pop(segment, None)
         file.close()
 
@@ -245,8 +280,12 @@ class LogWriter:
         if file is None or segment in self._small:
             return
         written = self._written.get(segment, SEGMENT_HEADER_BYTES)
+        end = min(written + self._segment_bytes // SMALL_PART, file.size())
         try:
-            file.truncate(min(written + self._segment_bytes // SMALL_PART, file.size()))
+            if segment in self._reused:
+                self.old_files.clear_end(file, written, end)
+                self._sync(file, segment)
+            file.truncate(end)
         except OSError as error:
             raise self._error_from(error, f"cutting {segment_name(segment)}") from error
         self._sync(file, segment)
@@ -273,6 +312,7 @@ class LogWriter:
         self.wipe_refused()
         file = self._files.pop(segment, None)
         self._small.discard(segment)
+        self._reused.discard(segment)
         if file is None:
             return
         file.close()
@@ -285,14 +325,20 @@ class LogWriter:
             raise self._error_from(error, f"removing {segment_name(segment)}") from error
 
     def delete(self, segment: int) -> None:
-        """Remove the file of a sealed segment. Raises as :meth:`write_batch` does."""
+        """Remove the file of a sealed segment, or keep it as an old file. Raises as
+        :meth:`write_batch` does."""
         path = f"{self._directory}/{segment_name(segment)}"
+        is_kept = False
         try:
             with contextlib.suppress(FileNotFoundError):
-                self._fs.remove(path)
+                is_kept = self.old_files.keep(segment)
+                if not is_kept:
+                    self._fs.remove(path)
             self._fs.sync_directory(self._directory)
         except OSError as error:
             raise self._error_from(error, f"deleting {path}") from error
+        if is_kept:
+            self.old_files.add(segment)
 
     def store_checkpoint(self, builder: CheckpointBuilder) -> None:
         """Write a checkpoint durably. Raises as :meth:`write_batch` does."""
@@ -341,6 +387,7 @@ class LogWriter:
     def _error_from(self, error: OSError, doing: str) -> StorageError:
         """The error to raise for an error of the disk: full, busy, or final."""
         if error.errno in _FULL:
+            self.old_files.give_back()
             return LogFullError(f"the disk is full: {doing} failed: {error}")
         if error.errno in _TRY_AGAIN:
             return StorageError(f"{doing} failed: {error}", retryable=True)

@@ -40,7 +40,7 @@ def test_a_header_belongs_to_its_segment() -> None:
     assert layout.segment_stamp(b"\1" + header[1:], 7) is None
 
 
-@pytest.mark.parametrize(("version", "stamp"), [(1, None), (2, 123), (3, 123), (4, None)])
+@pytest.mark.parametrize(("version", "stamp"), [(1, None), (2, 123), (3, 123), (4, 123), (5, None)])
 def test_only_headers_of_this_version_and_the_one_before_are_read(
     version: int, stamp: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -48,3 +48,14 @@ def test_only_headers_of_this_version_and_the_one_before_are_read(
         patch.setattr(layout, "SEGMENT_VERSION", version)
         header = layout.segment_header(7, 123)
     assert layout.segment_stamp(header, 7) == stamp
+
+
+def test_zeros_end_the_records_of_a_file_that_was_used_before() -> None:
+    new, reused = (layout.segment_header(7, 1, is_reused=used) for used in (False, True))
+    rest = bytes(16) + b"old"
+    assert layout.has_bytes(new + rest, 64)
+    assert not layout.has_bytes(new + bytes(100), 64)
+    assert not layout.has_bytes(new + rest, 64, 80)
+    assert not layout.has_bytes(reused + rest, 64)
+    assert layout.has_bytes(reused + rest, 65)
+    assert not layout.has_bytes(b"", 64)

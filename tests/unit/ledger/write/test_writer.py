@@ -258,3 +258,84 @@ def test_a_segment_with_a_refused_chunk_is_not_sealed() -> None:
     fs.plan = lambda _: None
     one.wipe_refused()
     one.seal(1, 64, [b"footer"])
+
+
+def reused(fs: MemFs) -> LogWriter:
+    """A writer whose segment 2 is in the file of the deleted segment 1, full of its bytes."""
+    one = writer(fs)
+    one.prepare(1)
+    one.write_batch(batch_of(1, 64, b"x" * (4096 - 64)))
+    one.seal(1, 4000, [b"footer" * 10])
+    one.delete(1)
+    assert one.old_files.count == 1
+    one.prepare(2)
+    assert one.old_files.count == 0
+    return one
+
+
+def of_segment(fs: MemFs, segment: int) -> bytes:
+    return fs.open(f"/d/{segment_name(segment)}").read_at(0, 1 << 20)
+
+
+def test_a_batch_in_an_old_file_ends_with_zeros() -> None:
+    fs = MemFs()
+    one = reused(fs)
+    one.write_batch(batch_of(2, 64, b"x" * 1_000))
+    data = of_segment(fs.crash_clone(), 2)
+    end = 64 + 1_000
+    assert data[end : end + 16] == bytes(16)
+    assert b"x" * 2_000 in data[end:]
+
+
+def test_a_cut_of_an_old_file_leaves_zeros_at_its_end() -> None:
+    fs = MemFs()
+    one = reused(fs)
+    one.write_batch(batch_of(2, 64, b"x" * 1_000))
+    one.cut(2)
+    data = of_segment(fs.crash_clone(), 2)
+    assert data[64:1_064] == b"x" * 1_000
+    assert data[-64:] == bytes(64)
+
+
+def test_a_footer_is_durable_before_its_file_ends_behind_it() -> None:
+    """Otherwise a power cut in between would leave old bytes where a footer is looked for."""
+    fs = MemFs()
+    one = reused(fs)
+    one.write_batch(batch_of(2, 64, b"x" * 1_000))
+    faulty = FaultyFs(fs)
+    again = LogWriter(faulty, "/d", 4096, 5)
+    kinds: list[str] = []
+    faulty.plan = lambda operation: kinds.append(operation.kind)
+    again.seal(2, 1_064, [b"footer"])
+    assert kinds[kinds.index("write") : kinds.index("truncate")] == ["write", "sync"]
+
+
+def test_old_files_go_when_the_disk_is_full() -> None:
+    fs = MemFs()
+    one = writer(fs)
+    one.prepare(1)
+    one.prepare(2)
+    for segment in (1, 2):
+        one.seal(segment, 4000, [b"footer" * 10])
+        one.delete(segment)
+    assert one.old_files.count == 2
+    fs.capacity_bytes = fs.used_bytes() + 1_000
+    one.prepare_small(3)
+    one.prepare(4)  # of an old file: it has its room
+    assert (one.is_whole(4), one.old_files.count) == (True, 1)
+    fs.capacity_bytes = fs.used_bytes()
+    with pytest.raises(LogFullError):
+        one.write_batch(batch_of(3, 64, b"x" * 3_000))
+    assert one.old_files.count == 0
+    assert fs.list_directory("/d") == [segment_name(3), segment_name(4)]
+
+
+def test_an_old_file_takes_no_name_that_is_in_use() -> None:
+    fs = MemFs()
+    one = writer(fs)
+    one.prepare(1)
+    one.seal(1, 4000, [b"footer" * 10])
+    one.delete(1)
+    fs.create(f"/d/{segment_name(2)}")
+    with pytest.raises(LogFailedError, match="exists"):
+        one.prepare(2)
