@@ -126,6 +126,7 @@ def footer_without_blocks(segment: int, data_end: int, topics: Collection[TopicL
 def use_old_files(log: CommitLog, number: int = 2) -> None:
     """Publish to a topic and trim it until the next two segments are in files of deleted ones."""
     writer, body = log._writer, b"of before " * 25
+    writer.old_files.count_max = 2
     for at in range(400):
         active = log.active_segment()
         info = log._state.segments.get(active)

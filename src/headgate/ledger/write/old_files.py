@@ -24,8 +24,8 @@ from headgate.ledger.format.records import (
     segment_name,
 )
 
-OLD_FILES_MAX: Final = 2
-"""Most files that a log keeps. A checkpoint frees about so many segments at once."""
+OLD_FILES_MAX: Final = 1
+"""Most files that a log keeps, so that an idle log has three files without a retained message."""
 FREE_SEGMENTS_MIN: Final = 4
 """With less room than this many segments on the disk, no file is kept."""
 _DISK_PAGE_BYTES: Final = 4 * KIB
@@ -39,6 +39,7 @@ class OldFiles:
     """The kept files of one log. Thread-safe."""
 
     def __init__(self, fs: Fs, directory: str, segment_bytes: int) -> None:
+        self.count_max = OLD_FILES_MAX
         self._fs = fs
         self._directory = directory
         self._segment_bytes = segment_bytes
@@ -69,7 +70,7 @@ class OldFiles:
         if not self._has_room():
             self.give_back()
             return False
-        if self.count >= OLD_FILES_MAX:
+        if self.count >= self.count_max:
             return False
         source = f"{self._directory}/{segment_name(segment)}"
         try:

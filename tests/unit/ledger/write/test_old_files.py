@@ -104,7 +104,7 @@ def test_a_disk_without_room_takes_all_of_them() -> None:
 
 def test_what_an_earlier_start_kept_goes() -> None:
     fs = MemFs()
-    filled(fs, 1, 2)
+    filled(fs, 1)
     written(fs, 3)
     OldFiles(fs, "/d", SEGMENT_BYTES).remove_all(names(fs))
     assert names(fs) == [segment_name(3)]

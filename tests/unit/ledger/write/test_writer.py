@@ -313,6 +313,7 @@ def test_a_footer_is_durable_before_its_file_ends_behind_it() -> None:
 def test_old_files_go_when_the_disk_is_full() -> None:
     fs = MemFs()
     one = writer(fs)
+    one.old_files.count_max = 2
     one.prepare(1)
     one.prepare(2)
     for segment in (1, 2):
