@@ -84,13 +84,28 @@ def verify_command(data_path: str, *, as_json: bool) -> None:
 @ledger_group.command("repair")
 @_data_dir
 @click.option("--dry-run", is_flag=True, help="Only show what it would change.")
+@click.option(
+    "--rebuild-metadata",
+    is_flag=True,
+    help="Rebuild the metadata also if something stays lost.",
+)
+@click.option(
+    "--cluster",
+    metavar="NAME",
+    default="standalone",
+    show_default=True,
+    help="Cluster name, if the metadata is rebuilt without any copy.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def repair_command(data_path: str, *, dry_run: bool, as_json: bool) -> None:
-    """Repair the logs where a checksum or a second copy proves what was there.
+def repair_command(
+    data_path: str, *, dry_run: bool, rebuild_metadata: bool, cluster: str, as_json: bool
+) -> None:
+    """Repair what a checksum or a second copy proves to have been there.
 
-    It invents nothing: what has no copy stays damaged, and is listed with what to do next. Before
-    each change the bytes go to the folder repaired-TIME of the data directory. If a crash ends the
-    command, run it again. Stop the broker first.
+    It invents nothing: what has no copy stays damaged, and is listed with what to do next. Lost or
+    damaged metadata is rebuilt from its copy in the log. Before each change the bytes go to the
+    folder repaired-TIME of the data directory. If a crash ends the command, run it again. Stop the
+    broker first.
 
     \b
     Exit status
@@ -101,7 +116,9 @@ def repair_command(data_path: str, *, dry_run: bool, as_json: bool) -> None:
     from headgate.app.ledger_tools import repair_directory
 
     try:
-        found = repair_directory(data_path, dry_run=dry_run)
+        found = repair_directory(
+            data_path, dry_run=dry_run, rebuild_metadata=rebuild_metadata, cluster=cluster
+        )
     except (HeadgateError, OSError) as error:
         raise _UnreadableError(str(error)) from error
     if as_json:

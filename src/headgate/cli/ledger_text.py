@@ -15,17 +15,14 @@ def verify_text(found: Row) -> str:
     """The result of ``verify`` as lines: each damaged place first, then notes and totals."""
     lines: list[str] = []
     if found["metadataProblem"]:
-        lines += [
-            f"metadata: {found['metadataProblem']}",
-            "    lost: names of topics, policies",
-            "",
-        ]
+        lines += [f"metadata: {found['metadataProblem']}", *_metadata_lines(found), ""]
     notes: list[str] = []
-    damaged, refuses = bool(found["metadataProblem"]) + 0, False
+    refuses = bool(found["metadataProblem"])
+    damaged = int(refuses)
     own = {"log": "", "findings": found["findings"]}
     for log in [own, *found["logs"]]:
         for finding in log["findings"]:
-            where = f"{_place(finding, log['log'])}: {finding['what']}"
+            where = f"{_place(finding, finding.get('log', log['log']))}: {finding['what']}"
             if not finding["isDamage"]:
                 notes.append(where)
                 continue
@@ -53,6 +50,12 @@ def repair_text(found: Row) -> str:
     """The result of ``repair`` as lines: what it changed, what stays damaged, what to do next."""
     lines: list[str] = []
     dry_run = found["dryRun"]
+    rebuilt = found["metadataRepair"]
+    if rebuilt is not None:
+        would = "would: " if dry_run or not rebuilt["isDone"] else "did: "
+        rest = [line.strip() for line in _metadata_lines(found)]
+        lines += [f"metadata: {rebuilt['found']}", f"    {would}{rest[0]}"]
+        lines += [*(f"    {line}" for line in rest[1:]), ""]
     for repair in found["repairs"]:
         what = "would" if dry_run else "did"
         change = repair["change"]
@@ -79,7 +82,8 @@ def repair_text(found: Row) -> str:
 
 def _repair_end(found: Row, left: list[Row]) -> list[str]:
     """The totals of a repair, and what to do next."""
-    count, lines = len(found["repairs"]), []
+    rebuilt = found["metadataRepair"]
+    count, lines = len(found["repairs"]) + bool(rebuilt and rebuilt["isDone"]), []
     places = f"{count:,} place{'' if count == 1 else 's'}"
     if found["dryRun"] and count:
         lines.append(f"A repair would change {places}, and keep a copy first. Nothing is changed.")
@@ -90,16 +94,53 @@ def _repair_end(found: Row, left: list[Row]) -> list[str]:
     else:
         lines.append("Nothing is damaged, so nothing is changed.")
     if found["metadataProblem"]:
-        lines += [
-            f"The metadata is damaged, which this command does not repair: "
-            f"{found['metadataProblem']}.",
-            "Put metadata and logs back from the same backup.",
-        ]
+        lines += _metadata_steps(found)
     if any(finding["refusesStart"] for finding in left):
         lines.append("A broker does not start on this directory as it is: put back a backup.")
     elif left and not found["metadataProblem"]:
         lines += _next_steps(left)
     return lines
+
+
+def _metadata_lines(found: Row) -> list[str]:
+    """What can be rebuilt of metadata that a start refuses."""
+    rebuilt = found["metadataRepair"]
+    if rebuilt is None:
+        return ["    a log is missing or older, so the metadata is not at fault"]
+    source = rebuilt["source"] or "the numbers of the topics, since there is no copy"
+    counts = ", ".join(f"{rebuilt[kind]:,} {kind}" for kind in ("tenants", "namespaces", "topics"))
+    lines = [f"    rebuild it from {source}: {counts}"]
+    if rebuilt["isComplete"]:
+        return [*lines, "    nothing that the logs know of is lost"]
+    if rebuilt["changesLost"] and rebuilt["source"]:
+        lines.append(
+            f"    lost: the last {rebuilt['changesLost']:,} changes of tenants, topics, policies, "
+            "schemas and settings"
+        )
+    if not rebuilt["source"]:
+        lines.append("    lost: names of topics, tenants, policies, schemas and settings")
+    made = rebuilt["madeNames"]
+    lines += [
+        f"    topic number {row['topicNumber']} gets the name {row['topic']}"
+        for row in made[:_TOPICS_SHOWN_MAX]
+    ]
+    if len(made) > _TOPICS_SHOWN_MAX:
+        lines.append(f"    and {len(made) - _TOPICS_SHOWN_MAX:,} more; --json has all")
+    return lines
+
+
+def _metadata_steps(found: Row) -> list[str]:
+    """What to do about metadata that a repair left as they are."""
+    if found["metadataRepair"] is None:
+        return [
+            f"The metadata does not fit: {found['metadataProblem']}.",
+            "Put metadata and logs back from the same backup.",
+        ]
+    return [
+        "The metadata is not rebuilt, because something would stay lost, as listed.",
+        "Put metadata and logs back from the same backup. If there is none, run:",
+        f"    headgate ledger repair --rebuild-metadata --data-dir {found['directory']}",
+    ]
 
 
 def _next_steps(left: list[Row]) -> list[str]:

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from headgate.base.errors import HeadgateError
+from headgate.base.errors import CorruptionError, HeadgateError
+
+
+class DamagedMetadataError(CorruptionError):
+    """The file of the metadata is damaged.
+
+    Attributes:
+        problem: what is damaged, without what to do.
+    """
+
+    def __init__(self, problem: str, way_out: str) -> None:
+        super().__init__(f"{problem}. {way_out}")
+        self.problem = problem
 
 
 class RefusalError(HeadgateError):

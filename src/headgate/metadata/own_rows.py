@@ -14,7 +14,7 @@ from headgate.metadata.state import Change, RowState
 
 TOPIC_NUMBER: Final = "topic_number"
 _MARK = "mark"
-_IDENTITY = "data"
+IDENTITY: Final = "data"
 
 
 class TopicNumbers:
@@ -49,7 +49,7 @@ class OwnRows:
     @property
     def identity(self) -> IdentityRow:
         """The identity that binds the metadata to its logs."""
-        row = self._state.get(Kind.IDENTITY, _IDENTITY)
+        row = self._state.get(Kind.IDENTITY, IDENTITY)
         return cast(IdentityRow, row or IdentityRow())
 
     @property
@@ -85,7 +85,7 @@ class OwnRows:
         counter = CounterRow(self._numbers.last)
         return self._state.stage(
             [
-                (Kind.IDENTITY, _IDENTITY, identity),
+                (Kind.IDENTITY, IDENTITY, identity),
                 (Kind.COUNTER, TOPIC_NUMBER, counter),
             ]
         )

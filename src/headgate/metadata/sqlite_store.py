@@ -24,6 +24,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from headgate.base.errors import CorruptionError, NoRoomError, StorageError
+from headgate.metadata.errors import DamagedMetadataError
 from headgate.metadata.store import Write
 from headgate.metadata.wal import wal_damage
 
@@ -203,11 +204,11 @@ class SqliteStore:
         except OSError as error:
             raise StorageError(f"metadata file {path}: {error}", retryable=True) from error
         if at is not None:
-            raise CorruptionError(
+            raise DamagedMetadataError(
                 f"metadata file {path} is damaged at offset {at}, and changes that were stored "
-                "after that would be lost: put metadata and log back from the same backup. If "
-                "there is none, move this file away: the next start says what it lacks then, and "
-                "how to go on without that"
+                "after that would be lost",
+                f"{self._way_out()}; or move this file away: the next start says what it lacks "
+                "then, and how to go on without that",
             )
 
     def _check_pages(self, connection: sqlite3.Connection) -> None:
@@ -216,10 +217,17 @@ class SqliteStore:
         if verdict != "ok":
             raise self._damaged(verdict)
 
-    def _damaged(self, what: str) -> CorruptionError:
-        return CorruptionError(
-            f"metadata file {self._path} is damaged: {what}. Put metadata and log back from the "
-            "same backup"
+    def _damaged(self, what: str) -> DamagedMetadataError:
+        return DamagedMetadataError(
+            f"metadata file {self._path} is damaged: {what}", self._way_out()
+        )
+
+    def _way_out(self) -> str:
+        folder = self._path.rpartition("/")[0] or "."
+        return (
+            "Put metadata and log back from the same backup; or rebuild the metadata from their "
+            "copy in the log, which this command shows first: headgate ledger repair --dry-run "
+            f"--data-dir {folder}"
         )
 
     def _error_from(self, error: Exception) -> CorruptionError | StorageError:
@@ -228,7 +236,7 @@ class SqliteStore:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         text = f"metadata file {self._path}: {error}"
         if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            return CorruptionError(text)
+            return self._damaged(str(error))
         if code == sqlite3.SQLITE_ERROR:
             return self._damaged(str(error))  # the statements are right, so tables are missing
         if code == sqlite3.SQLITE_FULL:

@@ -14,6 +14,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -21,7 +22,7 @@ from headgate.base.errors import CorruptionError, invariant
 from headgate.metadata.rows import ROW_TYPES, CounterRow, Kind, Row
 from headgate.metadata.store import Write
 
-_REVISION = "revision"
+REVISION: Final = "revision"
 
 _encoder = msgspec.json.Encoder()
 _decoders = {kind: msgspec.json.Decoder(type_) for kind, type_ in ROW_TYPES.items()}
@@ -84,7 +85,7 @@ class RowState:
     @property
     def revision(self) -> int:
         """A number that grows with every durable change."""
-        row = self._rows[Kind.COUNTER].get(_REVISION)
+        row = self._rows[Kind.COUNTER].get(REVISION)
         return row.value if isinstance(row, CounterRow) else 0
 
     @property
@@ -135,7 +136,7 @@ class RowState:
     def stage(self, rows: Iterable[tuple[Kind, str, Row | None]]) -> Change:
         """Stage validated rows with the next revision."""
         self._revision_last += 1
-        numbered = [*rows, (Kind.COUNTER, _REVISION, CounterRow(self._revision_last))]
+        numbered = [*rows, (Kind.COUNTER, REVISION, CounterRow(self._revision_last))]
         change = Change(
             tuple(
                 RowChange(kind, key, self.staged(kind, key), after) for kind, key, after in numbered

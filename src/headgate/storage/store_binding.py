@@ -49,12 +49,14 @@ class BindingError(HeadgateError):
     """Metadata and log do not belong together. Nothing was changed.
 
     Attributes:
+        problem: what does not belong together, without what to do.
         loss: what ``headgate accept-loss`` can give up so that the broker starts; None if too
             little would be left.
     """
 
-    def __init__(self, message: str, loss: Loss | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, problem: str, way_out: str, loss: Loss | None = None) -> None:
+        super().__init__(f"{problem}. {way_out}")
+        self.problem = problem
         self.loss = loss
 
 
@@ -123,9 +125,8 @@ def open_bound_log(
         log = open_log(terms)
     except UnknownTopicsError as error:
         raise BindingError(
-            f"{place.metadata_path} is older than {place.path}, or belongs to another log: "
-            f"{error}. "
-            f"{_way_out(place, 'metadata')}",
+            f"{place.metadata_path} is older than {place.path}, or belongs to another log: {error}",
+            _way_out(place, "metadata"),
             "metadata",
         ) from error
     if place.found.holds_records and identity is None and catalog.clusters() and not loss:
@@ -221,8 +222,8 @@ def check_binding(catalog: Catalog, place: LogPlace) -> None:
     starts = row.starts_by_log.get(place.name)
     if found.damage:
         raise BindingError(
-            f"{found.damage}, so it is not known whether {place.metadata_path} has the same state. "
-            f"{_way_out(place, 'metadata')}",
+            f"{found.damage}, so it is not known whether {place.metadata_path} has the same state",
+            _way_out(place, "metadata"),
             "metadata",
         )
     if found.identity is None:
@@ -235,8 +236,9 @@ def check_binding(catalog: Catalog, place: LogPlace) -> None:
         raise BindingError(
             f"{place.metadata_path} does not belong to {place.path}: "
             + (f"its id is {row.data_id}" if row.data_id else "it has no id")
-            + f", the log's is {found.identity.data_id}. {_TOGETHER}; or, to begin without these "
-            f"messages, move {place.path} away"
+            + f", the log's is {found.identity.data_id}",
+            f"{_TOGETHER}; or {_to_rebuild(place)}; or, to begin without these messages, move "
+            f"{place.path} away",
         )
     else:
         _check_ages(catalog, place, found.identity, starts or 0)
@@ -254,8 +256,9 @@ def metadata_missing(places: Sequence[LogPlace]) -> BindingError | None:
     named = " and ".join(logs)
     return BindingError(
         f"{places[0].metadata_path} is missing, but {named} {'is' if len(logs) == 1 else 'are'} "
-        "there: without the topics' names the messages belong to no topic. "
-        f"{_TOGETHER}; or, to begin without these messages, move {named} away"
+        "there: without the topics' names the messages belong to no topic",
+        f"{_TOGETHER}; or {_to_rebuild(places[0])}; or, to begin without these messages, move "
+        f"{named} away",
     )
 
 
@@ -272,15 +275,15 @@ def _check_ages(catalog: Catalog, place: LogPlace, identity: Identity, starts: i
     if behind:
         raise BindingError(
             f"{place.metadata_path} is older than {place.path}, or its last changes are damaged: "
-            f"{behind[0]}. "
-            f"{_way_out(place, 'metadata')}",
+            f"{behind[0]}",
+            _way_out(place, "metadata"),
             "metadata",
         )
     if identity.starts < starts:
         raise BindingError(
             f"{place.path} is older than {place.metadata_path}: it knows of {identity.starts} "
-            f"starts, the metadata of {starts}. "
-            f"{_way_out(place, 'log')}",
+            f"starts, the metadata of {starts}",
+            _way_out(place, "log"),
             "log",
         )
 
@@ -288,8 +291,8 @@ def _check_ages(catalog: Catalog, place: LogPlace, identity: Identity, starts: i
 def _log_missing(place: LogPlace) -> BindingError:
     what = "is no longer bound" if place.found.holds_records else "is missing or empty"
     return BindingError(
-        f"{place.path} {what}, but {place.metadata_path} says that it had topics' messages. "
-        f"{_way_out(place, 'log')}",
+        f"{place.path} {what}, but {place.metadata_path} says that it had topics' messages",
+        _way_out(place, "log"),
         "log",
     )
 
@@ -301,8 +304,19 @@ _GIVEN_UP: Final[dict[Loss, str]] = {
 
 
 def _way_out(place: LogPlace, loss: Loss) -> str:
-    folder = place.metadata_path.rpartition("/")[0]
+    rebuild = f"or {_to_rebuild(place)}; " if loss == "metadata" else ""
     return (
-        f"{_TOGETHER}; or, to give up {_GIVEN_UP[loss]}, run: "
-        f"headgate accept-loss {loss} --data-dir {folder or '.'}"
+        f"{_TOGETHER}; {rebuild}or, to give up {_GIVEN_UP[loss]}, run: "
+        f"headgate accept-loss {loss} --data-dir {_folder(place)}"
     )
+
+
+def _to_rebuild(place: LogPlace) -> str:
+    return (
+        "rebuild the metadata from its copy in the log, which this command shows first: "
+        f"headgate ledger repair --dry-run --data-dir {_folder(place)}"
+    )
+
+
+def _folder(place: LogPlace) -> str:
+    return place.metadata_path.rpartition("/")[0] or "."

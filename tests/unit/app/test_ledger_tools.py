@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headgate.app.ledger_tools import dump_directory, repair_directory, verify_directory
-from headgate.app.open_stores import open_log, open_metadata
+from headgate.app.open_stores import open_copied, open_log, open_metadata
 from headgate.base.ack_set import AckSet
 from headgate.base.clock import SystemClock
 from headgate.base.errors import CorruptionError, InputError
@@ -42,6 +42,13 @@ def fill(path: Path) -> None:
         assert batch is not None
         log.commit(batch)
         log.close()
+
+
+def copy_metadata(path: Path) -> None:
+    """Copy the metadata into the log, as a broker does within a second of each change."""
+    with owned(path) as directory, closing(open_copied(directory, lambda: False)) as store:
+        store.load()
+        store.save()
 
 
 def damage(path: Path, what: bytes) -> None:

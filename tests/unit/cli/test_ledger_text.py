@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.unit.app.test_ledger_tools import TOPIC, break_copies, damage, fill
+from tests.unit.app.test_ledger_tools import TOPIC, break_copies, copy_metadata, damage, files, fill
 from tests.unit.cli.test_ledger import call
 
 
@@ -20,10 +20,12 @@ def test_each_kind_of_cost_is_one_line(tmp_path: Path) -> None:
     result = call(tmp_path, "verify")
     assert result.exit_code == 1
     assert (
-        "metadata: metadata.sqlite3 is missing\n    lost: names of topics, policies"
-        in result.stdout
+        "metadata: metadata.sqlite3 is missing\n    rebuild it from the numbers of the topics, "
+        "since there is no copy: 2 tenants, 3 namespaces, 1 topics\n"
+        "    lost: names of topics, tenants, policies, schemas and settings\n"
+        "    topic number 1 gets the name persistent://public/recovered/topic-1\n" in result.stdout
     )
-    assert "lost: the positions and subscriptions of all topics" in result.stdout
+    assert "the log has its first segment, so a start reads all from there" in result.stdout
     assert result.stdout.endswith("A broker does not start on this directory as it is.\n")
 
 
@@ -47,9 +49,47 @@ def test_a_repair_says_what_it_did_what_stays_lost_and_what_to_do(tmp_path: Path
     assert call(tmp_path, "repair").stdout.count("nothing is changed") == 1
 
 
-def test_a_repair_leaves_damaged_metadata_and_says_so(tmp_path: Path) -> None:
+def test_metadata_without_a_copy_are_rebuilt_only_if_asked(tmp_path: Path) -> None:
     fill(tmp_path)
     (tmp_path / "metadata.sqlite3").unlink()
+    before = files(tmp_path)
+    for words in ((), ("--dry-run",)):
+        result = call(tmp_path, "repair", *words)
+        assert result.exit_code == 1
+        assert "would: rebuild it from the numbers of the topics" in result.stdout
+        assert "Put metadata and logs back from the same backup. If there is none" in result.stdout
+        assert f"headgate ledger repair --rebuild-metadata --data-dir {tmp_path}" in result.stdout
+        assert files(tmp_path) == before
+    result = call(tmp_path, "repair", "--rebuild-metadata", "--dry-run")
+    assert (result.exit_code, files(tmp_path)) == (1, before)
+    assert "A repair would change 1 place, and keep a copy first" in result.stdout
+    result = call(tmp_path, "repair", "--rebuild-metadata")
+    assert result.exit_code == 0
+    assert "    did: rebuild it from the numbers of the topics" in result.stdout
+    assert "Repaired 1 place. The bytes from before are in " in result.stdout
+    assert call(tmp_path, "verify").exit_code == 0
+
+
+def test_metadata_with_a_copy_are_rebuilt(tmp_path: Path) -> None:
+    fill(tmp_path)
+    copy_metadata(tmp_path)
+    (tmp_path / "metadata.sqlite3").write_bytes(b"no database at all" * 100)
+    result = call(tmp_path, "verify")
+    assert result.exit_code == 1
+    assert "is damaged: file is not a database\n" in result.stdout
+    text = "rebuild it from log/metadata.copy: 2 tenants, 2 namespaces, 1 topics\n"
+    rest = "    nothing that the logs know of is lost\n"
+    assert f"    {text}{rest}" in result.stdout
+    result = call(tmp_path, "repair")
+    assert result.exit_code == 0
+    assert f"    did: {text}{rest}" in result.stdout
+
+
+def test_a_log_that_is_gone_is_no_fault_of_the_metadata(tmp_path: Path) -> None:
+    fill(tmp_path)
+    (tmp_path / "telemetry-log").mkdir()
+    (tmp_path / "log").rename(tmp_path.parent / f"{tmp_path.name}-away")
     result = call(tmp_path, "repair")
     assert result.exit_code == 1
-    assert "metadata.sqlite3 is missing.\nPut metadata and logs back" in result.stdout
+    assert f"The metadata does not fit: {tmp_path}/log is missing, but" in result.stdout
+    assert "Put metadata and logs back from the same backup.\n" in result.stdout

@@ -161,6 +161,8 @@ def test_new_metadata_beside_a_log_are_refused() -> None:
     assert str(error) == (
         "/data/metadata.sqlite3 does not belong to /data/log: it has no id, the log's is "
         f"{'00' * 16}. Put metadata and log back from the same backup, taken while no broker ran; "
+        "or rebuild the metadata from its copy in the log, which this command shows first: "
+        "headgate ledger repair --dry-run --data-dir /data; "
         "or, to begin without these messages, move /data/log away"
     )
 

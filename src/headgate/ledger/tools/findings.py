@@ -85,6 +85,8 @@ class Report:
     batches: int = 0
     entries: int = 0
     """Sound entries found, those of deleted topics included."""
+    topics: frozenset[int] = frozenset()
+    """Numbers of the topics that the checkpoint has, or that have records behind it."""
 
     @property
     def damage(self) -> list[Finding]:

@@ -17,6 +17,7 @@ from typing import Final
 
 from headgate.fs.api import Fs
 from headgate.ledger.format.directory import read_file, write_file
+from headgate.ledger.format.identity import Identity
 from headgate.ledger.tools.findings import Finding, Mend, Report
 from headgate.ledger.tools.verify import verify_log
 
@@ -48,19 +49,23 @@ def plan_repairs(fs: Fs, directory: str, report: Report) -> list[Repair]:
 
 
 def repair_log(
-    fs: Fs, directory: str, aside: str, topics: Mapping[int, str] | None
+    fs: Fs,
+    directory: str,
+    aside: str,
+    topics: Mapping[int, str] | None,
+    identity: Identity | None = None,
 ) -> tuple[list[Repair], Report]:
     """Repair a log; returns the changes, and what is damaged after them. Blocks.
 
-    ``aside`` is the folder for copies, made if something is changed; ``topics`` as for
-    :func:`headgate.ledger.tools.verify.verify_log`, which tells the errors.
+    ``aside`` is the folder for copies, made if something is changed; ``topics`` and ``identity``
+    as for :func:`headgate.ledger.tools.verify.verify_log`, which tells the errors.
     """
-    report = verify_log(fs, directory, topics)
+    report = verify_log(fs, directory, topics, identity=identity)
     repairs = plan_repairs(fs, directory, report)
     if not repairs:
         return [], report
     apply_repairs(fs, directory, aside, repairs)
-    return repairs, verify_log(fs, directory, topics)
+    return repairs, verify_log(fs, directory, topics, identity=identity)
 
 
 def apply_repairs(fs: Fs, directory: str, aside: str, repairs: list[Repair]) -> None:

@@ -451,6 +451,8 @@ class LogCheck:
                 topic.first = max(topic.begin, 0)
             assign_losses(topic, self._hidden, segments, self._report)
         self._assign_doubts()
+        found = self._alive | {cursor.topic for cursor in self._cursors.values()}
+        self._report.topics = frozenset(found)
         for number, topic in self._topics.items():
             for ordinal, finding in topic.damaged.items():
                 self._explain_entry(number, topic, ordinal, finding)

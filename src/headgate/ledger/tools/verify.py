@@ -22,7 +22,7 @@ from headgate.ledger.format.flush_position import (
     read_flush_position,
     slots_of,
 )
-from headgate.ledger.format.identity import IDENTITY_NAME, look_at_log
+from headgate.ledger.format.identity import IDENTITY_NAME, Identity, look_at_log
 from headgate.ledger.format.records import (
     OLD_FILE_SUFFIX,
     SEGMENT_HEADER_BYTES,
@@ -48,19 +48,21 @@ def verify_log(
     directory: str,
     topics: Mapping[int, str] | None,
     progress: Callable[[int, int], None] = lambda _done_bytes, _all_bytes: None,
+    identity: Identity | None = None,
 ) -> Report:
     """Check a log that nobody has open. Blocks; changes nothing.
 
     ``topics`` are the names of the topics that exist, by number; None if they are unknown: then
     each topic in the checkpoint, or with records behind it, counts as one that exists. ``progress``
-    is called after each segment with the bytes that are read, and those of all segments. Raises
-    :class:`OSError` if a file cannot be read, and :class:`UnknownFormatError`.
+    is called after each segment with the bytes that are read, and those of all segments.
+    ``identity`` is that of the log, if the metadata tells it. Raises :class:`OSError` if a file
+    cannot be read, and :class:`UnknownFormatError`.
     """
     report = Report()
     names = fs.list_directory(directory)
     report.files = len(names)
     _check_format(fs, directory, names, report)
-    _check_identity(fs, directory, names, report)
+    _check_identity(fs, directory, names, identity, report)
     recorded = _check_flush_position(fs, directory, names, report)
     segments = sorted(s for s in map(segment_of_name, names) if s is not None)
     sizes = {s: _size(fs, f"{directory}/{segment_name(s)}") for s in segments}
@@ -129,7 +131,15 @@ def _mend_format(finding: Finding) -> None:
     finding.mends = [Mend("format", "write the line of this release's format", line)]
 
 
-def _check_identity(fs: Fs, directory: str, names: Sequence[str], report: Report) -> None:
+def _check_identity(
+    fs: Fs, directory: str, names: Sequence[str], known: Identity | None, report: Report
+) -> None:
+    text = b"" if known is None else known.text()
+    mends = [Mend(IDENTITY_NAME, "write it as the metadata tells it", text)] if text else []
+    if IDENTITY_NAME not in names and mends:
+        finding = report.add(IDENTITY_NAME, 0, 0, "the file is missing")
+        finding.refuses_start, finding.mends = True, mends
+        return
     if IDENTITY_NAME not in names:
         what = "the file is missing: the log is not bound to its metadata yet, or the file is gone"
         report.add(IDENTITY_NAME, 0, 0, what, is_damage=False)
@@ -139,7 +149,7 @@ def _check_identity(fs: Fs, directory: str, names: Sequence[str], report: Report
     found = look_at_log(fs, directory)
     if found.identity is None:
         finding = report.add(IDENTITY_NAME, 0, len(data), "neither of its two lines is whole")
-        finding.refuses_start = True
+        finding.refuses_start, finding.mends = True, mends
         return
     right = found.identity.text()
     if data != right:
@@ -193,9 +203,13 @@ def _check_checkpoints(
         _report_checkpoint(fs, directory, names, segment, texts, sound, report)
         if used is None and sound:
             used = next(iter(sound.values()))
-    if segments and used is None:
-        report.findings[-1].costs = [Cost(CostKind.STATE)]
     first = next(iter(heads.values()), None)
+    if segments and used is None:
+        finding = report.findings[-1]
+        if first is not None and first.previous == 0 and not first.is_rewritten:
+            finding.what += "; the log has its first segment, so a start reads all from there"
+        else:
+            finding.costs = [Cost(CostKind.STATE)]
     if not segments and first is not None and first.previous > 0:
         what = "no checkpoint is there, and the log has had one"
         report.add("*.checkpoint", 0, 0, what).costs = [Cost(CostKind.STATE)]

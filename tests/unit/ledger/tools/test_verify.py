@@ -188,14 +188,25 @@ def test_a_missing_last_file_refuses_the_start() -> None:
         open_log(fs)
 
 
-def test_without_checkpoints_all_state_is_at_stake() -> None:
+@pytest.mark.parametrize("is_first_there", [True, False])
+def test_without_checkpoints_all_state_is_at_stake_unless_the_log_is_whole(
+    is_first_there: bool,
+) -> None:
     fs = log_in_use()
+    if not is_first_there:
+        fs.remove(f"{DIRECTORY}/{segment_name(1)}")
     for name in fs.list_directory(DIRECTORY):
         if segment_of_checkpoint(name) is not None:
             overwrite(fs, f"{DIRECTORY}/{name}", 20, b"????")
     report = verify(fs)
-    assert all(segment_of_checkpoint(finding.file) is not None for finding in report.damage)
-    assert {cost.kind for f in report.damage for cost in f.costs} == {CostKind.STATE}
+    checkpoints = [f for f in report.damage if segment_of_checkpoint(f.file) is not None]
+    if is_first_there:
+        assert checkpoints == report.damage
+    kinds = {cost.kind for finding in checkpoints for cost in finding.costs}
+    assert kinds == (set() if is_first_there else {CostKind.STATE})
+    log = open_log(fs, settings=TINY)
+    is_damaged = [bool(log.topic(number).damage) for number in NAMES]
+    assert any(is_damaged) is not is_first_there
 
 
 def test_a_torn_tail_is_a_note() -> None:
