@@ -17,9 +17,10 @@ import uvloop
 from headgate import __version__
 from headgate.app.config_file import load_settings, parse_overrides, read_config, with_suggestion
 from headgate.app.descriptors import raise_descriptors_max
+from headgate.app.garbage_collection import AUTOMATIC, Activity, Collector, GarbageCollection
 from headgate.app.node import Node
 from headgate.app.options import StandaloneOptions
-from headgate.broker.work.turn_meter import TurnMeter
+from headgate.broker.service import Broker
 from headgate.policy.settings import Settings
 
 logger = logging.getLogger("headgate.app")
@@ -31,15 +32,6 @@ A waiting thread gets the interpreter only after it was held for a whole interva
 busy loop releases it at every poll and takes it back before the thread is awake; so the interval
 must be shorter than a turn. Under a flood of small commands a commit took 10 ms at the median
 with 0.5 ms, and 1.5 ms with this; throughput is the same.
-"""
-
-COLLECTOR_THRESHOLDS = (10_000, 20, 10)
-"""New objects, and rounds, until Python's collector visits the young, the older and all objects.
-
-Reference counts free nearly everything; the collector mostly visits objects that live on. A full
-run over 10,000 subscriptions stops the loop for 0.2 to 0.3 s, which no pace catches up. With the
-default (700, 10, 10) one came every few seconds under 10,000 deliveries a second, with these one in
-two million objects that stay.
 """
 
 EXIT_BUG = 70
@@ -89,32 +81,21 @@ async def _serve(settings: Settings, data_path: str, announce: Callable[[str], N
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.receive, number)
     node = await Node.start(settings, data_path, on_bug=_end_at_once)
-    # What the start loaded stays until the end, so the collector need not visit it.
-    gc.freeze()
-    gc.set_threshold(*COLLECTOR_THRESHOLDS)
-    gc.callbacks.append(_CollectorTurns(node.broker.turns).noted)
+    gc.set_threshold(*AUTOMATIC)
+    broker = node.broker
+    collection = GarbageCollection(loop, broker.turns, lambda: activity_of(broker), Collector())
+    collection.start()
     gc.enable()
     announce(ready_line(node, process_age_s()))
     await stop.received.wait()
+    collection.stop()
     await node.close()
     logger.info("closed; everything is on disk")
 
 
-class _CollectorTurns:
-    """Reports to a meter how long Python's garbage collector holds the loop."""
-
-    def __init__(self, meter: TurnMeter) -> None:
-        self._meter = meter
-        self._began_ns = 0
-
-    def noted(self, phase: str, info: dict[str, int]) -> None:
-        """Called by Python at the start and at the end of each collection."""
-        if phase == "start":
-            self._began_ns = time.thread_time_ns()
-        else:
-            name = f"garbage collection of generation {info['generation']}"
-            took_ns = time.thread_time_ns() - self._began_ns
-            self._meter.ended(name, self._meter.now_ns() - took_ns)
+def activity_of(broker: Broker) -> Activity:
+    """What was published, consumed and removed since the start."""
+    return Activity(broker.committer.latency.count, broker.engine.ended_count)
 
 
 class StopSignals:

@@ -45,7 +45,8 @@ class PolicyRollout:
         topics = find()
         if len(topics) * TOPIC_RESOLVED <= SLICE_UNITS and sum(map(_units, topics)) <= SLICE_UNITS:
             for topic in topics:
-                self._resolve(topic)
+                for _ in self._resolve(topic):
+                    pass
             return
         walk = self._walks.get(scope)
         if walk is None:
@@ -67,16 +68,17 @@ class PolicyRollout:
             walk.present, walk.next = walk.next, None
             for topic in list(walk.find()):
                 if topic.is_live:
-                    self._resolve(topic)
-                    yield _units(topic)
+                    yield from self._resolve(topic)
             walk.present.set_result(None)
         del self._walks[scope]
 
-    def _resolve(self, topic: Topic) -> None:
-        self._engine.reload_limits(topic)
+    def _resolve(self, topic: Topic) -> Steps:
         self._engine.reload_publish_limit(topic)
         self._engine.reload_quotas(topic)
         self._engine.may_release(topic)  # retention may have changed
+        yield TOPIC_RESOLVED
+        for _ in self._engine.limits_in_steps(topic):
+            yield SUBSCRIPTION_RESOLVED // 2
 
 
 def _units(topic: Topic) -> int:

@@ -446,6 +446,10 @@ class Broker:
         now_ms = (now_ns + clock.wall_offset_ns) // NS_PER_MS
         self.engine.begin_turn(now_ns, now_ms, now_ms - clock.skew_ms)
 
+    async def give_way(self, units: int) -> None:
+        """Let others run, until a walk may do ``units`` more of its work, and begin a turn."""
+        await self.work.give_way(units)
+
     def schedule_flush(self) -> None:
         """Run :meth:`_flush` before the loop rests."""
         if self._flush_scheduled_ns is None:

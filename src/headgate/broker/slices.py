@@ -1,15 +1,16 @@
-"""Long work on the loop in slices of about a millisecond, between which the loop serves others.
+"""Long work on the loop in pieces, between which the loop serves others.
 
 A walk over topics is an asynchronous generator. Other work is a generator that yields where it may
-be interrupted; the caller runs it at once if it is short, otherwise in slices.
+be interrupted; the caller runs it at once if it is short, otherwise in pieces. All pieces of all
+walks together take one slice of the broker's scheduler (:mod:`headgate.broker.work`).
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Generator
 from typing import Final, Protocol, TypeVar
 
+from headgate.broker.work.units import PIECE_UNITS
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 
@@ -22,6 +23,29 @@ class Turns(Protocol):
     def begin_turn(self) -> None:
         """Read the clock: everything until the next call happens at this instant."""
 
+    async def give_way(self, units: int, /) -> None:
+        """Let others run, until ``units`` more of work may be done, and begin a turn."""
+
+
+class Pace:
+    """Counts the work of a walk, and says when it gives way."""
+
+    __slots__ = ("_left", "_turns")
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._left = PIECE_UNITS
+
+    def spent(self, units: int) -> bool:
+        """Whether a piece is done with these ``units``: then await :meth:`give_way`."""
+        self._left -= units
+        return self._left <= 0
+
+    async def give_way(self) -> None:
+        """Let others run. What the walk found before may be gone afterwards."""
+        self._left = PIECE_UNITS
+        await self._turns.give_way(PIECE_UNITS)
+
 
 Sliced = Generator[None, None, T]
 """Work that yields wherever it may be interrupted, and returns its result."""
@@ -29,8 +53,8 @@ Sliced = Generator[None, None, T]
 SLICE_YIELDS = 8
 """Yields of one slice. Before each, the work examines one subscription of one topic: 0.2 ms."""
 
-SLICE_TOPICS: Final = 200
-"""Live topics of one slice: well under a millisecond, at a few microseconds each."""
+SLICE_TOPICS: Final = 64
+"""Live topics of one piece, at a few microseconds each."""
 
 
 async def live_topics(engine: Engine, turns: Turns) -> AsyncIterator[Topic]:
@@ -59,8 +83,7 @@ async def _slices(engine: Engine, turns: Turns) -> AsyncIterator[list[Topic]]:
     topics = list(engine.topics.values())
     for start in range(0, len(topics), SLICE_TOPICS):
         if start > 0:
-            await asyncio.sleep(0)
-            turns.begin_turn()
+            await turns.give_way(PIECE_UNITS)
         yield topics[start : start + SLICE_TOPICS]
 
 
@@ -85,5 +108,4 @@ async def in_slices(turns: Turns, work: Sliced[T]) -> T:
             result: T = end.value
             return result
         if number % SLICE_YIELDS == 0:
-            await asyncio.sleep(0)
-            turns.begin_turn()
+            await turns.give_way(PIECE_UNITS)

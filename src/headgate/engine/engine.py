@@ -99,6 +99,8 @@ class Engine:
         self.limits = limits or EngineLimits()
         self.cache = EntryCache(cache_bytes_max)
         self.gate = BrokerGate()
+        self.ended_count = 0
+        """Topics that were unloaded and subscriptions that were removed since the start."""
         self.topics: dict[str, Topic] = {}
         self.by_number: dict[int, Topic] = {}
         self.by_namespace: dict[str, dict[Topic, None]] = {}
@@ -253,6 +255,7 @@ class Engine:
 
     def unload_topic(self, topic: Topic, *, deleted: bool = False) -> None:
         """Unload a fenced topic. Unless it was ``deleted``, what it spent of its limits is kept."""
+        self.ended_count += 1
         self.observer.topic_unloaded(topic)
         self.effects.topic_unloaded(topic)
         if topic.quota is not None:
@@ -329,17 +332,31 @@ class Engine:
 
     def reload_limits(self, topic: Topic) -> None:
         """Ask again for the limits of a topic and its subscriptions, and apply them (law 1.5)."""
+        for _ in self.limits_in_steps(topic):
+            pass
+
+    def limits_in_steps(self, topic: Topic) -> Iterator[None]:
+        """:meth:`reload_limits` in steps, two for each subscription, with pauses between. It ends
+        early if the topic is unloaded in a pause."""
         topic.limit = _same_or_new(topic.limit, self._limits_of(topic, None))
+        for subscription in list(topic.subscriptions.values()):
+            limit = self._limits_of(topic, subscription.name)
+            subscription.limit = _same_or_new(subscription.limit, limit)
+            yield
+        if not topic.is_live:
+            return
         for subscription in topic.subscriptions.values():
             # Count what the old limits delayed before they change.
             subscription.count_throttling()
-            limit = self._limits_of(topic, subscription.name)
-            subscription.limit = _same_or_new(subscription.limit, limit)
         self.relative.limits_set(topic)
         topic.gate.set_limit(self.relative.of_topic(topic), self.now_ns)
         self.observer.limits_changed(topic, None)
-        for subscription in topic.subscriptions.values():
-            self._put_in_force(subscription)
+        for subscription in list(topic.subscriptions.values()):
+            if not topic.is_live:
+                return
+            if not subscription.removed:
+                self._put_in_force(subscription)
+            yield
         self.work_pending()
 
     def reload_publish_limit(self, topic: Topic) -> None:

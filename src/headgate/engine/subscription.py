@@ -473,6 +473,7 @@ class Subscription(Cursor):
     def forget(self, now_ns: int) -> None:
         """Remove it; only what it spent of its limit stays known (law 1.1)."""
         self.fenced = self.removed = True
+        self.topic.engine.ended_count += 1
         self.topic.gate.retired.keep(self.name, self.gate, now_ns, is_reader=not self.is_durable)
 
     def counters(self) -> tuple[int, int, int, int, int]:

@@ -56,6 +56,7 @@ class TopicEngine(Protocol):
     cache: EntryCache
     gate: BrokerGate
     broker_limit: RateLimit | None
+    ended_count: int
     published: dict[Topic, None] | None
     by_number: dict[int, Topic]
     throttle_counts_entries: bool

@@ -189,7 +189,7 @@ class AdminFacade:
         await accept_damage(self._broker.logs, self._topic(topic))
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> TopicStats:
-        return self._observer.topic_stats(self._topic(topic), options)
+        return await self._observer.topic_stats(self._topic(topic), options)
 
     async def internal_stats(self, topic: TopicName, *, metadata: bool) -> InternalStats:
         found = self._topic(topic)

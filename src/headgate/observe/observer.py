@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.base.names import TopicName
 from headgate.broker.slices import in_slices
+from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.observe.explain.delivery import DeliveryReports
 from headgate.observe.explain.publishing import PublishingReports
@@ -65,8 +66,9 @@ class Observer:
 
     def observe(self, topic: Topic) -> None:
         self.parked_history.observe(topic)
-        for subscription in topic.subscriptions.values():
-            self.history.observe(subscription)
+
+    def observe_subscription(self, subscription: Subscription) -> bool:
+        return self.history.observe(subscription)
 
     # What the admin API asks for.
 
@@ -88,9 +90,10 @@ class Observer:
         """What takes the disk, and the ``count`` topics that keep most of it, as plain values."""
         return await self._storage.report(count, self._broker.info.broker_id)
 
-    def topic_stats(self, topic: Topic, options: StatsOptions) -> TopicStats:
+    async def topic_stats(self, topic: Topic, options: StatsOptions) -> TopicStats:
         """Statistics of a live topic in Pulsar's shape."""
-        return self._stats.read(topic, options, skew_ms=self._broker.log_clock.skew_ms)
+        work = self._stats.read(topic, options, skew_ms=self._broker.log_clock.skew_ms)
+        return await in_slices(self._broker, work)
 
     def storage_state(self) -> StorageState:
         """The disk, commit latency, and room for connections."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
 
 from headgate.base.names import parse_topic
 from headgate.broker.policy_rollout import PolicyRollout
-from headgate.broker.work.units import SLICE_UNITS, TOPIC_RESOLVED
+from headgate.broker.work.units import SLICE_UNITS, SUBSCRIPTION_RESOLVED, TOPIC_RESOLVED
+from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.metadata.policies import DispatchRate
 from headgate.testing import World
@@ -28,19 +30,19 @@ async def with_topics(world: World, count: int = TOPICS) -> list[Topic]:
 def count_by_turn(world: World) -> Counter[int]:
     """How many topics the engine resolves in each turn from now on."""
     engine = world.broker.engine
-    resolve, begin, turn = engine.reload_limits, engine.begin_turn, 0
+    resolve, begin, turn = engine.limits_in_steps, engine.begin_turn, 0
     counts: Counter[int] = Counter()
 
-    def resolved(topic: Topic) -> None:
+    def resolved(topic: Topic) -> Iterator[None]:
         counts[turn] += 1
-        resolve(topic)
+        yield from resolve(topic)
 
     def begun(now_ns: int, now_ms: int, log_ms: int) -> None:
         nonlocal turn
         turn += 1
         begin(now_ns, now_ms, log_ms)
 
-    engine.reload_limits = resolved  # type: ignore[method-assign]
+    engine.limits_in_steps = resolved  # type: ignore[method-assign]
     engine.begin_turn = begun  # type: ignore[method-assign]
     return counts
 
@@ -132,3 +134,29 @@ async def test_one_topics_policy_looks_at_no_other_topic(world: World) -> None:
     await broker.commit(plan)
     assert counts.total() == 1
     assert limits(topics) == {0, 5}
+
+
+@played()
+async def test_a_topic_with_many_subscriptions_gets_a_policy_in_slices(world: World) -> None:
+    await with_topics(world, 1)
+    topic = world.broker.engine.topics["persistent://public/default/t0"]
+    broker = world.broker
+    for number in range(300):
+        await broker.subscriptions.create(topic, f"s{number}", at_ordinal=0, properties={})
+    turns, begin = [0], broker.engine.begin_turn
+    put = broker.engine._put_in_force
+
+    def begun(now_ns: int, now_ms: int, log_ms: int) -> None:
+        turns.append(0)
+        begin(now_ns, now_ms, log_ms)
+
+    def counted(subscription: Subscription) -> None:
+        turns[-1] += 1
+        put(subscription)
+
+    broker.engine.begin_turn = begun  # type: ignore[method-assign]
+    broker.engine._put_in_force = counted  # type: ignore[method-assign]
+    await set_rate(world, 7)
+    assert sum(turns) == 300
+    assert max(turns) <= 2 * SLICE_UNITS // SUBSCRIPTION_RESOLVED + 1
+    assert limits([topic]) == {7}

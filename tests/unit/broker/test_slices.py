@@ -16,6 +16,7 @@ from headgate.broker.slices import (
     in_slices,
     live_topics,
 )
+from headgate.broker.work.units import PIECE_UNITS
 from tests.unit.broker.virtual import VirtualBroker
 
 
@@ -27,6 +28,11 @@ class Turns:
 
     def begin_turn(self) -> None:
         self.count += 1
+
+    async def give_way(self, units: int) -> None:
+        assert units == PIECE_UNITS
+        await asyncio.sleep(0)
+        self.begin_turn()
 
 
 def counting(steps: int) -> Sliced[int]:

@@ -5,6 +5,7 @@ groups of 100 ms. Publishing and processing happen in ticks of 10 ms, dispatch a
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from types import SimpleNamespace
 from typing import Any
@@ -234,6 +235,9 @@ class VirtualBroker:
 
     def begin_turn(self) -> None: ...
 
+    async def give_way(self, units: int) -> None:
+        await asyncio.sleep(0)
+
     # What a test asks for.
 
     def topic(self, name: str, publish_per_s: float = 0) -> Topic:
@@ -301,6 +305,8 @@ class VirtualBroker:
         if self.observer.begin_round():
             for topic in self.engine.topics.values():
                 self.observer.observe(topic)
+                for subscription in topic.subscriptions.values():
+                    self.observer.observe_subscription(subscription)
 
     def _advance(self, until_ns: int) -> None:
         engine = self.engine

@@ -7,7 +7,6 @@ fill.
 
 from __future__ import annotations
 
-import asyncio
 from bisect import bisect_left
 from typing import Final
 
@@ -18,7 +17,7 @@ from headgate.broker.slices import Turns, live_topic_slices
 from headgate.engine.engine import Engine
 from headgate.policy.settings import Settings
 
-SLICE_SAMPLES: Final = 100
+SLICE_SAMPLES: Final = 50
 """Topics that one slice samples."""
 
 BOUNDS_S: Final = (0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -71,8 +70,7 @@ class QuotaSweep:
         """Sample how fast topics with a backlog fill, in slices; write due log lines."""
         left = self._engine.quotas.sample_count()
         while left > 0:
-            await asyncio.sleep(0)
-            self._turns.begin_turn()
+            await self._turns.give_way(SLICE_SAMPLES)
             self._engine.quotas.sample(min(left, SLICE_SAMPLES))
             left -= SLICE_SAMPLES
         self._quota_logger.flush(self._engine.now_ns)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
-from headgate.broker.slices import Turns, live_topic_slices
+from headgate.broker.slices import Pace, Turns, live_topics
 from headgate.engine.engine import Engine
+from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+
+CHANGED_UNITS: Final = 8
+"""What recording a subscription costs that did something."""
 
 
 class TopicObserver(Protocol):
@@ -17,7 +21,11 @@ class TopicObserver(Protocol):
         second."""
 
     def observe(self, topic: Topic) -> None:
-        """Record a live topic: once in each round."""
+        """Record a live topic without its subscriptions: once in each round."""
+
+    def observe_subscription(self, subscription: Subscription) -> bool:
+        """Record a subscription: once in each round. Returns whether it did anything since the
+        last round."""
 
 
 class TopicSweeps:
@@ -32,22 +40,35 @@ class TopicSweeps:
     async def sample_rates(self) -> None:
         """Take the samples from which stats compute rates."""
         self._turns.begin_turn()
-        async for topics in live_topic_slices(self._engine, self._turns):
-            for topic in topics:
-                now_ns = self._engine.now_ns
-                topic.rates.sample(topic.counters(), now_ns)
-                for producer in topic.producers.values():
-                    producer.rates.sample(producer.counters(), now_ns)
-                for subscription in topic.subscriptions.values():
-                    subscription.rates.sample(subscription.counters(), now_ns)
-                    for consumer in subscription.consumers:
-                        consumer.rates.sample(consumer.counters(), now_ns)
+        pace = Pace(self._turns)
+        async for topic in live_topics(self._engine, self._turns):
+            now_ns = self._engine.now_ns
+            topic.rates.sample(topic.counters(), now_ns)
+            for producer in list(topic.producers.values()):
+                producer.rates.sample(producer.counters(), self._engine.now_ns)
+                if pace.spent(1):
+                    await pace.give_way()
+            for subscription in list(topic.subscriptions.values()):
+                subscription.rates.sample(subscription.counters(), self._engine.now_ns)
+                for consumer in list(subscription.consumers):
+                    consumer.rates.sample(consumer.counters(), self._engine.now_ns)
+                    if pace.spent(1):
+                        await pace.give_way()
+                if pace.spent(1):
+                    await pace.give_way()
 
     async def observe(self) -> None:
         """Pass each topic to the observer, if there is one and a round is due."""
-        if self.observer is None or not self.observer.begin_round():
+        observer = self.observer
+        if observer is None or not observer.begin_round():
             return
         self._turns.begin_turn()
-        async for topics in live_topic_slices(self._engine, self._turns):
-            for topic in topics:
-                self.observer.observe(topic)
+        pace = Pace(self._turns)
+        async for topic in live_topics(self._engine, self._turns):
+            observer.observe(topic)
+            for subscription in list(topic.subscriptions.values()):
+                has_changed = not subscription.removed and observer.observe_subscription(
+                    subscription
+                )
+                if pace.spent(CHANGED_UNITS if has_changed else 1):
+                    await pace.give_way()

@@ -18,13 +18,13 @@ look. So the walk of all topics is a net that finds nothing: ``found_by_walk`` c
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from typing import Final
 
 from headgate.base.names import TopicName
 from headgate.base.units import MIB, MS_PER_S, NS_PER_S, S_PER_MINUTE
-from headgate.broker.slices import Turns, live_topics
+from headgate.broker.slices import Pace, Turns, live_topics
+from headgate.broker.work.units import TOPIC_TRIMMED
 from headgate.engine.engine import Engine
 from headgate.engine.lazy_min_heap import LazyMinHeap
 from headgate.engine.topic import Topic
@@ -38,9 +38,6 @@ from headgate.flow.retention import (
 from headgate.ledger import CommitLog
 from headgate.metadata.policies import Retention
 from headgate.storage.managed_logs import ManagedLogs
-
-SLICE_TRIMS: Final = 20
-"""Topics that one slice trims: they take longer than topics with nothing to trim."""
 
 TOUCHED_NS: Final = 30 * NS_PER_S
 """From the first event of a topic since the last look to the next look. The pause spares a busy
@@ -153,9 +150,10 @@ class Trimming:
         touched nor due."""
         self._trimmed_ns = self._engine.now_ns
         self._trimmed_segment = self._logs.main.log.active_segment()
-        found_count = looked_count = 0
+        found_count = 0
         log_ms = self._engine.log_ms
         self._turns.begin_turn()
+        pace = Pace(self._turns)
         async for topic in live_topics(self._engine, self._turns):
             is_awaited = self._touched.pop(topic, None) is not None
             due_ms = self._due_ms.get(topic)
@@ -163,23 +161,21 @@ class Trimming:
             if not _may_release(topic):
                 continue  # most topics, most of the time
             found_count += self._trim_topic(topic) and not is_awaited
-            looked_count += 1
-            if looked_count % SLICE_TRIMS == 0:
-                await asyncio.sleep(0)
-                self._turns.begin_turn()
+            if pace.spent(TOPIC_TRIMMED):
+                await pace.give_way()
         self._commit()
         return found_count
 
     async def _trim_each(self, topics: Iterator[Topic]) -> None:
         """Trim these topics in slices."""
-        count = 0
-        for count, topic in enumerate(topics, start=1):
+        pace, has_looked = Pace(self._turns), False
+        for topic in topics:
+            has_looked = True
             if topic.is_live and _may_release(topic):
                 self._trim_topic(topic)
-            if count % SLICE_TRIMS == 0:
-                await asyncio.sleep(0)
-                self._turns.begin_turn()
-        if count:
+            if pace.spent(TOPIC_TRIMMED):
+                await pace.give_way()
+        if has_looked:
             self._commit()
 
     def _commit(self) -> None:

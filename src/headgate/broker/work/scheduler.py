@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from enum import Enum
 from typing import Final
 
@@ -14,7 +14,8 @@ from headgate.broker.work.units import JOB_UNITS_MIN, SLICE_UNITS
 
 Steps = Iterator[int]
 """A job: it yields the units that it used since the last time, at most about 64, and may be
-interrupted there. What it found before may be gone afterwards."""
+interrupted there. What it found before may be gone afterwards. A generator may return the units of
+its end."""
 
 
 class JobClass(Enum):
@@ -38,6 +39,12 @@ class _Job:
         self.name = name
         self.steps = steps
         self.done = done
+
+
+def _piece(units: int) -> Generator[int, None, int]:
+    """A job whose end costs ``units``: whoever waits for the end does that work then."""
+    yield from ()
+    return units
 
 
 class WorkScheduler:
@@ -67,6 +74,15 @@ class WorkScheduler:
         self._jobs[job_class].append(job)
         self._schedule()
         return job.done
+
+    async def give_way(self, units: int, job_class: JobClass = JobClass.UPKEEP) -> None:
+        """Return when ``units`` more of a walk may be done, in a turn that has begun.
+
+        A coroutine that walks over many objects waits for this before each piece. So all such
+        walks together take the slice of an iteration, like jobs.
+        """
+        await self.run("a walk in pieces", job_class, _piece(units))
+        self._begin_turn()
 
     def _schedule(self) -> None:
         if not self._is_scheduled:
@@ -98,8 +114,8 @@ class WorkScheduler:
             try:
                 while used < turn_end:
                     used += next(job.steps)
-            except StopIteration:
-                used += 1
+            except StopIteration as end:
+                used += end.value or 1
                 if not job.done.done():
                     job.done.set_result(None)
             except Exception as error:

@@ -7,6 +7,9 @@ from typing import Final
 SLICE_UNITS: Final = 256
 """The work of one iteration of the loop: about a millisecond."""
 
+PIECE_UNITS: Final = 64
+"""What a walk in pieces does between two pauses: a quarter of a millisecond."""
+
 JOB_UNITS_MIN: Final = 16
 """What a job gets at least when its turn comes."""
 
@@ -14,6 +17,9 @@ TOPIC_RESOLVED: Final = 12
 """A topic whose limits and quotas are resolved again, without its subscriptions."""
 
 SUBSCRIPTION_RESOLVED: Final = 4
+
+TOPIC_TRIMMED: Final = 12
+"""A topic whose releasable entries are looked for, and trimmed."""
 
 CLIENT_CLOSED: Final = 4
 """A producer or consumer that is disconnected."""

@@ -11,7 +11,7 @@ from typing import Any
 from headgate.base.instants import iso_time
 from headgate.base.names import PARTITION_SUFFIX, parse_topic
 from headgate.broker.damage import damages
-from headgate.broker.slices import Turns, in_slices, live_topics
+from headgate.broker.slices import Pace, Turns, in_slices, live_topics
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.flow.quota.backlog_quota import QuotaType
@@ -90,6 +90,7 @@ class TopReports:
         """All subscriptions of users' topics, found in slices so that publishers do not wait."""
         found: list[_Backlog] = []
         partitioned: dict[str, dict[str, _Backlog]] = {}
+        pace = Pace(self._turns)
         async for topic in live_topics(self._engine, self._turns):
             if topic.is_system:
                 continue
@@ -97,7 +98,7 @@ class TopReports:
             # A name may look like a partition's without being one.
             is_part = base and (base in partitioned or self._topics.partitions(parse_topic(base)))
             by_name = partitioned.setdefault(base, {}) if is_part else {}
-            for subscription in topic.subscriptions.values():
+            for subscription in list(topic.subscriptions.values()):
                 backlog = by_name.get(subscription.name)
                 if backlog is None:
                     backlog = _Backlog(base if is_part else topic.name.full, 0, [])
@@ -105,6 +106,8 @@ class TopReports:
                     found.append(backlog)
                 backlog.messages += subscription.backlog_messages
                 backlog.parts.append(subscription)
+                if pace.spent(1):
+                    await pace.give_way()
         return found
 
 

@@ -105,12 +105,13 @@ class History:
     def _removed(self) -> list[Subscription]:
         return [subscription for subscription in self._tracks if subscription.removed]
 
-    def observe(self, subscription: Subscription) -> None:
-        """Record one subscription. One that did nothing since the last time costs a comparison."""
+    def observe(self, subscription: Subscription) -> bool:
+        """Record one subscription; returns whether it did anything since the last time. If not, it
+        costs a comparison."""
         track = self._tracks.get(subscription)
         if track is not None and track.signature == _signature(subscription):
             track.seen_ns = subscription.topic.now_ns
-            return
+            return False
         self._changed += 1
         point = point_now(subscription, keep=True)
         if track is None:
@@ -118,6 +119,7 @@ class History:
         else:
             track.add(point)
         track.signature = _signature(subscription)
+        return True
 
     def track(self, subscription: Subscription) -> Track | None:
         """The track of a subscription; None before the first round after its creation."""

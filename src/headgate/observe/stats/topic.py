@@ -16,7 +16,7 @@ from msgspec import UNSET
 
 from headgate.base.instants import iso_time
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S, safe_sum
-from headgate.broker.slices import at_once
+from headgate.broker.slices import Sliced, at_once
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.dispatch_single import SingleActiveDispatcher
@@ -37,6 +37,8 @@ from headgate.observe.stats.fields import (
     TopicStats,
 )
 from headgate.policy.current_limits import CurrentDispatchLimits, CurrentPublishLimits
+
+PUBLISHERS_PER_YIELD = 4
 
 _LEVELS = tuple(level.name.lower() for level in Level)
 
@@ -60,21 +62,28 @@ class TopicStatsReader:
         self._parked = parked
         self._owner = owner
 
-    def read(self, topic: Topic, options: StatsOptions, *, skew_ms: int) -> TopicStats:
-        """Counters, rates, producers and subscriptions of a live topic, now.
+    def read(self, topic: Topic, options: StatsOptions, *, skew_ms: int) -> Sliced[TopicStats]:
+        """Counters, rates, producers and subscriptions of a live topic, each when its turn comes.
 
         Counters of messages begin at the topic's load, as Pulsar's do. ``skew_ms``: how far the
         wall clock is ahead of the time of the log, which dates messages.
         """
-        now_ns, log_ms = topic.now_ns, topic.log_ms
-        rate_in, throughput_in, *_ = topic.current_rates()
         shared_limits = self._limits.shared_limits_of(topic)
-        subscriptions = {
-            name: subscription_stats(
-                self._limits, subscription, options, shared_limits, skew_ms=skew_ms
-            )
-            for name, subscription in topic.subscriptions.items()
-        }
+        subscriptions = {}
+        for name, subscription in list(topic.subscriptions.items()):
+            if not subscription.removed:
+                subscriptions[name] = subscription_stats(
+                    self._limits, subscription, options, shared_limits, skew_ms=skew_ms
+                )
+            yield
+        publishers = []
+        if not options.exclude_publishers:
+            for _, producer in sorted(topic.producers.items()):
+                publishers.append(publisher_stats(producer, topic.now_ns))
+                if len(publishers) % PUBLISHERS_PER_YIELD == 0:
+                    yield
+        log_ms = topic.log_ms
+        rate_in, throughput_in, *_ = topic.current_rates()
         backlog_bytes = topic.backlog_bytes()
         oldest = topic.oldest_unacked()
         shown = subscriptions.values()
@@ -92,11 +101,7 @@ class TopicStatsReader:
             storage_size=topic.storage_bytes(),
             publish_rate_limited_times=topic.publishing.throttled_count,
             backlog_size=backlog_bytes,
-            publishers=[]
-            if options.exclude_publishers
-            else [
-                publisher_stats(topic.producers[name], now_ns) for name in sorted(topic.producers)
-            ],
+            publishers=publishers,
             subscriptions=subscriptions,
             deduplication_status="Disabled",
             non_contiguous_deleted_messages_ranges=sum(

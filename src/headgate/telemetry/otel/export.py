@@ -82,7 +82,8 @@ class MetricExport:
 
     async def _export(self, *, rest_s: float) -> None:
         try:
-            await self._export_all(rest_s=rest_s)
+            export = self._export_all(rest_s=rest_s)
+            await self._broker.turns.measured("an export of metrics", export)
         except InvariantError:
             raise
         except Exception:

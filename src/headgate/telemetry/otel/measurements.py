@@ -6,12 +6,12 @@ values of one subject are of one turn.
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from headgate.base.units import NS_PER_MS
+from headgate.broker.work.units import SLICE_UNITS
 from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
 from headgate.telemetry.otel.instruments import (
     ADAPTIVE_INSTRUMENTS,
@@ -111,8 +111,7 @@ async def batches(broker: Broker) -> AsyncGenerator[Batch, None]:
             broker.begin_turn()
         elif batch.size - rested_at >= SLICE_MEASUREMENTS:
             rested_at = batch.size
-            await asyncio.sleep(0)
-            broker.begin_turn()
+            await broker.give_way(SLICE_UNITS)
     if batch.size:
         yield batch
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from headgate.base.names import PARTITION_SUFFIX, TopicName
 from headgate.base.units import NS_PER_S, safe_sum
 from headgate.broker.damage import damage_counts
+from headgate.broker.work.units import SLICE_UNITS
 from headgate.flow.account.account import LABELS
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level
@@ -135,11 +136,11 @@ class _Renderer:
 
     async def _give_way(self) -> None:
         self._page.end_slice()
-        await asyncio.sleep(0)
+        await self._broker.give_way(SLICE_UNITS)
         while self._page.compress_one():
             for _ in range(SLICE_BLOCKS - 1):
                 self._page.compress_one()
-            await asyncio.sleep(0)
+            await self._broker.give_way(SLICE_UNITS)
         self._broker.begin_turn()
 
     async def page(self) -> Compressed:

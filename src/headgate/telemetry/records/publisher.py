@@ -132,7 +132,8 @@ class TelemetryPublisher:
             while 0 < (left_ns := end_ns - clock.wall_ns()) <= interval_ns:
                 await asyncio.sleep(left_ns / NS_PER_S)
             try:
-                await self.publish_window(clock.wall_ns() // interval_ns * interval_ns)
+                window = self.publish_window(clock.wall_ns() // interval_ns * interval_ns)
+                await self._broker.turns.measured("a window of telemetry", window)
             except InvariantError:
                 raise
             except Exception as error:

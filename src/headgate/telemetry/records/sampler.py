@@ -6,12 +6,12 @@ once, and walks all subjects once a window, in slices. The broker's own topics h
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Final
 
 from headgate.base.clock import Clock
 from headgate.broker.slices import Turns
+from headgate.broker.work.units import SLICE_UNITS
 from headgate.engine.engine import Engine
 from headgate.engine.eviction import Eviction
 from headgate.engine.producer import Producer
@@ -219,8 +219,7 @@ class Sampler:
             yield rest
 
     async def _give_way(self) -> None:
-        await asyncio.sleep(0)
-        self._turns.begin_turn()
+        await self._turns.give_way(SLICE_UNITS)
 
     def _look_at(self, track: SubscriptionTrack, at: Instant) -> None:
         self._limits.refresh_subscription(track)

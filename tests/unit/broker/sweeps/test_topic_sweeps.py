@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from headgate.broker.sweeps.topic_sweeps import TopicSweeps
+from headgate.broker.sweeps.topic_sweeps import CHANGED_UNITS, TopicSweeps
+from headgate.broker.work.units import PIECE_UNITS
+from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from tests.unit.broker.virtual import VirtualBroker
 
@@ -22,6 +24,9 @@ class Noting:
 
     def observe(self, topic: Topic) -> None:
         self.seen.append(topic.name.local)
+
+    def observe_subscription(self, subscription: Subscription) -> bool:
+        return False
 
 
 def test_each_topic_is_shown_once_in_a_round_that_is_due() -> None:
@@ -46,3 +51,45 @@ def test_rates_come_from_two_samples() -> None:
     asyncio.run(sweeps.sample_rates())
     messages_per_s = topic.rates.per_second(topic.counters(), broker.engine.now_ns)[0]
     assert 5 < messages_per_s < 15
+
+
+class Turns:
+    """Notes how much is done in each turn."""
+
+    def __init__(self, broker: VirtualBroker) -> None:
+        self.broker = broker
+        self.turns = [0]
+
+    def begin_turn(self) -> None: ...
+
+    async def give_way(self, units: int) -> None:
+        assert units == PIECE_UNITS
+        self.turns.append(0)
+
+
+class Counting(Noting):
+    """An observer of subscriptions of which each has changed."""
+
+    def __init__(self, turns: Turns) -> None:
+        super().__init__()
+        self.turns = turns
+
+    def observe_subscription(self, subscription: Subscription) -> bool:
+        self.turns.turns[-1] += 1
+        return True
+
+
+def test_a_topic_with_many_subscriptions_is_looked_at_in_pieces() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic("persistent://public/default/wide")
+    for number in range(500):
+        broker.subscription(topic, f"s{number}")
+    turns = Turns(broker)
+    sweeps = TopicSweeps(broker.engine, turns)
+    sweeps.observer = Counting(turns)
+    asyncio.run(sweeps.observe())
+    assert sum(turns.turns) == 500
+    assert max(turns.turns) == PIECE_UNITS // CHANGED_UNITS
+    turns.turns = [0]
+    asyncio.run(sweeps.sample_rates())
+    assert len(turns.turns) >= 500 // PIECE_UNITS

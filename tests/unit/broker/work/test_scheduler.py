@@ -9,7 +9,7 @@ import pytest
 
 from headgate.base.errors import InvariantError
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
-from headgate.broker.work.units import SLICE_UNITS
+from headgate.broker.work.units import PIECE_UNITS, SLICE_UNITS
 from headgate.testing.loop import SimLoop
 
 
@@ -19,6 +19,7 @@ class Bench:
     def __init__(self) -> None:
         self.loop = SimLoop()
         self.turn = 0
+        self.slices = 0
         self.scheduler = WorkScheduler(self.loop, self.begin_turn)
         self.by_turn: Counter[int] = Counter()
         self.by_job: Counter[str] = Counter()
@@ -26,6 +27,16 @@ class Bench:
 
     def begin_turn(self) -> None:
         self.turn += 1
+
+    def count_slices(self) -> None:
+        """Count the scheduler's slices in ``slices`` from now on."""
+        work = self.scheduler._slice
+
+        def counted() -> None:
+            self.slices += 1
+            work()
+
+        self.scheduler._slice = counted  # type: ignore[method-assign]
 
     def steps(self, name: str, count: int, units: int) -> Steps:
         for _ in range(count):
@@ -91,3 +102,22 @@ def test_nobody_has_to_wait_for_a_job() -> None:
     bench.scheduler.run("one", JobClass.COMMAND, bench.steps("one", 1, 1)).cancel()
     bench.run(("two", JobClass.COMMAND, bench.steps("two", 1, 1)))
     assert bench.by_job == {"one": 1, "two": 1}
+
+
+def test_walks_in_pieces_take_one_slice_together() -> None:
+    bench = Bench()
+
+    async def walk() -> None:
+        for _ in range(20):
+            await bench.scheduler.give_way(PIECE_UNITS)
+            bench.by_turn[bench.slices] += PIECE_UNITS
+
+    async def all_done() -> None:
+        await asyncio.gather(*(walk() for _ in range(30)))
+
+    bench.count_slices()
+    bench.loop.run_until_complete(all_done())
+    bench.loop.raise_failure()
+    bench.loop.close()
+    assert sum(bench.by_turn.values()) == 30 * 20 * PIECE_UNITS
+    assert max(bench.by_turn.values()) <= SLICE_UNITS + PIECE_UNITS

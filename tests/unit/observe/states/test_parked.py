@@ -123,7 +123,7 @@ async def test_stats_have_it_beside_the_limits_in_force(world: World) -> None:
     await publish_rate(world, PublishRate(10))
     await crowd(world, 2, 50)
     await asyncio.sleep(1)
-    stats = world.observer.topic_stats(live(world), StatsOptions())
+    stats = await world.observer.topic_stats(live(world), StatsOptions())
     assert stats.publish_rate_limited_times == 1
     account = stats.headgate
     assert account["publishLimits"] == {  # type: ignore[index]

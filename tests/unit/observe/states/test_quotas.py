@@ -209,7 +209,7 @@ def test_stats_have_pulsars_fields_and_the_whole_in_headgate() -> None:
         await world.broker.writer.commit(plan)
         await producer.send(bytes(1_000))
         await asyncio.sleep(5)
-        stats = world.observer.topic_stats(world.broker.engine.topics[TOPIC], StatsOptions())
+        stats = await world.observer.topic_stats(world.broker.engine.topics[TOPIC], StatsOptions())
         assert stats.backlog_quota_limit_size == 50_000
         assert stats.backlog_quota_limit_time == 3_600
         assert stats.oldest_backlog_message_age_seconds in (4, 5)
@@ -227,7 +227,7 @@ def test_where_quotas_are_not_enforced_they_are_still_shown() -> None:
         producer = await begin(world, size=1_000)
         for _ in range(5):
             await producer.send(bytes(1_000))
-        stats = world.observer.topic_stats(world.broker.engine.topics[TOPIC], StatsOptions())
+        stats = await world.observer.topic_stats(world.broker.engine.topics[TOPIC], StatsOptions())
         assert stats.backlog_quota_limit_size == 1_000
         assert (await world.observer.explain_topic(NAME))["quotas"] == []
 

@@ -39,7 +39,7 @@ def shown(world: World, options: StatsOptions = ALL) -> TopicStats:
     broker.begin_turn()
     topic = broker.registry.get(NAME)
     assert topic is not None
-    return world.observer.topic_stats(topic, options)
+    return world.run(world.observer.topic_stats(topic, options))
 
 
 async def limit_topic(world: World, messages: int) -> None:

@@ -1,0 +1,205 @@
+"""Planned garbage collection: short, paced, complete only while nobody uses the broker."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from headgate.app.garbage_collection import (
+    AIM_NS,
+    COMPLETE_PERIOD_S,
+    ENDED_MAX,
+    MIDDLE_NS,
+    PAUSE_S_MAX,
+    PAUSE_S_MIN,
+    Activity,
+    Collector,
+    GarbageCollection,
+    pause_after,
+)
+from headgate.app.run import activity_of
+from headgate.base.names import parse_topic
+from headgate.base.units import NS_PER_MS
+from headgate.broker.work.turn_meter import TurnMeter
+from headgate.testing import World
+from headgate.testing.loop import SimLoop
+
+TOPIC = "persistent://public/default/t"
+
+
+class FakeCollector:
+    """Notes what is collected; each collection of young objects takes ``young_ns``."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.young_ns = 100_000
+        self._used_ns = 0
+        self.collector = Collector(
+            self._collect, lambda: self._note("freeze"), lambda: self._note("unfreeze"), self._used
+        )
+
+    def _collect(self, generation: int) -> int:
+        self._note(f"{generation}")
+        self._used_ns += self.young_ns
+        return 0
+
+    def _note(self, call: str) -> None:
+        self.calls.append(call)
+
+    def _used(self) -> int:
+        return self._used_ns
+
+
+class Stage:
+    """A planned collection in virtual time."""
+
+    def __init__(self) -> None:
+        self.loop = SimLoop()
+        self.fake = FakeCollector()
+        self.activity = Activity(0, 0)
+        meter = TurnMeter(self.loop.clock)
+        self.collection = GarbageCollection(
+            self.loop, meter, lambda: self.activity, self.fake.collector
+        )
+
+    def run(self, seconds: float, *, busy: bool = False) -> list[str]:
+        async def wait() -> None:
+            for _ in range(int(seconds)):
+                self.activity = Activity(self.activity.commits + busy, self.activity.ended)
+                await asyncio.sleep(1)
+
+        self.fake.calls.clear()
+        self.loop.run_until_complete(wait())
+        return self.fake.calls.copy()
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    made = Stage()
+    made.collection.start()
+    yield made
+    made.collection.stop()
+    made.loop.close()
+
+
+def test_the_pause_follows_how_long_the_last_collection_took() -> None:
+    assert pause_after(0.04, AIM_NS) == pytest.approx(0.04)
+    assert pause_after(0.04, 2 * AIM_NS) == pytest.approx(0.02)
+    assert pause_after(0.04, 1) == pytest.approx(0.08)
+    assert pause_after(PAUSE_S_MIN, 100 * AIM_NS) == PAUSE_S_MIN
+    assert pause_after(PAUSE_S_MAX, 0) == PAUSE_S_MAX
+
+
+def test_what_there_is_at_the_start_is_not_visited_again(stage: Stage) -> None:
+    assert stage.fake.calls == ["freeze"]
+    stage.fake.young_ns = 0
+    assert set(stage.run(10)) == {"0"}
+
+
+def test_what_lived_through_two_collections_is_frozen(stage: Stage) -> None:
+    stage.fake.young_ns = MIDDLE_NS // 4
+    calls = stage.run(20, busy=True)
+    middle = calls.index("1")
+    assert calls[middle - 1 : middle + 2] == ["0", "1", "freeze"]
+    assert calls[:middle].count("0") <= 4 + 1
+
+
+def test_collections_come_more_often_the_longer_they_take(stage: Stage) -> None:
+    few = stage.run(10, busy=True).count("0")
+    stage.fake.young_ns = 4 * AIM_NS
+    assert stage.run(10, busy=True).count("0") > 4 * few
+
+
+def test_a_complete_collection_waits_until_nobody_uses_the_broker(stage: Stage) -> None:
+    assert "2" not in stage.run(COMPLETE_PERIOD_S * 2)  # nothing has ended
+    stage.activity = Activity(1, ENDED_MAX - 1)
+    assert "2" not in stage.run(COMPLETE_PERIOD_S * 2, busy=True)
+    calls = stage.run(60)
+    assert calls.count("2") == stage.collection.complete_count == 1
+    at = calls.index("2")
+    assert calls[at - 1 : at + 2] == ["unfreeze", "2", "freeze"]
+    assert "2" not in stage.run(COMPLETE_PERIOD_S - 120)
+
+
+def test_a_complete_collection_does_not_wait_where_very_many_have_ended(stage: Stage) -> None:
+    stage.run(COMPLETE_PERIOD_S * 2, busy=True)
+    stage.activity = Activity(stage.activity.commits, ENDED_MAX)
+    assert stage.run(60, busy=True).count("2") == 1
+
+
+def test_it_ends_when_it_is_stopped(stage: Stage) -> None:
+    stage.collection.stop()
+    assert stage.run(10) == []
+
+
+def test_a_long_collection_is_a_long_turn() -> None:
+    stage = Stage()
+    clock = stage.loop.clock
+    meter = TurnMeter(clock)
+
+    class Slow(FakeCollector):
+        def _collect(self, generation: int) -> int:
+            self.young_ns = 30 * NS_PER_MS
+            return super()._collect(generation)
+
+    collection = GarbageCollection(stage.loop, meter, lambda: Activity(0, 0), Slow().collector)
+    collection.start()
+    stage.run(3)
+    assert meter.longest() == (30 * NS_PER_MS, "garbage collection of generation 0")
+    collection.stop()
+    stage.loop.close()
+
+
+def cyclic_garbage(world: World, rounds: int) -> set[str]:
+    """Types of the broker's objects that only the collector frees, after connections that ended."""
+
+    async def play() -> None:
+        for _ in range(rounds):
+            client = await world.connect()
+            consumer = await client.subscribe(TOPIC, "s")
+            producer = await client.producer(TOPIC)
+            await producer.send(b"x")
+            consumer.ack_nowait((await consumer.receive()).position)
+            await asyncio.sleep(0.2)
+            client.close()
+            await client.lost
+            await asyncio.sleep(1)
+
+    world.run(play())
+    gc.collect()
+    gc.disable()
+    try:
+        world.run(play())
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        types = {type(each) for each in gc.garbage}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    names = {f"{each.__module__}.{each.__qualname__}" for each in types}
+    return {name for name in names if name.startswith("headgate") and ".testing." not in name}
+
+
+def test_what_connections_leave_is_freed_by_reference_counts() -> None:
+    """Frozen objects are freed by these alone, or stay until a complete collection."""
+    with World() as world:
+        world.run(world.start())
+        assert cyclic_garbage(world, 10) == set()
+
+
+def test_ended_topics_and_subscriptions_are_counted() -> None:
+    async def play(world: World) -> None:
+        client = await world.connect()
+        consumer = await client.subscribe(TOPIC, "s")
+        await consumer.unsubscribe()
+        await world.broker.registry.delete(parse_topic(TOPIC), force=True)
+
+    with World() as world:
+        world.run(world.start())
+        before = activity_of(world.broker)
+        world.run(play(world))
+        assert activity_of(world.broker).ended == before.ended + 2
