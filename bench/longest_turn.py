@@ -24,6 +24,7 @@ from bench.servers import ROOT, Server, headgate, scratch
 from bench.turn_admin import Administrators, metric
 from bench.turn_clients import Load
 from headgate.app.descriptors import raise_descriptors_max
+from headgate.broker.work.turn_meter import WINDOW_S
 
 TURN_MS_MAX = 25.0
 TOPICS = 100_000
@@ -33,6 +34,7 @@ QUICK = 10
 SECONDS = 150
 FILL_TIMEOUT_S = 900.0
 NAMES_SHOWN = 20
+NICE = -20
 
 SETTINGS = (
     "maxTopicsPerNamespace=0",
@@ -69,6 +71,7 @@ def child(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -87,10 +90,15 @@ def child(
 
 
 def prefer(pid: int) -> bool:
-    """Have a process run before others on the machine; returns whether that is allowed."""
+    """Have a process run before others on the machine; returns whether that is allowed.
+
+    Linux shares a CPU among sessions first. Real-time priority is no choice: a broker without an
+    idle moment is then stopped for 50 ms in each second.
+    """
     try:
+        Path(f"/proc/{pid}/autogroup").write_text(f"{NICE}", encoding="ascii")
         for task in Path(f"/proc/{pid}/task").iterdir():
-            os.sched_setscheduler(int(task.name), os.SCHED_FIFO, os.sched_param(1))
+            os.setpriority(os.PRIO_PROCESS, int(task.name), NICE)
     except OSError:
         return False
     return True
@@ -143,6 +151,8 @@ def _measure(server: Server, log: Path, options: argparse.Namespace) -> Table:
         with log.open(encoding="utf-8") as lines:
             lines.seek(filled)
             held = longest_by_name(lines)
+    if options.seconds < WINDOW_S:
+        longest_s = 0.0  # the broker's gauge still has turns from before
     longest_ms = max([1_000 * longest_s, *(ms for ms, _ in held.values())])
     table.check("longest turn", longest_ms, "ms", TURN_MS_MAX)
     table.add("a PING beside it: p99, longest", f"{number(p99_ms)}, {number(max_ms)} ms")

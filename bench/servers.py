@@ -29,7 +29,11 @@ class Server:
         began_s = time.perf_counter()
         with (folder / f"{name}.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=log
+                [sys.executable, *arguments],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
             )
         self.pid = self._process.pid
         stdout = self._process.stdout

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from headgate.admin.names import missing_topic, topic_name
 from headgate.admin.operations import Operation
-from headgate.admin.routing import Call, Query, Reply, Route, as_json
+from headgate.admin.routing import Call, Query, Reply, Route, as_json, encoded_in_pieces
 from headgate.metadata.errors import RefusalError
 from headgate.observe.explain.reports import StorageReport, TopicReport, TopReport
 
@@ -41,7 +41,9 @@ async def explain_topic(call: Call) -> Reply:
     if catalog.topic(topic.full) is None and catalog.partitioned(topic.full) is None:
         raise missing_topic(catalog, topic)
     per_partition = call.flag("perPartition")
-    return as_json(await call.facade.explain_topic(topic, per_partition=per_partition))
+    report = await call.facade.explain_topic(topic, per_partition=per_partition)
+    report["subscriptions"] = await encoded_in_pieces(report["subscriptions"])
+    return as_json(report)
 
 
 _TOPICS = Query(

@@ -11,7 +11,7 @@ import msgspec
 from headgate.admin.merge import Merging
 from headgate.admin.names import existing_partitioned, existing_topic, partitions_of
 from headgate.admin.operations import Operation
-from headgate.admin.routing import TOPIC_PATH, Call, Reply, Route, as_json
+from headgate.admin.routing import TOPIC_PATH, Call, Reply, Route, as_json, encoded_in_pieces
 from headgate.base.names import TopicName
 from headgate.metadata.errors import RefusalError
 from headgate.metadata.rows import PartitionedRow
@@ -25,7 +25,9 @@ SLICE_PARTITIONS = 8
 
 async def stats(call: Call) -> Reply:
     """Counters, rates, producers and subscriptions of a topic."""
-    return as_json(await call.facade.topic_stats(existing_topic(call), _options(call)))
+    found = await call.facade.topic_stats(existing_topic(call), _options(call))
+    found.subscriptions = await _encoded_values(found.subscriptions)
+    return as_json(found)
 
 
 async def partitioned_stats(call: Call) -> Reply:
@@ -49,7 +51,9 @@ async def partitioned_stats(call: Call) -> Reply:
 async def internal_stats(call: Call) -> Reply:
     """Ledgers and cursors of a topic."""
     metadata = call.flag("metadata")
-    return as_json(await call.facade.internal_stats(existing_topic(call), metadata=metadata))
+    found = await call.facade.internal_stats(existing_topic(call), metadata=metadata)
+    found.cursors = await _encoded_values(found.cursors)
+    return as_json(found)
 
 
 async def partitioned_internal_stats(call: Call) -> Reply:
@@ -79,6 +83,11 @@ async def _of_parts(
                 raise
         else:
             yield part.full, found
+
+
+async def _encoded_values(values: dict[str, Any]) -> dict[str, Any]:
+    """The values as JSON, in pieces between which publishing continues."""
+    return dict(zip(values, await encoded_in_pieces(values.values()), strict=True))
 
 
 def _encoded(stats: TopicStats | InternalStats) -> msgspec.Raw:

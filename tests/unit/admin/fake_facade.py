@@ -204,7 +204,7 @@ class FakeFacade:
         return {"topics": sorted(self.topics)[:count]}
 
     async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
-        return {"topic": topic.full, "perPartition": per_partition}
+        return {"topic": topic.full, "perPartition": per_partition, "subscriptions": [{"s": 1}]}
 
     async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
         connected = 0

@@ -21,6 +21,7 @@ def test_one_topic(api: Ask) -> None:
     api("PUT", "/admin/v2/persistent/public/default/t")
     assert api("GET", path).json() == {
         "topic": "persistent://public/default/t", "perPartition": False,
+        "subscriptions": [{"s": 1}],
     }  # fmt: skip
     assert api("GET", f"{path}?perPartition=true").json()["perPartition"]
     assert api("GET", f"{E}/persistent/public/default").status == 404

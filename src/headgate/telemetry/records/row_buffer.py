@@ -28,7 +28,7 @@ class RowBuffer:
         self._rows: dict[Kind, list[Row]] = {kind: [] for kind in _COLUMNS}
         self._last_rows: list[tuple[Kind, Row]] = []
         self.count = 0
-        """Rows that :meth:`take` would return now."""
+        """Rows that :meth:`take` may return now."""
         self.dropped_count = 0
         """Last rows dropped since the start."""
 
@@ -53,12 +53,15 @@ class RowBuffer:
         for kind, row in last_rows:
             self.add(kind, row)
 
-    def take(self) -> Tables:
-        """Remove and return the rows as columns; kinds without rows are left out."""
+    def take(self, rows_max: int) -> Tables:
+        """Remove and return the first rows as columns, at most ``rows_max``; kinds without rows are
+        left out."""
         tables: Tables = {}
         for kind, rows in self._rows.items():
-            if rows:
-                tables[kind] = dict(zip(_COLUMNS[kind], zip(*rows, strict=True), strict=True))
-                rows.clear()
-        self.count = 0
+            taken = rows[:rows_max]
+            if taken:
+                tables[kind] = dict(zip(_COLUMNS[kind], zip(*taken, strict=True), strict=True))
+                del rows[:rows_max]
+                rows_max -= len(taken)
+                self.count -= len(taken)
         return tables

@@ -200,8 +200,9 @@ class Sampler:
                 looked += 1
                 if looked >= SLICE_SUBJECTS:
                     looked = 0
-                    if self._rows.count >= MESSAGE_ROWS:
-                        yield self._rows.take()
+                    while self._rows.count >= MESSAGE_ROWS:
+                        yield self._rows.take(MESSAGE_ROWS)
+                        await self._give_way()
                     await self._give_way()
         for limiter in self._limiters:
             self._limiters.add_row(limiter, at)
@@ -209,7 +210,13 @@ class Sampler:
             if looked >= SLICE_SUBJECTS:
                 looked = 0
                 await self._give_way()
-        rest = self._rows.take()
+            while self._rows.count >= MESSAGE_ROWS:
+                yield self._rows.take(MESSAGE_ROWS)
+                await self._give_way()
+        while self._rows.count >= MESSAGE_ROWS:
+            yield self._rows.take(MESSAGE_ROWS)
+            await self._give_way()
+        rest = self._rows.take(MESSAGE_ROWS)
         self._quotas.end_window()
         self._controller.end_window()
         events = self.events.take()

@@ -37,16 +37,26 @@ def test_rows_are_taken_as_columns_by_kind() -> None:
     buffer.add(Kind.LIMITER, row)
     buffer.add(Kind.TOPIC, None)
     assert buffer.count == 1
-    tables = buffer.take()
+    tables = buffer.take(256)
     assert list(tables) == [Kind.LIMITER]
     assert tables[Kind.LIMITER]["subject"] == (1,)
-    assert (buffer.take(), buffer.count) == ({}, 0)
+    assert (buffer.take(256), buffer.count) == ({}, 0)
 
 
 def test_a_last_row_comes_with_the_next_window() -> None:
     buffer = row_buffer.RowBuffer()
     buffer.add_last(Kind.LIMITER, tuple(range(len(row_buffer.LIMITER_COLUMNS))))
     buffer.add_last(Kind.LIMITER, None)
-    assert buffer.take() == {}
+    assert buffer.take(256) == {}
     buffer.begin_window()
-    assert list(buffer.take()) == [Kind.LIMITER]
+    assert list(buffer.take(256)) == [Kind.LIMITER]
+
+
+def test_not_more_rows_than_asked_for_are_taken_at_a_time() -> None:
+    buffer = row_buffer.RowBuffer()
+    columns = len(row_buffer.LIMITER_COLUMNS)
+    for number in range(10):
+        buffer.add(Kind.LIMITER, tuple(range(number, number + columns)))
+    taken = [buffer.take(4)[Kind.LIMITER]["subject"] for _ in range(3)]
+    assert taken == [(1, 2, 3, 4), (5, 6, 7, 8), (9, 10)]
+    assert buffer.count == 0
