@@ -21,6 +21,8 @@ SEED_LIMIT_S: Final = 600
 KILLS: Final = 20
 CLIENTS: Final = 10_000
 TOPICS: Final = 100_000
+LIFETIMES: Final = 4_800
+"""Segments that half a MiB/s fills in a week."""
 POWER_CUT_SEEDS: Final = 100
 KILLS_WORD: Final = "kills"
 """First argument: not the grid, but ``headgate pipeline stream``, killed again and again."""
@@ -58,6 +60,7 @@ SOAKS: Final = {
         CLIENTS, "clients", "--clients", "service/test_client_memory.py", 1_800, more=("-rP",)
     ),
     "topics": Soak(TOPICS, "topics", "--topics", "faults/test_f15_many_topics.py", 1_800),
+    "space": Soak(LIFETIMES, "segments", "--lifetimes", "sim/test_space_bound.py", 3_600),
     POWER_CUTS_WORD: Soak(POWER_CUT_SEEDS, "seeds", "", "tests.faults.more_power_cuts", 600, 600),
 }
 """By first argument."""

@@ -345,7 +345,7 @@ class Story:
         base = parse_topic("persistent://public/default/p")
         if facade.catalog.partitioned(base.full) is not None:
             await self.world.ask(facade.delete_topic(base, force=True))
-        await asyncio.sleep(2.0)
+        await asyncio.sleep(30.0)  # the least that dies waits 20 s for a checkpoint
         await self.world.ask(self.world.broker.when_durable())
         if wrong := left_over(self.world.broker):
             raise ViolationError(f"left over: {wrong}")

@@ -89,6 +89,21 @@ def test_topics_are_a_test_that_gets_their_number(tree: Path) -> None:
     assert soak.soak(PYTHON, ["topics"]) == soak.TOPICS // 1_000
 
 
+def test_the_space_bound_is_a_test_that_gets_its_segments(tree: Path) -> None:
+    folder = tree / "tests/sim"
+    folder.mkdir()
+    (folder / "conftest.py").write_text(
+        "def pytest_addoption(parser):\n    parser.addoption('--lifetimes', type=int)\n"
+    )
+    (folder / "test_space_bound.py").write_text(
+        "import pytest\n"
+        "def test_bound(request):\n"
+        "    pytest.exit('told', returncode=request.config.getoption('--lifetimes') // 100)\n"
+    )
+    assert soak.soak(PYTHON, ["space", "700"]) == 7
+    assert soak.soak(PYTHON, ["space"]) == soak.LIFETIMES // 100
+
+
 def test_power_cuts_get_a_number_of_seeds_or_none_at_all(tree: Path) -> None:
     folder = tree / "tests/faults"
     folder.mkdir()
