@@ -13,6 +13,7 @@ class Operation(StrEnum):
     BROKER_READ = "broker.read"
     BROKER_HEALTH = "broker.health"
     BROKER_QUOTAS = "broker.quotas"
+    BROKER_BACKUP = "broker.backup"
     SETTINGS_READ = "settings.read"
     SETTINGS_WRITE = "settings.write"
     TENANT_LIST = "tenant.list"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from headgate.admin import (
+    backup,
     brokers,
     explain,
     lookup,
@@ -30,6 +31,7 @@ _SUBJECTS: Final[tuple[Route, ...]] = (
     *subscriptions.ROUTES,
     *lookup.ROUTES,
     *explain.ROUTES,
+    *backup.ROUTES,
 )
 
 ROUTES: Final[tuple[Route, ...]] = (*_SUBJECTS, description_route(_SUBJECTS))

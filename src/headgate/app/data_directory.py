@@ -9,7 +9,7 @@
     DIR/reserve             disk space reserved for the metadata (disk_reserve)
     DIR/telemetry-log/      the same for the telemetry's topic (telemetry_log)
     DIR/restore-unfinished  only while headgate restore fills the directory
-    DIR/backup-source/      what a running broker copied for a backup (headgate.storage)
+    DIR/backup-source/      what a running broker copied for a backup (backup.holding)
     DIR/telemetry-names.key the key if names in the telemetry are hashed (names_key)
 
 A start takes the lock before it reads anything in the directory.

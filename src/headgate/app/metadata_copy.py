@@ -85,6 +85,9 @@ class CopiedStore:
         """Flush the store."""
         self._store.flush()
 
+    def copy_to(self, path: str) -> None:
+        self._store.copy_to(path)
+
     def close(self) -> None:
         """Close both."""
         if self._file is not None:

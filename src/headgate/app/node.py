@@ -18,6 +18,7 @@ from typing import Any
 
 from headgate import __version__
 from headgate.admin.app import AdminApp
+from headgate.app.backup.holding import FileHolding
 from headgate.app.data_directory import DataDirectory
 from headgate.app.descriptors import descriptors_max
 from headgate.app.disk_reserve import DiskReserve
@@ -49,10 +50,12 @@ from headgate.facade.admin_facade import AdminFacade
 from headgate.fs import OsFs, SpareFiles
 from headgate.ledger import LedgerSettings
 from headgate.metadata.catalog import Catalog
+from headgate.metadata.store import MetadataStore
 from headgate.observe.observer import Observer
 from headgate.policy.settings import Settings
 from headgate.storage.closing import close_log
 from headgate.storage.lanes import ThreadLane, run_on
+from headgate.storage.managed_logs import LOGS
 from headgate.storage.metadata_copier import MetadataCopier
 from headgate.telemetry.prometheus.route import metrics_route
 from headgate.telemetry.records.publisher import TelemetryPublisher
@@ -113,12 +116,12 @@ class Node:
             directory = DataDirectory.open(OsFs(spare), data_path)
             stack.callback(directory.close)
             info = broker_info(settings, port_of(binary), port_of(web), directory)
-            broker, observer = await _open_broker(settings, directory, info, loop, stack)
+            broker, observer, backups = await _open_broker(settings, directory, info, loop, stack)
             if export is not None:
                 stack.push_async_callback(start_export(broker, export).stop)
             server = await serve_binary(broker, binary, BACKLOG_CONNECTIONS_MAX)
             stack.push_async_callback(server.close)
-            admin = AdminApp(AdminFacade(broker, observer), broker.clock)
+            admin = AdminApp(AdminFacade(broker, observer, backups), broker.clock)
             app = WebApp(admin, {"/metrics": metrics_route(broker)}, on_bug, broker.turns)
             guarded = WebGuard(app, HostNames.of(settings))
             admit = partial(broker.connection_admission.admit, web=True)
@@ -173,7 +176,7 @@ async def _open_broker(
     info: BrokerInfo,
     loop: asyncio.AbstractEventLoop,
     stack: AsyncExitStack,
-) -> tuple[Broker, Observer]:
+) -> tuple[Broker, Observer, FileHolding]:
     """Recover the content of the directory and start the broker on it."""
     names_hash_key = names_key(settings, directory.path)
     clock: Clock = SystemClock()
@@ -236,7 +239,24 @@ async def _open_broker(
     await broker.start()
     telemetry.start()
     stack.push_async_callback(telemetry.stop)
-    return broker, observer
+    return broker, observer, await _backups(broker, directory, store)
+
+
+async def _backups(broker: Broker, directory: DataDirectory, store: MetadataStore) -> FileHolding:
+    """What holds the files of the directory for backups."""
+    logs = dict(zip(LOGS, (managed.log for managed in broker.logs), strict=False))
+    backups = FileHolding(
+        directory.fs,
+        directory.path,
+        logs,
+        store.copy_to,
+        broker.identity_writer.identities,
+        upkeep=broker.lanes.upkeep,
+        metadata=broker.lanes.metadata,
+        entropy=os.urandom,
+    )
+    await run_on(broker.lanes.upkeep, backups.clear)
+    return backups
 
 
 def exception_handler(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -12,6 +13,7 @@ import click
 import msgspec
 
 from headgate.base.units import GIB, KIB, MIB
+from headgate.cli.admin_client import ADMIN_URL
 from headgate.cli.ledger_text import size_text
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)")
@@ -42,7 +44,16 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print the r
 
 @click.command("backup")
 @click.option("--to", "target", metavar="DIR", required=True, help="Backup folder.")
-@click.option("--data-dir", "data_path", metavar="DIR", required=True, help="A stopped broker's.")
+@click.option(
+    "--url",
+    metavar="URL",
+    default=ADMIN_URL,
+    show_default=True,
+    help="Admin API of the running broker, on this host.",
+)
+@click.option(
+    "--data-dir", "data_path", metavar="DIR", help="Data directory of a stopped broker instead."
+)
 @_rate_option
 @click.option(
     "--keep",
@@ -55,18 +66,37 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print the r
 @click.option("--check", is_flag=True, help="Read stored files again and replace damaged ones.")
 @_json_option
 def backup_command(
-    target: str, data_path: str, bytes_per_s: float, keep: int, *, check: bool, as_json: bool
+    target: str,
+    url: str,
+    data_path: str | None,
+    bytes_per_s: float,
+    keep: int,
+    *,
+    check: bool,
+    as_json: bool,
 ) -> None:
-    """Back up a data directory.
+    """Back up the data of a running or a stopped broker.
+
+    A running broker goes on serving. It only deletes none of its log's files until the end. The
+    backup has everything that was acknowledged when it began.
 
     Each run adds a generation, a complete state, and copies only the segments that the folder does
     not have. If it fails or is killed, the former generations stay restorable.
     """
-    from headgate.app.backup.run import BackupOptions, back_up_stopped
+    from headgate.app.backup.run import BackupOptions, back_up_running, back_up_stopped
+    from headgate.cli.backup_hold import RunningHold
 
     with _private_files(), _progress("Backup") as progress:
         options = BackupOptions(target, bytes_per_s, keep, check)
-        row = back_up_stopped(data_path, options, progress)
+        if data_path is not None:
+            row = back_up_stopped(data_path, options, progress)
+        else:
+            held = RunningHold.begin(url, time.monotonic, time.sleep)
+            try:
+                row = back_up_running(held, options, progress, held.tick)
+            except BaseException:
+                held.abandon()
+                raise
     if as_json:
         _print_json(row)
         return

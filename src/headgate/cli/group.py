@@ -108,7 +108,7 @@ main = _Main(
             "headgate.cli.ledger:ledger_group",
             "Check, repair and list the stored messages of a stopped broker.",
         ),
-        "backup": ("headgate.cli.backup:backup_command", "Back up a data directory."),
+        "backup": ("headgate.cli.backup:backup_command", "Back up the data of a broker."),
         "restore": (
             "headgate.cli.backup:restore_command",
             "Restore a backup into a new data directory.",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from headgate.base.errors import CorruptionError, InputError, StorageError
 from headgate.base.names import TopicName
@@ -28,7 +28,7 @@ from headgate.engine.errors import (
 )
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.facade.protocol import AtPosition, AtTime, OlderThan
+from headgate.facade.protocol import AtPosition, AtTime, BackupHold, OlderThan
 from headgate.flow.sentences.disk import disk_sentence
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
@@ -49,11 +49,26 @@ if TYPE_CHECKING:
     from headgate.broker.service import Broker
 
 
+class Backups(Protocol):
+    """What holds the files of a data directory for backups; raises as :class:`Facade`."""
+
+    async def begin(self) -> BackupHold:
+        """As :meth:`Facade.begin_backup`."""
+
+    async def renew(self, backup_id: str, /) -> None:
+        """As :meth:`Facade.renew_backup`."""
+
+    async def end(self, backup_id: str, /) -> None:
+        """As :meth:`Facade.end_backup`."""
+
+
 class AdminFacade:
     """The :class:`~headgate.facade.protocol.Facade` of one broker."""
 
-    def __init__(self, broker: Broker, observer: Observer) -> None:
+    def __init__(self, broker: Broker, observer: Observer, backups: Backups | None = None) -> None:
+        """``backups`` hold the files of the data directory, if the broker has one on a disk."""
         self._broker = broker
+        self._backups = backups
         self._observer = observer
         self._registry = broker.registry
         self._subscriptions = broker.subscriptions
@@ -173,6 +188,20 @@ class AdminFacade:
         return await self._observer.explain_topic(topic, per_partition=per_partition)
 
     # -- topics ----------------------------------------------------------------------------
+
+    async def begin_backup(self) -> BackupHold:
+        return await self._file_backups().begin()
+
+    async def renew_backup(self, backup_id: str) -> None:
+        await self._file_backups().renew(backup_id)
+
+    async def end_backup(self, backup_id: str) -> None:
+        await self._file_backups().end(backup_id)
+
+    def _file_backups(self) -> Backups:
+        if self._backups is None:
+            raise not_allowed("this broker has no data directory on a disk")
+        return self._backups
 
     async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
         self._broker.begin_turn()

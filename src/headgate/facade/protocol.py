@@ -18,6 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from msgspec import Struct
+
 from headgate.base.names import TopicName
 from headgate.base.positions import Position
 from headgate.broker.entries import FoundMessage, StoredEntry
@@ -56,6 +58,19 @@ class OlderThan:
     """Messages older than ``age_s`` seconds when the request is carried out."""
 
     age_s: int
+
+
+class BackupHold(Struct, frozen=True, rename="camel"):
+    """A state of the data directory that the broker holds for a backup."""
+
+    id: str
+    """For renewing and ending it."""
+    data_directory: str
+    """Path on the broker's host."""
+    source_directory: str
+    """Path of the folder in it that has what the broker copied."""
+    lease_s: float
+    """The hold ends if it is not renewed for so many seconds."""
 
 
 class Facade(Protocol):
@@ -161,6 +176,26 @@ class Facade(Protocol):
 
     async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
         """The causes of the backlog of ``topic``, partitioned or not, as plain values for JSON."""
+
+    # Backups.
+
+    async def begin_backup(self) -> BackupHold:
+        """Hold the present state of the data directory until :meth:`end_backup`.
+
+        Raises:
+            RefusalError: 409: a backup is under way, or the disk is full.
+            StorageError: the disk refused.
+        """
+
+    async def renew_backup(self, backup_id: str) -> None:
+        """Extend the lease of a backup.
+
+        Raises:
+            RefusalError: 404 if it is unknown, 409 with the reason if the state was not held.
+        """
+
+    async def end_backup(self, backup_id: str) -> None:
+        """End a backup; returns if the state was held until now. Raises as :meth:`renew_backup`."""
 
     # Topics.
 

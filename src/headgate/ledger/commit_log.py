@@ -22,6 +22,12 @@ from collections.abc import Callable, Collection, Generator, Iterable
 
 from headgate.base.errors import StorageError, invariant
 from headgate.fs.api import Fs, Lock, Space
+from headgate.ledger.backup_view import (
+    BackupView,
+    backup_view,
+    copy_checkpoint,
+    write_description,
+)
 from headgate.ledger.errors import LogFailedError, LogFullError
 from headgate.ledger.format.directory import adopt, lock_directory
 from headgate.ledger.format.identity import Identity, write_identity
@@ -37,6 +43,7 @@ from headgate.ledger.recovery.sealing import prepare_first
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.space.accounting import check_segments, space_use
 from headgate.ledger.space.capacity import check_capacity, no_space_to_begin
+from headgate.ledger.space.files_hold import FilesHold
 from headgate.ledger.space.maintenance import Job, Maintenance
 from headgate.ledger.space.rewriting import Rewriting
 from headgate.ledger.statistics import LogStatistics, SegmentWaste, SpaceUse, WrittenBytes
@@ -376,6 +383,39 @@ class CommitLog:
     def space(self) -> Space:
         """The room on the file system. Blocks. Raises :class:`OSError`."""
         return self._fs.space(self._directory)
+
+    # Backup ---------------------------------------------------------------------------------
+
+    @property
+    def files_hold(self) -> FilesHold:
+        """The hold of a backup on the files. While it is held none is deleted or punched, and no
+        rewriting begins."""
+        return self._maintenance.hold
+
+    @property
+    def is_rewriting(self) -> bool:
+        """Whether a rewriting of segments is under way."""
+        return self._rewriting.is_active
+
+    def backup_view(self, checkpoint_segment: int) -> BackupView:
+        """The durable content now; see :func:`headgate.ledger.backup_view.backup_view`."""
+        return backup_view(self._state, checkpoint_segment)
+
+    def copy_checkpoint(self, target: str, prefix: str) -> int:
+        """Copy the checkpoint into the folder ``target``; returns its segment. Upkeep thread.
+
+        Raises :class:`StorageError`.
+        """
+        return copy_checkpoint(self._fs, self._directory, target, prefix)
+
+    def describe(
+        self, target: str, prefix: str, view: BackupView, identity: Identity | None
+    ) -> None:
+        """Write the log's other small files into the folder ``target``. Any one thread; blocks.
+
+        Raises :class:`StorageError`.
+        """
+        write_description(self._fs, self._directory, target, prefix, view, identity)
 
     # Maintenance ----------------------------------------------------------------------------
 

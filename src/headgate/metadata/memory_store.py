@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headgate.base.errors import StorageError
+from headgate.metadata.sqlite_store import SqliteStore
 from headgate.metadata.store import Write
 
 
@@ -47,6 +48,11 @@ class MemoryStore:
 
     def flush(self) -> None:
         """No effect: there is no write-ahead log."""
+
+    def copy_to(self, path: str) -> None:
+        store = SqliteStore(path)
+        store.commit([Write(kind, key, value) for (kind, key), value in self._rows.items()])
+        store.close()
 
     def close(self) -> None:
         """No effect: there is no file."""

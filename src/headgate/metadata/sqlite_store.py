@@ -157,6 +157,16 @@ class SqliteStore:
         with contextlib.suppress(*_ERRORS):
             self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
+    def copy_to(self, path: str) -> None:
+        try:
+            copy = sqlite3.connect(path)
+            try:
+                self._open().backup(copy)
+            finally:
+                copy.close()
+        except _ERRORS as error:
+            raise self._error_from(error) from error
+
     def close(self) -> None:
         """Close the file, which checkpoints the WAL into it."""
         if self._connection is not None:

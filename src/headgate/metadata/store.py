@@ -48,5 +48,12 @@ class MetadataStore(Protocol):
         It then survives damage and loss of the write-ahead log.
         """
 
+    def copy_to(self, path: str) -> None:
+        """Write all rows, as of the last transaction, into the new SQLite file ``path``.
+
+        Raises:
+            StorageError: the disk refused; the store is unchanged.
+        """
+
     def close(self) -> None:
         """Close the file. A second call does nothing."""

@@ -43,7 +43,7 @@ class IdentityWriter:
         revision = self._catalog.revision
         if self._is_busy or revision == self._written_revision:
             return
-        identities = self._identities()
+        identities = self.identities()
 
         def done(_: object, error: BaseException | None) -> None:
             self._is_busy = False
@@ -69,13 +69,13 @@ class IdentityWriter:
             await self.copier.close()
         if self._catalog.revision == self._written_revision:
             return
-        identities = self._identities()
+        identities = self.identities()
         try:
             await run_on(self._lane, lambda: _write(identities))
         except StorageError as error:
             logger.error("closing: %s", error)
 
-    def _identities(self) -> list[tuple[CommitLog, Identity]]:
+    def identities(self) -> list[tuple[CommitLog, Identity]]:
         """The identity to write for each log that was bound when it was opened."""
         row, number = self._catalog.identity, self._catalog.topic_number_last
         return [

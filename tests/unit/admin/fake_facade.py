@@ -12,7 +12,7 @@ from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.broker.authorization import AllowAll, Authorizer, check_allowed
 from headgate.broker.entries import FoundMessage, StoredEntry
 from headgate.broker.info import BrokerInfo
-from headgate.facade.protocol import AtPosition, AtTime, OlderThan
+from headgate.facade.protocol import AtPosition, AtTime, BackupHold, OlderThan
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
 from headgate.metadata.memory_store import MemoryStore
@@ -99,6 +99,8 @@ class FakeFacade:
         self.clock = FakeClock()
         self.authorizer: Authorizer = AllowAll()
         self.ready = True
+        self.backup = ""
+        """The backup that is under way."""
         self.ailment = ""
         self.unready = ""
         self.auto_partitions: int | None = 0
@@ -202,6 +204,20 @@ class FakeFacade:
 
     async def explain_storage(self, count: int) -> Any:
         return {"topics": sorted(self.topics)[:count]}
+
+    async def begin_backup(self) -> BackupHold:
+        if self.backup:
+            raise conflict("a backup is under way")
+        self.backup = "b1"
+        return BackupHold(self.backup, "/data", "/data/backup-source", 30.0)
+
+    async def renew_backup(self, backup_id: str) -> None:
+        if backup_id != self.backup:
+            raise not_found("no such backup")
+
+    async def end_backup(self, backup_id: str) -> None:
+        await self.renew_backup(backup_id)
+        self.backup = ""
 
     async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
         return {"topic": topic.full, "perPartition": per_partition, "subscriptions": [{"s": 1}]}

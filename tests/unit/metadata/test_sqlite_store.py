@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from headgate.base.errors import CorruptionError, NoRoomError, StorageError
+from headgate.metadata.memory_store import MemoryStore
 from headgate.metadata.sqlite_store import SqliteStore
 from headgate.metadata.store import MetadataStore, Write
 from tests.unit.metadata.store_suite import SUITE, Reopen
@@ -298,3 +299,23 @@ def test_a_taking_over_that_failed_is_repeated(path: str, monkeypatch: pytest.Mo
         with pytest.raises(CorruptionError):
             SqliteStore(path)
     assert load_of(path) == rows
+
+
+def test_a_copy_has_the_rows_of_the_last_transaction(tmp_path: Path) -> None:
+    rows = [Write("topic", f"t{at}", b"x" * 500) for at in range(200)]
+    for number, store in enumerate((SqliteStore(str(tmp_path / "m")), MemoryStore())):
+        store.commit(rows)
+        store.copy_to(str(tmp_path / f"copy{number}"))
+        store.commit([Write("topic", "later", b"x")])
+        copy = SqliteStore(str(tmp_path / f"copy{number}"))
+        assert copy.load() == {(row.kind, row.key): row.value for row in rows}
+        copy.close()
+        store.close()
+
+
+def test_a_copy_that_cannot_be_written_leaves_the_store(tmp_path: Path) -> None:
+    store = SqliteStore(str(tmp_path / "m"))
+    with pytest.raises(StorageError):
+        store.copy_to(str(tmp_path / "missing" / "copy"))
+    store.commit([Write("topic", "t", b"x")])
+    store.close()

@@ -15,7 +15,7 @@ from headgate.app.backup.folder import BackupFolder
 from headgate.app.backup.manifest import BackupError, Manifest
 from headgate.app.backup.rebind import rebind
 from headgate.app.backup.restore import newest_manifest, restore
-from headgate.app.backup.sources import Source, stopped_source
+from headgate.app.backup.sources import HeldBackup, Source, running_source, stopped_source
 from headgate.app.backup.take import Progress, take_backup
 from headgate.fs import OsFs
 
@@ -42,6 +42,18 @@ def back_up_stopped(data_path: str, options: BackupOptions, progress: Progress) 
     """
     with _disk_errors(), stopped_source(OsFs(), str(Path(data_path).absolute())) as source:
         return _take(source, options, progress, lambda: None)
+
+
+def back_up_running(
+    held: HeldBackup, options: BackupOptions, progress: Progress, tick: Callable[[], None]
+) -> dict[str, Any]:
+    """Back up the data directory that a running broker holds. ``tick`` renews its lease when that
+    is due. Returns the object that ``headgate backup --json`` prints.
+
+    Raises as :func:`headgate.app.backup.sources.running_source` and :func:`take_backup`.
+    """
+    with _disk_errors():
+        return _take(running_source(OsFs(), held), options, progress, tick)
 
 
 def restore_into(

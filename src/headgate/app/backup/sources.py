@@ -2,7 +2,7 @@
 
 A running broker deletes and changes none of its log's files while it holds them for a backup. It
 copies what changes (metadata, checkpoints, identity, ends of the logs) into the folder
-``backup-source``, with the list of the segments (headgate.storage.backup_source).
+``backup-source``, with the list of the segments (headgate.app.backup.holding).
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from headgate.ledger.format.records import (
 from headgate.storage.managed_logs import LOGS
 from headgate.storage.store_binding import MAIN_LOG
 
+FILES_NAME: Final = "files.json"
+"""The list of segments in the folder of a running broker."""
 _OWN_FILES: Final = (METADATA_NAME, f"{METADATA_NAME}-wal", KEY_FILE_NAME, "format")
 _LOG_FILES: Final = ("format", IDENTITY_NAME, FLUSH_POSITION_NAME)
 
@@ -139,13 +141,13 @@ def running_source(fs: Fs, held: HeldBackup) -> Source:
     """
     data, own = held.data_path, held.source_path
     try:
-        content = read_file(fs, f"{own}/files.json")
+        content = read_file(fs, f"{own}/{FILES_NAME}")
         listed = msgspec.json.decode(content, type=SourceList)
         names = fs.list_directory(own)
         files = [
             SourceFile(name.replace("~", "/"), f"{own}/{name}", _size(fs, f"{own}/{name}"))
             for name in names
-            if name != "files.json"
+            if name != FILES_NAME
         ]
         files += [
             SourceFile(name, f"{data}/{name}", _size(fs, f"{data}/{name}"))

@@ -21,7 +21,7 @@ FORMAT_VERSION: Final = 3
 _ADOPTED_VERSION = 2
 """The format before this one: all its files are readable as they are."""
 _PROGRAM = "headgate-log"
-_FORMAT_NAME = "format"
+FORMAT_NAME: Final = "format"
 _LOCK_NAME = "lock"
 _ADOPTED_TEXT = f"{_PROGRAM} {_ADOPTED_VERSION}\n"
 TEMPORARY_SUFFIX: Final = ".tmp"
@@ -78,25 +78,25 @@ def read_file(fs: Fs, path: str) -> bytes:
 
 def _check_format(fs: Fs, directory: str) -> None:
     names = fs.list_directory(directory)
-    if _FORMAT_NAME not in names:
+    if FORMAT_NAME not in names:
         if any(segment_of_name(name) is not None for name in names):
             raise UnknownFormatError(
-                f"log directory {directory} lacks its file {_FORMAT_NAME!r}: {_TO_RESTORE}"
+                f"log directory {directory} lacks its file {FORMAT_NAME!r}: {_TO_RESTORE}"
             )
-        known = {_LOCK_NAME, _FORMAT_NAME + TEMPORARY_SUFFIX}
+        known = {_LOCK_NAME, FORMAT_NAME + TEMPORARY_SUFFIX}
         foreign = [name for name in names if name not in known]
         if foreign:
             raise UnknownFormatError(
-                f"data directory {directory} holds {foreign[0]!r} but no file {_FORMAT_NAME!r}: "
+                f"data directory {directory} holds {foreign[0]!r} but no file {FORMAT_NAME!r}: "
                 "it is not Headgate's; choose an empty directory"
             )
         line = f"{_PROGRAM} {FORMAT_VERSION}\n".encode()
-        write_file(fs, directory, _FORMAT_NAME, [line])
+        write_file(fs, directory, FORMAT_NAME, [line])
         return
     text = _format_text(fs, directory)
     if not re.fullmatch(rf"{_PROGRAM} \d+\n", text):
         raise UnknownFormatError(
-            f"file {_FORMAT_NAME!r} of log directory {directory} is damaged: it says "
+            f"file {FORMAT_NAME!r} of log directory {directory} is damaged: it says "
             f"{text[:40]!r}; {_TO_RESTORE}"
         )
     if text not in {f"{_PROGRAM} {FORMAT_VERSION}\n", _ADOPTED_TEXT}:
@@ -120,7 +120,7 @@ def adopt(fs: Fs, directory: str) -> None:
     if is_adopted(fs, directory):
         return
     line = f"{_PROGRAM} {FORMAT_VERSION}\n".encode()
-    write_file(fs, directory, _FORMAT_NAME, [line])
+    write_file(fs, directory, FORMAT_NAME, [line])
     logger.warning(
         "%s had format %d of an older release and has format %d from now on, which that release "
         "refuses",
@@ -131,4 +131,4 @@ def adopt(fs: Fs, directory: str) -> None:
 
 
 def _format_text(fs: Fs, directory: str) -> str:
-    return read_file(fs, f"{directory}/{_FORMAT_NAME}").decode("ascii", "replace")
+    return read_file(fs, f"{directory}/{FORMAT_NAME}").decode("ascii", "replace")

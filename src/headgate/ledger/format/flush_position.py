@@ -69,6 +69,11 @@ def slots_of(data: bytes) -> list[tuple[int, bytes, FlushPosition | None]]:
     return [(offset, data[offset : offset + size], _slot(data, offset)) for offset in offsets]
 
 
+def flush_position_content(end: FlushPosition) -> bytes:
+    """The content of a new file that records this position."""
+    return _pack(end).ljust(_SLOTS * _SLOT_STEP, b"\0")
+
+
 class FlushPositionFile:
     """Writes the flush position. The commit thread notes it; the thread of the upkeep, which seals,
     syncs it too.
@@ -91,7 +96,7 @@ class FlushPositionFile:
 
     def begin(self, end: FlushPosition) -> None:
         """Create the file with this position, durably. Call it before :meth:`note`."""
-        parts = [_pack(end).ljust(_SLOT_STEP, b"\0"), bytes(_SLOT_STEP)]
+        parts = [flush_position_content(end)]
         try:
             write_file(self._fs, self._directory, FLUSH_POSITION_NAME, parts)
             path = f"{self._directory}/{FLUSH_POSITION_NAME}"

@@ -24,6 +24,7 @@ from headgate.ledger.index.state import LogState, SegmentInfo
 from headgate.ledger.index.topic_log import TopicLog
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.space.early_checkpoint import EarlyCheckpoint
+from headgate.ledger.space.files_hold import FilesHold
 from headgate.ledger.space.hole_punching import WASTE_PART, HoleFinder, holes
 from headgate.ledger.write.control_records import ControlRecords
 from headgate.ledger.write.health import LogHealth
@@ -85,6 +86,8 @@ class Maintenance:
         self._hole_bytes_waiting: dict[int, int] = {}
         """Bytes that holes would free, by segment that still waits for a checkpoint."""
         self._can_punch = True
+        self.hold = FilesHold()
+        """While a backup holds the files, none is deleted or punched."""
         self._early_checkpoint = EarlyCheckpoint(settings.segment_bytes)
         self.now_ns = 0
         """The time of the monotonic clock; the owner of the log sets it about once a second."""
@@ -357,6 +360,8 @@ class Maintenance:
 
     def _to_delete(self) -> int | None:
         """A segment that no topic needs; None while each of them waits for a checkpoint."""
+        if self._is_held():
+            return None
         limit, segments = self._state.checkpoint_segment, self._state.segments
         held = self._state.held
         return next(
@@ -367,7 +372,7 @@ class Maintenance:
     def _to_punch(self) -> int | None:
         """A sealed segment that lost entries and retains others."""
         worn = self._state.worn
-        if not (worn and self._can_punch):
+        if not (worn and self._can_punch) or self._is_held():
             return None
         for segment in list(worn):
             info = self._state.segments.get(segment)
@@ -387,6 +392,12 @@ class Maintenance:
         for segment in segments:
             self._hole_bytes_waiting.pop(segment, None)
         return True
+
+    def _is_held(self) -> bool:
+        """Whether a backup holds the files. A full disk needs their room at once."""
+        if self.hold.is_held and self._health.is_full:
+            self.hold.lose("the disk became full, and the files that the backup held were needed")
+        return self.hold.is_held
 
     def _step_punch(self, segment: int) -> Job | None:
         info = self._state.segments[segment]

@@ -80,12 +80,19 @@ class Rewriting:
         """Whether a job is in progress."""
         return self._job is not None
 
+    @property
+    def is_active(self) -> bool:
+        """Whether a rewriting is under way, with a job or between two."""
+        return self._slices is not None
+
     def due(self) -> bool:
         """Whether :meth:`step` has work now."""
         if self._job is not None:
             return False
         if self._slices is not None:
             return True
+        if self._maintenance.hold.is_held:
+            return False
         return self._health.is_open and self._fruitless != self._mark()
 
     def step(self) -> Job | None:

@@ -1,0 +1,94 @@
+"""A running broker that holds its files for ``headgate backup``, asked over its admin API."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from headgate.app.backup.manifest import BackupError
+from headgate.cli.admin_client import UnreachableError, ask
+
+_PATH: Final = "/admin/v2/headgate/backup"
+_TIMEOUT_S: Final = 60.0
+_BEGIN_TRIES: Final = 40
+"""More seconds than the lease of a backup whose command was killed."""
+_OK: Final = 300
+_CONFLICT: Final = 409
+_RENEWALS: Final = 5
+"""How often a lease is renewed in its time."""
+
+
+class RunningHold:
+    """The hold of one backup."""
+
+    def __init__(self, url: str, answer: dict[str, Any], now_s: Callable[[], float]) -> None:
+        """For :meth:`begin` only."""
+        self.data_path: str = answer["dataDirectory"]
+        self.source_path: str = answer["sourceDirectory"]
+        self._url = url
+        self._path = f"{_PATH}/{answer['id']}"
+        self._now_s = now_s
+        self._every_s = answer["leaseS"] / _RENEWALS
+        self._due_s = now_s() + self._every_s
+
+    @classmethod
+    def begin(
+        cls, url: str, now_s: Callable[[], float], sleep: Callable[[float], None]
+    ) -> RunningHold:
+        """Ask the broker to hold its files. While another backup is under way it asks again: that
+        may be one whose command was killed.
+
+        Raises:
+            BackupError: the broker refused.
+            AdminUrlError, UnreachableError: it cannot be asked.
+        """
+        for _ in range(_BEGIN_TRIES):
+            status, text = _ask(url, _PATH, "POST")
+            if status < _OK:
+                return cls(url, json.loads(text), now_s)
+            if status != _CONFLICT:
+                break
+            sleep(1)
+        raise BackupError(f"{url} does not begin a backup: {_reason(text)}")
+
+    def tick(self) -> None:
+        """Renew the lease if that is due.
+
+        Raises:
+            BackupError: the files are not held any more.
+        """
+        if self._now_s() >= self._due_s:
+            self._checked("PUT")
+            self._due_s = self._now_s() + self._every_s
+
+    def confirm(self) -> None:
+        """End the hold. Raises :class:`BackupError` if the files were not held until now."""
+        self._checked("DELETE")
+
+    def abandon(self) -> None:
+        """End the hold of a backup that failed, as far as the broker can be asked."""
+        with contextlib.suppress(UnreachableError):
+            _ask(self._url, self._path, "DELETE")
+
+    def _checked(self, method: str) -> None:
+        try:
+            status, text = _ask(self._url, self._path, method)
+        except UnreachableError as error:
+            raise BackupError(f"the broker went away during the backup: {error}") from error
+        if status >= _OK:
+            raise BackupError(f"the broker no longer holds its files: {_reason(text)}")
+
+
+def _ask(url: str, path: str, method: str) -> tuple[int, str]:
+    reply, body = ask(url, path, timeout_s=_TIMEOUT_S, method=method)
+    return reply.status, body.decode(errors="replace")
+
+
+def _reason(text: str) -> str:
+    """The reason in an answer of the admin API."""
+    try:
+        return str(json.loads(text)["reason"])
+    except (ValueError, KeyError, TypeError):
+        return text[:200] or "no reason given"
