@@ -20,6 +20,7 @@ from headgate.base.names import parse_topic
 from headgate.base.units import MIB, MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.broker.authorization import AllowAll, Authorizer
 from headgate.broker.client_memory import CLIENT_MEMORY_BYTES_MIN, ClientMemory
+from headgate.broker.connection.command_budget import CommandBudget
 from headgate.broker.connection.connection_limits import ConnectionLimits
 from headgate.broker.connection.open_connections import OpenConnections
 from headgate.broker.connection_admission import ConnectionAdmission
@@ -142,15 +143,15 @@ class Broker:
         self.log_clock = LogClock(clock, catalog, logs, boot_id)
         effects = EngineEffects(self.log_clock, self.quota_logger, self.schedule_flush)
         self.engine = self._make_engine(effects)
-        dispatch_limits = self.policies.dispatch_limits
-        self.current_dispatch_limits = CurrentDispatchLimits(dispatch_limits, self.engine)
+        self.current_dispatch_limits = self._make_current_dispatch_limits()
         self.work = WorkScheduler(loop, self.begin_turn, self.turns)
+        self.command_budget = CommandBudget(loop)
         self._policy_updates = self._make_policy_updates()
         self.begin_turn()
         self.started_ms = self.engine.now_ms
-        admission = self.connection_admission = ConnectionAdmission(self.engine)
+        self.connection_admission = ConnectionAdmission(self.engine)
         self.client_memory = self._make_client_memory(client_memory_bytes_max)
-        limits = self.connection_limits = self._make_connection_limits()
+        self.connection_limits = self._make_connection_limits()
         self.disk = DiskMonitor(log, lanes.metadata, self.engine)
         self._publish_buffer = self._make_publish_buffer()
         self.logs = effects.logs = self._manage_logs(telemetry_log)
@@ -166,7 +167,7 @@ class Broker:
         self.closed = asyncio.Event()
         self.is_ready = False
         self.counts = BrokerCounts()
-        self.connections = OpenConnections(admission, limits, self.client_memory, self.counts)
+        self.connections = self._make_connections()
         self._names_count = 0
         self.on_flush: list[Callable[[], None]] = []
         """Actions for the end of the next flush: connections write what they gathered."""
@@ -181,6 +182,14 @@ class Broker:
 
     def _make_client_memory(self, bytes_max: int) -> ClientMemory:
         return ClientMemory(bytes_max, lambda: self.engine.now_ns, self._bounded_elsewhere)
+
+    def _make_current_dispatch_limits(self) -> CurrentDispatchLimits:
+        return CurrentDispatchLimits(self.policies.dispatch_limits, self.engine)
+
+    def _make_connections(self) -> OpenConnections:
+        admission, limits = self.connection_admission, self.connection_limits
+        call_soon = self.loop.call_soon
+        return OpenConnections(admission, limits, self.client_memory, self.counts, call_soon)
 
     def _make_connection_limits(self) -> ConnectionLimits:
         maximum = self.client_memory.connections_max

@@ -35,6 +35,11 @@ TURN_WORK_MAX = 256
 acknowledged or redelivered count 1, any other command (a cold one) ``COLD_WORK``."""
 COLD_WORK = 8
 
+LOOP_WORK = 512
+"""Work for all connections in one iteration of the loop, about two milliseconds, and as much again
+if they need it: then the others wait in line. Each read of a socket counts ``READ_WORK``."""
+READ_WORK = 1
+
 COLD_BYTES_PER_WORK = 64
 ACK_BYTES_PER_WORK = 256
 """Bytes of a command that add 1 to its work, for parsing and for checking its texts."""

@@ -20,10 +20,12 @@ from headgate.broker.connection.bounds import (
     CLOSE_TIMEOUT_S,
     COLD_BYTES_PER_WORK,
     COLD_WORK,
+    READ_WORK,
     TURN_WORK_MAX,
     UNREAD_BYTES_MAX,
 )
 from headgate.broker.connection.client_connection import ClientConnection
+from headgate.broker.connection.command_budget import CommandBudget
 from headgate.broker.connection.consumers import ConnectionConsumers
 from headgate.broker.connection.delayed_sends import DelayedSends
 from headgate.broker.connection.frame_writer import FrameWriter
@@ -60,6 +62,8 @@ logger = logging.getLogger("headgate.connection")
 # As plain numbers: a member of an enumeration costs a look-up for each frame.
 _SEND, _ACK, _FLOW = int(CommandType.SEND), int(CommandType.ACK), int(CommandType.FLOW)
 
+_BEGINNING_WORK = TURN_WORK_MAX + READ_WORK
+
 Handler = Callable[[ClientConnection, BaseCommand], Coroutine[Any, Any, None] | None]
 """Carries out a command. A handler that has to wait returns a coroutine; the client gets the error
 that it raises."""
@@ -85,6 +89,10 @@ class ConnectionHost(Protocol):
     @property
     def work(self) -> WorkScheduler:
         """What runs long work in slices."""
+
+    @property
+    def command_budget(self) -> CommandBudget:
+        """What bounds the commands of all connections."""
 
     def begin_turn(self) -> None:
         """Read the clock: everything until the next call happens at this instant."""
@@ -124,6 +132,9 @@ class Connection(asyncio.BufferedProtocol):
         self._commands_paused = False
         """Whether received commands wait. The socket is then paused as well, and stays so until the
         waiting commands are carried out."""
+        self._budget = host.command_budget
+        self._is_in_line = False
+        """Whether the commands that arrived wait until other connections have had their turn."""
         self._unfinished: Iterator[int] | None = None
         """The remaining slices of a long command."""
         self.keep_alive = KeepAlive(self, host.loop, settings)
@@ -237,8 +248,12 @@ class Connection(asyncio.BufferedProtocol):
         """Carry out every whole command that arrived, unless reading is paused.
 
         After :data:`TURN_WORK_MAX` the rest waits, and reading pauses, until other connections
-        have had their turn.
+        have had their turn. If all connections together have used up the budget, it waits in line.
         """
+        budget = self._budget
+        if budget.left <= 0 and not budget.renew():
+            self._wait_in_line()
+            return
         next_frame, receive = self._decoder.next_frame, self._state_machine.receive
         send, flow = self.producer_port.send, self.consumer_port.flow
         work = TURN_WORK_MAX
@@ -272,16 +287,36 @@ class Connection(asyncio.BufferedProtocol):
                     work -= COLD_WORK + self._decoder.command_size // COLD_BYTES_PER_WORK
                 if work <= 0:
                     self._end_turn()
-        except CommandTooLongError as error:
+        except Exception as error:
+            self._ended_by(error)
+        finally:
+            budget.left += work - _BEGINNING_WORK
+
+    def _ended_by(self, error: Exception) -> None:
+        """Handle an error in a command: most end this connection."""
+        if isinstance(error, CommandTooLongError):
             self._refuse_too_long(error)
-        except RemoteProtocolError as error:
+        elif isinstance(error, RemoteProtocolError):
             logger.info("%s broke the protocol and is disconnected: %s", self.address, error)
             self.close()
-        except InvariantError:
-            raise
-        except Exception:
-            logger.exception("%s is disconnected after an internal error", self.address)
+        elif isinstance(error, InvariantError):
+            raise error
+        else:
+            logger.error("%s is disconnected after an internal error", self.address, exc_info=error)
             self.close()
+
+    def _wait_in_line(self) -> None:
+        if not self._is_in_line:
+            self._is_in_line = True
+            self._budget.wait(self)
+        else:
+            # Only now, since most clients send nothing more until their turn comes, and it costs
+            # more than to wait.
+            self._pause_socket()
+
+    def turn_came(self) -> None:
+        self._is_in_line = False
+        self._process_again()
 
     def _all_processed(self) -> None:
         """Continue to read, unless too many bytes wait to be durable."""
@@ -389,7 +424,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._commands_paused:
             self._commands_paused = True
             self._pause_socket()
-            self._connections.paused.add(self)
+            self._connections.paused[self] = None
 
     def _pause_socket(self) -> None:
         if not self.socket_paused:
@@ -409,7 +444,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self.is_open or host.publish_buffer_full():
             return
         self._commands_paused = False
-        self._connections.paused.discard(self)
+        self._connections.paused.pop(self, None)
         host.loop.call_soon(self._process_again)
 
     def resume(self) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from headgate.broker.client_memory import ClientMemory
 from headgate.broker.connection.connection_limits import ConnectionLimits
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from headgate.broker.connection.connection import Connection
 
 
+RESUMED_MAX: Final = 256
+"""Paused connections that are looked at in one turn."""
+
+
 class OpenConnections(Collection["Connection"]):
     """The open connections of one broker. A connection adds and removes itself."""
 
@@ -25,14 +30,21 @@ class OpenConnections(Collection["Connection"]):
         limits: ConnectionLimits,
         memory: ClientMemory,
         counts: BrokerCounts,
+        call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
+        """``call_soon`` calls a function in the next iteration of the loop."""
         self._admission = admission
         self._limits = limits
         self.memory = memory
         self.counts = counts
         self._all: set[Connection] = set()
-        self.paused: set[Connection] = set()
-        """Connections whose commands wait, and whose sockets the broker does not read meanwhile."""
+        self._call_soon = call_soon
+        self.paused: dict[Connection, None] = {}
+        """Connections whose commands wait, and whose sockets the broker does not read meanwhile,
+        the one that was looked at last at the end."""
+        self._unseen_count = 0
+        """Paused connections that :meth:`resume_reading` has yet to look at."""
+        self._is_resuming = False
         self.closing: set[Connection] = set()
         """Connections that have ended, but whose peers have not read the last frames."""
 
@@ -65,13 +77,26 @@ class OpenConnections(Collection["Connection"]):
         """A connection has ended."""
         self._all.discard(connection)
         self._limits.removed(connection.address)
-        self.paused.discard(connection)
+        self.paused.pop(connection, None)
         self.counts.connections_closed += 1
         if connection.peer is None:
             self.counts.connections_failed += 1
 
     def resume_reading(self) -> None:
-        """Resume every paused connection that has room again."""
-        # Sorted, so that a simulation can repeat the order.
-        for connection in sorted(self.paused, key=lambda connection: connection.address):
+        """Resume every paused connection that has room again: :data:`RESUMED_MAX` now, and as many
+        in each later iteration of the loop."""
+        self._unseen_count = len(self.paused)
+        if not self._is_resuming:
+            self._resume_some()
+
+    def _resume_some(self) -> None:
+        seen = list(islice(self.paused, min(self._unseen_count, RESUMED_MAX)))
+        self._unseen_count -= len(seen)
+        for connection in seen:
+            del self.paused[connection]
+            self.paused[connection] = None
+        self._is_resuming = bool(seen) and self._unseen_count > 0
+        if self._is_resuming:
+            self._call_soon(self._resume_some)
+        for connection in seen:
             connection.resume_reading()

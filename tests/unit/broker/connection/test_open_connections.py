@@ -1,12 +1,13 @@
-"""The set of open connections counts what it is given and resumes what is paused, in order."""
+"""The set of open connections counts what it is given and resumes what is paused, in slices."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from headgate.broker.client_memory import ClientMemory
-from headgate.broker.connection.open_connections import OpenConnections
+from headgate.broker.connection.open_connections import RESUMED_MAX, OpenConnections
 from headgate.broker.info import BrokerCounts
 
 
@@ -45,21 +46,21 @@ class Peer:
         self._resumed.append(self.address)
 
 
-def test_connections_are_counted_and_resumed_in_the_order_of_their_addresses() -> None:
+def test_connections_are_counted_and_resumed_in_the_order_in_which_they_paused() -> None:
     admission: Any = Admission()
     limits: Any = Limits()
     memory = ClientMemory(1, lambda: 0)
-    connections = OpenConnections(admission, limits, memory, BrokerCounts())
+    connections = OpenConnections(admission, limits, memory, BrokerCounts(), [].append)
     resumed: list[str] = []
     one: Any = Peer("/b:1", resumed)
     other: Any = Peer("/a:2", resumed, peer=object())
     for each in (one, other):
         connections.add(each)
-        connections.paused.add(each)
+        connections.paused[each] = None
     assert (len(connections), set(connections)) == (2, {one, other})
     assert limits.present == ["/b:1", "/a:2"]
     connections.resume_reading()
-    assert resumed == ["/a:2", "/b:1"]
+    assert resumed == ["/b:1", "/a:2"]
     for each in (one, other):
         connections.discard(each)
         assert each not in connections
@@ -69,3 +70,28 @@ def test_connections_are_counted_and_resumed_in_the_order_of_their_addresses() -
     assert counts.connections_failed == 1, "the one without a CONNECT"
     assert not connections.admit(asyncio.BaseTransport())
     assert (limits.present, connections.refusal("/c:3")) == ([], "no /c:3")
+
+
+def test_many_paused_connections_are_resumed_in_slices() -> None:
+    """A commit that ends looks at a bounded number of them, and at each of them in the end."""
+    admission: Any = Admission()
+    limits: Any = Limits()
+    soon: list[Callable[[], None]] = []
+    memory = ClientMemory(1, lambda: 0)
+    connections = OpenConnections(admission, limits, memory, BrokerCounts(), soon.append)
+    resumed: list[str] = []
+    peers: list[Any] = [Peer(f"/a:{number}", resumed) for number in range(2 * RESUMED_MAX + 1)]
+    connections.paused = dict.fromkeys(peers)
+    connections.resume_reading()
+    assert len(resumed) == RESUMED_MAX
+    del connections.paused[peers[-1]]  # it ended meanwhile
+    connections.resume_reading()  # another commit: those behind are looked at first, then all again
+    assert (len(resumed), len(soon)) == (RESUMED_MAX, 1)
+    while soon:
+        before = len(resumed)
+        soon.pop()()
+        assert len(resumed) - before <= RESUMED_MAX
+        assert len(soon) <= 1
+    assert set(resumed) == {peer.address for peer in peers[:-1]}
+    assert resumed[RESUMED_MAX] == peers[RESUMED_MAX].address
+    assert len(resumed) == 3 * RESUMED_MAX
