@@ -395,6 +395,30 @@ async def test_those_that_ping_and_do_not_read_go_and_their_neighbour_stays(worl
     await (await world.connect()).producer(TOPIC)
 
 
+@played(settings={"headgateClientMemoryMB": "1"})
+async def test_half_made_frames_stay_near_the_bound_also_between_two_measurements(
+    world: World,
+) -> None:
+    """All of them arrive within the second after a measurement: what grows is charged at once, and
+    far beyond the bound a connection is not read before its buffer grows."""
+    neighbour = await world.connect()
+    producer = await neighbour.producer(TOPIC)
+    memory = world.broker.client_memory
+    head = (1_000 * KIB).to_bytes(4) + (16).to_bytes(4)
+    torn = [await world.connect() for _ in range(12)]
+    for client in torn:
+        client.write(head + bytes(500 * KIB))
+    highest = 0
+    for _ in range(2_000):
+        await asyncio.sleep(0.01)
+        sizes = [one.held_memory(is_scarce=False).total for one in world.broker.connections]
+        highest = max(highest, sum(sizes))
+    assert highest <= FAR_SHARE * MIB + 512 * KIB, "a buffer may double as the bound is reached"
+    assert memory.closed_count
+    assert await producer.send(b"x")
+    assert neighbour.is_open
+
+
 @played()
 async def test_a_slowed_connection_carries_out_what_arrived_and_reads_no_more(world: World) -> None:
     client = await world.connect()
