@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from headgate.app.data_directory import check_restored, format_damage
 from headgate.app.metadata_check import MetadataCheck, check_metadata
@@ -39,7 +39,6 @@ from headgate.storage.store_binding import MAIN_LOG
 
 Row = dict[str, Any]
 """An object of JSON."""
-
 
 
 def verify_directory(
