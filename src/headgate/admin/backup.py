@@ -24,11 +24,11 @@ async def end_backup(call: Call) -> Reply:
     return NO_CONTENT
 
 
-_PATH = "/admin/v2/headgate/backup"
+_BACKUP_ROUTE = "/admin/v2/headgate/backup"
 _B = Operation.BROKER_BACKUP
 
 ROUTES = (
-    Route("POST", _PATH, _B, begin_backup, "Hold the files for a backup", reply=BackupHold),
-    Route("PUT", f"{_PATH}/{{backup}}", _B, renew_backup, "Renew the lease of a backup"),
-    Route("DELETE", f"{_PATH}/{{backup}}", _B, end_backup, "End a backup"),
+    Route("POST", _BACKUP_ROUTE, _B, begin_backup, "Hold the files for a backup", reply=BackupHold),
+    Route("PUT", f"{_BACKUP_ROUTE}/{{backup}}", _B, renew_backup, "Renew the lease of a backup"),
+    Route("DELETE", f"{_BACKUP_ROUTE}/{{backup}}", _B, end_backup, "End a backup"),
 )

@@ -10,7 +10,7 @@ from typing import Any, Final
 from headgate.app.backup.manifest import BackupError
 from headgate.cli.admin_client import UnreachableError, ask
 
-_PATH: Final = "/admin/v2/headgate/backup"
+_ROUTE: Final = "/admin/v2/headgate/backup"
 _TIMEOUT_S: Final = 60.0
 _BEGIN_TRIES: Final = 40
 """More seconds than the lease of a backup whose command was killed."""
@@ -28,7 +28,7 @@ class RunningHold:
         self.data_path: str = answer["dataDirectory"]
         self.source_path: str = answer["sourceDirectory"]
         self._url = url
-        self._path = f"{_PATH}/{answer['id']}"
+        self._path = f"{_ROUTE}/{answer['id']}"
         self._now_s = now_s
         self._every_s = answer["leaseS"] / _RENEWALS
         self._due_s = now_s() + self._every_s
@@ -45,7 +45,7 @@ class RunningHold:
             AdminUrlError, UnreachableError: it cannot be asked.
         """
         for _ in range(_BEGIN_TRIES):
-            status, text = _ask(url, _PATH, "POST")
+            status, text = _ask(url, _ROUTE, "POST")
             if status < _OK:
                 return cls(url, json.loads(text), now_s)
             if status != _CONFLICT:

@@ -4,9 +4,9 @@
     DIR/backup-source/metadata.sqlite3  a copy
     DIR/backup-source/LOG~NAME          the file LOG/NAME of the backup: checkpoint, identity, ...
 
-The state is the same moment in all of them: the metadata are copied on their own lane, which
+The state is the same moment in all of them: the metadata is copied on its own lane, which
 changes nothing meanwhile, and the end of each log is read in the turn in which that copy has ended.
-By then every record in the log is about what these metadata know.
+By then every record in the log is about what this metadata knows.
 
 The tool that copies is another process. It renews its lease; one that was killed does not, and the
 hold ends. A hold that was lost is answered with the reason, and the tool makes no generation.
