@@ -350,7 +350,7 @@ TURNS = 30
 def test_the_run_passes_every_kind_of_boundary() -> None:
     kinds: set[tuple[str, str]] = set()
     fs = FaultyFs(MemFs(), lambda o: kinds.add((o.kind, o.path.rpartition(".")[2])))
-    driver = Driver(fs, Model(), 1)
+    driver = Driver(fs, Model(), 4)
     run(driver, TURNS)
     statistics = driver.log.statistics()
     for topic in driver.model.topics.values():
@@ -371,7 +371,7 @@ def test_the_run_passes_every_kind_of_boundary() -> None:
     } <= kinds  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [2, 4])
 @pytest.mark.parametrize("policy", ["synced only", "random rest"])
 def test_power_cut_at_every_boundary(seed: int, policy: str) -> None:
     total = operations_of(seed, TURNS)

@@ -31,6 +31,7 @@ from headgate.ledger.format.records import (
     RUN_RECORD_BYTES,
     SEGMENT_HEADER_BYTES,
     U32_MASK,
+    has_bytes,
     record,
     segment_header,
     segment_name,
@@ -218,7 +219,7 @@ class SegmentCopy:
         finally:
             file.close()
         head = first_head(beginning, segment)
-        if head is None and beginning[SEGMENT_HEADER_BYTES:].strip(b"\0"):
+        if head is None and has_bytes(beginning, SEGMENT_HEADER_BYTES):
             name = segment_name(segment)
             raise CorruptionError(f"the head of the first batch of {name} is damaged")
         return None if head is None else head.previous
