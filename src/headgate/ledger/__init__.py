@@ -17,6 +17,7 @@ from headgate.ledger.errors import (
     UnknownTopicsError,
 )
 from headgate.ledger.format.identity import Identity, LogFound, look_at_log
+from headgate.ledger.index.block_cache import Block, BlockKey
 from headgate.ledger.index.cursors import CursorState
 from headgate.ledger.index.receive_time_bound import ReceiveTimeBound
 from headgate.ledger.index.topic_log import LedgerInfo, TopicLog
@@ -28,6 +29,8 @@ from headgate.ledger.write.batch import Batch
 
 __all__ = [
     "Batch",
+    "Block",
+    "BlockKey",
     "CommitLog",
     "CursorState",
     "DirectoryInUseError",

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from headgate.base.errors import invariant
 from headgate.ledger.format.records import ENTRY_HEAD_BYTES
+from headgate.ledger.index.block_cache import BlockKey
 from headgate.ledger.index.state import LogState
 from headgate.ledger.index.topic_log import NumberedTopic
 from headgate.ledger.reader import ReadPlan
 from headgate.ledger.settings import LedgerSettings
+
+INDEX_AHEAD: Final = 4
+"""Blocks of the index are fetched for so many reads at once."""
 
 
 class ReadPlanner:
@@ -44,6 +50,14 @@ class ReadPlanner:
             topic.number, segment, version, start, size, needed, ordinal, count, offsets[:count],
             sizes,
         )  # fmt: skip
+
+    def missing_index(self, handle: NumberedTopic, ordinal: int, count_max: int) -> list[BlockKey]:
+        """The blocks of the index that :meth:`locate` needs and that are not in memory. If any are,
+        those of :data:`INDEX_AHEAD` times as many entries, for the reads that follow."""
+        topic = self._state.topics[handle.number]
+        if not topic.missing_blocks(ordinal, ordinal + count_max):
+            return []
+        return topic.missing_blocks(ordinal, ordinal + INDEX_AHEAD * count_max)
 
     def _file_of(self, number: int, segment: int) -> tuple[int, int]:
         """The version of the file with a topic's entries of a segment, and its end of records."""

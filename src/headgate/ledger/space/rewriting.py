@@ -182,9 +182,10 @@ class Rewriting:
         outside the index may be needed for a repair."""
         state = self._state
         last_batch, stamp = state.checkpoint_last_batch, self._writer.stamp
-        copy = SegmentCopy(self._fs, self._directory, segments, last_batch, stamp)
+        copy = SegmentCopy(self._fs, self._directory, segments, last_batch, stamp, state.blocks)
         numbers: dict[int, None] = {}
         for segment in segments:
+            state.stored.pop(segment, None)  # it is left to the new file instead
             numbers.update(state.segments[segment].topics)
         left = iter(numbers)
         while some := list(islice(left, self._settings.slice_items)):
@@ -267,7 +268,8 @@ class Rewriting:
         left: Iterator[TopicPart] = iter(parts)
         while some := list(islice(left, self._settings.slice_items)):
             for part in some:
-                state.switch_topic(part.number, copy.segments[0], part.first, part.offsets)
+                stored = copy.stored.get(part.number)
+                state.switch_topic(part.number, copy.segments[0], part.first, part.offsets, stored)
             yield
         state.end_switch()
         self.bytes_freed += freed_bytes - copy.file_bytes

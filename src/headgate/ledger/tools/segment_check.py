@@ -196,7 +196,7 @@ class LogCheck:
         if not data[:stop].strip(b"\0") or not data[SEGMENT_HEADER_BYTES:stop].strip(b"\0"):
             self.empty.add(role.segment)
         for block in footer.damage:
-            what = f"{block.what}; a start reads the records instead"
+            what = f"{block.what}; the records are read instead"
             self._report.add(segment.name, block.offset, block.size_bytes, what)
         walk = Walk(data, role.segment, stop, footer.index)
         if not data.strip(b"\0"):
