@@ -15,9 +15,8 @@ It starts where the records end and ends where the file ends::
                  | u32 CRC32C of the directory | u32 CRC32C of the 36 trailer bytes before
 
 The values marked "before" are those of the entry before the block, and the topic's totals up to it,
-so a footer can be read without other segments. A start reads the directory only: it tells the
-totals at the beginning of each block, and a block is read when something between two beginnings is
-looked up.
+so a footer can be read without other segments. The directory alone tells the totals at the
+beginning of each block. A start reads the blocks, too.
 
 A footer of version 2, which this release reads and does not write, has no blocks: each run has its
 columns as a whole, and a row ``u32 topic | u32 n | u64 first ordinal | u64 file offset of its
