@@ -18,7 +18,12 @@ from typing import Final
 from headgate.base.errors import CorruptionError, StorageError
 from headgate.base.units import MIB
 from headgate.fs import File, Fs
-from headgate.ledger.format.directory import METADATA_COPY_NAME, TEMPORARY_SUFFIX, read_file
+from headgate.ledger.format.directory import (
+    METADATA_COPY_NAME,
+    TEMPORARY_SUFFIX,
+    read_file,
+    write_file,
+)
 from headgate.metadata.copy_format import CopiedRows, decode_copy, encode_change, encode_copy
 from headgate.metadata.store import MetadataStore, Write
 
@@ -42,7 +47,7 @@ class CopiedStore:
         self._directory = directory
         self._path = f"{directory}/{METADATA_COPY_NAME}"
         self._file: File | None = None
-        """Open for adding changes; None if the file must be written anew first."""
+        """Open for adding changes; None until the first change."""
         self._end = self._snapshot_bytes = self._crc = 0
         self._unsaved: list[Sequence[Write]] = []
         self._unsaved_bytes = 0
@@ -145,19 +150,13 @@ class CopiedStore:
         if free_bytes < size_bytes + _FREE_BYTES_MIN:
             text = f"writing {self._path} takes {size_bytes:,} bytes, which messages may need"
             raise StorageError(f"{text}: {free_bytes:,} are free", retryable=True)
-        temporary = self._path + TEMPORARY_SUFFIX
-        file = self._fs.create(temporary)
         try:
-            file.write_at(0, parts)
-            file.sync_data()
-            self._fs.rename(temporary, self._path)
-            self._fs.sync_directory(self._directory)
+            write_file(self._fs, self._directory, METADATA_COPY_NAME, parts)
         except BaseException:
-            file.close()
             with contextlib.suppress(OSError):
-                self._fs.remove(temporary)
+                self._fs.remove(self._path + TEMPORARY_SUFFIX)
             raise
-        self._file, self._end, self._crc = file, size_bytes, crc
+        self._end, self._crc = size_bytes, crc
         self._snapshot_bytes = size_bytes
         self._is_anew = False
 

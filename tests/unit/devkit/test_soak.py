@@ -12,21 +12,27 @@ from devkit.console import DevError
 PYTHON = Path(sys.executable)
 
 
+def add_test(file: Path, option: str, unit: int, options_in: Path | None = None) -> None:
+    """Write a test that ends pytest with the number in ``option``, in units of ``unit``, as its
+    status. The folder ``options_in``, by default that of the file, knows the option."""
+    file.parent.mkdir(parents=True)
+    ((options_in or file.parent) / "conftest.py").write_text(
+        f"def pytest_addoption(parser):\n    parser.addoption('{option}', type=int)\n"
+    )
+    file.write_text(
+        "import pytest\n"
+        "def test_number(request):\n"
+        f"    pytest.exit('told', returncode=request.config.getoption('{option}') // {unit})\n"
+    )
+
+
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A tree whose grid fails with the number of seeds, and whose kills with theirs."""
     monkeypatch.setattr(soak, "ROOT", tmp_path)
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools/adaptive_grid.py").write_text("import sys\nsys.exit(int(sys.argv[1]))\n")
-    (tmp_path / "tests/spark").mkdir(parents=True)
-    (tmp_path / "tests/spark/conftest.py").write_text(
-        "def pytest_addoption(parser):\n    parser.addoption('--kills', type=int)\n"
-    )
-    (tmp_path / "tests/spark/test_pipeline_kills.py").write_text(
-        "import pytest\n"
-        "def test_kills(request):\n"
-        "    pytest.exit('told', returncode=request.config.getoption('--kills'))\n"
-    )
+    add_test(tmp_path / "tests/spark/test_pipeline_kills.py", "--kills", 1)
     return tmp_path
 
 
@@ -43,31 +49,14 @@ def test_kills_are_a_test_that_gets_their_number(tree: Path) -> None:
 
 
 def test_kills_of_a_broker_are_a_test_that_gets_their_number(tree: Path) -> None:
-    folder = tree / "tests/service/faults"
-    folder.mkdir(parents=True)
-    (folder.parent / "conftest.py").write_text(
-        "def pytest_addoption(parser):\n    parser.addoption('--rounds', type=int)\n"
-    )
-    (folder / "test_f01_kills_beside_changes.py").write_text(
-        "import pytest\n"
-        "def test_kills(request):\n"
-        "    pytest.exit('told', returncode=request.config.getoption('--rounds'))\n"
-    )
+    file = tree / "tests/service/faults/test_f01_kills_beside_changes.py"
+    add_test(file, "--rounds", 1, options_in=tree / "tests/service")
     assert soak.soak(PYTHON, ["broker", "7"]) == 7
     assert soak.soak(PYTHON, ["broker"]) == soak.KILLS
 
 
 def test_clients_are_a_test_that_gets_their_number(tree: Path) -> None:
-    folder = tree / "tests/service"
-    folder.mkdir()
-    (folder / "conftest.py").write_text(
-        "def pytest_addoption(parser):\n    parser.addoption('--clients', type=int)\n"
-    )
-    (folder / "test_client_memory.py").write_text(
-        "import pytest\n"
-        "def test_clients(request):\n"
-        "    pytest.exit('told', returncode=request.config.getoption('--clients') // 1_000)\n"
-    )
+    add_test(tree / "tests/service/test_client_memory.py", "--clients", 1_000)
     assert soak.soak(PYTHON, ["clients", "7000"]) == 7
     assert soak.soak(PYTHON, ["clients"]) == soak.CLIENTS // 1_000
     with pytest.raises(DevError, match="how many clients"):
@@ -75,31 +64,13 @@ def test_clients_are_a_test_that_gets_their_number(tree: Path) -> None:
 
 
 def test_topics_are_a_test_that_gets_their_number(tree: Path) -> None:
-    folder = tree / "tests/faults"
-    folder.mkdir()
-    (folder / "conftest.py").write_text(
-        "def pytest_addoption(parser):\n    parser.addoption('--topics', type=int)\n"
-    )
-    (folder / "test_f15_many_topics.py").write_text(
-        "import pytest\n"
-        "def test_topics(request):\n"
-        "    pytest.exit('told', returncode=request.config.getoption('--topics') // 1_000)\n"
-    )
+    add_test(tree / "tests/faults/test_f15_many_topics.py", "--topics", 1_000)
     assert soak.soak(PYTHON, ["topics", "7000"]) == 7
     assert soak.soak(PYTHON, ["topics"]) == soak.TOPICS // 1_000
 
 
 def test_the_space_bound_is_a_test_that_gets_its_segments(tree: Path) -> None:
-    folder = tree / "tests/sim"
-    folder.mkdir()
-    (folder / "conftest.py").write_text(
-        "def pytest_addoption(parser):\n    parser.addoption('--lifetimes', type=int)\n"
-    )
-    (folder / "test_space_bound.py").write_text(
-        "import pytest\n"
-        "def test_bound(request):\n"
-        "    pytest.exit('told', returncode=request.config.getoption('--lifetimes') // 100)\n"
-    )
+    add_test(tree / "tests/sim/test_space_bound.py", "--lifetimes", 100)
     assert soak.soak(PYTHON, ["space", "700"]) == 7
     assert soak.soak(PYTHON, ["space"]) == soak.LIFETIMES // 100
 

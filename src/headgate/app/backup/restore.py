@@ -15,10 +15,11 @@ from headgate.app.data_directory import RESTORE_MARKER
 from headgate.base.errors import CorruptionError, InputError
 from headgate.fs import Fs
 from headgate.ledger.errors import DirectoryInUseError
-from headgate.ledger.format.directory import write_file
+from headgate.ledger.format.directory import TEMPORARY_SUFFIX, write_file
 from headgate.storage.managed_logs import LOGS
 
 _LOCK = "lock"
+_MARKER_TEMPORARY = f"{RESTORE_MARKER}{TEMPORARY_SUFFIX}"
 
 
 def newest_manifest(folder: BackupFolder, generation: int | None) -> Manifest:
@@ -76,12 +77,12 @@ def restore(
 def _begin(fs: Fs, path: str, manifest: Manifest) -> None:
     """Put the marker in place, then remove what an earlier try left."""
     names = [name for name in fs.list_directory(path) if name != _LOCK]
-    if names and RESTORE_MARKER not in names and names != [f"{RESTORE_MARKER}.tmp"]:
+    if names and RESTORE_MARKER not in names and names != [_MARKER_TEMPORARY]:
         raise InputError(f"--data-dir {path} is not empty: it holds {names[0]!r}")
     text = f"generation {manifest.generation} of {manifest.created}\n"
     write_file(fs, path, RESTORE_MARKER, [text.encode()])
     for name in names:
-        if name not in (*LOGS, RESTORE_MARKER, f"{RESTORE_MARKER}.tmp"):
+        if name not in (*LOGS, RESTORE_MARKER, _MARKER_TEMPORARY):
             fs.remove(f"{path}/{name}")
     for log in LOGS:
         try:

@@ -21,7 +21,7 @@ from headgate.app.names_key import KEY_FILE_NAME
 from headgate.base.errors import InputError
 from headgate.fs import Fs
 from headgate.ledger.errors import DirectoryInUseError
-from headgate.ledger.format.directory import read_file
+from headgate.ledger.format.directory import file_size, read_file
 from headgate.ledger.format.flush_position import FLUSH_POSITION_NAME, read_flush_position
 from headgate.ledger.format.identity import IDENTITY_NAME, look_at_log
 from headgate.ledger.format.records import (
@@ -109,7 +109,7 @@ def stopped_source(fs: Fs, path: str) -> Iterator[Source]:
 
 def _stopped(fs: Fs, path: str, names: list[str]) -> Source:
     files = [
-        SourceFile(name, f"{path}/{name}", _size(fs, f"{path}/{name}"))
+        SourceFile(name, f"{path}/{name}", file_size(fs, f"{path}/{name}"))
         for name in names
         if name in _OWN_FILES
     ]
@@ -124,7 +124,7 @@ def _stopped(fs: Fs, path: str, names: list[str]) -> Source:
             if segment is None and segment_of_checkpoint(name) is None and name not in _LOG_FILES:
                 continue
             place = f"{path}/{log}/{name}"
-            files.append(SourceFile(f"{log}/{name}", place, _size(fs, place), segment))
+            files.append(SourceFile(f"{log}/{name}", place, file_size(fs, place), segment))
         end = read_flush_position(fs, f"{path}/{log}")
         if end is not None:
             ends[log] = LogEnd(end.batch, end.segment, end.offset)
@@ -145,12 +145,12 @@ def running_source(fs: Fs, held: HeldBackup) -> Source:
         listed = msgspec.json.decode(content, type=SourceList)
         names = fs.list_directory(own)
         files = [
-            SourceFile(name.replace("~", "/"), f"{own}/{name}", _size(fs, f"{own}/{name}"))
+            SourceFile(name.replace("~", "/"), f"{own}/{name}", file_size(fs, f"{own}/{name}"))
             for name in names
             if name != FILES_NAME
         ]
         files += [
-            SourceFile(name, f"{data}/{name}", _size(fs, f"{data}/{name}"))
+            SourceFile(name, f"{data}/{name}", file_size(fs, f"{data}/{name}"))
             for name in ("format", KEY_FILE_NAME)
             if name in fs.list_directory(data)
         ]
@@ -166,11 +166,3 @@ def running_source(fs: Fs, held: HeldBackup) -> Source:
             path = f"{log}/{segment_name(segment)}"
             files.append(SourceFile(path, f"{data}/{path}", size_bytes, segment))
     return Source(files, listed.data_id, True, ends, held.confirm)
-
-
-def _size(fs: Fs, path: str) -> int:
-    file = fs.open(path)
-    try:
-        return file.size()
-    finally:
-        file.close()

@@ -76,6 +76,15 @@ def read_file(fs: Fs, path: str) -> bytes:
         file.close()
 
 
+def file_size(fs: Fs, path: str) -> int:
+    """The bytes of a file."""
+    file = fs.open(path)
+    try:
+        return file.size()
+    finally:
+        file.close()
+
+
 def _check_format(fs: Fs, directory: str) -> None:
     names = fs.list_directory(directory)
     if FORMAT_NAME not in names:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headgate.fs.api import Fs
 from headgate.ledger.format.records import (
     BATCH,
     BATCH_MAGIC,
@@ -15,6 +16,7 @@ from headgate.ledger.format.records import (
     SEGMENT_HEADER_BYTES,
     U32_MASK,
     crc32c,
+    segment_name,
 )
 from headgate.ledger.recovery.bit_correction import corrected_batch_record
 
@@ -43,6 +45,15 @@ class BatchHead:
     def owner(self) -> int | None:
         """What records of the batch have as its number; None if they may have any."""
         return None if self.is_rewritten else self.number & U32_MASK
+
+
+def read_beginning(fs: Fs, directory: str, segment: int) -> bytes:
+    """The beginning of a segment file, for :func:`first_head`. Raises :class:`OSError`."""
+    file = fs.open(f"{directory}/{segment_name(segment)}")
+    try:
+        return file.read_at(0, SEGMENT_HEADER_BYTES + BATCH_RECORD_BYTES)
+    finally:
+        file.close()
 
 
 def batch_head(data: bytes, at: int) -> BatchHead | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from headgate.base.errors import CorruptionError
 from headgate.fs.api import Fs
+from headgate.ledger.format.directory import file_size
 from headgate.ledger.format.records import checkpoint_names, segment_of_checkpoint
 from headgate.ledger.index.checkpoint import Checkpoint, TopicState, read_checkpoint
 from headgate.ledger.index.state import LogState
@@ -54,9 +55,7 @@ def load_checkpoint(
                 loaded.unreadable.append(str(error))
                 continue
             _load_state(checkpoint, known, state)
-            file = fs.open(f"{directory}/{name}")
-            state.space.checkpoint_bytes = 2 * file.size()
-            file.close()
+            state.space.checkpoint_bytes = 2 * file_size(fs, f"{directory}/{name}")
             loaded.is_found = True
             loaded.is_older = segment < segments[-1]
             loaded.topics = {n: s for n, s in checkpoint.topics.items() if n in known}

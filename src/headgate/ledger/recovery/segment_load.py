@@ -8,14 +8,13 @@ from headgate.base.errors import CorruptionError
 from headgate.fs.api import File, Fs
 from headgate.ledger.format.flush_position import FLUSH_POSITION_NAME, FlushPosition
 from headgate.ledger.format.records import (
-    BATCH_RECORD_BYTES,
     SEGMENT_HEADER_BYTES,
     has_bytes,
     segment_name,
 )
 from headgate.ledger.index.footer import read_footer
 from headgate.ledger.index.state import LogState, SegmentInfo
-from headgate.ledger.recovery.batch_head import BatchHead, first_head
+from headgate.ledger.recovery.batch_head import BatchHead, first_head, read_beginning
 from headgate.ledger.recovery.index_rows import IndexRow, place_rows
 from headgate.ledger.recovery.replay import Replay
 
@@ -32,12 +31,7 @@ class TornTail(NamedTuple):
 
 def read_first_head(fs: Fs, directory: str, segment: int) -> BatchHead | None:
     """The head of the first batch of a segment file; None if it has none that is readable."""
-    file = fs.open(f"{directory}/{segment_name(segment)}")
-    try:
-        beginning = file.read_at(0, SEGMENT_HEADER_BYTES + BATCH_RECORD_BYTES)
-    finally:
-        file.close()
-    return first_head(beginning, segment)
+    return first_head(read_beginning(fs, directory, segment), segment)
 
 
 class SegmentLoader:

@@ -40,7 +40,7 @@ from headgate.ledger.format.records import (
 from headgate.ledger.index.columns import Columns
 from headgate.ledger.index.footer import FooterBuilder
 from headgate.ledger.index.topic_log import TopicLog
-from headgate.ledger.recovery.batch_head import first_head
+from headgate.ledger.recovery.batch_head import first_head, read_beginning
 
 WINDOW_BYTES: Final = 256 * KIB
 """Bytes of an old file that one step reads at most, but for the rest of a longer entry."""
@@ -213,11 +213,7 @@ class SegmentCopy:
         """
         if segment is None:
             return None
-        file = self._fs.open(self._path(segment_name(segment)))
-        try:
-            beginning = file.read_at(0, SEGMENT_HEADER_BYTES + BATCH_RECORD_BYTES)
-        finally:
-            file.close()
+        beginning = read_beginning(self._fs, self._directory, segment)
         head = first_head(beginning, segment)
         if head is None and has_bytes(beginning, SEGMENT_HEADER_BYTES):
             name = segment_name(segment)

@@ -14,6 +14,7 @@ from headgate.ledger.format.directory import (
     FORMAT_VERSION,
     METADATA_COPY_NAME,
     TEMPORARY_SUFFIX,
+    file_size,
     read_file,
 )
 from headgate.ledger.format.flush_position import (
@@ -65,7 +66,7 @@ def verify_log(
     _check_identity(fs, directory, names, identity, report)
     recorded = _check_flush_position(fs, directory, names, report)
     segments = sorted(s for s in map(segment_of_name, names) if s is not None)
-    sizes = {s: _size(fs, f"{directory}/{segment_name(s)}") for s in segments}
+    sizes = {s: file_size(fs, f"{directory}/{segment_name(s)}") for s in segments}
     heads = {s: read_first_head(fs, directory, s) for s in segments}
     checkpoint = _check_checkpoints(fs, directory, names, heads, report)
     _check_other_files(names, report)
@@ -81,14 +82,6 @@ def verify_log(
     check.finish(set(segments))
     report.findings.sort(key=lambda found: (not found.is_damage, found.file, found.offset))
     return report
-
-
-def _size(fs: Fs, path: str) -> int:
-    file = fs.open(path)
-    try:
-        return file.size()
-    finally:
-        file.close()
 
 
 def _role(

@@ -8,6 +8,7 @@ from headgate.fs import MemFs
 from headgate.ledger import DirectoryInUseError, UnknownFormatError
 from headgate.ledger.format.directory import (
     adopt,
+    file_size,
     is_adopted,
     lock_directory,
     read_file,
@@ -19,6 +20,7 @@ def test_a_new_directory_gets_its_format() -> None:
     fs = MemFs()
     lock_directory(fs, "/d").release()
     assert read_file(fs, "/d/format") == b"headgate-log 3\n"
+    assert file_size(fs, "/d/format") == len(b"headgate-log 3\n")
     assert "format" in fs.crash_clone().list_directory("/d")
     lock_directory(fs, "/d")
     with pytest.raises(DirectoryInUseError, match="/d is in use by another process"):

@@ -6,10 +6,21 @@ import pytest
 
 from headgate.base.errors import InvariantError
 from headgate.fs import MemFs
+from headgate.ledger import CommitLog
 from headgate.ledger.space.files_hold import FilesHold
 from tests.unit.ledger.support import DIRECTORY, append, open_log
 
 BODY = b"x" * 3_000
+
+
+def held_log(fs: MemFs) -> CommitLog:
+    """A log of some segments, held for a backup."""
+    log = open_log(fs)
+    for _ in range(12):
+        append(log, 1, BODY)
+    log.checkpoint()
+    log.files_hold.begin()
+    return log
 
 
 def test_a_hold_ends_with_its_backup() -> None:
@@ -42,11 +53,7 @@ def test_two_backups_do_not_hold_at_once() -> None:
 
 def test_no_segment_goes_while_the_files_are_held() -> None:
     fs = MemFs()
-    log = open_log(fs)
-    for _ in range(12):
-        append(log, 1, BODY)
-    log.checkpoint()
-    log.files_hold.begin()
+    log = held_log(fs)
     names = set(fs.list_directory(DIRECTORY))
     log.stage_trim(log.topic(1), 11)
     log.checkpoint()
@@ -60,11 +67,7 @@ def test_no_segment_goes_while_the_files_are_held() -> None:
 
 def test_a_full_disk_takes_the_files_back() -> None:
     fs = MemFs()
-    log = open_log(fs)
-    for _ in range(12):
-        append(log, 1, BODY)
-    log.checkpoint()
-    log.files_hold.begin()
+    log = held_log(fs)
     log.stage_trim(log.topic(1), 11)
     log.checkpoint()
     log.yield_space(is_needed=True)
