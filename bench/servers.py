@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import select
 import subprocess
@@ -23,14 +24,23 @@ _PORT = re.compile(r"(?:pulsar://\S+:|at port )(\d+)")
 class Server:
     """A process that says on its first line that it is ready, and at which port."""
 
-    def __init__(self, name: str, arguments: Sequence[str], folder: Path) -> None:
-        """Start it and return when it is ready; stderr goes to a file in ``folder``."""
+    def __init__(
+        self, name: str, arguments: Sequence[str], folder: Path, source: Path | None = None
+    ) -> None:
+        """Start it and return when it is ready; stderr goes to a file in ``folder``.
+
+        ``source`` is the folder of packages from which it runs instead of this checkout's.
+        """
+        environment = dict(os.environ)
+        if source is not None:
+            environment["PYTHONPATH"] = str(source)
         self.name = name
         began_s = time.perf_counter()
         with (folder / f"{name}.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, *arguments],
-                cwd=ROOT,
+                cwd=ROOT if source is None else folder,
+                env=environment,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
@@ -98,14 +108,15 @@ def headgate(
     *,
     name: str = "headgate",
     more: Sequence[str] = (),
+    source: Path | None = None,
 ) -> Server:
     """``headgate standalone`` on free ports with its data in ``folder``; ``more`` are further
-    options of the command."""
+    options of the command, ``source`` the packages of another version."""
     arguments = ["-m", "headgate.cli", "standalone", "--data-dir", str(folder / name)]
     arguments += ["--broker-port", "0", "--web-port", "0"]
     for setting in settings:
         arguments += ["--set", setting]
-    return Server(name, [*arguments, *more], folder)
+    return Server(name, [*arguments, *more], folder, source)
 
 
 def peer(folder: Path) -> Server:
