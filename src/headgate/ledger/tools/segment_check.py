@@ -101,11 +101,16 @@ class LogCheck:
         checkpoint: Checkpoint | None,
         topics: Collection[int] | None,
         recorded: FlushPosition | None,
+        *,
+        may_lack_segments: bool = False,
     ) -> None:
-        """``topics`` are the numbers of the topics that exist; None if they are unknown."""
+        """``topics`` are the numbers of the topics that exist; None if they are unknown.
+        ``may_lack_segments``: a start does not refuse a missing segment, which may have been
+        deleted because nothing needed it."""
         self._report = report
         self._known = None if topics is None else frozenset(topics)
         self._recorded = recorded
+        self._may_lack_segments = may_lack_segments
         self.replay_from = 0 if checkpoint is None else checkpoint.segment
         """The first segment whose records a start reads."""
         self.empty: set[int] = set()
@@ -262,12 +267,15 @@ class LogCheck:
             where = segment_name(missing[0] if missing else self._segment_before)
             what = f"batches {self._last_batch + 1} to {head.previous} are missing"
             finding = self._report.add(where, 0, 0, f"{what}: the file is gone or was cut short")
+            self.note_hole(segment, 0, finding)
+            if missing and self._may_lack_segments:
+                finding.what += ", or was deleted before, when nothing needed it any more"
+                missing = range(0)
             finding.refuses_start = bool(missing)
             finding.mends = [
                 Mend(segment_name(s), "make an empty file in the place of the missing one", b"")
                 for s in missing
             ]
-            self.note_hole(segment, 0, finding)
         self._tail_hole = False
 
     def _end_batch(self) -> None:

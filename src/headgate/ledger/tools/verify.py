@@ -68,9 +68,9 @@ def verify_log(
     segments = sorted(s for s in map(segment_of_name, names) if s is not None)
     sizes = {s: file_size(fs, f"{directory}/{segment_name(s)}") for s in segments}
     heads = {s: read_first_head(fs, directory, s) for s in segments}
-    checkpoint = _check_checkpoints(fs, directory, names, heads, report)
+    checkpoint, is_complete = _check_checkpoints(fs, directory, names, heads, report)
     _check_other_files(names, report)
-    check = LogCheck(report, checkpoint, topics, recorded)
+    check = LogCheck(report, checkpoint, topics, recorded, may_lack_segments=not is_complete)
     done_bytes, all_bytes = 0, sum(sizes.values())
     for at, segment in enumerate(segments):
         data = read_file(fs, f"{directory}/{segment_name(segment)}")
@@ -179,8 +179,9 @@ def _check_checkpoints(
     names: Sequence[str],
     heads: Mapping[int, BatchHead | None],
     report: Report,
-) -> Checkpoint | None:
-    """Check all checkpoint files; returns the one that a start uses."""
+) -> tuple[Checkpoint | None, bool]:
+    """Check all checkpoint files; returns the one that a start uses, and whether every segment
+    behind it must be there. Without the newest checkpoint, nothing tells which were deleted."""
     used: Checkpoint | None = None
     segments = sorted({s for s in map(segment_of_checkpoint, names) if s is not None})
     for segment in reversed(segments):
@@ -206,7 +207,9 @@ def _check_checkpoints(
     if not segments and first is not None and first.previous > 0:
         what = "no checkpoint is there, and the log has had one"
         report.add("*.checkpoint", 0, 0, what).costs = [Cost(CostKind.STATE)]
-    return used
+    if used is not None:
+        return used, used.segment == segments[-1]
+    return None, not segments and (first is None or first.previous == 0)
 
 
 def _report_checkpoint(

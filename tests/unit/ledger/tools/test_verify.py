@@ -14,8 +14,15 @@ from headgate.base.errors import CorruptionError
 from headgate.fs import MemFs
 from headgate.ledger import CommitLog
 from headgate.ledger.errors import UnknownFormatError
+from headgate.ledger.format.directory import write_file
 from headgate.ledger.format.flush_position import FLUSH_POSITION_NAME
-from headgate.ledger.format.records import segment_name, segment_of_checkpoint, segment_of_name
+from headgate.ledger.format.records import (
+    checkpoint_names,
+    segment_name,
+    segment_of_checkpoint,
+    segment_of_name,
+)
+from headgate.ledger.index.checkpoint import CheckpointBuilder, Counters
 from headgate.ledger.tools.findings import CostKind, Report
 from headgate.ledger.tools.verify import verify_log
 from tests.unit.ledger.support import DIRECTORY, SMALL, append, commit, content, open_log, overwrite
@@ -207,6 +214,43 @@ def test_without_checkpoints_all_state_is_at_stake_unless_the_log_is_whole(
     log = open_log(fs, settings=TINY)
     is_damaged = [bool(log.topic(number).damage) for number in NAMES]
     assert any(is_damaged) is not is_first_there
+
+
+@pytest.mark.parametrize("lost", ["checkpoints", "newest checkpoint"])
+def test_a_missing_segment_in_the_middle_refuses_only_if_a_checkpoint_tells_it(lost: str) -> None:
+    """Without the newest checkpoint the file may have been deleted because nothing needed it."""
+    fs = log_of_segments()
+    log = open_log(fs.crash_clone(), settings=TINY)
+    names = [n for n in fs.list_directory(DIRECTORY) if len(used(fs, n)) > 64 and ".log" in n]
+    assert len(names) >= 4
+    fs.remove(f"{DIRECTORY}/{names[1]}")
+    fs.sync_directory(DIRECTORY)
+    with pytest.raises(CorruptionError, match="is missing"):
+        open_log(fs.crash_clone(), settings=TINY)
+    (finding,) = verify(fs).damage
+    assert finding.refuses_start
+    if lost == "newest checkpoint":
+        builder = CheckpointBuilder(1, 0)
+        builder.add_counters(Counters(1, 1, 1, 1))
+        builder.write(fs, DIRECTORY)
+    for name in checkpoint_names(log._state.next_segment + 1):
+        write_file(fs, DIRECTORY, name, [b"rubbish" * 9])
+    report = verify(fs)
+    assert not [finding for finding in report.damage if finding.refuses_start or finding.mends]
+    missing = next(finding for finding in report.damage if finding.file == names[1])
+    assert "deleted before" in missing.what
+    check_costs(report, open_log(fs, settings=TINY))
+
+
+def log_of_segments() -> MemFs:
+    """Some segments with messages of both topics, and no checkpoint, after a crash."""
+    fs = MemFs()
+    log = open_log(fs, settings=TINY)
+    for turn in range(4):
+        append(log, 1, b"a" * 900, b"b" * 900, received_ms=1000 + turn)
+        append(log, 2, b"c" * 900, b"d" * 900, received_ms=1000 + turn)
+    log._writer.flush_position.sync()
+    return fs.crash_clone()
 
 
 def test_a_torn_tail_is_a_note() -> None:
