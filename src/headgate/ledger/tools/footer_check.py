@@ -59,6 +59,8 @@ class FooterCheck:
     """The file ends with a footer, sound or damaged."""
     data_end: int | None = None
     """The offset where the records end; None if no sound part of a footer tells it."""
+    directory: list[StoredRun] | None = None
+    """The runs of a sound directory; None if it is damaged, or of a footer without blocks."""
     damage: list[DamagedBlock] = field(default_factory=list)
     runs: list[IndexedRun] = field(default_factory=list)
     index: dict[int, IndexedEntry] = field(default_factory=dict)
@@ -119,7 +121,8 @@ def check_footer(data: bytes, segment: int, lost: dict[int, list[tuple[int, int]
         for row in ROW_WITHOUT_BLOCKS.iter_unpack(directory):
             _check_run_without_blocks(data, directory_at, row, lost, found)
     else:
-        for run in decode_directory(directory, count, segment):
+        found.directory = decode_directory(directory, count, segment)
+        for run in found.directory:
             _check_run(data[:directory_at], run, lost.get(run.topic_number, []), found)
     if found.damage:
         found.index.clear()

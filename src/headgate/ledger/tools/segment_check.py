@@ -33,6 +33,7 @@ from headgate.ledger.index.cursors import decode_cursor
 from headgate.ledger.tools.coverage import Place, TopicCoverage, assign_losses
 from headgate.ledger.tools.findings import Cost, CostKind, Finding, Mend, Report
 from headgate.ledger.tools.footer_check import FooterCheck, check_footer
+from headgate.ledger.tools.footer_repair import RebuiltFooter, rebuild_footer
 from headgate.ledger.tools.walk import UNREADABLE, Head, Piece, Walk
 
 _HOLE: Final = bytes(4 * KIB)
@@ -83,6 +84,9 @@ class _Segment:
     has_batch: bool = False
     gaps: list[Finding] = field(default_factory=list)
     damaged_entries: list[Finding] = field(default_factory=list)
+    footer_findings: list[Finding] = field(default_factory=list)
+    topics: set[int] = field(default_factory=set)
+    """Numbers of the topics with sound entries in it."""
     has_holes: bool = False
     """Maintenance has punched a hole, so what lies between retained messages is unknown."""
 
@@ -130,6 +134,8 @@ class LogCheck:
         """Ids of findings about entries in segments with punched holes."""
         self._punched: set[int] = set()
         """Ids of findings about released entries in punched holes."""
+        self._footers: list[tuple[str, list[Finding], RebuiltFooter | None]] = []
+        """Damaged footers: the file, the findings, and the footer made anew."""
         self._pending: Finding | None = None
         """A hole after which no batch has ended yet."""
         self._batch: Head | None = None
@@ -203,7 +209,8 @@ class LogCheck:
             self.empty.add(role.segment)
         for block in footer.damage:
             what = f"{block.what}; a start reads the records instead"
-            self._report.add(segment.name, block.offset, block.size_bytes, what)
+            finding = self._report.add(segment.name, block.offset, block.size_bytes, what)
+            segment.footer_findings.append(finding)
         walk = Walk(data, role.segment, stop, footer.index)
         if not data.strip(b"\0"):
             what = "the file has no bytes but zeros: a crash left it, or it was emptied"
@@ -223,6 +230,9 @@ class LogCheck:
         self._end_batch()
         self._check_end(segment)
         self._segment_before = max(role.segment, self.replay_from - 1)
+        if segment.footer_findings:
+            rebuilt = rebuild_footer(data, role.segment, footer, segment.topics)
+            self._footers.append((segment.name, segment.footer_findings, rebuilt))
         if segment.has_holes:
             self._in_holes |= {id(finding) for finding in segment.damaged_entries}
             self._drop({id(finding) for finding in segment.gaps})
@@ -381,6 +391,7 @@ class LogCheck:
         if piece.entry is None or not piece.is_sound:
             return
         number, ordinal = piece.entry
+        segment.topics.add(number)
         self._report.entries += 1
         topic = self._topic(number)
         self._note_alive(segment, number)
@@ -465,6 +476,22 @@ class LogCheck:
             for ordinal, finding in topic.damaged.items():
                 self._explain_entry(number, topic, ordinal, finding)
         self._drop(self._punched)
+        for name, findings, rebuilt in self._footers:
+            self._mend_footer(name, findings, rebuilt)
+
+    def _mend_footer(
+        self, name: str, findings: list[Finding], rebuilt: RebuiltFooter | None
+    ) -> None:
+        """Offer the footer made anew, if all that it leaves out is released."""
+        if rebuilt is None or any(
+            self._exists(run.topic) and run.stop > self._topic(run.topic).first
+            for run in rebuilt.omitted
+        ):
+            return
+        what = "write the footer anew from what is sound in the file"
+        mend = Mend(name, what, rebuilt.content, rebuilt.data_end, to_end=True)
+        for finding in findings:
+            finding.mends = [mend]
 
     def _existing(self) -> Iterator[TopicCoverage]:
         numbers = self._alive if self._known is None else self._known
