@@ -91,6 +91,8 @@ def check_footer(data: bytes, segment: int, lost: dict[int, list[tuple[int, int]
     signs = [magic == FOOTER_MAGIC, is_known, owner == segment, fits]
     if not is_sound and sum(signs) < len(signs) - 1:
         return found
+    if owner != segment and crc == crc32c(trailer[: FOOTER_TRAILER.size]):
+        return found  # of another segment, whose file has the name of this one
     found.is_found = True
     if not is_sound:
         found.damage.append(

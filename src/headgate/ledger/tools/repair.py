@@ -44,10 +44,12 @@ def plan_repairs(fs: Fs, directory: str, report: Report) -> list[Repair]:
     """What a repair would change, in order. Changes nothing."""
     names = set(fs.list_directory(directory))
     found: list[Repair] = []
+    mends = [mend for finding in report.findings for mend in finding.mends]
+    moved = {mend.file for mend in mends if mend.content is None}
     planned: set[int] = set()
     for finding in report.findings:
         for mend in finding.mends:
-            if id(mend) in planned:
+            if id(mend) in planned or (mend.file in moved and mend.content is not None):
                 continue  # one change repairs several findings
             planned.add(id(mend))
             copy = mend.file if mend.offset is None else f"{mend.file}.offset-{mend.offset}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -27,6 +28,7 @@ from headgate.ledger.format.records import (
     checkpoint_names,
     has_bytes,
     segment_name,
+    segment_stamp,
 )
 from headgate.ledger.index.checkpoint import Checkpoint
 from headgate.ledger.index.cursors import decode_cursor
@@ -38,6 +40,8 @@ from headgate.ledger.tools.walk import UNREADABLE, Head, Piece, Walk
 
 _HOLE: Final = bytes(4 * KIB)
 """What a punched page reads as."""
+_SEGMENT_ID: Final = struct.Struct("<Q")
+_SEGMENT_ID_AT: Final = 16
 _TORN: Final = (
     "an unfinished batch, written when the broker or the machine went down; the next start cuts "
     "it: it may have held messages without a receipt"
@@ -87,6 +91,10 @@ class _Segment:
     footer_findings: list[Finding] = field(default_factory=list)
     topics: set[int] = field(default_factory=set)
     """Numbers of the topics with sound entries in it."""
+    sequence: dict[int, int] = field(default_factory=dict)
+    """The next ordinal of each topic, by the records of this segment alone."""
+    doubts: dict[int, tuple[int, Finding]] = field(default_factory=dict)
+    """Topics that lost a record before an entry of this ordinal, by number."""
     has_holes: bool = False
     """Maintenance has punched a hole, so what lies between retained messages is unknown."""
 
@@ -94,6 +102,17 @@ class _Segment:
     def reads_records(self) -> bool:
         """Whether a start finds the entries by the records."""
         return self.role.is_replayed or not self.footer.is_usable
+
+
+def _header_damage(data: bytes, segment: int) -> str:
+    """How the header of a segment file is damaged."""
+    (other,) = _SEGMENT_ID.unpack_from(data.ljust(SEGMENT_HEADER_BYTES, b"\0"), _SEGMENT_ID_AT)
+    if other != segment and segment_stamp(data, other) is not None:
+        return (
+            f"the file is that of segment {segment_name(other)} under a wrong name, so a start "
+            "reads nothing from it: give it its name back"
+        )
+    return "the header is damaged"
 
 
 class LogCheck:
@@ -118,7 +137,7 @@ class LogCheck:
         self.replay_from = 0 if checkpoint is None else checkpoint.segment
         """The first segment whose records a start reads."""
         self.empty: set[int] = set()
-        """Segments without a batch."""
+        """The segment in which the log ended, if its file is empty up to there."""
         self._has_checkpoint = checkpoint is not None
         self._topics: dict[int, TopicCoverage] = {}
         self._alive: set[int] = set()
@@ -205,8 +224,7 @@ class LogCheck:
         segment = _Segment(role, footer, data, segment_name(role.segment))
         self._last_hole = None
         stop = len(data) if footer.data_end is None else footer.data_end
-        if not data[:stop].strip(b"\0") or not has_bytes(data, SEGMENT_HEADER_BYTES, stop):
-            self.empty.add(role.segment)
+        self._note_empty(data, role.segment)
         for block in footer.damage:
             what = f"{block.what}; a start reads the records instead"
             finding = self._report.add(segment.name, block.offset, block.size_bytes, what)
@@ -216,7 +234,7 @@ class LogCheck:
             what = "the file has no bytes but zeros: a crash left it, or it was emptied"
             self._report.add(segment.name, 0, len(data), what, is_damage=False)
         elif not walk.is_header_sound:
-            what = "the header is damaged"
+            what = _header_damage(data, role.segment)
             if walk.is_header_corrected:
                 what += "; a start corrects it"
             finding = self._report.add(segment.name, 0, SEGMENT_HEADER_BYTES, what)
@@ -229,13 +247,22 @@ class LogCheck:
             segment.reached = max(segment.reached, piece.end)
         self._end_batch()
         self._check_end(segment)
+        self._assign_sequence_doubts(segment)
         self._segment_before = max(role.segment, self.replay_from - 1)
-        if segment.footer_findings:
+        if segment.footer_findings and (walk.is_header_sound or walk.is_header_corrected):
             rebuilt = rebuild_footer(data, role.segment, footer, segment.topics)
             self._footers.append((segment.name, segment.footer_findings, rebuilt))
         if segment.has_holes:
             self._in_holes |= {id(finding) for finding in segment.damaged_entries}
             self._drop({id(finding) for finding in segment.gaps})
+
+    def _note_empty(self, data: bytes, segment: int) -> None:
+        """Note whether a start takes the file in which the log ended for empty."""
+        recorded = self._recorded
+        if recorded is not None and recorded.segment == segment:
+            stop = min(len(data), SEGMENT_HEADER_BYTES + recorded.offset)
+            if not has_bytes(data, SEGMENT_HEADER_BYTES, stop):
+                self.empty.add(segment)
 
     def _drop(self, findings: set[int]) -> None:
         kept = [finding for finding in self._report.findings if id(finding) not in findings]
@@ -315,7 +342,9 @@ class LogCheck:
 
     def _was_durable(self, segment: _Segment, piece: Piece) -> bool:
         role, recorded = segment.role, self._recorded
-        if segment.footer.is_found or piece.is_followed:
+        if segment.footer.is_usable or piece.is_followed:
+            return True
+        if not (role.is_replayed or piece.is_outside):
             return True
         in_segment = recorded is not None and recorded.segment == role.segment
         durable_to = recorded.offset if recorded is not None and in_segment else 0
@@ -364,6 +393,7 @@ class LogCheck:
         topic.end = max(topic.end, ordinal + 1)
         topic.last = (segment.role.segment, piece.offset)
         self._note_alive(segment, number)
+        segment.sequence[number] = ordinal + 1
         return True
 
     def _hole(self, segment: _Segment, piece: Piece, finding: Finding) -> None:
@@ -395,6 +425,10 @@ class LogCheck:
         self._report.entries += 1
         topic = self._topic(number)
         self._note_alive(segment, number)
+        if not segment.role.is_replayed:
+            self._note_sequence(segment, number, ordinal)
+            topic.found(ordinal, place, piece.end)
+            return
         lacks_run = topic.run_segment != segment.role.segment or ordinal > topic.end
         topic.found(ordinal, place, piece.end)
         doubt, self._doubt = self._doubt, None
@@ -406,6 +440,20 @@ class LogCheck:
         if doubt is not None and is_doubted and self._exists(number):
             doubt[1].costs.append(self._may_be_lost(topic, ordinal))
 
+    def _note_sequence(self, segment: _Segment, number: int, ordinal: int) -> None:
+        """Note whether an entry continues its topic in a segment before the checkpoint. A start
+        that must read its records takes them alone, as their index."""
+        expected, hole = segment.sequence.get(number), self._last_hole
+        segment.sequence[number] = ordinal + 1
+        if segment.reads_records and hole is not None and (expected is None or ordinal > expected):
+            segment.doubts.setdefault(number, (ordinal, hole))
+
+    def _assign_sequence_doubts(self, segment: _Segment) -> None:
+        for number, (ordinal, finding) in segment.doubts.items():
+            topic = self._topic(number)
+            if self._exists(number) and segment.sequence[number] > topic.first:
+                finding.costs.append(self._may_be_lost(topic, ordinal))
+
     def _control(self, segment: _Segment, piece: Piece, place: Place) -> None:
         payload = piece.payload
         self._doubt = None
@@ -413,6 +461,7 @@ class LogCheck:
             number, _, ordinal, _, _, _, ledger, first, _ = RUN.unpack(payload)
             topic = self._topic(number)
             self._note_alive(segment, number)
+            segment.sequence[number] = ordinal
             topic.ledgers.setdefault(ledger, first)
             topic.run_segment = segment.role.segment
             topic.last = place

@@ -115,6 +115,19 @@ def test_a_missing_last_file_is_given_up_with_what_it_costs() -> None:
     open_log(fs)
 
 
+def test_a_file_that_is_moved_away_is_not_repaired_as_well() -> None:
+    fs = bound_log()
+    last = max(n for n in fs.list_directory(DIRECTORY) if len(used(fs, n)) > 64 and ".log" in n)
+    fs.remove(f"{DIRECTORY}/{last}")
+    fs.sync_directory(DIRECTORY)
+    at = 9 if content(fs, f"{DIRECTORY}/{FLUSH_POSITION_NAME}")[4096:].strip(b"\0") else 4100
+    fs = flipped(fs, FLUSH_POSITION_NAME, at, 1)
+    assert sum(bool(finding.mends) for finding in verify(fs).damage) == 2
+    repairs, report = repair_log(fs, DIRECTORY, ASIDE, NAMES)
+    assert [repair.mend.content for repair in repairs] == [None]
+    assert not any(finding.refuses_start for finding in report.findings)
+
+
 def test_a_missing_file_in_the_middle_is_made_empty() -> None:
     fs = MemFs()
     log = open_log(fs)
