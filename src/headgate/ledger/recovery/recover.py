@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection
 
 from headgate.fs.api import Fs
-from headgate.ledger.errors import UnknownTopicsError
+from headgate.ledger.errors import OlderLogError, UnknownTopicsError
 from headgate.ledger.format.directory import is_adopted
 from headgate.ledger.format.flush_position import (
     FLUSH_POSITION_NAME,
@@ -41,12 +41,14 @@ def recover(
     receive_time_bound: ReceiveTimeBound | None = None,
     topic_number_last: int | None = None,
     ids_min: int = 1,
+    batch_min: int = 0,
 ) -> LogState:
     """Recover the log in ``directory``. Topics and cursors that lost something have ``damage``.
 
     ``topic_number_last`` is the highest number ever given to a topic; None if that is unknown.
     Ids of ledgers and cursors below ``ids_min`` are not used. Raises :class:`UnknownTopicsError`,
-    before anything is changed, if a record has a higher topic number, and
+    before anything is changed, if a record has a higher topic number, :class:`OlderLogError`, as
+    early, if the log ends before batch ``batch_min`` and has nothing that says so, and
     :class:`CorruptionError` with the file's name if one is missing that was durable.
     """
     names = fs.list_directory(directory)
@@ -72,6 +74,9 @@ def recover(
     loader.check_last_file(later, recorded)
     tails = loader.replay_all(later, refuse_gaps=not (is_rebuilt or loaded.is_older))
     _check_numbers(state, topic_number_last)
+    batch = max(state.last_batch, 0 if recorded is None else recorded.batch)
+    if batch < batch_min and not is_rebuilt:
+        raise OlderLogError(batch, batch_min)
     log_findings(directory, tails, replay, state)
     if recorded is None and state.last_batch and is_adopted(fs, directory):
         logger.warning(

@@ -134,6 +134,10 @@ class LogCheck:
         self._known = None if topics is None else frozenset(topics)
         self._recorded = recorded
         self._may_lack_segments = may_lack_segments
+        self.is_rebuilt = checkpoint is None and may_lack_segments
+        """A start rebuilds the state from the segments alone."""
+        self.whole_batch = 0 if checkpoint is None else checkpoint.last_batch
+        """The last batch that a start reads to its end."""
         self.replay_from = 0 if checkpoint is None else checkpoint.segment
         """The first segment whose records a start reads."""
         self.empty: set[int] = set()
@@ -290,7 +294,7 @@ class LogCheck:
             self._batch, self._made = head, 0
             if not segment.has_batch:
                 self._check_chain(role.segment, head)
-            self._last_batch = head.number
+            self._last_batch = self.whole_batch = head.number
             if head.is_rewritten:
                 what = "the segment is rewritten, so changes of subscriptions before it are unknown"
                 finding = self._report.add(segment.name, piece.offset, 0, what)
@@ -360,6 +364,8 @@ class LogCheck:
         if not self._was_durable(segment, piece):
             if has_bytes(segment.data, piece.offset, piece.end):
                 self._report.add(segment.name, piece.offset, size, _TORN, is_damage=False)
+            if self._batch is not None and not piece.is_outside:
+                self.whole_batch = self._batch.previous
             return False
         finding = self._report.add(segment.name, piece.offset, size, piece.what)
         if piece.corrected:

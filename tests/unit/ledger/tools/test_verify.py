@@ -13,9 +13,10 @@ from headgate.base.ack_set import AckSet
 from headgate.base.errors import CorruptionError
 from headgate.fs import MemFs
 from headgate.ledger import CommitLog
-from headgate.ledger.errors import UnknownFormatError
+from headgate.ledger.errors import OlderLogError, UnknownFormatError
 from headgate.ledger.format.directory import write_file
 from headgate.ledger.format.flush_position import FLUSH_POSITION_NAME
+from headgate.ledger.format.identity import Identity, write_identity
 from headgate.ledger.format.records import (
     checkpoint_names,
     segment_name,
@@ -240,6 +241,26 @@ def test_a_missing_segment_in_the_middle_refuses_only_if_a_checkpoint_tells_it(l
     missing = next(finding for finding in report.damage if finding.file == names[1])
     assert "deleted before" in missing.what
     check_costs(report, open_log(fs, settings=TINY))
+
+
+def test_a_log_that_is_older_than_its_identity_refuses_the_start() -> None:
+    fs = log_of_segments()
+    old = fs.crash_clone()
+    log = open_log(fs, settings=TINY)
+    append(log, 1, b"today")
+    identity = Identity("0" * 32, 1, 2, 3, log.last_batch)
+    write_identity(old, DIRECTORY, identity)
+    (finding,) = verify(old).damage
+    assert (finding.file, finding.refuses_start, finding.mends) == ("identity", True, [])
+    assert "accept-loss log" in finding.what
+    assert {cost.topic for cost in finding.costs} >= set(NAMES)
+    before = {name: content(old, f"{DIRECTORY}/{name}") for name in old.list_directory(DIRECTORY)}
+    with pytest.raises(OlderLogError, match=f"and batch {log.last_batch} was durable"):
+        open_log(old, settings=TINY, batch_min=identity.batch)
+    assert before == {n: content(old, f"{DIRECTORY}/{n}") for n in old.list_directory(DIRECTORY)}
+    write_identity(fs, DIRECTORY, identity)
+    assert verify(fs.crash_clone()).damage == []
+    open_log(fs.crash_clone(), settings=TINY, batch_min=identity.batch)
 
 
 def log_of_segments() -> MemFs:
