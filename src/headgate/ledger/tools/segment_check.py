@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -28,7 +27,6 @@ from headgate.ledger.format.records import (
     checkpoint_names,
     has_bytes,
     segment_name,
-    segment_stamp,
 )
 from headgate.ledger.index.checkpoint import Checkpoint
 from headgate.ledger.index.cursors import decode_cursor
@@ -40,11 +38,15 @@ from headgate.ledger.tools.walk import UNREADABLE, Head, Piece, Walk
 
 _HOLE: Final = bytes(4 * KIB)
 """What a punched page reads as."""
-_SEGMENT_ID: Final = struct.Struct("<Q")
-_SEGMENT_ID_AT: Final = 16
 _TORN: Final = (
     "an unfinished batch, written when the broker or the machine went down; the next start cuts "
     "it: it may have held messages without a receipt"
+)
+
+
+_NO_FOOTER: Final = (
+    "no footer behind the records: the file was cut short or partly overwritten, or the machine "
+    "went down before the footer was written; a start reads the records instead"
 )
 
 
@@ -95,6 +97,8 @@ class _Segment:
     """The next ordinal of each topic, by the records of this segment alone."""
     doubts: dict[int, tuple[int, Finding]] = field(default_factory=dict)
     """Topics that lost a record before an entry of this ordinal, by number."""
+    is_misnamed: bool = False
+    """The file is another segment's."""
     has_holes: bool = False
     """Maintenance has punched a hole, so what lies between retained messages is unknown."""
 
@@ -102,17 +106,6 @@ class _Segment:
     def reads_records(self) -> bool:
         """Whether a start finds the entries by the records."""
         return self.role.is_replayed or not self.footer.is_usable
-
-
-def _header_damage(data: bytes, segment: int) -> str:
-    """How the header of a segment file is damaged."""
-    (other,) = _SEGMENT_ID.unpack_from(data.ljust(SEGMENT_HEADER_BYTES, b"\0"), _SEGMENT_ID_AT)
-    if other != segment and segment_stamp(data, other) is not None:
-        return (
-            f"the file is that of segment {segment_name(other)} under a wrong name, so a start "
-            "reads nothing from it: give it its name back"
-        )
-    return "the header is damaged"
 
 
 class LogCheck:
@@ -238,7 +231,8 @@ class LogCheck:
             what = "the file has no bytes but zeros: a crash left it, or it was emptied"
             self._report.add(segment.name, 0, len(data), what, is_damage=False)
         elif not walk.is_header_sound:
-            what = _header_damage(data, role.segment)
+            segment.is_misnamed = bool(walk.other_name)
+            what = walk.header_damage
             if walk.is_header_corrected:
                 what += "; a start corrects it"
             finding = self._report.add(segment.name, 0, SEGMENT_HEADER_BYTES, what)
@@ -362,8 +356,9 @@ class LogCheck:
         if piece.is_outside and segment.footer.is_found and segment.footer.data_end is None:
             return False  # the damaged footer, which is reported already
         if not self._was_durable(segment, piece):
-            if has_bytes(segment.data, piece.offset, piece.end):
-                self._report.add(segment.name, piece.offset, size, _TORN, is_damage=False)
+            if has_bytes(segment.data, piece.offset, piece.end) and not segment.is_misnamed:
+                what = _TORN if segment.role.is_replayed else _NO_FOOTER
+                self._report.add(segment.name, piece.offset, size, what, is_damage=False)
             if self._batch is not None and not piece.is_outside:
                 self.whole_batch = self._batch.previous
             return False

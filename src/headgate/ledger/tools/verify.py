@@ -38,6 +38,7 @@ from headgate.ledger.recovery.batch_head import BatchHead
 from headgate.ledger.recovery.segment_load import read_first_head
 from headgate.ledger.tools.findings import Cost, CostKind, Finding, Mend, Report
 from headgate.ledger.tools.segment_check import LogCheck, SegmentRole
+from headgate.ledger.tools.walk import CUT_BATCH
 
 _OWN_FILES: Final = (
     "lock", "format", IDENTITY_NAME, FLUSH_POSITION_NAME, METADATA_COPY_NAME,
@@ -81,8 +82,22 @@ def verify_log(
     report.read_bytes += done_bytes
     _check_end(check, segments, recorded, found, report)
     check.finish(set(segments))
+    _join_cut_ends(report)
     report.findings.sort(key=lambda found: (not found.is_damage, found.file, found.offset))
     return report
+
+
+def _join_cut_ends(report: Report) -> None:
+    """Join the finding that a batch is cut short to the one before it, which has its costs."""
+    ends = {(f.file, f.offset + f.size_bytes): f for f in report.findings if f.size_bytes}
+    kept: list[Finding] = []
+    for finding in report.findings:
+        before = ends.get((finding.file, finding.offset))
+        if finding.what == CUT_BATCH and before is not None and not finding.costs:
+            before.what += "; the file ends there, within a batch: it was cut short"
+        else:
+            kept.append(finding)
+    report.findings = kept
 
 
 def _role(
@@ -270,7 +285,7 @@ def _check_end(
     if identity is None or not identity.batch:
         return
     if finding is not None:
-        what = "write it without the last batch, so that a start takes the log for complete"
+        what = "forget the last batch that was durable, so that a start does not ask for it"
         given_up = replace(identity, batch=0).text()
         finding.mends.append(Mend(IDENTITY_NAME, what, given_up))
         return

@@ -243,6 +243,48 @@ def test_a_missing_segment_in_the_middle_refuses_only_if_a_checkpoint_tells_it(l
     check_costs(report, open_log(fs, settings=TINY))
 
 
+def sealed(fs: MemFs) -> str:
+    """The first segment, which a checkpoint covers."""
+    return min(n for n in fs.list_directory(DIRECTORY) if segment_of_name(n) is not None)
+
+
+def test_a_file_under_another_segments_name_is_named_and_not_called_torn() -> None:
+    fs = log_in_use()
+    names = [n for n in fs.list_directory(DIRECTORY) if len(used(fs, n)) > 64 and ".log" in n]
+    first, last = names[0], names[-1]
+    contents = {name: content(fs, f"{DIRECTORY}/{name}") for name in (first, last)}
+    for name, other in ((first, last), (last, first)):
+        write_file(fs, DIRECTORY, name, [contents[other]])
+    report = verify(fs)
+    headers = {f.file: f.what for f in report.findings if (f.offset, f.size_bytes) == (0, 64)}
+    assert headers[first].startswith(f"the file is that of segment {last} under a wrong name")
+    assert headers[last].startswith(f"the file is that of segment {first} under a wrong name")
+    assert not [f for f in report.findings if "unfinished batch" in f.what]
+    assert not [mend for f in report.findings for mend in f.mends if mend.file in (first, last)]
+
+
+def test_the_end_of_a_file_that_was_cut_short_is_one_finding() -> None:
+    fs = log_in_use()
+    name = sealed(fs)
+    file = fs.open(f"{DIRECTORY}/{name}", writable=True)
+    file.truncate(content(fs, f"{DIRECTORY}/{name}").index(b"b" * 900) + 100)
+    file.sync_data()
+    (finding,) = [found for found in verify(fs).damage if found.file == name]
+    assert finding.what.endswith("the file ends there, within a batch: it was cut short")
+    assert finding.costs
+
+
+def test_a_missing_footer_is_a_note_that_says_so() -> None:
+    fs = log_in_use()
+    name = sealed(fs)
+    data = content(fs, f"{DIRECTORY}/{name}")
+    overwrite(fs, f"{DIRECTORY}/{name}", len(data) - 40, bytes(40))
+    report = verify(fs)
+    assert report.damage == []
+    (note,) = [found for found in report.findings if found.file == name]
+    assert note.what.startswith("no footer behind the records: the file was cut short or partly")
+
+
 def test_a_log_that_is_older_than_its_identity_refuses_the_start() -> None:
     fs = log_of_segments()
     old = fs.crash_clone()
