@@ -126,20 +126,7 @@ def open_bound_log(
         boot_wall_ms if loss in ("log", RESTORED) else 1,
         0 if identity is None or loss in ("log", RESTORED) else identity.batch,
     )
-    try:
-        log = open_log(terms)
-    except UnknownTopicsError as error:
-        raise BindingError(
-            f"{place.metadata_path} is older than {place.path}, or belongs to another log: {error}",
-            _way_out(place, "metadata"),
-            "metadata",
-        ) from error
-    except OlderLogError as error:
-        raise BindingError(
-            f"{place.path} is older than it was, or its last records are gone: {error}",
-            _way_out(place, "log"),
-            "log",
-        ) from error
+    log = _opened(place, open_log, terms)
     if identity is not None and log.last_batch < identity.batch:
         logger.warning(
             "starting without what the log of %s held behind batch %d: that loss was accepted",
@@ -163,6 +150,27 @@ def open_bound_log(
         log.close()
         raise
     return log
+
+
+def _opened(
+    place: LogPlace, open_log: Callable[[LogTerms], CommitLog], terms: LogTerms
+) -> CommitLog:
+    """Open a log. Raises :class:`BindingError` if its records show that it does not belong to the
+    metadata, or is older."""
+    try:
+        return open_log(terms)
+    except UnknownTopicsError as error:
+        raise BindingError(
+            f"{place.metadata_path} is older than {place.path}, or belongs to another log: {error}",
+            _way_out(place, "metadata"),
+            "metadata",
+        ) from error
+    except OlderLogError as error:
+        raise BindingError(
+            f"{place.path} is older than it was, or its last records are gone: {error}",
+            _way_out(place, "log"),
+            "log",
+        ) from error
 
 
 def _note_start(
