@@ -13,10 +13,11 @@ import pytest
 
 from headgate.base.errors import StorageError
 from headgate.fs import Operation
+from headgate.metadata.errors import RefusalError
 from headgate.metadata.store import Write
 from headgate.testing import World
 from tests.faults.long_life import Life
-from tests.sim.test_log_and_metadata_cuts import LEDGER, Machine, Story, boundaries
+from tests.sim.test_log_and_metadata_cuts import LEDGER, NAME, TOPIC, Machine, Story, boundaries
 
 GROWING = {"create", "allocate", "write"}
 FULL_S = 20.0
@@ -91,3 +92,68 @@ def test_a_disk_that_is_full_from_each_operation_on(copies_on_write: bool) -> No
             world.run(world.start())
             story.check()
     assert held > 20
+
+
+@pytest.mark.parametrize("free_bytes", [0, 600, 3000])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_start_on_a_disk_that_others_filled_consumes_and_deletes_until_there_is_room(
+    free_bytes: int, seed: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log has no segment to write into, not even a small one for acknowledgements."""
+    with World(3, ledger=LEDGER) as world:
+        world.run(world.start())
+        story = TrimmedStory(world, seed)
+        world.run(story.publish(30))
+        world.run(story.subscription(0))
+        world.run(story.acknowledge(5))
+        world.advance(1)
+        assert story.refused == []
+        Machine(world).crash(seed)
+        world.fs.capacity_bytes = world.fs.used_bytes() + free_bytes
+        world.run(world.start())
+        story.check()
+        assert world.broker.log.full
+        assert story.facade.why_unready() == ""
+        with pytest.raises(RefusalError) as caught:
+            world.run(world.ask(story.facade.check_health()))
+        assert caught.value.status == 503
+        world.run(story.acknowledge(10))
+        world.advance(5)
+        said = [r.getMessage() for r in caplog.records if r.name == "headgate.disk"]
+        assert len([text for text in said if "producers wait for room, consumers continue" in text])
+        # Each message is delivered. An acknowledgement says that it is not stored yet.
+        assert all("it is stored once there is space" in text for text in story.refused)
+        story.refused = []
+        world.run(story.admin("topic", None, lambda f: f.delete_topic(TOPIC, force=True)))
+        assert story.refused == []
+        world.advance(90)
+        assert not world.broker.log.full  # what the topic held is room again
+        assert world.run(world.ask(story.facade.check_health())) == ""
+        world.run(story.publish(2))
+        assert story.refused == []
+        story.check()
+        Machine(world).crash(seed)
+        world.run(world.start())
+        story.check()
+
+
+def test_acknowledgements_before_there_is_a_segment_are_stored_once_there_is_room() -> None:
+    with World(3, ledger=LEDGER) as world:
+        world.run(world.start())
+        story = TrimmedStory(world, 1)
+        world.run(story.publish(30))
+        world.run(story.subscription(0))
+        world.advance(1)
+        Machine(world).crash(1)
+        world.fs.capacity_bytes = world.fs.used_bytes()
+        world.run(world.start())
+        world.run(story.acknowledge(10))
+        assert world.broker.log.full
+        world.fs.capacity_bytes = None
+        world.advance(30)
+        assert not world.broker.log.full
+        Machine(world).crash(1)
+        world.run(world.start())
+        story.check()
+        subscription = world.broker.engine.topics[NAME].subscriptions["s"]
+        assert [subscription.acks.is_acked(at) for at in range(10)] == [True] * 10

@@ -86,6 +86,7 @@ def open_log(
             receive_time_bound=receive_time_bound(catalog, clock) if is_main else None,
             topic_number_last=terms.topic_number_last,
             ids_min=terms.ids_min,
+            batch_min=terms.batch_min,
         ),
         entropy=os.urandom,
         boot_wall_ms=boot_wall_ms,

@@ -56,15 +56,11 @@ def repair_text(found: Row) -> str:
         rest = [line.strip() for line in _metadata_lines(found)]
         lines += [f"metadata: {rebuilt['found']}", f"    {would}{rest[0]}"]
         lines += [*(f"    {line}" for line in rest[1:]), ""]
-    for repair in found["repairs"]:
-        what = "would" if dry_run else "did"
-        change = repair["change"]
-        if repair["changed"] != repair["file"]:
-            change = f"in {repair['changed']}: {change}"
+    for where, repairs in _by_place(found["repairs"]).items():
         lines += [
-            f"{_place(repair, repair['log'])}: {repair['what']}",
-            f"    {what}: {change}",
-            *_cost_lines({**repair, "refusesStart": False}),
+            where,
+            *(f"    {'would' if dry_run else 'did'}: {_change(repair)}" for repair in repairs),
+            *_cost_lines({**repairs[0], "refusesStart": False}),
             "",
         ]
     left = [
@@ -80,6 +76,20 @@ def repair_text(found: Row) -> str:
     return "\n".join([*lines, *_repair_end(found, [finding for _, finding in left])]) + "\n"
 
 
+def _by_place(repairs: list[Row]) -> dict[str, list[Row]]:
+    """The repairs by what was found where: one finding can take several changes."""
+    found: dict[str, list[Row]] = {}
+    for repair in repairs:
+        found.setdefault(f"{_place(repair, repair['log'])}: {repair['what']}", []).append(repair)
+    return found
+
+
+def _change(repair: Row) -> str:
+    if repair["changed"] != repair["file"]:
+        return f"in {repair['changed']}: {repair['change']}"
+    return str(repair["change"])
+
+
 def _repair_end(found: Row, left: list[Row]) -> list[str]:
     """The totals of a repair, and what to do next."""
     rebuilt = found["metadataRepair"]
@@ -93,10 +103,18 @@ def _repair_end(found: Row, left: list[Row]) -> list[str]:
         lines.append("Nothing can be repaired, so nothing is changed.")
     else:
         lines.append("Nothing is damaged, so nothing is changed.")
+    if any(repair["costs"] and repair["refusesStart"] for repair in found["repairs"]):
+        lines += [
+            "What is listed there as lost is given up: no topic refuses because of it. If a backup",
+            "has it, put all of the backup back instead.",
+        ]
     if found["metadataProblem"]:
         lines += _metadata_steps(found)
     if any(finding["refusesStart"] for finding in left):
-        lines.append("A broker does not start on this directory as it is: put back a backup.")
+        lines.append(
+            "A broker does not start on this directory as it is: do what is said above, or"
+        )
+        lines.append("put back a backup.")
     elif left and not found["metadataProblem"]:
         lines += _next_steps(left)
     return lines
@@ -149,6 +167,11 @@ def _next_steps(left: list[Row]) -> list[str]:
     if not costs:
         return ["A broker starts and loses nothing by what stays damaged."]
     lines = ["If a backup has these files, put all of it back. If not, start the broker."]
+    if any("under a wrong name" in finding["what"] for finding in left):
+        lines = [
+            "First give the files their names back, and run this command again: a broker that",
+            "starts before that cuts off what it cannot read in them.",
+        ]
     topics = list(dict.fromkeys(cost["topic"] for cost in costs if cost.get("topic")))
     if topics:
         lines.append(

@@ -13,6 +13,7 @@ from headgate.ledger.errors import (
     DirectoryInUseError,
     LogFailedError,
     LogFullError,
+    OlderLogError,
     UnknownFormatError,
     UnknownTopicsError,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "LogFound",
     "LogFullError",
     "LogStatistics",
+    "OlderLogError",
     "ReadPlan",
     "ReceiveTimeBound",
     "Space",

@@ -119,6 +119,7 @@ class CommitLog:
         receive_time_bound: ReceiveTimeBound | None = None,
         topic_number_last: int | None = None,
         ids_min: int = 1,
+        batch_min: int = 0,
     ) -> CommitLog:
         """Lock a log's directory and recover its content. Blocks.
 
@@ -126,11 +127,13 @@ class CommitLog:
         ``entropy`` returns that many random bytes. They stamp the files and batches of this start,
         so that no message can imitate a part of the log. ``receive_time_bound`` bounds the receive
         times in the directory. ``topic_number_last`` is the highest number ever assigned, if known.
-        Ids of ledgers and cursors below ``ids_min`` are not used.
+        Ids of ledgers and cursors below ``ids_min`` are not used. ``batch_min`` is a batch that was
+        durable.
 
         Raises :class:`UnknownTopicsError` if a record has a topic number above
-        ``topic_number_last``, and :class:`DirectoryInUseError`, :class:`UnknownFormatError`,
-        :class:`CorruptionError` and :class:`StorageError`.
+        ``topic_number_last``, :class:`OlderLogError` if the log ends before ``batch_min``, and
+        :class:`DirectoryInUseError`, :class:`UnknownFormatError`, :class:`CorruptionError` and
+        :class:`StorageError`.
         """
         settings = settings or LedgerSettings()
         try:
@@ -142,8 +145,9 @@ class CommitLog:
             stamp = int.from_bytes(entropy(STAMP_BYTES), "little")
             writer = LogWriter(fs, directory, settings.segment_bytes, stamp)
             state = recover(
-                fs, directory, topic_numbers, writer, receive_time_bound, topic_number_last, ids_min
-            )
+                fs, directory, topic_numbers, writer, receive_time_bound, topic_number_last,
+                ids_min, batch_min,
+            )  # fmt: skip
             adopt(fs, directory)
             ready = prepare_first(fs, directory, state, writer)
             if not (ready or state.segments or topic_numbers):
@@ -163,6 +167,16 @@ class CommitLog:
     def topic_number_seen(self) -> int:
         """The highest topic number in any record that the start found; 0 without a record."""
         return self._state.orphans.number_seen
+
+    @property
+    def last_batch(self) -> int:
+        """The number of the last durable batch; 0 without one."""
+        return self._state.last_batch
+
+    @property
+    def checkpoint_batch(self) -> int:
+        """The number of the last batch that the checkpoint covers; 0 without one."""
+        return self._state.checkpoint_last_batch
 
     def identify(self, identity: Identity) -> None:
         """Record durably which metadata this log belongs to. Any one thread; blocks.

@@ -32,6 +32,18 @@ class UnknownTopicsError(HeadgateError):
         self.number_seen = number_seen
 
 
+class OlderLogError(HeadgateError):
+    """The log ends before a batch that was durable: it is older than it was, or its end is gone.
+
+    Attributes:
+        batch: the last batch that the log has.
+    """
+
+    def __init__(self, batch: int, batch_min: int) -> None:
+        super().__init__(f"it ends with batch {batch}, and batch {batch_min} was durable")
+        self.batch = batch
+
+
 class DirectoryInUseError(HeadgateError):
     """Another process owns the data directory."""
 

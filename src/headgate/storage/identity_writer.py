@@ -2,14 +2,15 @@
 
 At the next start :mod:`headgate.storage.store_binding` compares it with the metadata. So it detects
 metadata that is older than the log or whose last changes are damaged. The broker writes the
-identity soon after each change and when it closes. After a crash only the metadata has the changes
-of the last second.
+identity soon after each change, after each checkpoint of a log, and when it closes. After a crash
+only the metadata has the changes of the last second.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 
 from headgate.base.errors import InvariantError, StorageError
 from headgate.ledger import CommitLog, Identity
@@ -32,23 +33,25 @@ class IdentityWriter:
         self.copier: MetadataCopier | None = None
         """Saves a copy of the metadata before each identity: the copy then has all changes that the
         identity knows of."""
-        self._written_revision = 0
+        self._written: tuple[int, ...] = ()
+        """The revision, and the batches of the checkpoints, when the identity was written last."""
         self._is_busy = False
         self._failures = RepeatedFailureLogger(logger, "writing the metadata's identity")
 
     def write_if_changed(self, now_ns: int) -> None:
-        """Write the identity if the metadata changed. The next call repeats a failed write."""
+        """Write the identity if the metadata changed, or a log has a new checkpoint. The next call
+        repeats a failed write."""
         if self.copier is not None:
             self.copier.save_if_behind(now_ns)
-        revision = self._catalog.revision
-        if self._is_busy or revision == self._written_revision:
+        wanted = self._state()
+        if self._is_busy or wanted == self._written:
             return
-        identities = self.identities()
+        identities = self._with_batches()
 
         def done(_: object, error: BaseException | None) -> None:
             self._is_busy = False
             if error is None:
-                self._written_revision = revision
+                self._written = wanted
                 self._failures.succeeded(now_ns)
             elif isinstance(error, InvariantError):
                 raise error
@@ -67,16 +70,21 @@ class IdentityWriter:
         """Write the last state. Call it once every change is stored or abandoned."""
         if self.copier is not None:
             await self.copier.close()
-        if self._catalog.revision == self._written_revision:
-            return
-        identities = self.identities()
+        identities = self._with_batches()
         try:
             await run_on(self._lane, lambda: _write(identities))
         except StorageError as error:
             logger.error("closing: %s", error)
 
+    def _state(self) -> tuple[int, ...]:
+        batches = (log.checkpoint_batch for log in self._logs.values())
+        return self._catalog.revision, *batches
+
+    def _with_batches(self) -> list[tuple[CommitLog, Identity]]:
+        return [(log, replace(i, batch=log.last_batch)) for log, i in self.identities()]
+
     def identities(self) -> list[tuple[CommitLog, Identity]]:
-        """The identity to write for each log that was bound when it was opened."""
+        """The identity of each log that was bound when it was opened, without its batches."""
         row, number = self._catalog.identity, self._catalog.topic_number_last
         return [
             (log, Identity(row.data_id, starts, number, self._catalog.revision))

@@ -8,7 +8,9 @@ or older than the metadata has lost messages silently. So both stores hold
 * how often the log was opened: a log with fewer starts than the metadata is older;
 * the metadata's last revision and the highest topic number, which the broker writes into the log's
   directory at each start, within a second of a change and when it closes: metadata with lower
-  values is older. A record with an unknown higher number proves the same when the log is read.
+  values is older. A record with an unknown higher number proves the same when the log is read;
+* the last batch that was durable, which the broker writes into the log's directory as well, also
+  at each checkpoint: a log that ends before it is older than that file.
 
 After a crash the metadata may be newer than the log; that is allowed. Each step of binding is
 durable before the next, metadata first, and can be repeated after a crash.
@@ -24,7 +26,7 @@ from typing import Final, Literal
 import msgspec
 
 from headgate.base.errors import HeadgateError, StorageError
-from headgate.ledger import CommitLog, Identity, LogFound, UnknownTopicsError
+from headgate.ledger import CommitLog, Identity, LogFound, OlderLogError, UnknownTopicsError
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.rows import IdentityRow
 from headgate.metadata.store import MetadataStore
@@ -77,6 +79,8 @@ class LogTerms:
     topic_number_last: int | None
     """As in :meth:`headgate.ledger.CommitLog.open`."""
     ids_min: int
+    batch_min: int
+    """A batch that was durable; 0 if none is known."""
 
 
 def open_bound_log(
@@ -120,15 +124,15 @@ def open_bound_log(
         None if loss == "metadata" else catalog.topic_number_last,
         # A log that lost records would reuse ids that clients know.
         boot_wall_ms if loss in ("log", RESTORED) else 1,
+        0 if identity is None or loss in ("log", RESTORED) else identity.batch,
     )
-    try:
-        log = open_log(terms)
-    except UnknownTopicsError as error:
-        raise BindingError(
-            f"{place.metadata_path} is older than {place.path}, or belongs to another log: {error}",
-            _way_out(place, "metadata"),
-            "metadata",
-        ) from error
+    log = _opened(place, open_log, terms)
+    if identity is not None and log.last_batch < identity.batch:
+        logger.warning(
+            "starting without what the log of %s held behind batch %d: that loss was accepted",
+            place.path,
+            log.last_batch,
+        )
     if place.found.holds_records and identity is None and catalog.clusters() and not loss:
         logger.info(
             "%s and %s come from a release that did not bind them: they are bound now, by the id "
@@ -148,6 +152,27 @@ def open_bound_log(
     return log
 
 
+def _opened(
+    place: LogPlace, open_log: Callable[[LogTerms], CommitLog], terms: LogTerms
+) -> CommitLog:
+    """Open a log. Raises :class:`BindingError` if its records show that it does not belong to the
+    metadata, or is older."""
+    try:
+        return open_log(terms)
+    except UnknownTopicsError as error:
+        raise BindingError(
+            f"{place.metadata_path} is older than {place.path}, or belongs to another log: {error}",
+            _way_out(place, "metadata"),
+            "metadata",
+        ) from error
+    except OlderLogError as error:
+        raise BindingError(
+            f"{place.path} is older than it was, or its last records are gone: {error}",
+            _way_out(place, "log"),
+            "log",
+        ) from error
+
+
 def _note_start(
     catalog: Catalog, store: MetadataStore, place: LogPlace, log: CommitLog, *, is_last: bool
 ) -> None:
@@ -160,7 +185,7 @@ def _note_start(
         # Higher than a crash under the lost metadata could explain.
         starts = max(starts, identity.starts + 2)
     number = max(catalog.topic_number_last, log.topic_number_seen)
-    log.identify(Identity(row.data_id, starts, number, catalog.revision))
+    log.identify(Identity(row.data_id, starts, number, catalog.revision, log.last_batch))
     noted = msgspec.structs.replace(
         row,
         starts_by_log={**row.starts_by_log, place.name: starts},

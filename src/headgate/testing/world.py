@@ -232,6 +232,7 @@ class World:
                 receive_time_bound=receive_time_bound(catalog, self.clock) if is_main else None,
                 topic_number_last=terms.topic_number_last,
                 ids_min=terms.ids_min,
+                batch_min=terms.batch_min,
             ),
             entropy=self._source("identity").randbytes,
             boot_wall_ms=self.wall_ms(),

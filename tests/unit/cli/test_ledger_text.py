@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from headgate.cli.ledger_text import repair_text
 from tests.unit.app.test_ledger_tools import TOPIC, break_copies, copy_metadata, damage, files, fill
 from tests.unit.cli.test_ledger import call
+
+Row = dict[str, Any]
 
 
 def test_each_kind_of_cost_is_one_line(tmp_path: Path) -> None:
@@ -93,3 +98,39 @@ def test_a_log_that_is_gone_is_no_fault_of_the_metadata(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert f"The metadata does not fit: {tmp_path}/log is missing, but" in result.stdout
     assert "Put metadata and logs back from the same backup.\n" in result.stdout
+
+
+def finding(what: str, *, refuses: bool = False) -> Row:
+    cost = {"kind": "may be lost", "topicNumber": 1, "topic": TOPIC, "firstOrdinal": 9}
+    return {
+        "file": "0000000000000003.log", "offset": 0, "bytes": 0, "what": what, "isDamage": True,
+        "refusesStart": refuses, "costs": [{**cost, "firstMessageId": "1:9"}],
+    }  # fmt: skip
+
+
+def repaired(*repairs: Row, left: Sequence[Row] = ()) -> str:
+    return repair_text(
+        {
+            "directory": "d", "dryRun": False, "isSound": not left, "copies": "d/repaired-1",
+            "repairs": list(repairs), "metadataProblem": None, "metadataRepair": None,
+            "logs": [{"log": "log", "findings": list(left)}],
+        }
+    )  # fmt: skip
+
+
+def test_what_a_repair_gives_up_is_said_once_and_to_be_final() -> None:
+    gone = {"log": "log", "copy": None, **finding("the file is missing", refuses=True)}
+    text = repaired(
+        {**gone, "changed": "durable_end", "change": "move it away"},
+        {**gone, "changed": "identity", "change": "forget the last batch"},
+    )
+    assert text.count("may be lost") == 1
+    assert "    did: in durable_end: move it away\n    did: in identity: forget" in text
+    assert "is given up: no topic refuses because of it" in text
+    assert text.endswith("has it, put all of the backup back instead.\n")
+
+
+def test_files_under_wrong_names_come_before_a_start() -> None:
+    text = repaired(left=[finding("the file is that of segment x under a wrong name, so a start")])
+    assert "First give the files their names back, and run this command again" in text
+    assert "start the broker." not in text

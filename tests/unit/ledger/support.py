@@ -30,8 +30,11 @@ def open_log(
     topics: Collection[int] = (1, 2),
     settings: LedgerSettings = SMALL,
     entropy: Callable[[int], bytes] = lambda size: b"\x5a" * size,
+    batch_min: int = 0,
 ) -> CommitLog:
-    return CommitLog.open(fs, DIRECTORY, topic_numbers=topics, entropy=entropy, settings=settings)
+    return CommitLog.open(
+        fs, DIRECTORY, topic_numbers=topics, entropy=entropy, settings=settings, batch_min=batch_min
+    )
 
 
 def append(log: CommitLog, number: int, *bodies: bytes, received_ms: int = 1000) -> TopicLog:

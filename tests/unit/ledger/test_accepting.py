@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from headgate.base.ack_set import AckSet
@@ -10,7 +12,8 @@ from headgate.fs import MemFs
 from headgate.ledger import CommitLog
 from headgate.ledger.errors import LogFullError
 from headgate.ledger.format.records import BATCH_RECORD_BYTES, ENTRY_HEAD_BYTES
-from tests.unit.ledger.support import append, bodies_of, commit, open_log, overwrite, path
+from tests.sim.test_ledger_power_cuts import PowerCutError, cut_at
+from tests.unit.ledger.support import append, bodies_of, commit, content, open_log, overwrite, path
 
 
 def damaged_log() -> tuple[MemFs, CommitLog]:
@@ -68,6 +71,70 @@ def test_what_is_accepted_stays_accepted(ending: str) -> None:
         assert (topic.damage, topic.lost, topic.end) == ("", [(1, 2), (3, 4)], 6)
         assert [ordinal for ordinal in range(6) if topic.is_lost(ordinal)] == [1, 3]
         assert [cursor.name for cursor in log.cursors_of(1)] == ["s"]
+
+
+def test_what_is_damaged_after_an_acceptance_is_not_accepted() -> None:
+    """Also where it lies before the record of the acceptance."""
+    fs, log = damaged_log()
+    append(log, 1, b"six-and-more", b"seven")
+    plan = log.locate(log.topic(1), 5, 1, 1)
+    log.accept_damage(1, [])
+    commit(log)
+    again = fs.crash_clone()
+    overwrite(again, path(plan.segment), plan.offset + ENTRY_HEAD_BYTES, b"\xee\xee")
+    topic = open_log(again).topic(1)
+    assert topic.damage.endswith("is damaged: entry 5 is lost")
+    assert topic.lost == [(1, 2), (5, 6)]
+
+
+@pytest.mark.parametrize("policy", ["synced only", "random rest"])
+def test_a_power_cut_at_any_step_of_an_acceptance_accepts_it_or_not(policy: str) -> None:
+    whole = twice_damaged()
+    said = {n: open_log(whole.crash_clone()).topic(n).damage for n in (1, 2)}
+    assert all(said.values())
+    seen: set[str] = set()
+    step = 0
+    while True:
+        cut = cut_at(step)
+        cut.inner = whole.crash_clone()
+        is_done = False
+        with contextlib.suppress(PowerCutError):
+            log = open_log(cut)
+            log.accept_damage(1, [3])
+            commit(log)
+            is_done = True
+            log.checkpoint()
+            step = -1
+        assert isinstance(cut.inner, MemFs)
+        fs = cut.inner.crash_clone(None if policy == "synced only" else max(step, 0))
+        for _ in range(2):  # and the next start finds the same
+            log = open_log(fs)
+            topic = log.topic(1)
+            assert (topic.damage, topic.lost) in (
+                [("", [(1, 2), (3, 4)])] if is_done else
+                [(said[1], [(1, 2)]), ("", [(1, 2), (3, 4)])]
+            )  # fmt: skip
+            assert log.topic(2).damage == said[2]
+            seen.add(topic.damage)
+            fs = fs.crash_clone()
+        if step < 0:
+            break
+        step += 1
+    assert seen == {"", said[1]}
+
+
+def twice_damaged() -> MemFs:
+    """A log that no start has seen yet, with a damaged entry in each topic."""
+    fs = MemFs()
+    log = open_log(fs)
+    log.create_cursor(1, "s", AckSet(), {})
+    append(log, 1, b"one")
+    append(log, 1, b"two-and-more")
+    append(log, 2, b"other")
+    append(log, 1, b"three", b"four", b"five")
+    for body in (b"two-and-more", b"other"):
+        overwrite(fs, path(), content(fs, path()).index(body), b"\xee\xee")
+    return fs.crash_clone()
 
 
 def test_an_acceptance_that_is_not_durable_is_none() -> None:

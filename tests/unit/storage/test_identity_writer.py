@@ -46,6 +46,32 @@ def test_a_change_is_noted_within_two_seconds() -> None:
         assert world.disk.operations_count == operations  # nothing changed, nothing is written
 
 
+def test_the_last_batch_is_noted_at_each_checkpoint_and_at_the_end_and_not_at_each_commit() -> None:
+    with World() as world:
+        world.run(world.start())
+        log = world.broker.logs.main.log
+        world.advance(3)
+        before, operations = noted(world), world.disk.operations_count
+        topic = log.enter_topic(log.topic_number_seen + 1)
+        log.stage_entry(topic, 1, 1000, 0, b"x")
+        batch = log.seal_batch()
+        assert batch is not None
+        log.commit(batch)
+        committed = world.disk.operations_count
+        world.advance(3)
+        assert world.disk.operations_count == committed > operations
+        assert noted(world) == before
+        log.checkpoint()
+        world.advance(3)
+        assert noted(world).batch == log.last_batch > before.batch
+        log.stage_entry(topic, 1, 1000, 0, b"x")
+        batch = log.seal_batch()
+        assert batch is not None
+        log.commit(batch)
+        world.run(world.stop())
+        assert noted(world).batch == log.last_batch
+
+
 def test_the_last_state_is_noted_at_the_end() -> None:
     with World() as world:
         world.run(world.start())

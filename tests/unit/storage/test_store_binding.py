@@ -10,8 +10,9 @@ import pytest
 
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
-from headgate.fs import MemFs
+from headgate.fs import FaultyFs, MemFs
 from headgate.ledger import CommitLog, Identity, LedgerSettings, LogFound, look_at_log
+from headgate.ledger.format.identity import write_identity
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.memory_store import MemoryStore
 from headgate.metadata.rows import IdentityRow
@@ -22,6 +23,7 @@ from headgate.storage.store_binding import (
     metadata_missing,
     open_bound_log,
 )
+from tests.sim.test_ledger_power_cuts import PowerCutError, cut_at
 
 SMALL = LedgerSettings(segment_bytes=8192, extent_bytes=1024)
 PATH = "/data/log"
@@ -32,11 +34,12 @@ NOW_MS = 1_700_000_000_000
 class Directory:
     """What a broker keeps: its disk and its metadata."""
 
-    fs: MemFs = field(default_factory=MemFs)
+    fs: MemFs | FaultyFs = field(default_factory=MemFs)
     store: MemoryStore = field(default_factory=MemoryStore)
     seed: int = 0
 
     def copy(self) -> Directory:
+        assert isinstance(self.fs, MemFs)
         return Directory(self.fs.crash_clone(None), self.store.crash_clone(), self.seed)
 
     def catalog(self) -> Catalog:
@@ -63,6 +66,7 @@ class Directory:
                 settings=SMALL,
                 topic_number_last=terms.topic_number_last,
                 ids_min=terms.ids_min,
+                batch_min=terms.batch_min,
             ),
             entropy=lambda size: bytes([self.seed]) * size,
             boot_wall_ms=NOW_MS,
@@ -103,7 +107,7 @@ class Directory:
         if bound:
             row_ = catalog.identity
             starts, number = row_.starts_by_log[MAIN_LOG], catalog.topic_number_last
-            log.identify(Identity(row_.data_id, starts, number, catalog.revision))
+            log.identify(Identity(row_.data_id, starts, number, catalog.revision, log.last_batch))
         log.close()
         return self
 
@@ -256,6 +260,26 @@ def test_a_log_that_is_gone_or_older_is_refused(kind: str) -> None:
     assert error.loss == "log"
 
 
+def test_yesterdays_log_with_todays_identity_is_refused() -> None:
+    """Somebody put back the whole folder of the log, but for the file that says whose it is."""
+    directory = Directory().run("a")
+    old = directory.fs.crash_clone(None)
+    directory.run("b")
+    identity = directory.place().found.identity
+    assert identity is not None
+    assert identity.batch > 1
+    write_identity(old, PATH, identity)
+    directory.fs = old.crash_clone(None)
+    error = directory.refusal()
+    assert error.loss == "log"
+    assert str(error).startswith("/data/log is older than it was, or its last records are gone: it")
+    assert f"and batch {identity.batch} was durable" in str(error)
+    assert str(error).endswith("run: headgate accept-loss log --data-dir /data")
+    directory.accept("log")
+    assert directory.messages() == {"a": 1, "b": 0}
+    assert directory.messages() == {"a": 1, "b": 0}  # and the next start refuses nothing
+
+
 def test_a_damaged_identity_is_refused() -> None:
     directory = Directory().run("a")
     directory.fs.create(f"{PATH}/identity").close()
@@ -350,6 +374,48 @@ def test_a_log_that_is_gone_or_older_can_be_accepted(kind: str) -> None:
     assert log.topic(3).ledgers()[0].ledger_id >= NOW_MS  # no id is used again
     directory.fs = newer
     assert directory.refusal().loss == "log"
+
+
+@pytest.mark.parametrize("kind", ["older metadata", "older log", "older end of the log"])
+def test_a_power_cut_at_any_step_neither_forgets_nor_prolongs_an_accepted_loss(kind: str) -> None:
+    before = Directory().run("a")
+    old = before.copy()
+    before.run("b")
+    newer = before.copy()
+    identity = newer.place().found.identity
+    assert identity is not None
+    if kind == "older metadata":
+        before.store = old.store.crash_clone()
+    else:
+        before.fs = old.fs
+    if kind == "older end of the log":
+        write_identity(before.fs, PATH, identity)
+        before.fs = before.fs.crash_clone(None)
+    loss = "metadata" if kind == "older metadata" else "log"
+    assert before.refusal().loss == loss
+    before.accept(loss)
+    step = 0
+    while True:
+        here = before.copy()
+        cut = cut_at(step)
+        cut.inner = here.fs
+        here.fs = cut
+        try:
+            here.open().close()
+            step = -1
+        except PowerCutError:
+            step += 1
+        assert isinstance(cut.inner, MemFs)
+        after = Directory(cut.inner.crash_clone(None), here.store.crash_clone())
+        after.messages()  # is not refused
+        assert after.catalog().identity.accepted_loss == ""
+        if kind == "older metadata":
+            after.store = old.store
+        else:
+            after.fs = newer.fs.crash_clone(None)
+        assert after.refusal().loss == loss  # the next mismatch is not accepted
+        if step < 0:
+            return
 
 
 def test_a_log_that_lacks_nothing_is_not_said_to_give_something_up(

@@ -9,8 +9,8 @@ the log is damaged.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
 from headgate.ledger.index.state import LogState
 
@@ -69,11 +69,19 @@ class LossAssessment:
         """Clear a cursor: a record restated its whole state, or deleted it."""
         self.cursors.pop(cursor_id, None)
 
-    def loss_accepted(self, number: int) -> None:
-        """Clear a topic and its cursors: an operator accepted their losses up to here."""
+    def loss_accepted(self, number: int, accepted: Collection[tuple[int, int]]) -> None:
+        """Clear a topic and its cursors: an operator accepted their losses up to here.
+
+        ``accepted`` are the ranges of lost entries that were known then. Entries outside of them
+        were lost later, and nobody accepted that.
+        """
         self.topics.pop(number, None)
         self.doubts.pop(number, None)
-        self.losses = [loss for loss in self.losses if loss.topic != number]
+        self.losses = [
+            left
+            for loss in self.losses
+            for left in ([loss] if loss.topic != number else _outside(loss, accepted))
+        ]
         for cursor_id in self._state.topic_cursors.get(number, {}):
             self.cursors.pop(cursor_id, None)
 
@@ -115,6 +123,17 @@ class LossAssessment:
                     f"{place}: acknowledgements of this subscription may have been there"
                 )
         return _damaged(state) != before
+
+
+def _outside(loss: Loss, ranges: Collection[tuple[int, int]]) -> Iterator[Loss]:
+    """The parts of a loss that are in none of the ranges."""
+    at = loss.first
+    for first, stop in sorted(ranges):
+        if at < min(first, loss.stop):
+            yield replace(loss, first=at, stop=min(first, loss.stop))
+        at = max(at, stop)
+    if at < loss.stop:
+        yield replace(loss, first=at)
 
 
 def _damaged(state: LogState) -> tuple[set[int], set[int], int]:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection
 
 from headgate.fs.api import Fs
-from headgate.ledger.errors import UnknownTopicsError
+from headgate.ledger.errors import OlderLogError, UnknownTopicsError
 from headgate.ledger.format.directory import is_adopted
 from headgate.ledger.format.flush_position import (
     FLUSH_POSITION_NAME,
@@ -41,12 +41,14 @@ def recover(
     receive_time_bound: ReceiveTimeBound | None = None,
     topic_number_last: int | None = None,
     ids_min: int = 1,
+    batch_min: int = 0,
 ) -> LogState:
     """Recover the log in ``directory``. Topics and cursors that lost something have ``damage``.
 
     ``topic_number_last`` is the highest number ever given to a topic; None if that is unknown.
     Ids of ledgers and cursors below ``ids_min`` are not used. Raises :class:`UnknownTopicsError`,
-    before anything is changed, if a record has a higher topic number, and
+    before anything is changed, if a record has a higher topic number, :class:`OlderLogError`, as
+    early, if the log ends before batch ``batch_min`` and has nothing that says so, and
     :class:`CorruptionError` with the file's name if one is missing that was durable.
     """
     names = fs.list_directory(directory)
@@ -72,6 +74,7 @@ def recover(
     loader.check_last_file(later, recorded)
     tails = loader.replay_all(later, refuse_gaps=not (is_rebuilt or loaded.is_older))
     _check_numbers(state, topic_number_last)
+    _check_end(state, recorded, 0 if is_rebuilt else batch_min)
     log_findings(directory, tails, replay, state)
     if recorded is None and state.last_batch and is_adopted(fs, directory):
         logger.warning(
@@ -93,10 +96,8 @@ def recover(
     if recorded is not None:
         state.last_batch = max(state.last_batch, recorded.batch)
         state.next_batch = max(state.next_batch, recorded.batch + 1)
-    after = 1 if recorded is None else recorded.segment + 1
-    state.next_segment = max(
-        [state.next_segment, loaded.next_segment, after, *(s + 1 for s in segments)]
-    )
+    after = (1 if recorded is None else recorded.segment + 1, *(s + 1 for s in segments))
+    state.next_segment = max(state.next_segment, loaded.next_segment, *after)
     if is_worse or loaded.unreadable or is_rebuilt or is_raised:
         store_checkpoint(fs, directory, state, writer)
     seal_segments(names, segments, state, writer)
@@ -143,6 +144,12 @@ def _check_numbers(state: LogState, topic_number_last: int | None) -> None:
     seen = state.orphans.number_seen
     if topic_number_last is not None and seen > topic_number_last:
         raise UnknownTopicsError(seen, topic_number_last)
+
+
+def _check_end(state: LogState, recorded: FlushPosition | None, batch_min: int) -> None:
+    batch = max(state.last_batch, 0 if recorded is None else recorded.batch)
+    if batch < batch_min:
+        raise OlderLogError(batch, batch_min)
 
 
 def _finish_topics(state: LogState, replay: Replay, saved: dict[int, TopicState]) -> bool:

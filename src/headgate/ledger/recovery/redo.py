@@ -154,8 +154,9 @@ class Redo:
             return
         topic = self._state.enter_topic(number)
         topic.damage = ""
-        for first, stop in ORDINALS.iter_unpack(payload[ACCEPT.size :][: count * ORDINALS.size]):
+        rows = list(ORDINALS.iter_unpack(payload[ACCEPT.size :][: count * ORDINALS.size]))
+        for first, stop in rows:
             topic.note_lost(first, stop)
         for cursor in self._state.topic_cursors.get(number, {}).values():
             cursor.damage = ""
-        self._assessment.loss_accepted(number)
+        self._assessment.loss_accepted(number, rows)

@@ -110,7 +110,10 @@ class Replay:
         self.damaged_places += apart.damaged_places
         doubts = apart.assessment.doubts
         self.assessment.losses += apart.assessment.losses
-        self.assessment.doubts = {**doubts, **self.assessment.doubts}
+        for number, what in doubts.items():
+            topic = state.topics.get(number)
+            if topic is None or own.topics[number].end > topic.first:  # else all is released
+                self.assessment.doubts.setdefault(number, what)
         rows = [
             IndexRow(n, topic.base, segment, topic.columns(topic.base, topic.end), n not in doubts)
             for n, topic in own.topics.items()

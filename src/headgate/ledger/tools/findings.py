@@ -54,6 +54,8 @@ class Mend:
     """The bytes to write; None to move the file away."""
     offset: int | None = None
     """Where to write them; None to replace or create the file."""
+    to_end: bool = False
+    """The file ends behind them. It is then replaced in one step, holes included."""
 
 
 @dataclass(slots=True)

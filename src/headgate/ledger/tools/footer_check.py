@@ -59,6 +59,8 @@ class FooterCheck:
     """The file ends with a footer, sound or damaged."""
     data_end: int | None = None
     """The offset where the records end; None if no sound part of a footer tells it."""
+    directory: list[StoredRun] | None = None
+    """The runs of a sound directory; None if it is damaged, or of a footer without blocks."""
     damage: list[DamagedBlock] = field(default_factory=list)
     runs: list[IndexedRun] = field(default_factory=list)
     index: dict[int, IndexedEntry] = field(default_factory=dict)
@@ -89,6 +91,8 @@ def check_footer(data: bytes, segment: int, lost: dict[int, list[tuple[int, int]
     signs = [magic == FOOTER_MAGIC, is_known, owner == segment, fits]
     if not is_sound and sum(signs) < len(signs) - 1:
         return found
+    if owner != segment and crc == crc32c(trailer[: FOOTER_TRAILER.size]):
+        return found  # of another segment, whose file has the name of this one
     found.is_found = True
     if not is_sound:
         found.damage.append(
@@ -119,7 +123,8 @@ def check_footer(data: bytes, segment: int, lost: dict[int, list[tuple[int, int]
         for row in ROW_WITHOUT_BLOCKS.iter_unpack(directory):
             _check_run_without_blocks(data, directory_at, row, lost, found)
     else:
-        for run in decode_directory(directory, count, segment):
+        found.directory = decode_directory(directory, count, segment)
+        for run in found.directory:
             _check_run(data[:directory_at], run, lost.get(run.topic_number, []), found)
     if found.damage:
         found.index.clear()

@@ -16,13 +16,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from headgate.fs.api import Fs
-from headgate.ledger.format.directory import read_file, write_file
+from headgate.ledger.format.directory import TEMPORARY_SUFFIX, read_file, write_file
 from headgate.ledger.format.identity import Identity
+from headgate.ledger.space.hole_punching import PAGE_BYTES
 from headgate.ledger.tools.findings import Finding, Mend, Report
 from headgate.ledger.tools.verify import verify_log
 
 REPORT_NAME: Final = "report.json"
 """One object a line for each change."""
+_ROUNDS_MAX: Final = 3
+"""A repaired record can make the repair of a footer possible."""
 _FOLDERS_MADE_MAX: Final = 2
 """A log's folder of copies, and the one of the whole repair around it."""
 
@@ -41,8 +44,14 @@ def plan_repairs(fs: Fs, directory: str, report: Report) -> list[Repair]:
     """What a repair would change, in order. Changes nothing."""
     names = set(fs.list_directory(directory))
     found: list[Repair] = []
+    mends = [mend for finding in report.findings for mend in finding.mends]
+    moved = {mend.file for mend in mends if mend.content is None}
+    planned: set[int] = set()
     for finding in report.findings:
         for mend in finding.mends:
+            if id(mend) in planned or (mend.file in moved and mend.content is not None):
+                continue  # one change repairs several findings
+            planned.add(id(mend))
             copy = mend.file if mend.offset is None else f"{mend.file}.offset-{mend.offset}"
             found.append(Repair(finding, mend, copy if mend.file in names else ""))
     return found
@@ -60,12 +69,15 @@ def repair_log(
     ``aside`` is the folder for copies, made if something is changed; ``topics`` and ``identity``
     as for :func:`headgate.ledger.tools.verify.verify_log`, which tells the errors.
     """
-    report = verify_log(fs, directory, topics, identity=identity)
-    repairs = plan_repairs(fs, directory, report)
-    if not repairs:
-        return [], report
-    apply_repairs(fs, directory, aside, repairs)
-    return repairs, verify_log(fs, directory, topics, identity=identity)
+    done: list[Repair] = []
+    for _ in range(_ROUNDS_MAX):
+        report = verify_log(fs, directory, topics, identity=identity)
+        repairs = plan_repairs(fs, directory, report)
+        if not repairs:
+            return done, report
+        apply_repairs(fs, directory, aside, repairs)
+        done += repairs
+    return done, verify_log(fs, directory, topics, identity=identity)
 
 
 def apply_repairs(fs: Fs, directory: str, aside: str, repairs: list[Repair]) -> None:
@@ -95,7 +107,8 @@ def _copy(fs: Fs, directory: str, aside: str, repair: Repair) -> None:
     mend = repair.mend
     data = read_file(fs, f"{directory}/{mend.file}")
     if mend.offset is not None and mend.content is not None:
-        data = data[mend.offset : mend.offset + len(mend.content)]
+        end = len(data) if mend.to_end else mend.offset + len(mend.content)
+        data = data[mend.offset : end]
     write_file(fs, aside, repair.copy, [data])
 
 
@@ -126,6 +139,8 @@ def _apply(fs: Fs, directory: str, mend: Mend) -> None:
         fs.sync_directory(directory)
     elif mend.offset is None:
         write_file(fs, directory, mend.file, [mend.content])
+    elif mend.to_end:
+        _replace(fs, directory, mend.file, read_file(fs, path)[: mend.offset] + mend.content)
     else:
         file = fs.open(path, writable=True)
         try:
@@ -133,3 +148,21 @@ def _apply(fs: Fs, directory: str, mend: Mend) -> None:
             file.sync_data()
         finally:
             file.close()
+
+
+def _replace(fs: Fs, directory: str, name: str, data: bytes) -> None:
+    """Replace a file durably and atomically. Pages of zeros stay holes, so that a segment with
+    holes takes no more room than before."""
+    temporary = f"{directory}/{name}{TEMPORARY_SUFFIX}"
+    file = fs.create(temporary)
+    try:
+        file.truncate(len(data))
+        for at in range(0, len(data), PAGE_BYTES):
+            page = data[at : at + PAGE_BYTES]
+            if page.strip(b"\0"):
+                file.write_at(at, [page])
+        file.sync_data()
+    finally:
+        file.close()
+    fs.rename(temporary, f"{directory}/{name}")
+    fs.sync_directory(directory)

@@ -33,6 +33,7 @@ from headgate.ledger.index.cursors import decode_cursor
 from headgate.ledger.tools.coverage import Place, TopicCoverage, assign_losses
 from headgate.ledger.tools.findings import Cost, CostKind, Finding, Mend, Report
 from headgate.ledger.tools.footer_check import FooterCheck, check_footer
+from headgate.ledger.tools.footer_repair import RebuiltFooter, rebuild_footer
 from headgate.ledger.tools.walk import UNREADABLE, Head, Piece, Walk
 
 _HOLE: Final = bytes(4 * KIB)
@@ -40,6 +41,12 @@ _HOLE: Final = bytes(4 * KIB)
 _TORN: Final = (
     "an unfinished batch, written when the broker or the machine went down; the next start cuts "
     "it: it may have held messages without a receipt"
+)
+
+
+_NO_FOOTER: Final = (
+    "no footer behind the records: the file was cut short or partly overwritten, or the machine "
+    "went down before the footer was written; a start reads the records instead"
 )
 
 
@@ -83,6 +90,15 @@ class _Segment:
     has_batch: bool = False
     gaps: list[Finding] = field(default_factory=list)
     damaged_entries: list[Finding] = field(default_factory=list)
+    footer_findings: list[Finding] = field(default_factory=list)
+    topics: set[int] = field(default_factory=set)
+    """Numbers of the topics with sound entries in it."""
+    sequence: dict[int, int] = field(default_factory=dict)
+    """The next ordinal of each topic, by the records of this segment alone."""
+    doubts: dict[int, tuple[int, Finding]] = field(default_factory=dict)
+    """Topics that lost a record before an entry of this ordinal, by number."""
+    is_misnamed: bool = False
+    """The file is another segment's."""
     has_holes: bool = False
     """Maintenance has punched a hole, so what lies between retained messages is unknown."""
 
@@ -101,15 +117,24 @@ class LogCheck:
         checkpoint: Checkpoint | None,
         topics: Collection[int] | None,
         recorded: FlushPosition | None,
+        *,
+        may_lack_segments: bool = False,
     ) -> None:
-        """``topics`` are the numbers of the topics that exist; None if they are unknown."""
+        """``topics`` are the numbers of the topics that exist; None if they are unknown.
+        ``may_lack_segments``: a start does not refuse a missing segment, which may have been
+        deleted because nothing needed it."""
         self._report = report
         self._known = None if topics is None else frozenset(topics)
         self._recorded = recorded
+        self._may_lack_segments = may_lack_segments
+        self.is_rebuilt = checkpoint is None and may_lack_segments
+        """A start rebuilds the state from the segments alone."""
+        self.whole_batch = 0 if checkpoint is None else checkpoint.last_batch
+        """The last batch that a start reads to its end."""
         self.replay_from = 0 if checkpoint is None else checkpoint.segment
         """The first segment whose records a start reads."""
         self.empty: set[int] = set()
-        """Segments without a batch."""
+        """The segment in which the log ended, if its file is empty up to there."""
         self._has_checkpoint = checkpoint is not None
         self._topics: dict[int, TopicCoverage] = {}
         self._alive: set[int] = set()
@@ -125,6 +150,8 @@ class LogCheck:
         """Ids of findings about entries in segments with punched holes."""
         self._punched: set[int] = set()
         """Ids of findings about released entries in punched holes."""
+        self._footers: list[tuple[str, list[Finding], RebuiltFooter | None]] = []
+        """Damaged footers: the file, the findings, and the footer made anew."""
         self._pending: Finding | None = None
         """A hole after which no batch has ended yet."""
         self._batch: Head | None = None
@@ -194,17 +221,18 @@ class LogCheck:
         segment = _Segment(role, footer, data, segment_name(role.segment))
         self._last_hole = None
         stop = len(data) if footer.data_end is None else footer.data_end
-        if not data[:stop].strip(b"\0") or not has_bytes(data, SEGMENT_HEADER_BYTES, stop):
-            self.empty.add(role.segment)
+        self._note_empty(data, role.segment)
         for block in footer.damage:
             what = f"{block.what}; a start reads the records instead"
-            self._report.add(segment.name, block.offset, block.size_bytes, what)
+            finding = self._report.add(segment.name, block.offset, block.size_bytes, what)
+            segment.footer_findings.append(finding)
         walk = Walk(data, role.segment, stop, footer.index)
         if not data.strip(b"\0"):
             what = "the file has no bytes but zeros: a crash left it, or it was emptied"
             self._report.add(segment.name, 0, len(data), what, is_damage=False)
         elif not walk.is_header_sound:
-            what = "the header is damaged"
+            segment.is_misnamed = bool(walk.other_name)
+            what = walk.header_damage
             if walk.is_header_corrected:
                 what += "; a start corrects it"
             finding = self._report.add(segment.name, 0, SEGMENT_HEADER_BYTES, what)
@@ -217,10 +245,22 @@ class LogCheck:
             segment.reached = max(segment.reached, piece.end)
         self._end_batch()
         self._check_end(segment)
+        self._assign_sequence_doubts(segment)
         self._segment_before = max(role.segment, self.replay_from - 1)
+        if segment.footer_findings and (walk.is_header_sound or walk.is_header_corrected):
+            rebuilt = rebuild_footer(data, role.segment, footer, segment.topics)
+            self._footers.append((segment.name, segment.footer_findings, rebuilt))
         if segment.has_holes:
             self._in_holes |= {id(finding) for finding in segment.damaged_entries}
             self._drop({id(finding) for finding in segment.gaps})
+
+    def _note_empty(self, data: bytes, segment: int) -> None:
+        """Note whether a start takes the file in which the log ended for empty."""
+        recorded = self._recorded
+        if recorded is not None and recorded.segment == segment:
+            stop = min(len(data), SEGMENT_HEADER_BYTES + recorded.offset)
+            if not has_bytes(data, SEGMENT_HEADER_BYTES, stop):
+                self.empty.add(segment)
 
     def _drop(self, findings: set[int]) -> None:
         kept = [finding for finding in self._report.findings if id(finding) not in findings]
@@ -248,7 +288,7 @@ class LogCheck:
             self._batch, self._made = head, 0
             if not segment.has_batch:
                 self._check_chain(role.segment, head)
-            self._last_batch = head.number
+            self._last_batch = self.whole_batch = head.number
             if head.is_rewritten:
                 what = "the segment is rewritten, so changes of subscriptions before it are unknown"
                 finding = self._report.add(segment.name, piece.offset, 0, what)
@@ -262,12 +302,15 @@ class LogCheck:
             where = segment_name(missing[0] if missing else self._segment_before)
             what = f"batches {self._last_batch + 1} to {head.previous} are missing"
             finding = self._report.add(where, 0, 0, f"{what}: the file is gone or was cut short")
+            self.note_hole(segment, 0, finding)
+            if missing and self._may_lack_segments:
+                finding.what += ", or was deleted before, when nothing needed it any more"
+                missing = range(0)
             finding.refuses_start = bool(missing)
             finding.mends = [
                 Mend(segment_name(s), "make an empty file in the place of the missing one", b"")
                 for s in missing
             ]
-            self.note_hole(segment, 0, finding)
         self._tail_hole = False
 
     def _end_batch(self) -> None:
@@ -297,7 +340,9 @@ class LogCheck:
 
     def _was_durable(self, segment: _Segment, piece: Piece) -> bool:
         role, recorded = segment.role, self._recorded
-        if segment.footer.is_found or piece.is_followed:
+        if segment.footer.is_usable or piece.is_followed:
+            return True
+        if not (role.is_replayed or piece.is_outside):
             return True
         in_segment = recorded is not None and recorded.segment == role.segment
         durable_to = recorded.offset if recorded is not None and in_segment else 0
@@ -311,8 +356,11 @@ class LogCheck:
         if piece.is_outside and segment.footer.is_found and segment.footer.data_end is None:
             return False  # the damaged footer, which is reported already
         if not self._was_durable(segment, piece):
-            if has_bytes(segment.data, piece.offset, piece.end):
-                self._report.add(segment.name, piece.offset, size, _TORN, is_damage=False)
+            if has_bytes(segment.data, piece.offset, piece.end) and not segment.is_misnamed:
+                what = _TORN if segment.role.is_replayed else _NO_FOOTER
+                self._report.add(segment.name, piece.offset, size, what, is_damage=False)
+            if self._batch is not None and not piece.is_outside:
+                self.whole_batch = self._batch.previous
             return False
         finding = self._report.add(segment.name, piece.offset, size, piece.what)
         if piece.corrected:
@@ -346,6 +394,7 @@ class LogCheck:
         topic.end = max(topic.end, ordinal + 1)
         topic.last = (segment.role.segment, piece.offset)
         self._note_alive(segment, number)
+        segment.sequence[number] = ordinal + 1
         return True
 
     def _hole(self, segment: _Segment, piece: Piece, finding: Finding) -> None:
@@ -373,9 +422,14 @@ class LogCheck:
         if piece.entry is None or not piece.is_sound:
             return
         number, ordinal = piece.entry
+        segment.topics.add(number)
         self._report.entries += 1
         topic = self._topic(number)
         self._note_alive(segment, number)
+        if not segment.role.is_replayed:
+            self._note_sequence(segment, number, ordinal)
+            topic.found(ordinal, place, piece.end)
+            return
         lacks_run = topic.run_segment != segment.role.segment or ordinal > topic.end
         topic.found(ordinal, place, piece.end)
         doubt, self._doubt = self._doubt, None
@@ -387,6 +441,20 @@ class LogCheck:
         if doubt is not None and is_doubted and self._exists(number):
             doubt[1].costs.append(self._may_be_lost(topic, ordinal))
 
+    def _note_sequence(self, segment: _Segment, number: int, ordinal: int) -> None:
+        """Note whether an entry continues its topic in a segment before the checkpoint. A start
+        that must read its records takes them alone, as their index."""
+        expected, hole = segment.sequence.get(number), self._last_hole
+        segment.sequence[number] = ordinal + 1
+        if segment.reads_records and hole is not None and (expected is None or ordinal > expected):
+            segment.doubts.setdefault(number, (ordinal, hole))
+
+    def _assign_sequence_doubts(self, segment: _Segment) -> None:
+        for number, (ordinal, finding) in segment.doubts.items():
+            topic = self._topic(number)
+            if self._exists(number) and segment.sequence[number] > topic.first:
+                finding.costs.append(self._may_be_lost(topic, ordinal))
+
     def _control(self, segment: _Segment, piece: Piece, place: Place) -> None:
         payload = piece.payload
         self._doubt = None
@@ -394,6 +462,7 @@ class LogCheck:
             number, _, ordinal, _, _, _, ledger, first, _ = RUN.unpack(payload)
             topic = self._topic(number)
             self._note_alive(segment, number)
+            segment.sequence[number] = ordinal
             topic.ledgers.setdefault(ledger, first)
             topic.run_segment = segment.role.segment
             topic.last = place
@@ -457,6 +526,22 @@ class LogCheck:
             for ordinal, finding in topic.damaged.items():
                 self._explain_entry(number, topic, ordinal, finding)
         self._drop(self._punched)
+        for name, findings, rebuilt in self._footers:
+            self._mend_footer(name, findings, rebuilt)
+
+    def _mend_footer(
+        self, name: str, findings: list[Finding], rebuilt: RebuiltFooter | None
+    ) -> None:
+        """Offer the footer made anew, if all that it leaves out is released."""
+        if rebuilt is None or any(
+            self._exists(run.topic) and run.stop > self._topic(run.topic).first
+            for run in rebuilt.omitted
+        ):
+            return
+        what = "write the footer anew from what is sound in the file"
+        mend = Mend(name, what, rebuilt.content, rebuilt.data_end, to_end=True)
+        for finding in findings:
+            finding.mends = [mend]
 
     def _existing(self) -> Iterator[TopicCoverage]:
         numbers = self._alive if self._known is None else self._known

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from headgate.base.errors import CorruptionError
@@ -37,6 +38,7 @@ from headgate.ledger.recovery.batch_head import BatchHead
 from headgate.ledger.recovery.segment_load import read_first_head
 from headgate.ledger.tools.findings import Cost, CostKind, Finding, Mend, Report
 from headgate.ledger.tools.segment_check import LogCheck, SegmentRole
+from headgate.ledger.tools.walk import CUT_BATCH
 
 _OWN_FILES: Final = (
     "lock", "format", IDENTITY_NAME, FLUSH_POSITION_NAME, METADATA_COPY_NAME,
@@ -63,14 +65,14 @@ def verify_log(
     names = fs.list_directory(directory)
     report.files = len(names)
     _check_format(fs, directory, names, report)
-    _check_identity(fs, directory, names, identity, report)
+    found = _check_identity(fs, directory, names, identity, report)
     recorded = _check_flush_position(fs, directory, names, report)
     segments = sorted(s for s in map(segment_of_name, names) if s is not None)
     sizes = {s: file_size(fs, f"{directory}/{segment_name(s)}") for s in segments}
     heads = {s: read_first_head(fs, directory, s) for s in segments}
-    checkpoint = _check_checkpoints(fs, directory, names, heads, report)
+    checkpoint, is_complete = _check_checkpoints(fs, directory, names, heads, report)
     _check_other_files(names, report)
-    check = LogCheck(report, checkpoint, topics, recorded)
+    check = LogCheck(report, checkpoint, topics, recorded, may_lack_segments=not is_complete)
     done_bytes, all_bytes = 0, sum(sizes.values())
     for at, segment in enumerate(segments):
         data = read_file(fs, f"{directory}/{segment_name(segment)}")
@@ -78,10 +80,24 @@ def verify_log(
         done_bytes += len(data)
         progress(done_bytes, all_bytes)
     report.read_bytes += done_bytes
-    _check_last_file(check, segments, recorded, report)
+    _check_end(check, segments, recorded, found, report)
     check.finish(set(segments))
+    _join_cut_ends(report)
     report.findings.sort(key=lambda found: (not found.is_damage, found.file, found.offset))
     return report
+
+
+def _join_cut_ends(report: Report) -> None:
+    """Join the finding that a batch is cut short to the one before it, which has its costs."""
+    ends = {(f.file, f.offset + f.size_bytes): f for f in report.findings if f.size_bytes}
+    kept: list[Finding] = []
+    for finding in report.findings:
+        before = ends.get((finding.file, finding.offset))
+        if finding.what == CUT_BATCH and before is not None and not finding.costs:
+            before.what += "; the file ends there, within a batch: it was cut short"
+        else:
+            kept.append(finding)
+    report.findings = kept
 
 
 def _role(
@@ -126,30 +142,32 @@ def _mend_format(finding: Finding) -> None:
 
 def _check_identity(
     fs: Fs, directory: str, names: Sequence[str], known: Identity | None, report: Report
-) -> None:
+) -> Identity | None:
+    """Check the identity; returns it if it is readable."""
     text = b"" if known is None else known.text()
     mends = [Mend(IDENTITY_NAME, "write it as the metadata tells it", text)] if text else []
     if IDENTITY_NAME not in names and mends:
         finding = report.add(IDENTITY_NAME, 0, 0, "the file is missing")
         finding.refuses_start, finding.mends = True, mends
-        return
+        return None
     if IDENTITY_NAME not in names:
         what = "the file is missing: the log is not bound to its metadata yet, or the file is gone"
         report.add(IDENTITY_NAME, 0, 0, what, is_damage=False)
-        return
+        return None
     data = read_file(fs, f"{directory}/{IDENTITY_NAME}")
     report.read_bytes += len(data)
     found = look_at_log(fs, directory)
     if found.identity is None:
         finding = report.add(IDENTITY_NAME, 0, len(data), "neither of its two lines is whole")
         finding.refuses_start, finding.mends = True, mends
-        return
+        return None
     right = found.identity.text()
     if data != right:
         at = next((i for i, (a, b) in enumerate(zip(data, right, strict=False)) if a != b), 0)
         what = "one of its two lines is damaged; a start uses the other"
         finding = report.add(IDENTITY_NAME, at, 1, what)
         finding.mends = [Mend(IDENTITY_NAME, "write both lines from the sound one", right)]
+    return found.identity
 
 
 def _check_flush_position(
@@ -179,8 +197,9 @@ def _check_checkpoints(
     names: Sequence[str],
     heads: Mapping[int, BatchHead | None],
     report: Report,
-) -> Checkpoint | None:
-    """Check all checkpoint files; returns the one that a start uses."""
+) -> tuple[Checkpoint | None, bool]:
+    """Check all checkpoint files; returns the one that a start uses, and whether every segment
+    behind it must be there. Without the newest checkpoint, nothing tells which were deleted."""
     used: Checkpoint | None = None
     segments = sorted({s for s in map(segment_of_checkpoint, names) if s is not None})
     for segment in reversed(segments):
@@ -206,7 +225,9 @@ def _check_checkpoints(
     if not segments and first is not None and first.previous > 0:
         what = "no checkpoint is there, and the log has had one"
         report.add("*.checkpoint", 0, 0, what).costs = [Cost(CostKind.STATE)]
-    return used
+    if used is not None:
+        return used, used.segment == segments[-1]
+    return None, not segments and (first is None or first.previous == 0)
 
 
 def _report_checkpoint(
@@ -252,19 +273,49 @@ def _check_other_files(names: Sequence[str], report: Report) -> None:
             report.add(name, 0, 0, "not a file of the log", is_damage=False)
 
 
+def _check_end(
+    check: LogCheck,
+    segments: Sequence[int],
+    recorded: FlushPosition | None,
+    identity: Identity | None,
+    report: Report,
+) -> None:
+    """Report that the log ended later than what is there."""
+    finding = _check_last_file(check, segments, recorded, report)
+    if identity is None or not identity.batch:
+        return
+    if finding is not None:
+        what = "forget the last batch that was durable, so that a start does not ask for it"
+        given_up = replace(identity, batch=0).text()
+        finding.mends.append(Mend(IDENTITY_NAME, what, given_up))
+        return
+    batch = max(check.whole_batch, 0 if recorded is None else recorded.batch)
+    if batch < identity.batch and not check.is_rebuilt:
+        finding = report.add(
+            IDENTITY_NAME,
+            0,
+            0,
+            f"the log ends with batch {batch}, and had batch {identity.batch} when this file was "
+            "written: an older log was put in its place, or its last records are gone. Put back "
+            "the log that belongs to this file, or give up what it held: headgate accept-loss log",
+        )
+        finding.refuses_start = True
+        check.note_hole(max(segments, default=0) + 1, 0, finding)
+
+
 def _check_last_file(
     check: LogCheck, segments: Sequence[int], recorded: FlushPosition | None, report: Report
-) -> None:
+) -> Finding | None:
     """Report the file in which the log ended, if it is missing or empty."""
     if recorded is None or recorded.offset <= SEGMENT_HEADER_BYTES:
-        return
+        return None
     if recorded.segment < check.replay_from:
-        return
+        return None
     name = segment_name(recorded.segment)
     what = "the file is missing"
     if recorded.segment in segments:
         if recorded.segment not in check.empty:
-            return
+            return None
         what = "the file is empty"
     finding = report.add(
         name, 0, 0, f"{what}, and it had records up to offset {recorded.offset} at least"
@@ -273,3 +324,4 @@ def _check_last_file(
     what = "move it away, so that a start takes the log for complete without that file"
     finding.mends = [Mend(FLUSH_POSITION_NAME, what, None)]
     check.note_hole(recorded.segment, SEGMENT_HEADER_BYTES, finding)
+    return finding

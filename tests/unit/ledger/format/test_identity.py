@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 
 import pytest
 
@@ -47,6 +48,14 @@ def test_what_was_written_survives_a_power_cut() -> None:
     assert found.identity == Identity(IDENTITY.data_id, 4, 18, 43)
 
 
+def test_a_batch_is_kept_and_its_absence_is_the_version_before() -> None:
+    with_batch = replace(IDENTITY, batch=1 << 40)
+    assert look_at_log(with_identity(with_batch), DIRECTORY).identity == with_batch
+    assert with_batch.text().startswith(b"headgate-identity 2 ")
+    assert IDENTITY.text().startswith(b"headgate-identity 1 ")
+    assert b"batch" not in IDENTITY.text()
+
+
 def test_a_log_notes_what_it_is_reported() -> None:
     fs = MemFs()
     log = open_log(fs)
@@ -76,9 +85,9 @@ def test_damage_in_both_lines_is_reported() -> None:
 
 def test_a_later_format_is_refused() -> None:
     fs = with_identity()
-    for line in (b"headgate-identity 2 what=ever\n", _with_version(9)):
+    for line in (b"headgate-identity 3 what=ever\n", _with_version(9)):
         overwrite(fs, FILE, 0, line.ljust(len(IDENTITY.text()), b"\n"))
-        with pytest.raises(UnknownFormatError, match=r"has format [29]; this release reads"):
+        with pytest.raises(UnknownFormatError, match=r"has format [39]; this release reads"):
             look_at_log(fs, DIRECTORY)
 
 

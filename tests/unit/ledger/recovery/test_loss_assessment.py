@@ -92,7 +92,7 @@ def test_what_was_accepted_is_over() -> None:
     assessment.doubts[1] = "something"
     assessment.losses = [Loss(1, 0, 9, "here")]
     assessment.batch_ended(4, 0)
-    assessment.loss_accepted(1)
+    assessment.loss_accepted(1, [(0, 99)])
     assessment.mark_damaged()
     assert damaged(state) == {2}
     assert not state.cursors[3].damage

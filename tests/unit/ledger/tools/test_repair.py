@@ -10,7 +10,7 @@ import pytest
 from headgate.fs import FaultyFs, MemFs
 from headgate.ledger.format.directory import read_file
 from headgate.ledger.format.flush_position import FLUSH_POSITION_NAME
-from headgate.ledger.format.identity import Identity, write_identity
+from headgate.ledger.format.identity import IDENTITY_NAME, Identity, look_at_log, write_identity
 from headgate.ledger.format.records import segment_of_checkpoint, segment_of_name
 from headgate.ledger.tools.repair import REPORT_NAME, plan_repairs, repair_log
 from tests.sim.test_ledger_power_cuts import PowerCutError, cut_at
@@ -107,12 +107,27 @@ def test_a_missing_last_file_is_given_up_with_what_it_costs() -> None:
     last = max(n for n in fs.list_directory(DIRECTORY) if len(used(fs, n)) > 64 and ".log" in n)
     fs.remove(f"{DIRECTORY}/{last}")
     fs.sync_directory(DIRECTORY)
+    write_identity(fs, DIRECTORY, Identity("0" * 32, 1, 2, 3, batch=1000))
     repairs, report = repair_log(fs, DIRECTORY, ASIDE, NAMES)
-    assert [repair.mend.file for repair in repairs] == [FLUSH_POSITION_NAME]
+    assert [repair.mend.file for repair in repairs] == [FLUSH_POSITION_NAME, IDENTITY_NAME]
     assert repairs[0].finding.costs
     assert not any(finding.refuses_start for finding in report.findings)
-    assert FLUSH_POSITION_NAME in fs.list_directory(ASIDE)
+    assert {FLUSH_POSITION_NAME, IDENTITY_NAME} <= set(fs.list_directory(ASIDE))
+    assert look_at_log(fs, DIRECTORY).identity == Identity("0" * 32, 1, 2, 3)
     open_log(fs)
+
+
+def test_a_file_that_is_moved_away_is_not_repaired_as_well() -> None:
+    fs = bound_log()
+    last = max(n for n in fs.list_directory(DIRECTORY) if len(used(fs, n)) > 64 and ".log" in n)
+    fs.remove(f"{DIRECTORY}/{last}")
+    fs.sync_directory(DIRECTORY)
+    at = 9 if content(fs, f"{DIRECTORY}/{FLUSH_POSITION_NAME}")[4096:].strip(b"\0") else 4100
+    fs = flipped(fs, FLUSH_POSITION_NAME, at, 1)
+    assert sum(bool(finding.mends) for finding in verify(fs).damage) == 2
+    repairs, report = repair_log(fs, DIRECTORY, ASIDE, NAMES)
+    assert [repair.mend.content for repair in repairs] == [None]
+    assert not any(finding.refuses_start for finding in report.findings)
 
 
 def test_a_missing_file_in_the_middle_is_made_empty() -> None:

@@ -13,9 +13,17 @@ from headgate.base.ack_set import AckSet
 from headgate.base.errors import CorruptionError
 from headgate.fs import MemFs
 from headgate.ledger import CommitLog
-from headgate.ledger.errors import UnknownFormatError
+from headgate.ledger.errors import OlderLogError, UnknownFormatError
+from headgate.ledger.format.directory import write_file
 from headgate.ledger.format.flush_position import FLUSH_POSITION_NAME
-from headgate.ledger.format.records import segment_name, segment_of_checkpoint, segment_of_name
+from headgate.ledger.format.identity import Identity, write_identity
+from headgate.ledger.format.records import (
+    checkpoint_names,
+    segment_name,
+    segment_of_checkpoint,
+    segment_of_name,
+)
+from headgate.ledger.index.checkpoint import CheckpointBuilder, Counters
 from headgate.ledger.tools.findings import CostKind, Report
 from headgate.ledger.tools.verify import verify_log
 from tests.unit.ledger.support import DIRECTORY, SMALL, append, commit, content, open_log, overwrite
@@ -207,6 +215,105 @@ def test_without_checkpoints_all_state_is_at_stake_unless_the_log_is_whole(
     log = open_log(fs, settings=TINY)
     is_damaged = [bool(log.topic(number).damage) for number in NAMES]
     assert any(is_damaged) is not is_first_there
+
+
+@pytest.mark.parametrize("lost", ["checkpoints", "newest checkpoint"])
+def test_a_missing_segment_in_the_middle_refuses_only_if_a_checkpoint_tells_it(lost: str) -> None:
+    """Without the newest checkpoint the file may have been deleted because nothing needed it."""
+    fs = log_of_segments()
+    log = open_log(fs.crash_clone(), settings=TINY)
+    names = [n for n in fs.list_directory(DIRECTORY) if len(used(fs, n)) > 64 and ".log" in n]
+    assert len(names) >= 4
+    fs.remove(f"{DIRECTORY}/{names[1]}")
+    fs.sync_directory(DIRECTORY)
+    with pytest.raises(CorruptionError, match="is missing"):
+        open_log(fs.crash_clone(), settings=TINY)
+    (finding,) = verify(fs).damage
+    assert finding.refuses_start
+    if lost == "newest checkpoint":
+        builder = CheckpointBuilder(1, 0)
+        builder.add_counters(Counters(1, 1, 1, 1))
+        builder.write(fs, DIRECTORY)
+    for name in checkpoint_names(log._state.next_segment + 1):
+        write_file(fs, DIRECTORY, name, [b"rubbish" * 9])
+    report = verify(fs)
+    assert not [finding for finding in report.damage if finding.refuses_start or finding.mends]
+    missing = next(finding for finding in report.damage if finding.file == names[1])
+    assert "deleted before" in missing.what
+    check_costs(report, open_log(fs, settings=TINY))
+
+
+def sealed(fs: MemFs) -> str:
+    """The first segment, which a checkpoint covers."""
+    return min(n for n in fs.list_directory(DIRECTORY) if segment_of_name(n) is not None)
+
+
+def test_a_file_under_another_segments_name_is_named_and_not_called_torn() -> None:
+    fs = log_in_use()
+    names = [n for n in fs.list_directory(DIRECTORY) if len(used(fs, n)) > 64 and ".log" in n]
+    first, last = names[0], names[-1]
+    contents = {name: content(fs, f"{DIRECTORY}/{name}") for name in (first, last)}
+    for name, other in ((first, last), (last, first)):
+        write_file(fs, DIRECTORY, name, [contents[other]])
+    report = verify(fs)
+    headers = {f.file: f.what for f in report.findings if (f.offset, f.size_bytes) == (0, 64)}
+    assert headers[first].startswith(f"the file is that of segment {last} under a wrong name")
+    assert headers[last].startswith(f"the file is that of segment {first} under a wrong name")
+    assert not [f for f in report.findings if "unfinished batch" in f.what]
+    assert not [mend for f in report.findings for mend in f.mends if mend.file in (first, last)]
+
+
+def test_the_end_of_a_file_that_was_cut_short_is_one_finding() -> None:
+    fs = log_in_use()
+    name = sealed(fs)
+    file = fs.open(f"{DIRECTORY}/{name}", writable=True)
+    file.truncate(content(fs, f"{DIRECTORY}/{name}").index(b"b" * 900) + 100)
+    file.sync_data()
+    (finding,) = [found for found in verify(fs).damage if found.file == name]
+    assert finding.what.endswith("the file ends there, within a batch: it was cut short")
+    assert finding.costs
+
+
+def test_a_missing_footer_is_a_note_that_says_so() -> None:
+    fs = log_in_use()
+    name = sealed(fs)
+    data = content(fs, f"{DIRECTORY}/{name}")
+    overwrite(fs, f"{DIRECTORY}/{name}", len(data) - 40, bytes(40))
+    report = verify(fs)
+    assert report.damage == []
+    (note,) = [found for found in report.findings if found.file == name]
+    assert note.what.startswith("no footer behind the records: the file was cut short or partly")
+
+
+def test_a_log_that_is_older_than_its_identity_refuses_the_start() -> None:
+    fs = log_of_segments()
+    old = fs.crash_clone()
+    log = open_log(fs, settings=TINY)
+    append(log, 1, b"today")
+    identity = Identity("0" * 32, 1, 2, 3, log.last_batch)
+    write_identity(old, DIRECTORY, identity)
+    (finding,) = verify(old).damage
+    assert (finding.file, finding.refuses_start, finding.mends) == ("identity", True, [])
+    assert "accept-loss log" in finding.what
+    assert {cost.topic for cost in finding.costs} >= set(NAMES)
+    before = {name: content(old, f"{DIRECTORY}/{name}") for name in old.list_directory(DIRECTORY)}
+    with pytest.raises(OlderLogError, match=f"and batch {log.last_batch} was durable"):
+        open_log(old, settings=TINY, batch_min=identity.batch)
+    assert before == {n: content(old, f"{DIRECTORY}/{n}") for n in old.list_directory(DIRECTORY)}
+    write_identity(fs, DIRECTORY, identity)
+    assert verify(fs.crash_clone()).damage == []
+    open_log(fs.crash_clone(), settings=TINY, batch_min=identity.batch)
+
+
+def log_of_segments() -> MemFs:
+    """Some segments with messages of both topics, and no checkpoint, after a crash."""
+    fs = MemFs()
+    log = open_log(fs, settings=TINY)
+    for turn in range(4):
+        append(log, 1, b"a" * 900, b"b" * 900, received_ms=1000 + turn)
+        append(log, 2, b"c" * 900, b"d" * 900, received_ms=1000 + turn)
+    log._writer.flush_position.sync()
+    return fs.crash_clone()
 
 
 def test_a_torn_tail_is_a_note() -> None:
