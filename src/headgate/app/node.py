@@ -230,6 +230,7 @@ async def _open_broker(
         boot_id=boot_id(),
     )
     broker.disk.keep_reserve = reserve.keep
+    broker.disk.reserve_bytes = lambda: reserve.kept_bytes
     broker.identity_writer.copier = MetadataCopier(store, broker.lanes.metadata)
     broker.connection_admission.set_limit(descriptors_max())
     observer = Observer(broker)

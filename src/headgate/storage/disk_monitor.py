@@ -9,7 +9,7 @@ one, for example while consumers free one segment after the other.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -20,6 +20,7 @@ from headgate.engine.engine import Engine
 from headgate.flow.sentences.backlog import duration
 from headgate.flow.sentences.disk import DiskFacts, low_disk_sentence, room_text
 from headgate.ledger import CommitLog, Space
+from headgate.storage.disk_growth import DiskGrowth
 from headgate.storage.lanes import Lane
 from headgate.storage.repeated_failures import QUIET_NS, RepeatedFailureLogger
 
@@ -32,13 +33,19 @@ SPACE_PERIOD_NS: Final = 5 * NS_PER_S
 class DiskMonitor:
     """The space for one broker's main log."""
 
-    def __init__(self, log: CommitLog, lane: Lane, engine: Engine) -> None:
-        """``lane`` runs the calls to the file system, which may block."""
+    def __init__(
+        self, log: CommitLog, lane: Lane, engine: Engine, logs: Sequence[CommitLog] = ()
+    ) -> None:
+        """``lane`` runs the calls to the file system, which may block. ``logs`` are the other logs
+        on the disk."""
         self._log = log
+        self.growth = DiskGrowth(log, logs)
         self._lane = lane
         self._engine = engine
         self.keep_reserve: Callable[[], None] = lambda: None
         """Runs on the lane while there is space; the owner of the disk reserve assigns it."""
+        self.reserve_bytes: Callable[[], int] = lambda: 0
+        """The size of the disk reserve now, also called on the lane."""
         self.space: Space | None = None
         """The last answer of the file system; None before the first."""
         self._failures = RepeatedFailureLogger(logger, "asking for the free space")
@@ -107,14 +114,20 @@ class DiskMonitor:
             self._asked_ns, self._is_asking = now_ns, True
             self._lane.submit(partial(self._ask, self.full_since_ns is None), self._answered)
 
-    def _ask(self, has_room: bool) -> Space:
-        """Runs on the lane."""
-        space = self._log.space()
+    def full_in_s(self) -> float | None:
+        """Seconds until producers wait for room: 0 while they do; None without a forecast."""
+        if self.full_since_ns is not None:
+            return 0.0
+        return self.growth.forecast.full_in_s_from(self._engine.now_ns)
+
+    def _ask(self, has_room: bool) -> tuple[Space, int]:
+        """The space, and the size of the reserve in it. Runs on the lane."""
+        reserve_bytes, space = self.reserve_bytes(), self._log.space()
         if has_room and space.free_bytes > self._log.segment_bytes:
             self.keep_reserve()
-        return space
+        return space, reserve_bytes
 
-    def _answered(self, space: Space | None, error: BaseException | None) -> None:
+    def _answered(self, answer: tuple[Space, int] | None, error: BaseException | None) -> None:
         self._is_asking = False
         if isinstance(error, InvariantError):
             raise error
@@ -122,7 +135,9 @@ class DiskMonitor:
             self._failures.succeeded(self._engine.now_ns)
         elif not isinstance(error, OSError):
             self._failures.failed(error, self._engine.now_ns)
-        self.space = space
+        self.space = None if answer is None else answer[0]
+        if answer is not None:
+            self.growth.add(*answer, self._engine.now_ns)
         self._check_low()
 
     def _check_low(self) -> None:
