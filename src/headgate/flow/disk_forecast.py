@@ -77,6 +77,14 @@ class Growth(NamedTuple):
         """The growth of the level."""
         return self.retained_per_s + self.unneeded_per_s + self.other_per_s
 
+    def by_part(self) -> dict[str, float]:
+        """The parts by name."""
+        return {
+            "retained": self.retained_per_s,
+            "unneeded": self.unneeded_per_s,
+            "other": self.other_per_s,
+        }
+
 
 class Filling(StrEnum):
     """Whether the disk fills up."""

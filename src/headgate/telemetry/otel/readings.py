@@ -135,6 +135,18 @@ def disk_full_seconds(storage: Storage) -> float:
     return storage.disk.full_ns(storage.now_ns) / NS_PER_S
 
 
+def disk_full_in_seconds(storage: Storage) -> float | None:
+    """Time until published messages wait for disk space."""
+    return storage.disk.full_in_s()
+
+
+def disk_growth(storage: Storage) -> Values:
+    """Growth of the used disk by what grows."""
+    growth = storage.disk.growth.forecast.growth
+    parts = {} if growth is None else growth.by_part()
+    return tuple(({"of": part}, per_s) for part, per_s in parts.items())
+
+
 def commit_seconds(storage: Storage) -> float:
     """Time that commits took."""
     return storage.latency.sum_ns / NS_PER_S
