@@ -8,12 +8,15 @@ minutes are 12 MB/s; with a room of 144 GB that is 12,000 s, or 3 h 20 m.
 Where retention or consumers free as much as is published the level is a saw: it rises, and falls
 by a segment or a ledger at a time. A window may end on a tooth, so growth up to the height of a
 tooth means nothing. That height is the second largest fall of the last hour, since a single fall,
-such as a deleted topic, is no saw. The growth that counts is that of the last ten minutes if it is
-more than a tooth, else that of the last hour if that is more, which shows a slow growth under a
-saw. If neither is, there is no forecast. In a period that repeats itself within the hour no two
-levels differ by more than a tooth, so a steady broker gets none.
+such as a deleted topic, is no saw. A quarter is added, since samples may miss the tip of a tooth.
+If the growth of the last ten minutes is more than that, or if there is no saw, it is the growth
+that counts.
 
-Once there is a forecast, half a tooth keeps it, so that it does not come and go at the edge.
+Otherwise a slow growth under the saw shows in its tips. If the highest level of the last ten
+minutes is higher than all before in the hour, by more than an eighth of a tooth, the growth is that
+from the highest level between 20 and 40 minutes ago. If it is not, there is no forecast: the disk
+was as full already. Once there is a forecast, any new highest level in the last twenty minutes
+keeps it, so that it does not come and go at the edge.
 """
 
 from __future__ import annotations
@@ -21,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from headgate.base.units import NS_PER_S, S_PER_DAY, S_PER_MINUTE
@@ -29,6 +31,7 @@ from headgate.base.units import NS_PER_S, S_PER_DAY, S_PER_MINUTE
 SAMPLE_PERIOD_NS: Final = 10 * NS_PER_S
 """Time between two samples, at least."""
 SHORT_NS: Final = 10 * S_PER_MINUTE * NS_PER_S
+TIPS_NS: Final = 20 * S_PER_MINUTE * NS_PER_S
 LONG_NS: Final = 60 * S_PER_MINUTE * NS_PER_S
 SPAN_NS_MIN: Final = 2 * S_PER_MINUTE * NS_PER_S
 """The shortest time from which there is a forecast."""
@@ -62,9 +65,10 @@ class DiskSample(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """Bytes a second by which the disk fills, over one window. The parts add up to the total."""
+    """Bytes a second by which the disk fills. The parts add up to the total."""
 
     span_s: float
+    """The growth is that of the last so many seconds."""
     retained_per_s: float
     """Retained messages."""
     unneeded_per_s: float
@@ -134,39 +138,50 @@ def disk_forecast(samples: Sequence[DiskSample], previous: DiskForecast) -> Disk
         return DiskForecast(at_ns=last.at_ns, known_in_s=(SPAN_NS_MIN - span_ns) / NS_PER_S)
     was_filling = previous.filling is Filling.FILLING
     step_bytes = repeated_fall([sample.level_bytes for sample in samples])
-    threshold_bytes = step_bytes // 2 if was_filling else step_bytes
-    short = _since(samples, last.at_ns - SHORT_NS)
-    growth_bytes = last.level_bytes - short.level_bytes
-    first = short
-    if step_bytes and growth_bytes <= threshold_bytes:
-        growth_bytes, first = last.level_bytes - samples[0].level_bytes, samples[0]
-    growth = _growth(first, last)
-    if growth_bytes <= threshold_bytes:
-        saws = step_bytes > 0 and max(growth_bytes, last.level_bytes - short.level_bytes) > 0
-        filling = Filling.STEADY if saws else Filling.NOT_FILLING
-        return DiskForecast(filling, last.at_ns, growth=growth, step_bytes=step_bytes)
-    full_in_s = max(last.room_bytes, 0) * growth.span_s / growth_bytes
-    if full_in_s > FULL_IN_S_MAX * (2 if was_filling else 1):
-        return DiskForecast(Filling.NOT_FILLING, last.at_ns, growth=growth, step_bytes=step_bytes)
-    return DiskForecast(
-        Filling.FILLING, last.at_ns, full_in_s=full_in_s, growth=growth, step_bytes=step_bytes
-    )
+    growth = _growth(_since(samples, last.at_ns - SHORT_NS), last, last.at_ns)
+    is_growing = growth.total_per_s * growth.span_s > step_bytes * 5 // 4
+    if not is_growing and step_bytes:
+        slow = (
+            _tips_growth(samples, TIPS_NS, 0)
+            if was_filling
+            else _tips_growth(samples, SHORT_NS, step_bytes // 8)
+        )
+        is_growing, growth = slow is not None, slow or growth
+    if is_growing:
+        full_in_s = max(last.room_bytes, 0) / growth.total_per_s
+        if full_in_s <= FULL_IN_S_MAX * (2 if was_filling else 1):
+            return DiskForecast(Filling.FILLING, last.at_ns, None, full_in_s, growth, step_bytes)
+    is_saw = not is_growing and step_bytes > 0 and _swing(samples) > step_bytes // 2
+    filling = Filling.STEADY if is_saw else Filling.NOT_FILLING
+    return DiskForecast(filling, last.at_ns, growth=growth, step_bytes=step_bytes)
 
 
 def repeated_fall(levels: Sequence[int]) -> int:
     """The second largest fall of a level from a top to the bottom that follows; 0 if it falls less
-    than twice."""
+    than twice.
+
+    A fall ends with the first rise, or when half of it is risen again, whichever gives more: of two
+    saws together the small one interrupts the falls of the large one, and after a single large fall
+    no saw rises by half of it.
+    """
+    return max(_second(_falls(levels, 0)), _second(_falls(levels, 2)))
+
+
+def _falls(levels: Sequence[int], part: int) -> list[int]:
+    """All falls, each of which ends with a rise; of a half if ``part`` is 2."""
     falls: list[int] = []
-    top: int | None = None
-    for before, level in pairwise(levels):
-        if level < before:
-            top = before if top is None else top
-        elif level > before and top is not None:
-            falls.append(top - before)
-            top = None
-    if top is not None:
-        falls.append(top - levels[-1])
-    return sorted(falls)[-2] if len(falls) > 1 else 0
+    top = bottom = levels[0] if levels else 0
+    for level in levels:
+        if level < bottom:
+            bottom = level
+        elif level > bottom and (not part or part * (level - bottom) > top - bottom):
+            falls.append(top - bottom)
+            top = bottom = level
+    return [*falls, top - bottom]
+
+
+def _second(values: Sequence[int]) -> int:
+    return sorted(values)[-2] if len(values) > 1 else 0
 
 
 def is_soon(full_in_s: float | None, *, was_soon: bool) -> bool:
@@ -184,10 +199,42 @@ def _since(samples: Sequence[DiskSample], begin_ns: int) -> DiskSample:
     return found
 
 
-def _growth(first: DiskSample, last: DiskSample) -> Growth:
-    span_s = (last.at_ns - first.at_ns) / NS_PER_S
+def _tips_growth(samples: Sequence[DiskSample], recent_ns: int, more_bytes: int) -> Growth | None:
+    """The growth from tip to tip of a saw; None if the highest level of the last ``recent_ns`` is
+    not above all before by more than ``more_bytes``, or if no level 40 minutes ago is known."""
+    now_ns = samples[-1].at_ns
+    ages = [(now_ns - sample.at_ns, sample) for sample in samples]
+    if ages[0][0] < 2 * TIPS_NS:
+        return None
+    tip = _highest([sample for age_ns, sample in ages if age_ns < recent_ns])
+    highest = _highest([sample for age_ns, sample in ages if age_ns >= recent_ns])
+    if tip.level_bytes - highest.level_bytes <= more_bytes:
+        return None
+    # The file system may not have answered for twenty minutes.
+    before = [sample for age_ns, sample in ages if TIPS_NS <= age_ns < 2 * TIPS_NS] or [highest]
+    return _growth(_highest(before), tip, now_ns)
+
+
+def _highest(samples: Sequence[DiskSample]) -> DiskSample:
+    return max(samples, key=lambda sample: sample.level_bytes)
+
+
+def _swing(samples: Sequence[DiskSample]) -> int:
+    """By how much the levels of the last ten minutes differ."""
+    since_ns = samples[-1].at_ns - SHORT_NS
+    levels = [sample.level_bytes for sample in samples if sample.at_ns >= since_ns]
+    return max(levels) - min(levels)
+
+
+def _growth(first: DiskSample, last: DiskSample, now_ns: int) -> Growth:
+    """The growth between two samples, as that since ``first``."""
+    passed_s = (last.at_ns - first.at_ns) / NS_PER_S
     retained_bytes = last.retained_bytes - first.retained_bytes
     log_bytes = last.log_bytes - first.log_bytes
     other_bytes = last.other_bytes - first.other_bytes
-    unneeded_bytes = log_bytes - retained_bytes
-    return Growth(span_s, retained_bytes / span_s, unneeded_bytes / span_s, other_bytes / span_s)
+    return Growth(
+        span_s=(now_ns - first.at_ns) / NS_PER_S,
+        retained_per_s=retained_bytes / passed_s,
+        unneeded_per_s=(log_bytes - retained_bytes) / passed_s,
+        other_per_s=other_bytes / passed_s,
+    )

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
+from headgate.base.units import NS_PER_S
 from headgate.flow.disk_forecast import (
     LONG_NS,
     SAMPLE_PERIOD_NS,
@@ -23,6 +24,8 @@ from headgate.fs import Space
 from headgate.ledger import CommitLog
 
 READINGS: Final = 3
+STALE_NS: Final = 60 * NS_PER_S
+"""An older forecast is not shown: the file system does not answer."""
 
 
 class DiskGrowth:
@@ -34,15 +37,23 @@ class DiskGrowth:
         self._logs = logs
         self.samples: deque[DiskSample] = deque()
         """Those of the last hour, oldest first."""
-        self.forecast = DiskForecast()
-        self.is_soon = False
-        """Whether the disk is full so soon that reports say so without being asked about it."""
+        self._forecast = DiskForecast()
+        self._is_soon = False
         self._readings: deque[int] = deque(maxlen=READINGS)
         """The last readings of the bytes of other files."""
         self._size_bytes = 0
         self._step_bytes = 0
         """By how much the bytes of other files changed with the size of the file system, which has
         parts for itself and for root: no growth."""
+
+    def forecast(self, now_ns: int) -> DiskForecast:
+        """The forecast from the last sample; unknown without a recent one."""
+        is_stale = now_ns - self._forecast.at_ns > STALE_NS
+        return DiskForecast() if is_stale else self._forecast
+
+    def is_soon(self, now_ns: int) -> bool:
+        """Whether the disk is full so soon that reports say so without being asked about it."""
+        return self._is_soon and self.forecast(now_ns).full_in_s is not None
 
     @property
     def is_held_for_backup(self) -> bool:
@@ -84,5 +95,5 @@ class DiskGrowth:
         samples.append(sample)
         while len(samples) > 2 and samples[1].at_ns <= sample.at_ns - LONG_NS:
             samples.popleft()
-        self.forecast = disk_forecast(samples, self.forecast)
-        self.is_soon = is_soon(self.forecast.full_in_s, was_soon=self.is_soon)
+        self._forecast = disk_forecast(samples, self._forecast)
+        self._is_soon = is_soon(self._forecast.full_in_s, was_soon=self._is_soon)

@@ -17,6 +17,7 @@ from typing import Final
 from headgate.base.errors import InvariantError, NoRoomError
 from headgate.base.units import NS_PER_S
 from headgate.engine.engine import Engine
+from headgate.flow.disk_forecast import DiskForecast
 from headgate.flow.sentences.backlog import duration
 from headgate.flow.sentences.disk import DiskFacts, low_disk_sentence, room_text
 from headgate.ledger import CommitLog, Space
@@ -118,7 +119,11 @@ class DiskMonitor:
         """Seconds until producers wait for room: 0 while they do; None without a forecast."""
         if self.full_since_ns is not None:
             return 0.0
-        return self.growth.forecast.full_in_s_from(self._engine.now_ns)
+        return self.forecast().full_in_s_from(self._engine.now_ns)
+
+    def forecast(self) -> DiskForecast:
+        """Whether the disk fills up, as it is known now."""
+        return self.growth.forecast(self._engine.now_ns)
 
     def _ask(self, has_room: bool) -> tuple[Space, int]:
         """The space, and the size of the reserve in it. Runs on the lane."""

@@ -206,7 +206,7 @@ class VirtualBroker:
             facts=DiskFacts,
             full_ns=lambda _: 0,
             full_in_s=lambda: None,
-            growth=SimpleNamespace(is_soon=False),
+            growth=SimpleNamespace(is_soon=lambda _: False),
         )
         self.topic_growth = SimpleNamespace(growths=TopicGrowths())
         self.committer = SimpleNamespace(latency=SimpleNamespace(facts=CommitLatencyFacts))

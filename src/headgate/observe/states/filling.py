@@ -12,7 +12,7 @@ def filling_facts(
 ) -> FillingFacts:
     """The forecast of the disk now, with the ``count`` topics that grow most."""
     return FillingFacts(
-        forecast=disk.growth.forecast,
+        forecast=disk.forecast(),
         full_in_s=disk.full_in_s(),
         topics=growths.fastest(count),
         is_held_for_backup=disk.growth.is_held_for_backup,

@@ -22,7 +22,7 @@ def storage_state(
 ) -> StorageState:
     """The state of the disk, the commits and the room for connections, now."""
     space, commits = disk.facts(), latency.facts()
-    will_be_full = space.full_s is None and disk.growth.is_soon
+    will_be_full = space.full_s is None and disk.growth.is_soon(now_ns)
     sentences = (
         disk_sentence(space) or low_disk_sentence(space),
         filling_sentence(filling_facts(disk, growths)) if will_be_full else "",

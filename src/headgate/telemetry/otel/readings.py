@@ -142,7 +142,7 @@ def disk_full_in_seconds(storage: Storage) -> float | None:
 
 def disk_growth(storage: Storage) -> Values:
     """Growth of the used disk by what grows."""
-    growth = storage.disk.growth.forecast.growth
+    growth = storage.disk.forecast().growth
     parts = {} if growth is None else growth.by_part()
     return tuple(({"of": part}, per_s) for part, per_s in parts.items())
 

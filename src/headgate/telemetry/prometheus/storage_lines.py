@@ -79,7 +79,7 @@ class StorageLines:
         disk = self._disk
         if (full_in_s := disk.full_in_s()) is not None:
             self._add(DISK_FULL_IN_SERIES, labels, f"{full_in_s:.0f}")
-        if (growth := disk.growth.forecast.growth) is not None:
+        if (growth := disk.forecast().growth) is not None:
             for part, per_s in growth.by_part().items():
                 self._add(DISK_GROWTH_SERIES, f'{labels},of="{part}"', f"{per_s:.1f}")
 
