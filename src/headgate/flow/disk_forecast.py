@@ -81,8 +81,8 @@ class Growth(NamedTuple):
         """The growth of the level."""
         return self.retained_per_s + self.unneeded_per_s + self.other_per_s
 
-    def by_part(self) -> dict[str, float]:
-        """The parts by name."""
+    def by_content(self) -> dict[str, float]:
+        """The parts by what grows."""
         return {
             "retained": self.retained_per_s,
             "unneeded": self.unneeded_per_s,

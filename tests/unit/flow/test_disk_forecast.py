@@ -61,8 +61,8 @@ def test_the_example_of_the_module() -> None:
     assert found.full_in_s == pytest.approx(12_000)
     assert found.growth is not None
     assert found.growth.total_per_s == pytest.approx(12 * MB)
-    assert sum(found.growth.by_part().values()) == pytest.approx(found.growth.total_per_s)
-    assert found.growth.by_part() == {
+    assert sum(found.growth.by_content().values()) == pytest.approx(found.growth.total_per_s)
+    assert found.growth.by_content() == {
         "retained": pytest.approx(4.5 * MB),
         "unneeded": pytest.approx(4.5 * MB),
         "other": pytest.approx(3 * MB),

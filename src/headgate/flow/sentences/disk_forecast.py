@@ -76,7 +76,7 @@ def filling_sentence(facts: FillingFacts) -> str:
 
 def _unknown(forecast: DiskForecast) -> str:
     if forecast.known_in_s is None:
-        return "whether the disk fills up is not known: its free space was not measured yet"
+        return "whether the disk fills up is not known: the file system has not told its free space"
     return (
         f"whether the disk fills up is known in {time_text(forecast.known_in_s)}: the broker "
         "measures its growth for two minutes"

@@ -143,8 +143,8 @@ def disk_full_in_seconds(storage: Storage) -> float | None:
 def disk_growth(storage: Storage) -> Values:
     """Growth of the used disk by what grows."""
     growth = storage.disk.forecast().growth
-    parts = {} if growth is None else growth.by_part()
-    return tuple(({"of": part}, per_s) for part, per_s in parts.items())
+    parts = {} if growth is None else growth.by_content()
+    return tuple(({"content": content}, per_s) for content, per_s in parts.items())
 
 
 def commit_seconds(storage: Storage) -> float:

@@ -80,8 +80,8 @@ class StorageLines:
         if (full_in_s := disk.full_in_s()) is not None:
             self._add(DISK_FULL_IN_SERIES, labels, f"{full_in_s:.0f}")
         if (growth := disk.forecast().growth) is not None:
-            for part, per_s in growth.by_part().items():
-                self._add(DISK_GROWTH_SERIES, f'{labels},of="{part}"', f"{per_s:.1f}")
+            for content, per_s in growth.by_content().items():
+                self._add(DISK_GROWTH_SERIES, f'{labels},content="{content}"', f"{per_s:.1f}")
 
     def _add_space(self, labels: str, use: SpaceUse) -> None:
         for state, size_bytes in use.by_state().items():

@@ -8,7 +8,6 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.flow.account.account import State
-from headgate.flow.disk_forecast import DiskForecast, Filling, Growth
 from headgate.flow.limits.rate_limit import Level, RateLimit
 from headgate.record.fields import STATE_CELLS
 from headgate.telemetry.prometheus import render as prometheus
@@ -21,6 +20,7 @@ from tests.unit.telemetry.support import (
     ADAPTIVE_SETTINGS,
     NAME,
     Sample,
+    fill_disk_up,
     limit,
     publish,
     publish_limit,
@@ -56,10 +56,7 @@ def test_series_on_the_page_are_those_of_the_table() -> None:
         for _ in range(12):
             producer.send_nowait(bytes(100))
             await asyncio.sleep(1)
-        growth = Growth(600.0, 10.0, 1.0, 2.0)
-        world.broker.disk.growth._forecast = DiskForecast(
-            Filling.FILLING, world.broker.engine.now_ns, full_in_s=90.0, growth=growth
-        )
+        fill_disk_up(world.broker)
         types, samples = await page(world)
         table = {series.name: series for series in SERIES}
         assert list(types.items()) == [(series.family, series.type) for series in SERIES]

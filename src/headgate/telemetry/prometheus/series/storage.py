@@ -38,7 +38,7 @@ DISK_FULL_IN_SERIES: Final = own_broker_series(
 DISK_GROWTH_SERIES: Final = Series(
     "headgate_disk_growth_bytes_per_second",
     "gauge",
-    (*BROKER_LABELS, "of"),
+    (*BROKER_LABELS, "content"),
     "bytes/s",
     "Growth of the used disk from which headgate_disk_full_in_seconds follows. retained: retained"
     " messages; unneeded: records that no topic needs, which a running backup holds; other: all"
