@@ -24,6 +24,9 @@ _PARTS: Final = (
 )
 """Field, word and meaning of each part of a log, in the order of the page."""
 
+GROWTH_SHOWN_MIN: Final = 0.01
+"""The page leaves out topics with a smaller part of the growth."""
+
 _ALARMS: Final = ("filling", "full")
 """The states of the forecast in which the topics that fill the disk matter."""
 
@@ -73,7 +76,10 @@ def _add_forecast(page: Page, forecast: Report | None) -> None:
     page.add(f"{capitalized(forecast['sentence'])}.", bold=forecast["filling"] in _ALARMS)
     if forecast["filling"] not in _ALARMS:
         return
+    shown_min = GROWTH_SHOWN_MIN * (forecast["growthBytesPerS"] or 0.0)
     for topic in forecast["topics"]:
+        if topic["growthBytesPerS"] < shown_min:
+            continue
         growth = f"{size_text(topic['growthBytesPerS'])}/s"
         held = size_text(topic["heldBytes"])
         page.add(

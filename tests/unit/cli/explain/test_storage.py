@@ -93,7 +93,11 @@ def test_a_broker_without_messages() -> None:
 FORECAST: dict[str, Any] = {
     "filling": "filling",
     "sentence": "the disk is full in 3 h 20 m at the growth of the last 10 min, 12 MB/s",
-    "topics": [{**SLOW, "growthBytesPerS": 9_000_000.0}],
+    "growthBytesPerS": 12_000_000.0,
+    "topics": [
+        {**SLOW, "growthBytesPerS": 9_000_000.0},
+        {**SLOW, "topic": "acme/shop/noise", "growthBytesPerS": 110_000.0},
+    ],
 }
 
 
@@ -109,6 +113,7 @@ def test_a_disk_that_fills_up() -> None:
         Topics that keep most beyond""")
         in text
     )
+    assert "noise" not in text
 
 
 @pytest.mark.parametrize("filling", ["unknown", "steady", "not_filling"])
