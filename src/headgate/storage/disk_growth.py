@@ -20,8 +20,7 @@ from headgate.flow.disk_forecast import (
     disk_forecast,
     is_soon,
 )
-from headgate.fs import Space
-from headgate.ledger import CommitLog
+from headgate.ledger import CommitLog, Space
 
 READINGS: Final = 3
 STALE_NS: Final = 60 * NS_PER_S

@@ -9,10 +9,10 @@ one, for example while consumers free one segment after the other.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from headgate.base.errors import InvariantError, NoRoomError
 from headgate.base.units import NS_PER_S
@@ -31,6 +31,26 @@ SPACE_PERIOD_NS: Final = 5 * NS_PER_S
 """How often the monitor asks the file system for its free space."""
 
 
+class Reserve(Protocol):
+    """Disk space that is reserved for something else than the logs."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes that are reserved now."""
+
+    def keep(self) -> None:
+        """Fill the reserve up. Called while there is space; blocks, and raises nothing."""
+
+
+class NoReserve:
+    """No space is reserved."""
+
+    kept_bytes = 0
+
+    def keep(self) -> None:
+        """Nothing to do."""
+
+
 class DiskMonitor:
     """The space for one broker's main log."""
 
@@ -43,10 +63,8 @@ class DiskMonitor:
         self.growth = DiskGrowth(log, logs)
         self._lane = lane
         self._engine = engine
-        self.keep_reserve: Callable[[], None] = lambda: None
-        """Runs on the lane while there is space; the owner of the disk reserve assigns it."""
-        self.reserve_bytes: Callable[[], int] = lambda: 0
-        """The size of the disk reserve now, also called on the lane."""
+        self.reserve: Reserve = NoReserve()
+        """The owner of the disk reserve assigns it. It is used on the lane."""
         self.space: Space | None = None
         """The last answer of the file system; None before the first."""
         self._failures = RepeatedFailureLogger(logger, "asking for the free space")
@@ -127,9 +145,9 @@ class DiskMonitor:
 
     def _ask(self, has_room: bool) -> tuple[Space, int]:
         """The space, and the size of the reserve in it. Runs on the lane."""
-        reserve_bytes, space = self.reserve_bytes(), self._log.space()
+        reserve_bytes, space = self.reserve.kept_bytes, self._log.space()
         if has_room and space.free_bytes > self._log.segment_bytes:
-            self.keep_reserve()
+            self.reserve.keep()
         return space, reserve_bytes
 
     def _answered(self, answer: tuple[Space, int] | None, error: BaseException | None) -> None:
