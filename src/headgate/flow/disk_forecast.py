@@ -1,22 +1,22 @@
 """When the disk is full, at the growth that its samples show.
 
-The *level* is what the logs have written and not freed, plus all other files. With ``growth`` bytes
-between the first and the last sample of a window of ``span`` seconds, and ``room`` bytes until
-SENDs wait, the disk is full after ``room * span / growth`` seconds. An example: 7.2 GB in ten
+The *used bytes* are what the logs have written and not freed, plus all other files. With ``growth``
+bytes between the first and the last sample of a window of ``span`` seconds, and ``room`` bytes
+until SENDs wait, the disk is full after ``room * span / growth`` seconds. An example: 7.2 GB in ten
 minutes are 12 MB/s; with a room of 144 GB that is 12,000 s, or 3 h 20 m.
 
-Where retention or consumers free as much as is published the level is a saw: it rises, and falls
-by a segment or a ledger at a time. A window may end on a tooth, so growth up to the height of a
-tooth means nothing. That height is the second largest fall of the last hour, since a single fall,
-such as a deleted topic, is no saw. A quarter is added, since samples may miss the tip of a tooth.
-If the growth of the last ten minutes is more than that, or if there is no saw, it is the growth
-that counts.
+Where retention or consumers free as much as is published, the used bytes are a sawtooth: they rise,
+and fall by a segment or a ledger at a time. A window may end at a peak, so growth up to the
+amplitude means nothing. The amplitude is the second largest fall of the last hour, since a single
+fall, such as a deleted topic, is no sawtooth. A quarter is added, since samples may miss the peak.
+If the growth of the last ten minutes is more than that, or if there is no sawtooth, it is the
+growth that counts.
 
-Otherwise a slow growth under the saw shows in its tips. If the highest level of the last ten
-minutes is higher than all before in the hour, by more than an eighth of a tooth, the growth is that
-from the highest level between 20 and 40 minutes ago. If it is not, there is no forecast: the disk
-was as full already. Once there is a forecast, any new highest level in the last twenty minutes
-keeps it, so that it does not come and go at the edge.
+Otherwise a slow growth shows in the peaks. If the highest sample of the last ten minutes is higher
+than all before in the hour, by more than an eighth of the amplitude, the growth is that from the
+highest sample between 20 and 40 minutes ago. If it is not, there is no forecast: the disk was as
+full already. Once there is a forecast, any new highest sample in the last twenty minutes keeps it,
+so that it does not come and go at the edge.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from headgate.base.units import NS_PER_S, S_PER_DAY, S_PER_MINUTE
 SAMPLE_PERIOD_NS: Final = 10 * NS_PER_S
 """Time between two samples, at least."""
 SHORT_NS: Final = 10 * S_PER_MINUTE * NS_PER_S
-TIPS_NS: Final = 20 * S_PER_MINUTE * NS_PER_S
+PEAKS_NS: Final = 20 * S_PER_MINUTE * NS_PER_S
 LONG_NS: Final = 60 * S_PER_MINUTE * NS_PER_S
 SPAN_NS_MIN: Final = 2 * S_PER_MINUTE * NS_PER_S
 """The shortest time from which there is a forecast."""
@@ -59,8 +59,8 @@ class DiskSample(NamedTuple):
     """What can be written until SENDs wait; below 0 if that is to be expected at any moment."""
 
     @property
-    def level_bytes(self) -> int:
-        """What must stop to grow for the disk not to be full."""
+    def used_bytes(self) -> int:
+        """What must stop growing for the disk not to be full."""
         return self.log_bytes + self.other_bytes
 
 
@@ -78,7 +78,7 @@ class Growth(NamedTuple):
 
     @property
     def total_per_s(self) -> float:
-        """The growth of the level."""
+        """The growth of the used bytes."""
         return self.retained_per_s + self.unneeded_per_s + self.other_per_s
 
     def by_content(self) -> dict[str, float]:
@@ -115,8 +115,8 @@ class DiskForecast:
     """Seconds from ``at_ns`` until SENDs wait; None without a forecast."""
     growth: Growth | None = None
     """Of the window that the answer follows from; None while unknown."""
-    step_bytes: int = 0
-    """Height of a tooth: what is freed at a time, again and again; 0 if nothing is."""
+    amplitude_bytes: int = 0
+    """Amplitude of the sawtooth: what is freed at a time, again and again; 0 without one."""
 
     def full_in_s_from(self, now_ns: int) -> float | None:
         """Seconds from ``now_ns`` until SENDs wait, at least 0; None without a forecast."""
@@ -137,46 +137,48 @@ def disk_forecast(samples: Sequence[DiskSample], previous: DiskForecast) -> Disk
     if span_ns < SPAN_NS_MIN:
         return DiskForecast(at_ns=last.at_ns, known_in_s=(SPAN_NS_MIN - span_ns) / NS_PER_S)
     was_filling = previous.filling is Filling.FILLING
-    step_bytes = repeated_fall([sample.level_bytes for sample in samples])
+    amplitude_bytes = repeated_fall([sample.used_bytes for sample in samples])
     growth = _growth(_since(samples, last.at_ns - SHORT_NS), last, last.at_ns)
-    is_growing = growth.total_per_s * growth.span_s > step_bytes * 5 // 4
-    if not is_growing and step_bytes:
+    is_growing = growth.total_per_s * growth.span_s > amplitude_bytes * 5 // 4
+    if not is_growing and amplitude_bytes:
         slow = (
-            _tips_growth(samples, TIPS_NS, 0)
+            _peaks_growth(samples, PEAKS_NS, 0)
             if was_filling
-            else _tips_growth(samples, SHORT_NS, step_bytes // 8)
+            else _peaks_growth(samples, SHORT_NS, amplitude_bytes // 8)
         )
         is_growing, growth = slow is not None, slow or growth
     if is_growing:
         full_in_s = max(last.room_bytes, 0) / growth.total_per_s
         if full_in_s <= FULL_IN_S_MAX * (2 if was_filling else 1):
-            return DiskForecast(Filling.FILLING, last.at_ns, None, full_in_s, growth, step_bytes)
-    is_saw = not is_growing and step_bytes > 0 and _swing(samples) > step_bytes // 2
-    filling = Filling.STEADY if is_saw else Filling.NOT_FILLING
-    return DiskForecast(filling, last.at_ns, growth=growth, step_bytes=step_bytes)
+            return DiskForecast(
+                Filling.FILLING, last.at_ns, None, full_in_s, growth, amplitude_bytes
+            )
+    is_sawtooth = not is_growing and amplitude_bytes > 0 and _swing(samples) > amplitude_bytes // 2
+    filling = Filling.STEADY if is_sawtooth else Filling.NOT_FILLING
+    return DiskForecast(filling, last.at_ns, growth=growth, amplitude_bytes=amplitude_bytes)
 
 
-def repeated_fall(levels: Sequence[int]) -> int:
-    """The second largest fall of a level from a top to the bottom that follows; 0 if it falls less
-    than twice.
+def repeated_fall(amounts: Sequence[int]) -> int:
+    """The second largest fall of these amounts, from a top to the bottom that follows; 0 if they
+    fall less than twice.
 
     A fall ends with the first rise, or when half of it is risen again, whichever gives more: of two
-    saws together the small one interrupts the falls of the large one, and after a single large fall
-    no saw rises by half of it.
+    sawtooths together the small one interrupts the falls of the large one, and after a single large
+    fall a small one never rises by half of it.
     """
-    return max(_second(_falls(levels, 0)), _second(_falls(levels, 2)))
+    return max(_second(_falls(amounts, 0)), _second(_falls(amounts, 2)))
 
 
-def _falls(levels: Sequence[int], part: int) -> list[int]:
+def _falls(amounts: Sequence[int], part: int) -> list[int]:
     """All falls, each of which ends with a rise; of a half if ``part`` is 2."""
     falls: list[int] = []
-    top = bottom = levels[0] if levels else 0
-    for level in levels:
-        if level < bottom:
-            bottom = level
-        elif level > bottom and (not part or part * (level - bottom) > top - bottom):
+    top = bottom = amounts[0] if amounts else 0
+    for amount in amounts:
+        if amount < bottom:
+            bottom = amount
+        elif amount > bottom and (not part or part * (amount - bottom) > top - bottom):
             falls.append(top - bottom)
-            top = bottom = level
+            top = bottom = amount
     return [*falls, top - bottom]
 
 
@@ -199,31 +201,34 @@ def _since(samples: Sequence[DiskSample], begin_ns: int) -> DiskSample:
     return found
 
 
-def _tips_growth(samples: Sequence[DiskSample], recent_ns: int, more_bytes: int) -> Growth | None:
-    """The growth from tip to tip of a saw; None if the highest level of the last ``recent_ns`` is
-    not above all before by more than ``more_bytes``, or if no level 40 minutes ago is known."""
+def _peaks_growth(samples: Sequence[DiskSample], recent_ns: int, more_bytes: int) -> Growth | None:
+    """The growth from peak to peak of a sawtooth.
+
+    None if the highest sample of the last ``recent_ns`` is not above all before by more than
+    ``more_bytes``, or if no sample of 40 minutes ago is known.
+    """
     now_ns = samples[-1].at_ns
     ages = [(now_ns - sample.at_ns, sample) for sample in samples]
-    if ages[0][0] < 2 * TIPS_NS:
+    if ages[0][0] < 2 * PEAKS_NS:
         return None
-    tip = _highest([sample for age_ns, sample in ages if age_ns < recent_ns])
+    peak = _highest([sample for age_ns, sample in ages if age_ns < recent_ns])
     highest = _highest([sample for age_ns, sample in ages if age_ns >= recent_ns])
-    if tip.level_bytes - highest.level_bytes <= more_bytes:
+    if peak.used_bytes - highest.used_bytes <= more_bytes:
         return None
     # The file system may not have answered for twenty minutes.
-    before = [sample for age_ns, sample in ages if TIPS_NS <= age_ns < 2 * TIPS_NS] or [highest]
-    return _growth(_highest(before), tip, now_ns)
+    before = [sample for age_ns, sample in ages if PEAKS_NS <= age_ns < 2 * PEAKS_NS] or [highest]
+    return _growth(_highest(before), peak, now_ns)
 
 
 def _highest(samples: Sequence[DiskSample]) -> DiskSample:
-    return max(samples, key=lambda sample: sample.level_bytes)
+    return max(samples, key=lambda sample: sample.used_bytes)
 
 
 def _swing(samples: Sequence[DiskSample]) -> int:
-    """By how much the levels of the last ten minutes differ."""
+    """By how much the used bytes of the last ten minutes differ."""
     since_ns = samples[-1].at_ns - SHORT_NS
-    levels = [sample.level_bytes for sample in samples if sample.at_ns >= since_ns]
-    return max(levels) - min(levels)
+    amounts = [sample.used_bytes for sample in samples if sample.at_ns >= since_ns]
+    return max(amounts) - min(amounts)
 
 
 def _growth(first: DiskSample, last: DiskSample, now_ns: int) -> Growth:

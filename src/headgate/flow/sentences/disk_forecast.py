@@ -64,7 +64,7 @@ def filling_sentence(facts: FillingFacts) -> str:
     if forecast.filling is Filling.STEADY:
         return (
             f"the disk does not fill up: what was written in {window} was freed again, "
-            f"up to {bytes_text(forecast.step_bytes)} at a time"
+            f"up to {bytes_text(forecast.amplitude_bytes)} at a time"
         )
     if growth.total_per_s <= 0:
         return f"the disk does not fill up: it did not grow in {window}"
@@ -111,5 +111,5 @@ def _parts(facts: FillingFacts, growth: Growth) -> list[str]:
         if per_s >= shown_min and per_s > 0:
             parts.append(f"{bytes_text(per_s)}/s {what}")
         elif per_s <= -shown_min and per_s < 0:
-            parts.append(f"less {bytes_text(-per_s)}/s {what.removeprefix('by ')}")
+            parts.append(f"less {bytes_text(-per_s)}/s of {what.removeprefix('by ')}")
     return parts

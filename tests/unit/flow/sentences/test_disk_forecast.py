@@ -35,7 +35,7 @@ def test_small_parts_are_left_out_and_what_shrinks_is_named() -> None:
     text = said(DiskForecast(Filling.FILLING, full_in_s=60.0, growth=growth), full_in_s=60.0)
     assert text.startswith(
         "the disk is full in 60 s at the growth of the last 10 min, 5.9 MB/s: "
-        "10 MB/s by retained messages, less 4 MB/s files outside the logs; "
+        "10 MB/s by retained messages, less 4 MB/s of files outside the logs; "
     )
 
 
@@ -71,7 +71,7 @@ def test_at_most_three_topics_are_named() -> None:
             "whether the disk fills up is known in 45 s: the broker measures its growth for two",
         ),
         (
-            DiskForecast(Filling.STEADY, growth=GROWTH, step_bytes=134_000_000),
+            DiskForecast(Filling.STEADY, growth=GROWTH, amplitude_bytes=134_000_000),
             {},
             "the disk does not fill up: what was written in the last 10 min was freed again, up to "
             "134 MB at a time",
