@@ -229,7 +229,7 @@ async def _open_broker(
         client_memory_bytes_max=_client_memory_bytes(settings),
         boot_id=boot_id(),
     )
-    broker.disk.keep_reserve = reserve.keep
+    broker.disk.reserve = reserve
     broker.identity_writer.copier = MetadataCopier(store, broker.lanes.metadata)
     broker.connection_admission.set_limit(descriptors_max())
     observer = Observer(broker)

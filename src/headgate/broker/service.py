@@ -41,6 +41,7 @@ from headgate.broker.sweeps.quota_sweep import QuotaSweep
 from headgate.broker.sweeps.space_check import PERIOD_S as SPACE_CHECK_PERIOD_S
 from headgate.broker.sweeps.space_check import SpaceCheck
 from headgate.broker.sweeps.sweeps import Sweeps
+from headgate.broker.sweeps.topic_growth import TopicGrowthSweep
 from headgate.broker.sweeps.topic_sweeps import TopicSweeps
 from headgate.broker.sweeps.trimming import Trimming
 from headgate.broker.work.scheduler import WorkScheduler
@@ -152,7 +153,7 @@ class Broker:
         self.connection_admission = ConnectionAdmission(self.engine)
         self.client_memory = self._make_client_memory(client_memory_bytes_max)
         self.connection_limits = self._make_connection_limits()
-        self.disk = DiskMonitor(log, lanes.metadata, self.engine)
+        self.disk = DiskMonitor(log, lanes.metadata, self.engine, logs[1:])
         self._publish_buffer = self._make_publish_buffer()
         self.logs = effects.logs = self._manage_logs(telemetry_log)
         self.committer = self.logs.main.committer
@@ -329,6 +330,8 @@ class Broker:
             lambda: settings.retentionCheckIntervalInSeconds,
         )
         self.space_check = SpaceCheck(self.logs, self)
+        self.topic_growth = growth = TopicGrowthSweep(self.engine, self)
+        sweeps.add("the topic growth sweep", growth.measure, growth.period_s)
         sweeps.add("the space check", self.space_check.check, lambda: SPACE_CHECK_PERIOD_S)
         sweeps.add(
             "the inactive topic sweep",

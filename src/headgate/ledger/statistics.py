@@ -27,6 +27,8 @@ class SpaceUse:
     """Segment files, prepared ones and old files included."""
     segments_dead: int
     """Those without a retained entry."""
+    unused_bytes: int
+    """The part of ``open_bytes`` that no record was written to yet."""
 
     def by_state(self) -> dict[str, int]:
         """The bytes by what they are needed for."""
@@ -43,6 +45,11 @@ class SpaceUse:
     def file_bytes(self) -> int:
         """All of it."""
         return sum(self.by_state().values())
+
+    @property
+    def written_bytes(self) -> int:
+        """What was written and not freed."""
+        return self.file_bytes - self.unused_bytes
 
 
 class WrittenBytes(NamedTuple):

@@ -16,6 +16,7 @@ from headgate.observe.explain.topic import TopicReports
 from headgate.observe.history.parked import ParkedHistory
 from headgate.observe.history.tracks import History
 from headgate.observe.states.fields import StorageState
+from headgate.observe.states.filling import filling_facts
 from headgate.observe.states.parked import ParkedStates
 from headgate.observe.states.storage import storage_state
 from headgate.observe.stats.fields import StatsOptions, TopicStats
@@ -46,7 +47,12 @@ class Observer:
             broker.engine, broker, broker.registry, delivery, publishing, self.storage_state
         )
         self._storage = StorageReports(
-            broker.engine, broker, broker.logs, broker.policies.applied_retention, broker.started_ms
+            broker.engine,
+            broker,
+            broker.logs,
+            broker.policies.applied_retention,
+            broker.started_ms,
+            lambda count: filling_facts(broker.disk, broker.topic_growth.growths, count),
         )
         self._stats = TopicStatsReader(
             broker.current_dispatch_limits,
@@ -99,5 +105,9 @@ class Observer:
         """The disk, commit latency, and room for connections."""
         broker = self._broker
         return storage_state(
-            broker.disk, broker.committer.latency, broker.connection_admission, broker.engine.now_ns
+            broker.disk,
+            broker.topic_growth.growths,
+            broker.committer.latency,
+            broker.connection_admission,
+            broker.engine.now_ns,
         )

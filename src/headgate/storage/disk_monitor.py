@@ -9,17 +9,19 @@ one, for example while consumers free one segment after the other.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from headgate.base.errors import InvariantError, NoRoomError
 from headgate.base.units import NS_PER_S
 from headgate.engine.engine import Engine
+from headgate.flow.disk_forecast import DiskForecast
 from headgate.flow.sentences.backlog import duration
 from headgate.flow.sentences.disk import DiskFacts, low_disk_sentence, room_text
 from headgate.ledger import CommitLog, Space
+from headgate.storage.disk_growth import DiskGrowth
 from headgate.storage.lanes import Lane
 from headgate.storage.repeated_failures import QUIET_NS, RepeatedFailureLogger
 
@@ -29,16 +31,40 @@ SPACE_PERIOD_NS: Final = 5 * NS_PER_S
 """How often the monitor asks the file system for its free space."""
 
 
+class Reserve(Protocol):
+    """Disk space that is reserved for something else than the logs."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes that are reserved now."""
+
+    def keep(self) -> None:
+        """Fill the reserve up. Called while there is space; blocks, and raises nothing."""
+
+
+class NoReserve:
+    """No space is reserved."""
+
+    kept_bytes = 0
+
+    def keep(self) -> None:
+        """Nothing to do."""
+
+
 class DiskMonitor:
     """The space for one broker's main log."""
 
-    def __init__(self, log: CommitLog, lane: Lane, engine: Engine) -> None:
-        """``lane`` runs the calls to the file system, which may block."""
+    def __init__(
+        self, log: CommitLog, lane: Lane, engine: Engine, logs: Sequence[CommitLog] = ()
+    ) -> None:
+        """``lane`` runs the calls to the file system, which may block. ``logs`` are the other logs
+        on the disk."""
         self._log = log
+        self.growth = DiskGrowth(log, logs)
         self._lane = lane
         self._engine = engine
-        self.keep_reserve: Callable[[], None] = lambda: None
-        """Runs on the lane while there is space; the owner of the disk reserve assigns it."""
+        self.reserve: Reserve = NoReserve()
+        """The owner of the disk reserve assigns it. It is used on the lane."""
         self.space: Space | None = None
         """The last answer of the file system; None before the first."""
         self._failures = RepeatedFailureLogger(logger, "asking for the free space")
@@ -107,14 +133,24 @@ class DiskMonitor:
             self._asked_ns, self._is_asking = now_ns, True
             self._lane.submit(partial(self._ask, self.full_since_ns is None), self._answered)
 
-    def _ask(self, has_room: bool) -> Space:
-        """Runs on the lane."""
-        space = self._log.space()
-        if has_room and space.free_bytes > self._log.segment_bytes:
-            self.keep_reserve()
-        return space
+    def full_in_s(self) -> float | None:
+        """Seconds until producers wait for room: 0 while they do; None without a forecast."""
+        if self.full_since_ns is not None:
+            return 0.0
+        return self.forecast().full_in_s_from(self._engine.now_ns)
 
-    def _answered(self, space: Space | None, error: BaseException | None) -> None:
+    def forecast(self) -> DiskForecast:
+        """Whether the disk fills up, as it is known now."""
+        return self.growth.forecast(self._engine.now_ns)
+
+    def _ask(self, has_room: bool) -> tuple[Space, int]:
+        """The space, and the size of the reserve in it. Runs on the lane."""
+        reserve_bytes, space = self.reserve.kept_bytes, self._log.space()
+        if has_room and space.free_bytes > self._log.segment_bytes:
+            self.reserve.keep()
+        return space, reserve_bytes
+
+    def _answered(self, answer: tuple[Space, int] | None, error: BaseException | None) -> None:
         self._is_asking = False
         if isinstance(error, InvariantError):
             raise error
@@ -122,7 +158,9 @@ class DiskMonitor:
             self._failures.succeeded(self._engine.now_ns)
         elif not isinstance(error, OSError):
             self._failures.failed(error, self._engine.now_ns)
-        self.space = space
+        self.space = None if answer is None else answer[0]
+        if answer is not None:
+            self.growth.add(*answer, self._engine.now_ns)
         self._check_low()
 
     def _check_low(self) -> None:

@@ -30,6 +30,7 @@ from headgate.flow.limits.precedence import (
 from headgate.flow.limits.rate_limit import Level
 from headgate.flow.quota.backlog_quota import NO_QUOTAS
 from headgate.flow.sentences.disk import CommitLatencyFacts, DiskFacts
+from headgate.flow.topic_growth import TopicGrowths
 from headgate.metadata.policies import Retention
 from headgate.observe.explain.delivery import DeliveryReports
 from headgate.observe.explain.reports import SubscriptionReport
@@ -201,7 +202,13 @@ class VirtualBroker:
         self.registry = Registry(self.engine)
         self.info = SimpleNamespace(broker_id="localhost:8080")
         self.adaptive = None
-        self.disk = SimpleNamespace(facts=DiskFacts, full_ns=lambda _: 0)
+        self.disk = SimpleNamespace(
+            facts=DiskFacts,
+            full_ns=lambda _: 0,
+            full_in_s=lambda: None,
+            growth=SimpleNamespace(is_soon=lambda _: False),
+        )
+        self.topic_growth = SimpleNamespace(growths=TopicGrowths())
         self.committer = SimpleNamespace(latency=SimpleNamespace(facts=CommitLatencyFacts))
         self.connection_admission = SimpleNamespace(sentence="", refused_count=0)
         self.rates: dict[str, float] = {}

@@ -116,9 +116,20 @@ def test_a_start_on_a_full_disk_is_reported_without_a_reason(
 @played(ledger=LEDGER)
 async def test_the_reserve_is_kept_while_there_is_room(world: World) -> None:
     kept: list[float] = []
-    world.broker.disk.keep_reserve = lambda: kept.append(world.now_s)
+
+    class Reserve:
+        kept_bytes = 700
+
+        def keep(self) -> None:
+            kept.append(world.now_s)
+
+    world.broker.disk.reserve = Reserve()
     await asyncio.sleep(12)
     assert len(kept) >= 2
+    await asyncio.sleep(8)
+    other_bytes = world.broker.disk.growth.samples[-1].other_bytes
+    files_bytes = world.broker.log.space_use().file_bytes
+    assert other_bytes == world.fs.used_bytes() - files_bytes - 700
     await fill(world)
     kept.clear()
     await asyncio.sleep(20)

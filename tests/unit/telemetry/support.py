@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from headgate.base.names import parse_topic
 from headgate.broker.service import Broker
 from headgate.engine.topic import Topic
+from headgate.flow.disk_forecast import DiskForecast, Filling, Growth
 from headgate.flow.quota.backlog_quota import QuotaPolicy
 from headgate.metadata.policies import BacklogQuota, DispatchRate, PublishRate, QuotaKind
 from headgate.record.codec import Batch, decode
@@ -87,6 +88,14 @@ async def publish(world: World, count: int, name: str = NAME, size: int = 100) -
         await producer.send(b"x" * size)
     await producer.close()
     return topic_of(world.broker, name)
+
+
+def fill_disk_up(broker: Broker) -> None:
+    """Let the broker have found that its disk fills up."""
+    growth = Growth(600.0, 10.0, 1.0, 2.0)
+    broker.disk.growth._forecast = DiskForecast(
+        Filling.FILLING, broker.engine.now_ns, full_in_s=90.0, growth=growth
+    )
 
 
 def topic_of(broker: Broker, name: str = NAME) -> Topic:

@@ -24,6 +24,12 @@ _PARTS: Final = (
 )
 """Field, word and meaning of each part of a log, in the order of the page."""
 
+GROWTH_SHOWN_MIN: Final = 0.01
+"""The page leaves out topics with a smaller part of the growth."""
+
+_ALARMS: Final = ("filling", "full")
+"""The states of the forecast in which the topics that fill the disk matter."""
+
 
 def add_storage(page: Page, answer: Report) -> None:
     """Add the parts of each log, then the topics that keep most of it."""
@@ -43,6 +49,7 @@ def add_storage(page: Page, answer: Report) -> None:
                 first=INDENT,
                 rest=INDENT,
             )
+    _add_forecast(page, answer.get("forecast"))
     topics = answer["topics"]
     page.blank()
     if not topics:
@@ -58,6 +65,29 @@ def add_storage(page: Page, answer: Report) -> None:
     if left_out > 0:
         page.blank()
         page.add(f"{left_out:,} more, which keep less; --count shows more.")
+
+
+def _add_forecast(page: Page, forecast: Report | None) -> None:
+    """Add whether the disk fills up, and what keeps the messages of the topics that fill it. It is
+    absent in answers of earlier releases."""
+    if forecast is None:
+        return
+    page.blank()
+    page.add(f"{capitalized(forecast['sentence'])}.", bold=forecast["filling"] in _ALARMS)
+    if forecast["filling"] not in _ALARMS:
+        return
+    shown_min = GROWTH_SHOWN_MIN * (forecast["growthBytesPerS"] or 0.0)
+    for topic in forecast["topics"]:
+        if topic["growthBytesPerS"] < shown_min:
+            continue
+        growth = f"{size_text(topic['growthBytesPerS'])}/s"
+        held = size_text(topic["heldBytes"])
+        page.add(
+            f"{short_name(topic['topic'])} grows by {growth} and holds {held}: "
+            f"{topic['sentence']}.",
+            first=INDENT,
+            rest=INDENT,
+        )
 
 
 def _lines(holder: Report, started: str) -> list[str]:

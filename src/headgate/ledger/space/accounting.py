@@ -62,7 +62,9 @@ def space_use(state: LogState, segment_bytes: int, spare_segments: int) -> Space
     unsealed = [state.segments[segment] for segment in state.unsealed]
     dead = [state.segments[segment] for segment in state.dead]
     live_unsealed = sum(info.live_bytes for info in unsealed)
+    written_unsealed = sum(info.data_end for info in unsealed)
     open_bytes = sum(max(info.data_end, segment_bytes) for info in unsealed) - live_unsealed
+    spare_bytes = spare_segments * segment_bytes
     dead_bytes = sum(info.file_bytes - info.punched_bytes for info in dead)
     index_bytes = totals.index_bytes - sum(info.file_bytes - info.data_end for info in dead)
     live_sealed = totals.live_bytes - live_unsealed
@@ -73,10 +75,11 @@ def space_use(state: LogState, segment_bytes: int, spare_segments: int) -> Space
         pinned_bytes=max(sealed_bytes - dead_bytes - index_bytes - live_sealed, 0),
         dead_bytes=dead_bytes,
         index_bytes=index_bytes,
-        open_bytes=open_bytes + spare_segments * segment_bytes,
+        open_bytes=open_bytes + spare_bytes,
         checkpoint_bytes=totals.checkpoint_bytes,
         segments=len(state.segments) + spare_segments,
         segments_dead=len(dead),
+        unused_bytes=open_bytes + live_unsealed - written_unsealed + spare_bytes,
     )
 
 

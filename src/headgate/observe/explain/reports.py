@@ -307,6 +307,51 @@ class StorageHolder(Struct, frozen=True, kw_only=True, rename="camel"):
     sentence: str
 
 
+class GrowingTopic(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A topic whose retained messages grow, and what keeps them."""
+
+    topic: str
+    """Full name of the topic or partition."""
+    growth_bytes_per_s: float
+    """Mean over the last ten minutes, or since the topic began to grow."""
+    held_bytes: int
+    """Records of its retained messages."""
+    cause: str
+    """What keeps most of its messages, as in ``StorageHolder``."""
+    subscription: str | None
+    sentence: str
+    """What keeps them: what must change for the topic to stop growing."""
+
+
+class FillingReport(Struct, frozen=True, kw_only=True, rename="camel"):
+    """When the disk is full, and what fills it."""
+
+    filling: str
+    """``filling`` (the disk is full at a known time), ``steady`` (as much is freed as is written),
+    ``not_filling`` (it does not grow, or is not full within a week), ``full`` (messages wait now)
+    or ``unknown`` (the growth was not measured for two minutes)."""
+    full_in_s: float | None
+    """Seconds until published messages wait for room; 0 while they do; null without a forecast."""
+    full_at: str | None
+    known_in_s: float | None
+    """While unknown: the time after which it is known; null before the first measurement."""
+    span_s: float | None
+    """The time over which the growths are the mean: ten minutes, or an hour if growth shows only
+    there; less after a start. Null while unknown."""
+    growth_bytes_per_s: float | None
+    retained_bytes_per_s: float | None
+    """Growth of retained messages. This, the next and the last add up to the growth."""
+    unneeded_bytes_per_s: float | None
+    """Growth of records that no topic needs; while a backup runs it holds them."""
+    other_bytes_per_s: float | None
+    """Growth of all files outside the logs."""
+    held_for_backup: bool
+    """Whether a running backup keeps the broker from freeing files."""
+    topics: list[GrowingTopic]
+    """Those that grow most, at most ``count``. Empty for a minute after the start."""
+    sentence: str
+
+
 class StorageReport(Struct, frozen=True, kw_only=True, rename="camel"):
     """``explain --storage``: what takes the disk."""
 
@@ -315,6 +360,7 @@ class StorageReport(Struct, frozen=True, kw_only=True, rename="camel"):
     started: str
     """The start of the broker: earlier publishing and acknowledging is not known."""
     logs: list[SpaceReport]
+    forecast: FillingReport
     topics_total: int
     """Topics with retained messages."""
     topics: list[StorageHolder]

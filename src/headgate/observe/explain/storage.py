@@ -8,15 +8,23 @@ from typing import Any, Protocol
 
 from headgate.base.instants import iso_time
 from headgate.base.names import TopicName
-from headgate.base.units import MIB, S_PER_MINUTE
+from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
 from headgate.broker.slices import Turns, live_topics
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.sentences.backlog import duration, number
+from headgate.flow.sentences.disk_forecast import FillingFacts, filling_sentence
+from headgate.flow.topic_growth import TopicGrowth
 from headgate.ledger import CommitLog
 from headgate.metadata.policies import Retention
-from headgate.observe.explain.reports import SpaceReport, StorageHolder, StorageReport
+from headgate.observe.explain.reports import (
+    FillingReport,
+    GrowingTopic,
+    SpaceReport,
+    StorageHolder,
+    StorageReport,
+)
 from headgate.observe.explain.topic import plain
 
 
@@ -40,12 +48,15 @@ class StorageReports:
         logs: Logs,
         retention_of: Callable[[TopicName], Retention],
         started_ms: int,
+        filling_of: Callable[[int], FillingFacts],
     ) -> None:
+        """``filling_of`` is the forecast of the disk now, with that many topics at most."""
         self._engine = engine
         self._turns = turns
         self._logs = logs
         self._retention_of = retention_of
         self._started_ms = started_ms
+        self._filling_of = filling_of
 
     async def report(self, count: int, broker: str) -> dict[str, Any]:
         """The space of each log of ``broker``, and the ``count`` topics that keep most of it: a
@@ -58,10 +69,45 @@ class StorageReports:
             broker=broker,
             started=iso_time(self._started_ms),
             logs=[_space(name, log) for name, log in self._logs.by_name().items()],
+            forecast=self._forecast(count),
             topics_total=len(held),
             topics=[self._holder(space) for space in worst if space.topic.is_live],
         )
         return plain(report)
+
+    def _forecast(self, count: int) -> FillingReport:
+        facts = self._filling_of(count)
+        forecast, growth = facts.forecast, facts.forecast.growth
+        full_at_ms = self._engine.now_ms + round((facts.full_in_s or 0) * MS_PER_S)
+        return FillingReport(
+            filling="full" if facts.is_full else forecast.filling.value,
+            full_in_s=facts.full_in_s,
+            full_at=None if facts.full_in_s is None else iso_time(full_at_ms),
+            known_in_s=forecast.known_in_s,
+            span_s=None if growth is None else growth.span_s,
+            growth_bytes_per_s=None if growth is None else growth.total_per_s,
+            retained_bytes_per_s=None if growth is None else growth.retained_per_s,
+            unneeded_bytes_per_s=None if growth is None else growth.unneeded_per_s,
+            other_bytes_per_s=None if growth is None else growth.other_per_s,
+            held_for_backup=facts.is_held_for_backup,
+            topics=[topic for one in facts.topics if (topic := self._growing(one)) is not None],
+            sentence=filling_sentence(facts),
+        )
+
+    def _growing(self, growth: TopicGrowth) -> GrowingTopic | None:
+        """The report on a topic that grows; None if it was unloaded since it was measured."""
+        topic = self._engine.topics.get(growth.topic)
+        if topic is None or topic.log.number != growth.number:
+            return None
+        holder = self._holder(self._space_of(topic))
+        return GrowingTopic(
+            topic=holder.topic,
+            growth_bytes_per_s=growth.bytes_per_s,
+            held_bytes=holder.held_bytes,
+            cause=holder.cause,
+            subscription=holder.subscription,
+            sentence=holder.sentence,
+        )
 
     def _space_of(self, topic: Topic) -> _TopicSpace:
         space = _TopicSpace(topic)

@@ -208,7 +208,8 @@ class StorageState(Struct, frozen=True, kw_only=True, rename="camel"):
     """The disk and the connections, which all topics share."""
 
     sentence: str
-    """What delays producers or connections now; empty while nothing does."""
+    """What delays producers or connections now, or that the disk is full within four hours; empty
+    otherwise."""
     disk_full: bool
     """Whether published messages wait for room on the disk now (cause ``disk_full``)."""
     disk_full_s: float
@@ -216,6 +217,9 @@ class StorageState(Struct, frozen=True, kw_only=True, rename="camel"):
     free_bytes: int | None
     """Free space of the file system under the data directory; null if unknown."""
     size_bytes: int | None
+    disk_full_in_s: float | None
+    """Seconds until published messages wait for room, at the present growth; 0 while they do; null
+    if the disk does not fill up within a week, or while it is not known."""
     disk_slow: bool
     """Whether commits take so long that ``sentence`` says so."""
     commit_mean_s: float | None

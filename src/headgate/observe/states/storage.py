@@ -5,18 +5,27 @@ from __future__ import annotations
 from headgate.base.units import NS_PER_S
 from headgate.broker.connection_admission import ConnectionAdmission
 from headgate.flow.sentences.disk import commit_latency_sentence, disk_sentence, low_disk_sentence
+from headgate.flow.sentences.disk_forecast import filling_sentence
+from headgate.flow.topic_growth import TopicGrowths
 from headgate.observe.states.fields import StorageState
+from headgate.observe.states.filling import filling_facts
 from headgate.storage.commit_latency import CommitLatency
 from headgate.storage.disk_monitor import DiskMonitor
 
 
 def storage_state(
-    disk: DiskMonitor, latency: CommitLatency, admission: ConnectionAdmission, now_ns: int
+    disk: DiskMonitor,
+    growths: TopicGrowths,
+    latency: CommitLatency,
+    admission: ConnectionAdmission,
+    now_ns: int,
 ) -> StorageState:
     """The state of the disk, the commits and the room for connections, now."""
     space, commits = disk.facts(), latency.facts()
+    will_be_full = space.full_s is None and disk.growth.is_soon(now_ns)
     sentences = (
         disk_sentence(space) or low_disk_sentence(space),
+        filling_sentence(filling_facts(disk, growths)) if will_be_full else "",
         commit_latency_sentence(commits),
         admission.sentence,
     )
@@ -26,6 +35,7 @@ def storage_state(
         disk_full_s=disk.full_ns(now_ns) / NS_PER_S,
         free_bytes=space.free_bytes,
         size_bytes=space.size_bytes,
+        disk_full_in_s=disk.full_in_s(),
         disk_slow=commits.is_slow,
         commit_mean_s=commits.mean_s if commits.commits else None,
         commit_longest_s=commits.longest_s if commits.commits else None,

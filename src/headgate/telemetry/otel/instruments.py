@@ -174,6 +174,8 @@ STORAGE_INSTRUMENTS: Final = (
     _ours(storage.DISK_FULL_SERIES, GAUGE, "1",
           lambda storage: int(storage.disk.full_since_ns is not None)),
     _ours(storage.DISK_FULL_SECONDS_SERIES, COUNTER, "s", readings.disk_full_seconds),
+    _ours(storage.DISK_FULL_IN_SERIES, GAUGE, "s", readings.disk_full_in_seconds),
+    _ours(storage.DISK_GROWTH_SERIES, GAUGE, "By/s", readings.disk_growth),
     _ours(storage.COMMITS_SERIES, COUNTER, "{commit}",
           lambda storage: storage.latency.count),
     _ours(storage.COMMIT_SECONDS_SERIES, COUNTER, "s", readings.commit_seconds),

@@ -135,6 +135,18 @@ def disk_full_seconds(storage: Storage) -> float:
     return storage.disk.full_ns(storage.now_ns) / NS_PER_S
 
 
+def disk_full_in_seconds(storage: Storage) -> float | None:
+    """Time until published messages wait for disk space."""
+    return storage.disk.full_in_s()
+
+
+def disk_growth(storage: Storage) -> Values:
+    """Growth of the used disk by what grows."""
+    growth = storage.disk.forecast().growth
+    parts = {} if growth is None else growth.by_content()
+    return tuple(({"content": content}, per_s) for content, per_s in parts.items())
+
+
 def commit_seconds(storage: Storage) -> float:
     """Time that commits took."""
     return storage.latency.sum_ns / NS_PER_S

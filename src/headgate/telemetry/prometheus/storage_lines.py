@@ -15,8 +15,10 @@ from headgate.telemetry.prometheus.series.storage import (
     COMMITS_SERIES,
     CONNECTIONS_REFUSED_SERIES,
     DISK_FREE_SERIES,
+    DISK_FULL_IN_SERIES,
     DISK_FULL_SECONDS_SERIES,
     DISK_FULL_SERIES,
+    DISK_GROWTH_SERIES,
     DISK_SIZE_SERIES,
     STORAGE_BYTES_SERIES,
     STORAGE_SEGMENTS_SERIES,
@@ -60,6 +62,7 @@ class StorageLines:
         full_ns = disk.full_ns(now_ns)
         self._add(DISK_FULL_SERIES, labels, int(disk.full_since_ns is not None))
         self._add(DISK_FULL_SECONDS_SERIES, labels, f"{full_ns / NS_PER_S:.3f}")
+        self._add_forecast(labels)
         self._add(COMMITS_SERIES, labels, latency.count)
         self._add(COMMIT_SECONDS_SERIES, labels, f"{latency.sum_ns / NS_PER_S:.6f}")
         self._add(COMMIT_LONGEST_SERIES, labels, f"{latency.facts().longest_s:.6f}")
@@ -71,6 +74,14 @@ class StorageLines:
             for content, size_bytes in log.written_bytes()._asdict().items():
                 of_content = f'{labels},log="{name}",content="{content}"'
                 self._add(STORAGE_WRITTEN_SERIES, of_content, size_bytes)
+
+    def _add_forecast(self, labels: str) -> None:
+        disk = self._disk
+        if (full_in_s := disk.full_in_s()) is not None:
+            self._add(DISK_FULL_IN_SERIES, labels, f"{full_in_s:.0f}")
+        if (growth := disk.forecast().growth) is not None:
+            for content, per_s in growth.by_content().items():
+                self._add(DISK_GROWTH_SERIES, f'{labels},content="{content}"', f"{per_s:.1f}")
 
     def _add_space(self, labels: str, use: SpaceUse) -> None:
         for state, size_bytes in use.by_state().items():

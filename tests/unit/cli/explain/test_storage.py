@@ -90,6 +90,40 @@ def test_a_broker_without_messages() -> None:
     assert text.endswith("No topic holds a message.\n")
 
 
+FORECAST: dict[str, Any] = {
+    "filling": "filling",
+    "sentence": "the disk is full in 3 h 20 m at the growth of the last 10 min, 12 MB/s",
+    "growthBytesPerS": 12_000_000.0,
+    "topics": [
+        {**SLOW, "growthBytesPerS": 9_000_000.0},
+        {**SLOW, "topic": "acme/shop/noise", "growthBytesPerS": 110_000.0},
+    ],
+}
+
+
+def test_a_disk_that_fills_up() -> None:
+    text = explain_text({**ANSWER, "forecast": FORECAST}, 80, color=False)
+    assert (
+        dedent("""\
+
+        The disk is full in 3 h 20 m at the growth of the last 10 min, 12 MB/s.
+            acme/shop/slow grows by 9 MB/s and holds 3.78 kB: subscription s has not
+            acknowledged 20 messages.
+
+        Topics that keep most beyond""")
+        in text
+    )
+    assert "noise" not in text
+
+
+@pytest.mark.parametrize("filling", ["unknown", "steady", "not_filling"])
+def test_topics_that_grow_do_not_matter_on_a_disk_that_does_not_fill_up(filling: str) -> None:
+    forecast = {**FORECAST, "filling": filling, "sentence": "the disk does not fill up"}
+    text = explain_text({**ANSWER, "forecast": forecast}, 80, color=False)
+    assert "\nThe disk does not fill up.\n" in text
+    assert "grows by" not in text
+
+
 def test_it_takes_no_topic() -> None:
     result = CliRunner().invoke(explain_command, ["orders", "--storage"])
     assert result.exit_code == 2

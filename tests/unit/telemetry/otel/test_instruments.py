@@ -19,9 +19,17 @@ from headgate.telemetry.prometheus.series.adaptive import ADAPTIVE_SERIES, ADAPT
 from headgate.telemetry.prometheus.series.catalogue import SERIES
 from headgate.testing import World
 from tests.unit.telemetry.otel.test_measurements import everything
-from tests.unit.telemetry.support import ADAPTIVE_SETTINGS, NAME, limit, publish, quota, topic_of
+from tests.unit.telemetry.support import (
+    ADAPTIVE_SETTINGS,
+    NAME,
+    fill_disk_up,
+    limit,
+    publish,
+    quota,
+    topic_of,
+)
 
-UNIT = re.compile(r"\{[a-z]+\}(/s)?|By|m?s|1|1/s")
+UNIT = re.compile(r"\{[a-z]+\}(/s)?|By(/s)?|m?s|1|1/s")
 OPTIONAL = {"pulsar.partition.index", "dimension", "consumer"}
 """Of topics that are no partition, and of states that are no wait at a limit, there is none."""
 CONNECTIONS = BY_NAME["pulsar.broker.connection.count"]
@@ -75,6 +83,7 @@ def test_readers_give_the_attributes_of_the_tables_and_nothing_else() -> None:
         for _ in range(12):
             producer.send_nowait(bytes(100))
             await asyncio.sleep(1)
+        fill_disk_up(broker)
         taken = await everything(broker)
         assert set(taken) == set(BY_NAME)
         for name, values in taken.items():

@@ -20,6 +20,7 @@ from tests.unit.telemetry.support import (
     ADAPTIVE_SETTINGS,
     NAME,
     Sample,
+    fill_disk_up,
     limit,
     publish,
     publish_limit,
@@ -55,6 +56,7 @@ def test_series_on_the_page_are_those_of_the_table() -> None:
         for _ in range(12):
             producer.send_nowait(bytes(100))
             await asyncio.sleep(1)
+        fill_disk_up(world.broker)
         types, samples = await page(world)
         table = {series.name: series for series in SERIES}
         assert list(types.items()) == [(series.family, series.type) for series in SERIES]

@@ -38,11 +38,43 @@ def test_room_and_the_time_without() -> None:
         await asyncio.sleep(10)
         samples = await samples_of(world)
         assert value_of(samples, "headgate_disk_full") == 1
+        assert value_of(samples, "headgate_disk_full_in_seconds") == 0
         assert 9.5 < value_of(samples, "headgate_disk_full_seconds_total") < 11
         parked = value_of(
             samples, "headgate_publish_parked_messages", topic=NAME, cause="disk_full"
         )
         assert parked > 0
+
+    with World(ledger=LedgerSettings(segment_bytes=16 * 1024), capacity_bytes=1_000_000) as world:
+        world.run(scenario(world))
+
+
+def test_the_forecast_and_the_growth_by_part() -> None:
+    async def scenario(world: World) -> None:
+        await world.start()
+        client = await world.connect()
+        await client.subscribe(NAME, "nobody")
+        producer = await client.producer(NAME)
+        await asyncio.sleep(20)
+        names = {sample.name for sample in await samples_of(world)}
+        assert not names & {
+            "headgate_disk_full_in_seconds",
+            "headgate_disk_growth_bytes_per_second",
+        }
+        for _ in range(150):
+            producer.send_nowait(b"x" * 1_000)
+            await asyncio.sleep(1)
+        samples = await samples_of(world)
+        name = "headgate_disk_growth_bytes_per_second"
+        parts = [
+            value_of(samples, name, content=content)
+            for content in ("retained", "unneeded", "other")
+        ]
+        assert 900 < parts[0] < 1_150
+        assert sum(parts) == sum(sample.value for sample in samples if sample.name == name)
+        full_in_s = value_of(samples, "headgate_disk_full_in_seconds")
+        room = 1_000_000 - 150 * 1_090 - 2 * 16 * 1024
+        assert 0.85 * room < full_in_s * sum(parts) < 1.1 * room
 
     with World(ledger=LedgerSettings(segment_bytes=16 * 1024), capacity_bytes=1_000_000) as world:
         world.run(scenario(world))

@@ -27,6 +27,23 @@ DISK_FULL_SECONDS_SERIES: Final = own_broker_series(
     "s",
     "Time in which messages waited for disk space, since the start.",
 )
+DISK_FULL_IN_SERIES: Final = own_broker_series(
+    "disk_full_in_seconds",
+    "gauge",
+    "s",
+    "Time until messages wait for disk space, at the growth of the last ten minutes, or of the last"
+    " hour where that shows none; 0 while they wait. Absent while the disk does not fill up within"
+    " a week, and in the first minutes after a start.",
+)
+DISK_GROWTH_SERIES: Final = Series(
+    "headgate_disk_growth_bytes_per_second",
+    "gauge",
+    (*BROKER_LABELS, "content"),
+    "bytes/s",
+    "Growth of the used disk from which headgate_disk_full_in_seconds follows. retained: retained"
+    " messages; unneeded: records that no topic needs, which a running backup holds; other: all"
+    " files outside the logs. Below 0 for what shrinks. Absent in the first minutes after a start.",
+)
 COMMITS_SERIES: Final = own_broker_series(
     "commits_total",
     "counter",
@@ -99,6 +116,8 @@ STORAGE_SERIES: Final = (
     DISK_SIZE_SERIES,
     DISK_FULL_SERIES,
     DISK_FULL_SECONDS_SERIES,
+    DISK_FULL_IN_SERIES,
+    DISK_GROWTH_SERIES,
     COMMITS_SERIES,
     COMMIT_SECONDS_SERIES,
     COMMIT_LONGEST_SERIES,

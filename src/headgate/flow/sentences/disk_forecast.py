@@ -1,0 +1,115 @@
+"""One sentence about whether the disk fills up: when it is full, and what fills it.
+
+``explain`` and the health check print it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from headgate.flow.disk_forecast import FULL_IN_S_MAX, DiskForecast, Filling, Growth
+from headgate.flow.sentences.backlog import number
+from headgate.flow.sentences.quota import time_text
+from headgate.flow.topic_growth import TopicGrowth
+
+PART_MIN: Final = 0.05
+"""The sentence leaves out what has a smaller part of the growth."""
+TOPICS_SHOWN_MAX: Final = 3
+_FULL_AT_ONCE_S: Final = 1.0
+_KILO: Final = 1_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class FillingFacts:
+    """What the sentence says; ``full_in_s`` counts from now. ``topics`` are those that grow most,
+    the fastest first; empty if unknown."""
+
+    forecast: DiskForecast
+    full_in_s: float | None = None
+    topics: Sequence[TopicGrowth] = ()
+    is_held_for_backup: bool = False
+    """Whether a running backup keeps the logs from freeing files."""
+    is_full: bool = False
+    """Whether producers wait for room now."""
+
+
+def bytes_text(size_bytes: float) -> str:
+    """An amount of data in decimal units, as rates of disks are given: ``312 B``, ``29.5 kB``."""
+    value = size_bytes
+    for unit in ("B", "kB", "MB", "GB"):
+        # What would round to 1,000 of a unit is 1 of the next.
+        if abs(value) < _KILO - 0.5:
+            return f"{number(round(value) if unit == 'B' else value)} {unit}"
+        value /= _KILO
+    return f"{number(value)} TB"
+
+
+def filling_sentence(facts: FillingFacts) -> str:
+    """Whether the disk fills up, and by what, without line break and full stop."""
+    forecast, growth = facts.forecast, facts.forecast.growth
+    if facts.is_full:
+        return "the disk is full now: producers wait for room, consumers continue"
+    if growth is None:
+        return _unknown(forecast)
+    window = f"the last {time_text(growth.span_s)}"
+    if forecast.filling is Filling.FILLING:
+        full_in_s = facts.full_in_s or 0.0
+        when = "any moment" if full_in_s < _FULL_AT_ONCE_S else f"in {time_text(full_in_s)}"
+        return (
+            f"the disk is full {when} at the growth of {window}, {_growth_text(facts, growth)}; "
+            "then producers wait for room, and consumers continue"
+        )
+    if forecast.filling is Filling.STEADY:
+        return (
+            f"the disk does not fill up: what was written in {window} was freed again, "
+            f"up to {bytes_text(forecast.amplitude_bytes)} at a time"
+        )
+    if growth.total_per_s <= 0:
+        return f"the disk does not fill up: it did not grow in {window}"
+    return (
+        f"the disk is not full within {time_text(FULL_IN_S_MAX)} at the growth of {window}, "
+        f"{_growth_text(facts, growth)}"
+    )
+
+
+def _unknown(forecast: DiskForecast) -> str:
+    if forecast.known_in_s is None:
+        return "whether the disk fills up is not known: the file system has not told its free space"
+    return (
+        f"whether the disk fills up is known in {time_text(forecast.known_in_s)}: the broker "
+        "measures its growth for two minutes"
+    )
+
+
+def _growth_text(facts: FillingFacts, growth: Growth) -> str:
+    """``12 MB/s: 9 MB/s by acme/shop/orders, 3 MB/s by files outside the logs``."""
+    parts = [part for part in _parts(facts, growth) if part]
+    return f"{bytes_text(growth.total_per_s)}/s" + (f": {', '.join(parts)}" if parts else "")
+
+
+def _parts(facts: FillingFacts, growth: Growth) -> list[str]:
+    shown_min = PART_MIN * growth.total_per_s
+    topics = [topic for topic in facts.topics if topic.bytes_per_s >= shown_min]
+    topics = topics[:TOPICS_SHOWN_MAX]
+    parts = [
+        f"{bytes_text(topic.bytes_per_s)}/s by {topic.topic.removeprefix('persistent://')}"
+        for topic in topics
+    ]
+    rest_per_s = growth.retained_per_s - sum(topic.bytes_per_s for topic in topics)
+    unneeded = (
+        "by records that no topic needs, which are freed when the running backup ends"
+        if facts.is_held_for_backup
+        else "by records that no topic needs, beside retained ones"
+    )
+    for per_s, what in (
+        (rest_per_s, "by other topics" if topics else "by retained messages"),
+        (growth.unneeded_per_s, unneeded),
+        (growth.other_per_s, "by files outside the logs"),
+    ):
+        if per_s >= shown_min and per_s > 0:
+            parts.append(f"{bytes_text(per_s)}/s {what}")
+        elif per_s <= -shown_min and per_s < 0:
+            parts.append(f"less {bytes_text(-per_s)}/s of {what.removeprefix('by ')}")
+    return parts

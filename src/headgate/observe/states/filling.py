@@ -1,0 +1,20 @@
+"""Whether the disk fills up, in explain's answers."""
+
+from __future__ import annotations
+
+from headgate.flow.sentences.disk_forecast import TOPICS_SHOWN_MAX, FillingFacts
+from headgate.flow.topic_growth import TopicGrowths
+from headgate.storage.disk_monitor import DiskMonitor
+
+
+def filling_facts(
+    disk: DiskMonitor, growths: TopicGrowths, count: int = TOPICS_SHOWN_MAX
+) -> FillingFacts:
+    """The forecast of the disk now, with the ``count`` topics that grow most."""
+    return FillingFacts(
+        forecast=disk.forecast(),
+        full_in_s=disk.full_in_s(),
+        topics=growths.fastest(count),
+        is_held_for_backup=disk.growth.is_held_for_backup,
+        is_full=disk.full_since_ns is not None,
+    )

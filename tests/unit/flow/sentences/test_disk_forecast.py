@@ -1,0 +1,105 @@
+"""What is said about a disk that fills up, or does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.flow.disk_forecast import DiskForecast, Filling, Growth
+from headgate.flow.sentences.disk_forecast import FillingFacts, bytes_text, filling_sentence
+from headgate.flow.topic_growth import TopicGrowth
+
+MB = 1_000_000.0
+GROWTH = Growth(600.0, 10.0 * MB, 1.0 * MB, 1.0 * MB)
+FILLING = DiskForecast(Filling.FILLING, full_in_s=12_000.0, growth=GROWTH)
+TOPICS = tuple(
+    TopicGrowth(f"persistent://acme/shop/{name}", number, rate * MB, 600.0)
+    for number, (name, rate) in enumerate((("orders", 6.0), ("clicks", 2.5), ("logs", 0.3)))
+)
+
+
+def said(forecast: DiskForecast = FILLING, **facts: object) -> str:
+    return filling_sentence(FillingFacts(forecast, **facts))  # type: ignore[arg-type]
+
+
+def test_topics_and_what_else_grows() -> None:
+    assert said(full_in_s=12_000.0, topics=TOPICS) == (
+        "the disk is full in 3 h 20 m at the growth of the last 10 min, 12 MB/s: "
+        "6 MB/s by acme/shop/orders, 2.5 MB/s by acme/shop/clicks, 1.5 MB/s by other topics, "
+        "1 MB/s by records that no topic needs, beside retained ones, "
+        "1 MB/s by files outside the logs; then producers wait for room, and consumers continue"
+    )
+
+
+def test_small_parts_are_left_out_and_what_shrinks_is_named() -> None:
+    growth = Growth(600.0, 10.0 * MB, -0.1 * MB, -4.0 * MB)
+    text = said(DiskForecast(Filling.FILLING, full_in_s=60.0, growth=growth), full_in_s=60.0)
+    assert text.startswith(
+        "the disk is full in 60 s at the growth of the last 10 min, 5.9 MB/s: "
+        "10 MB/s by retained messages, less 4 MB/s of files outside the logs; "
+    )
+
+
+def test_a_backup_that_holds_the_files() -> None:
+    growth = Growth(600.0, 0.0, 9.0 * MB, 0.0)
+    forecast = DiskForecast(Filling.FILLING, full_in_s=60.0, growth=growth)
+    assert (
+        "9 MB/s by records that no topic needs, which are freed when the running backup ends;"
+        in said(forecast, full_in_s=60.0, is_held_for_backup=True)
+    )
+
+
+def test_at_most_three_topics_are_named() -> None:
+    topics = tuple(TopicGrowth(f"t{at}", at, 2.0 * MB, 600.0) for at in range(5))
+    text = said(full_in_s=60.0, topics=topics)
+    assert "by t2, 4 MB/s by other topics" in text
+    assert "t3" not in text
+
+
+@pytest.mark.parametrize(
+    ("forecast", "facts", "text"),
+    [
+        (FILLING, {"is_full": True}, "the disk is full now: producers wait for room, consumers"),
+        (FILLING, {"full_in_s": 0.2}, "the disk is full any moment at the growth of the last 10"),
+        (
+            DiskForecast(),
+            {},
+            "whether the disk fills up is not known: the file system has not told its free space",
+        ),
+        (
+            DiskForecast(known_in_s=45.0),
+            {},
+            "whether the disk fills up is known in 45 s: the broker measures its growth for two",
+        ),
+        (
+            DiskForecast(Filling.STEADY, growth=GROWTH, amplitude_bytes=134_000_000),
+            {},
+            "the disk does not fill up: what was written in the last 10 min was freed again, up to "
+            "134 MB at a time",
+        ),
+        (
+            DiskForecast(Filling.NOT_FILLING, growth=Growth(600.0, 0.0, 0.0, 0.0)),
+            {},
+            "the disk does not fill up: it did not grow in the last 10 min",
+        ),
+        (
+            DiskForecast(Filling.NOT_FILLING, growth=Growth(240.0, 900.0, 0.0, 0.0)),
+            {},
+            "the disk is not full within 7 d at the growth of the last 4 min, 900 B/s: 900 B/s by "
+            "retained messages",
+        ),
+    ],
+)
+def test_each_state(forecast: DiskForecast, facts: dict[str, object], text: str) -> None:
+    found = said(forecast, **facts)
+    assert found.startswith(text)
+    assert "\n" not in found
+    assert not found.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 B"), (999.4, "999 B"), (999.6, "1 kB"), (29_500, "29.5 kB"), (12e6, "12 MB"),
+     (999.6e6, "1 GB"), (3.25e12, "3.2 TB"), (-4e6, "-4 MB")],
+)  # fmt: skip
+def test_amounts(size: float, text: str) -> None:
+    assert bytes_text(size) == text
