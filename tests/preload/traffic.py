@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import threading
 import time
@@ -15,11 +14,10 @@ import pulsar
 
 from tests.service.clients import full
 from tests.service.process import BrokerProcess
+from tests.service.test_kill_nine import SILENT
 
 Id = tuple[int, int]
 RECEIPTS_TIMEOUT_S = 60.0
-SILENT = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
-"""A client that a fault cuts off tries again ten times a second."""
 
 
 def id_of(message_id: pulsar.MessageId) -> Id:

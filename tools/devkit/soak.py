@@ -67,9 +67,7 @@ SOAKS: Final = {
         CLIENTS, "clients", "--clients", "service/test_client_memory.py", 1_800, more=("-rP",)
     ),
     "topics": Soak(TOPICS, "topics", "--topics", "faults/test_f15_many_topics.py", 1_800),
-    "faults": Soak(
-        FAULT_SECONDS, "seconds", "--seconds", "preload", 900, each_s=10, more=("-rP",)
-    ),
+    "faults": Soak(FAULT_SECONDS, "seconds", "--seconds", "preload", 900, each_s=10, more=("-rP",)),
     "space": Soak(LIFETIMES, "segments", "--lifetimes", "sim/test_space_bound.py", 3_600),
     POWER_CUTS_WORD: Soak(POWER_CUT_SEEDS, "seeds", "", "tests.faults.more_power_cuts", 600, 600),
 }

@@ -23,6 +23,7 @@ from tests.service.process import BrokerProcess
 from tests.service.quota_scenes import EVICT, RETAINED, words
 from tests.service.test_kill_nine import (
     QUIET,
+    SILENT,
     TOPIC,
     Entry,
     Id,
@@ -92,7 +93,7 @@ class Changes:
             client.shutdown()
 
     def _until_killed(self, work: Callable[[pulsar.Client], None]) -> None:
-        client = pulsar.Client(self._broker.service_url, operation_timeout_seconds=5, logger=QUIET)
+        client = pulsar.Client(self._broker.service_url, operation_timeout_seconds=5, logger=SILENT)
         self._clients.append(client)
         try:
             work(client)
