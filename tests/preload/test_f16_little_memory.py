@@ -1,4 +1,4 @@
-"""F16 on a real process in a control group of little memory: crowds that make the broker hold memory.
+"""F16 on a real process in a control group of little memory: crowds make the broker hold memory.
 
 The kernel does not end the broker, which derives its bounds from the group's limit, and its
 neighbours go on.
@@ -70,7 +70,7 @@ def test_a_crowd_in_a_small_group_does_not_end_the_broker(
             sys.stdout.write(
                 f"{load.value}, {CROWD:,} clients in {LIMIT_BYTES // MIB} MiB for {seconds} s: "
                 f"{used_mib:.0f} MiB at most with the page cache, receipts p99 "
-                f"{took[len(took) * 99 // 100] * 1_000:.0f} ms, {kills(group)} ended by the kernel\n"
+                f"{1_000 * took[len(took) * 99 // 100]:.0f} ms, {kills(group)} kills\n"
             )
             assert kills(group) == 0
             assert broker.terminate() == 0

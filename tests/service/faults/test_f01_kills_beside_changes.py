@@ -1,8 +1,8 @@
 """F1: ``kill -9`` under load while topics are deleted, a cursor is moved, a quota evicts, and the
 segments in which a slow topic lies beside what is gone are rewritten.
 
-``./dev soak broker`` plays twenty rounds on one directory. Each kill comes while a rewritten segment
-is in the making: its file is there.
+``./dev soak broker`` plays twenty rounds on one directory. Each kill comes while a rewritten
+segment is in the making: its file is there.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ def test_what_was_answered_survives_kills_while_all_of_it_changes(
         client.close()
     assert told.deleted
     sys.stdout.write(
-        f"{len(rounds)} kills while a segment was rewritten, after {copied_bytes / MIB:.1f} MiB were "
-        f"copied; {sum(len(r.receipts) for r in rounds):,} receipts, {len(told.deleted)} topics "
+        f"{len(rounds)} kills while a segment was rewritten, {copied_bytes / MIB:.1f} MiB copied "
+        f"before; {sum(len(r.receipts) for r in rounds):,} receipts, {len(told.deleted)} topics "
         "deleted\n"
     )
