@@ -40,6 +40,8 @@ class BrokerProcess:
         self.words = list(words)
         self.wrapper: list[str] = []
         """Words before the command, of a program that carries it out."""
+        self.module = "headgate.cli"
+        """The module that is ``headgate``."""
         self.service_url = ""
         self.admin_url = ""
         self.ready_line = ""
@@ -54,7 +56,7 @@ class BrokerProcess:
     def start(self) -> BrokerProcess:
         """Start it and return when it says that it is ready."""
         command = [
-            *self.wrapper, sys.executable, "-m", "headgate.cli", "standalone",
+            *self.wrapper, sys.executable, "-m", self.module, "standalone",
             "--data-dir", str(self.data_path), "--broker-port", "0", "--web-port", "0",
             *self.words,
         ]  # fmt: skip

@@ -13,6 +13,7 @@ after the next start:
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import Counter
@@ -29,6 +30,8 @@ LOAD_S_MAX = 30.0
 RECEIPTS_MIN, ACKS_MIN = 300, 30
 TOPIC = "persistent://public/default/killed"
 QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+SILENT = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
+"""Of a client whose broker is killed, which tries again ten times a second."""
 
 ACK_GROUPING_S = 0.15
 """The client gathers acknowledgements for up to 100 ms before it sends them."""
@@ -116,7 +119,7 @@ class Load:
             client.shutdown()
 
     def _run(self, work: Callable[..., None], name: str, what: object) -> None:
-        client = pulsar.Client(self._url, operation_timeout_seconds=5, logger=QUIET)
+        client = pulsar.Client(self._url, operation_timeout_seconds=5, logger=SILENT)
         self._clients.append(client)
         thread = threading.Thread(target=work, args=(client, name, what), daemon=True)
         self._threads.append(thread)

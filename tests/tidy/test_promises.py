@@ -32,7 +32,7 @@ def test_each_promise_names_what_shows_it() -> None:
 def test_each_fault_has_a_row_and_each_file_of_faults_is_named() -> None:
     page = PAGE.read_text()
     missing = [f"F{fault}" for fault in FAULTS if f"\n| F{fault} |" not in page]
-    for folder in (ROOT / "tests" / "faults", ROOT / "tests" / "service" / "faults"):
+    for folder in map((ROOT / "tests").joinpath, ("faults", "service/faults", "preload")):
         files = [str(file.relative_to(ROOT)) for file in folder.glob("test_*.py")]
         assert files
         missing += [file for file in files if f"`{file}" not in page]

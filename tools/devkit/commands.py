@@ -143,7 +143,7 @@ COMMANDS: Final = (
     Command("lint", "", "checks style and types (ruff, mypy)", _lint),
     Command("format", "", "rewrites the code in the house style (ruff)", _format),
     Command("bench", "[NAME [ARGS] | all]", "measures speed, each figure beside a peer", _bench),
-    Command("soak", "[WORD] [N]", f"long tests: {'|'.join(SOAKS)}", _soak),
+    Command("soak", "[WORD] [N]", "long: " + "|".join(SOAKS), _soak),
     Command("lock", "[--upgrade]", "resolves locks/ from pyproject.toml", _lock),
     Command("package", "", "builds both distributions and the Spark archive into dist/", _package),
 )

@@ -1,7 +1,7 @@
 """``./dev soak``: what takes too long for the test lanes.
 
 The long grid of the closed-loop simulation of adaptive throttling, or one of the words in
-:data:`SOAKS`, each a test of the lanes with a larger number.
+:data:`SOAKS`: a test of the lanes with a larger number, or tests that are in no lane.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ TOPICS: Final = 100_000
 LIFETIMES: Final = 4_800
 """Segments that half a MiB/s fills in a week."""
 POWER_CUT_SEEDS: Final = 100
+FAULT_SECONDS: Final = 60
 KILLS_WORD: Final = "kills"
 """First argument: not the grid, but ``headgate pipeline stream``, killed again and again."""
 POWER_CUTS_WORD: Final = "powercuts"
@@ -34,7 +35,7 @@ FOREVER_LIMIT_S: Final = 10 * 366 * 86_400.0
 
 @dataclass(frozen=True)
 class Soak:
-    """A test of the lanes that is played with another number."""
+    """A test that is played with a number."""
 
     usual: int
     what: str
@@ -42,7 +43,7 @@ class Soak:
     option: str
     """The test's option for the number; empty if it goes to a module."""
     test: str
-    """The file under ``tests/``, or the module to run."""
+    """The file or folder under ``tests/``, or the module to run."""
     limit_s: float
     """Time for the whole soak."""
     each_s: float = 0
@@ -54,12 +55,19 @@ class Soak:
 SOAKS: Final = {
     KILLS_WORD: Soak(KILLS, "kills", "--kills", "spark/test_pipeline_kills.py", 0, 300),
     "broker": Soak(
-        KILLS, "kills", "--rounds", "service/faults/test_f01_kills_beside_changes.py", 0, 300
+        KILLS,
+        "kills",
+        "--rounds",
+        "service/faults/test_f01_kills_beside_changes.py",
+        0,
+        300,
+        more=("-rP",),
     ),
     "clients": Soak(
         CLIENTS, "clients", "--clients", "service/test_client_memory.py", 1_800, more=("-rP",)
     ),
     "topics": Soak(TOPICS, "topics", "--topics", "faults/test_f15_many_topics.py", 1_800),
+    "faults": Soak(FAULT_SECONDS, "seconds", "--seconds", "preload", 900, each_s=10, more=("-rP",)),
     "space": Soak(LIFETIMES, "segments", "--lifetimes", "sim/test_space_bound.py", 3_600),
     POWER_CUTS_WORD: Soak(POWER_CUT_SEEDS, "seeds", "", "tests.faults.more_power_cuts", 600, 600),
 }

@@ -10,7 +10,6 @@ and log are known to belong together nothing is written: a refused start leaves 
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Sequence
 from typing import Final
@@ -20,7 +19,6 @@ from headgate.base.units import MIB
 from headgate.fs import File, Fs
 from headgate.ledger.format.directory import (
     METADATA_COPY_NAME,
-    TEMPORARY_SUFFIX,
     read_file,
     write_file,
 )
@@ -150,12 +148,7 @@ class CopiedStore:
         if free_bytes < size_bytes + _FREE_BYTES_MIN:
             text = f"writing {self._path} takes {size_bytes:,} bytes, which messages may need"
             raise StorageError(f"{text}: {free_bytes:,} are free", retryable=True)
-        try:
-            write_file(self._fs, self._directory, METADATA_COPY_NAME, parts)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                self._fs.remove(self._path + TEMPORARY_SUFFIX)
-            raise
+        write_file(self._fs, self._directory, METADATA_COPY_NAME, parts)
         self._end, self._crc = size_bytes, crc
         self._snapshot_bytes = size_bytes
         self._is_anew = False

@@ -20,6 +20,7 @@ from headgate.engine.engine import Engine
 from headgate.engine.errors import NotAllowedError, SubscriptionBusyError, TopicFencedError
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.storage.committer import NO_ROOM_REASON, Committer
 from headgate.storage.managed_logs import ManagedLogs
 
 T = TypeVar("T")
@@ -139,7 +140,7 @@ class Subscriptions:
                     # removed from memory in any case.
                     managed = self._logs.of(topic)
                     managed.log.delete_cursor(subscription.cursor_id)
-                    await managed.committer.when_durable()
+                    await _when_stored(managed.committer, "the subscription has ended")
             finally:
                 self._begin_turn()
                 _remove(subscription)
@@ -164,7 +165,8 @@ class Subscriptions:
                 subscription.disconnect_consumers()
                 subscription.reset(ordinal)
                 if subscription.is_durable:
-                    await self._logs.of(subscription.topic).committer.when_durable()
+                    committer = self._logs.of(subscription.topic).committer
+                    await _when_stored(committer, "the subscription has moved")
             finally:
                 self._begin_turn()
                 if not subscription.removed:
@@ -200,3 +202,17 @@ def _check_usable(topic: Topic) -> None:
 def _remove(subscription: Subscription) -> None:
     if not subscription.removed:
         subscription.topic.remove_subscription(subscription.name)
+
+
+async def _when_stored(committer: Committer, done: str) -> None:
+    """Return when a change that holds in memory already is durable. ``done`` names the change.
+
+    Raises :class:`StorageError`, which says whether the change will be stored all the same.
+    """
+    try:
+        await committer.when_durable()
+    except StorageError as error:
+        if not error.retryable or str(error) == NO_ROOM_REASON:
+            raise
+        text = f"{done}, which is not stored yet: {error}. It is stored once the disk takes it"
+        raise StorageError(f"{text}, unless power fails before", retryable=True) from error

@@ -474,6 +474,11 @@ class CommitLog:
         """Do all maintenance that is due, for callers that may block."""
         _run_all(self.maintenance_due, self.maintenance_step, self.finish_job)
 
+    @property
+    def segments_rewritten(self) -> int:
+        """Segments whose entries were copied into another file since the log was opened."""
+        return self._rewriting.segments_rewritten
+
     def rewriting_due(self) -> bool:
         """Whether :meth:`rewriting_step` has work now."""
         return self.failed is None and self._rewriting.due()

@@ -84,6 +84,9 @@ class LogMaintenance:
         elif self._log.maintenance_due():
             self._next_slice = self._loop.call_soon(self._run_slice)
             return
+        else:
+            for failures in self._failures_by_job.values():
+                failures.nothing_due(self._engine.now_ns)
         self._committer.commit_if_idle()  # once for all slices: what they staged shares one commit
 
     def stop(self) -> None:

@@ -16,6 +16,7 @@ from headgate.base.errors import InvariantError, broken
 from headgate.base.units import NS_PER_S
 from headgate.engine.engine import Engine
 from headgate.ledger import CommitLog, Job
+from headgate.ledger.space.rewriting import RETRY_NS
 from headgate.storage.lanes import Lane
 from headgate.storage.log_maintenance import storage_error
 from headgate.storage.repeated_failures import RepeatedFailureLogger
@@ -51,6 +52,8 @@ class LogRewriting:
         self._next: asyncio.Handle | None = None
         self._job_running = False
         self._idle_until_ns = 0
+        self._rewritten_count = 0
+        self._failed_ns = 0
         self._stopped = False
 
     def run(self) -> None:
@@ -74,6 +77,7 @@ class LogRewriting:
         if self._stopped or not self._rate():
             return
         if not self._log.rewriting_due():
+            self._note_success(is_idle=True)
             self._idle_until_ns = self._engine.now_ns + IDLE_NS
             return
         try:
@@ -81,6 +85,7 @@ class LogRewriting:
         except Exception as error:
             raise broken("a step of the rewriting", error) from error
         if job is None:
+            self._note_success(is_idle=False)
             self._next = self._loop.call_soon(self._run_slice)
             return
         self._job_running = True
@@ -101,7 +106,17 @@ class LogRewriting:
         except Exception as bug:
             raise broken("the end of a job of the rewriting", bug) from bug
         if error is not None:
+            self._failed_ns = self._engine.now_ns
             self._failures.failed(error, self._engine.now_ns)
         moved_bytes = self._log.written_bytes().rewritten - before_bytes
         pause_s = moved_bytes / max(self._rate(), 1)
         self._next = self._loop.call_later(min(pause_s, 1.0), self._run_slice)
+
+    def _note_success(self, *, is_idle: bool) -> None:
+        """Failures are over when a rewriting is complete, or when nothing is left to rewrite once
+        the segments that failed may be tried again."""
+        now_ns, rewritten_count = self._engine.now_ns, self._log.segments_rewritten
+        is_tried_again = is_idle and now_ns - self._failed_ns > RETRY_NS
+        if rewritten_count != self._rewritten_count or is_tried_again:
+            self._rewritten_count = rewritten_count
+            self._failures.succeeded(now_ns)

@@ -46,3 +46,9 @@ class RepeatedFailureLogger:
         if self._count and now_ns - self._last_ns >= QUIET_NS:
             self._logger.warning("%s works again, after %d failures", self._what, self._count)
             self._count, self._logged = 0, ""
+
+    def nothing_due(self, now_ns: int) -> None:
+        """Nothing of the job is left to do, though it may never have succeeded. Its failures are
+        over once they are :data:`QUIET_NS` old."""
+        if self._count and now_ns - self._last_ns >= QUIET_NS:
+            self.succeeded(now_ns)

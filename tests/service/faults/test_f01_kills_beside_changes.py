@@ -1,22 +1,29 @@
-"""F1: ``kill -9`` under load while topics are deleted, a cursor is moved and a quota evicts.
+"""F1: ``kill -9`` under load while topics are deleted, a cursor is moved, a quota evicts, and the
+segments in which a slow topic lies beside what is gone are rewritten.
 
-``./dev soak broker`` plays twenty rounds on one directory.
+``./dev soak broker`` plays twenty rounds on one directory. Each kill comes while a rewritten
+segment is in the making: its file is there.
 """
 
 from __future__ import annotations
 
 import itertools
+import re
+import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pulsar
 import pytest
 
+from headgate.base.units import MIB
 from tests.service.process import BrokerProcess
 from tests.service.quota_scenes import EVICT, RETAINED, words
 from tests.service.test_kill_nine import (
     QUIET,
+    SILENT,
     TOPIC,
     Entry,
     Id,
@@ -34,8 +41,13 @@ SEEKER = "seeker"
 SEND_MS = 5_000
 LIMIT_BYTES = 300_000
 BODY_BYTES = 4_000
-QUOTAS = "/admin/v2/namespaces/public/evicting/backlogQuota?backlogQuotaType=destination_storage"
+EVICTING = "/admin/v2/namespaces/public/evicting"
+QUOTAS = f"{EVICTING}/backlogQuota?backlogQuotaType=destination_storage"
+NOT_RETAINED = b'{"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}'
 TOPICS = "/admin/v2/persistent/public/default"
+SLOW_REWRITING = {"headgateRewriteBytesPerSecond": 400_000}
+"""So that a rewriting is under way most of the time."""
+REWRITING_S_MAX = 120.0
 
 Make = Callable[..., BrokerProcess]
 
@@ -81,7 +93,7 @@ class Changes:
             client.shutdown()
 
     def _until_killed(self, work: Callable[[pulsar.Client], None]) -> None:
-        client = pulsar.Client(self._broker.service_url, operation_timeout_seconds=5, logger=QUIET)
+        client = pulsar.Client(self._broker.service_url, operation_timeout_seconds=5, logger=SILENT)
         self._clients.append(client)
         try:
             work(client)
@@ -131,6 +143,33 @@ class Changes:
             self._told.evicted_receipts.append(payload)
 
 
+def rewritten_bytes(broker: BrokerProcess) -> float:
+    """What the broker has copied forward in its main log since its start."""
+    page = broker.get("/metrics/")[1].decode()
+    name = r'^headgate_storage_written_bytes_total{.*log="main".*content="rewritten".*} (\S+)$'
+    found = re.search(name, page, re.MULTILINE)
+    return float(found[1]) if found is not None else 0.0
+
+
+def kill_while_rewriting(broker: BrokerProcess) -> float:
+    """Kill the broker while a rewritten segment is in the making, after at least one was completed;
+    returns the bytes that were copied before."""
+    log_path = broker.data_path / "log"
+    deadline_s = time.monotonic() + REWRITING_S_MAX
+    names = set[str]()
+    while len(names) < 2:
+        assert time.monotonic() < deadline_s, f"nothing was rewritten: {names}"
+        names |= {path.name for path in log_path.glob("*.log.tmp")}
+        time.sleep(0.002)
+    copied_bytes = rewritten_bytes(broker)
+    while not any(log_path.glob("*.log.tmp")):
+        assert time.monotonic() < deadline_s, "no further segment was rewritten"
+        time.sleep(0.002)
+    broker.kill()
+    assert any(log_path.glob("*.log.tmp")), "the rewriting ended just before the kill"
+    return copied_bytes
+
+
 def check_topics(broker: BrokerProcess, told: Told) -> None:
     """What was deleted is gone, and what nobody deleted is there."""
     listed = broker.get(TOPICS)[1].decode()
@@ -174,8 +213,12 @@ def check_evicted(client: pulsar.Client, told: Told, number: int, before: str) -
 def test_what_was_answered_survives_kills_while_all_of_it_changes(
     make_broker: Make, request: pytest.FixtureRequest
 ) -> None:
-    broker = make_broker(words=words(**RETAINED)).start()
-    assert broker.request("PUT", "/admin/v2/namespaces/public/evicting")[0] == 204
+    broker = make_broker(words=words(**RETAINED, **SLOW_REWRITING))
+    broker.module = "tests.service.small_segments"
+    broker.start()
+    copied_bytes = 0.0
+    assert broker.request("PUT", EVICTING)[0] == 204
+    assert broker.request("POST", f"{EVICTING}/retention", NOT_RETAINED)[0] == 204
     quota = f'{{"limitSize": {LIMIT_BYTES}, "policy": "{EVICT}"}}'.encode()
     assert broker.request("POST", QUOTAS, quota)[0] == 204
     told, rounds, first = Told(), list[Round](), ""
@@ -186,7 +229,8 @@ def test_what_was_answered_survives_kills_while_all_of_it_changes(
         load.begin()
         changes = Changes(broker, number, told, load.told)
         load.work()
-        broker.kill()
+        copied_bytes += kill_while_rewriting(broker)
+        load.told.killed_at = time.monotonic()
         changes.end()
         load.end()
         rounds.append(load.told)
@@ -194,12 +238,16 @@ def test_what_was_answered_survives_kills_while_all_of_it_changes(
         broker.start()
         client = pulsar.Client(broker.service_url, logger=QUIET)
         check_topics(broker, told)
+        client.create_producer(TOPIC).send(f"last-{number}".encode())
         log = read_everything(client)
         check_seek(client, told, log)
         first = check_evicted(client, told, number, first)
-        last = f"last-{number}"
-        client.create_producer(TOPIC).send(last.encode())
-        check_log(read_everything(client), rounds)
+        check_log(log, rounds)
         check_ids(rounds)
         client.close()
     assert told.deleted
+    sys.stdout.write(
+        f"{len(rounds)} kills while a segment was rewritten, {copied_bytes / MIB:.1f} MiB copied "
+        f"before; {sum(len(r.receipts) for r in rounds):,} receipts, {len(told.deleted)} topics "
+        "deleted\n"
+    )

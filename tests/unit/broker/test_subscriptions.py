@@ -167,7 +167,7 @@ def test_a_deletion_holds_in_memory_though_it_could_not_be_stored(world: World) 
     topic = world.run(topic_with(world, 1))
     made = world.run(create(world, topic, "s"))
     fail_next_commit(world)
-    with pytest.raises(StorageError):
+    with pytest.raises(StorageError, match="ended, which is not stored yet: the disk had a bad"):
         world.run(world.broker.subscriptions.delete(made))
     assert not topic.subscriptions
     world.run(world.broker.when_durable())
@@ -242,3 +242,18 @@ def test_a_reader_finds_its_cursor_after_its_seek_but_only_for_a_while(world: Wo
     world.advance(READER_RETURN_NS / 1e9 + 1)
     assert subscription.removed
     assert not topic.subscriptions
+
+
+def test_a_seek_holds_in_memory_though_it_could_not_be_stored(world: World) -> None:
+    topic = world.run(topic_with(world, 5))
+    made = world.run(create(world, topic, "s"))
+    fail_next_commit(world)
+    with pytest.raises(StorageError, match="moved, which is not stored yet: the disk had a bad"):
+        world.run(world.broker.subscriptions.seek(made, 3))
+    assert made.backlog_messages == 2
+    world.run(world.broker.when_durable())
+    world.crash()
+    world.run(world.start())
+    loaded = world.broker.registry.get(parse_topic(T))
+    assert loaded is not None
+    assert loaded.subscriptions["s"].backlog_messages == 2

@@ -75,6 +75,12 @@ def test_the_space_bound_is_a_test_that_gets_its_segments(tree: Path) -> None:
     assert soak.soak(PYTHON, ["space"]) == soak.LIFETIMES // 100
 
 
+def test_faults_are_a_folder_of_tests_that_get_the_seconds_of_each(tree: Path) -> None:
+    add_test(tree / "tests/preload/test_f07_slow_disk.py", "--seconds", 1)
+    assert soak.soak(PYTHON, ["faults", "7"]) == 7
+    assert soak.soak(PYTHON, ["faults"]) == soak.FAULT_SECONDS
+
+
 def test_power_cuts_get_a_number_of_seeds_or_none_at_all(tree: Path) -> None:
     folder = tree / "tests/faults"
     folder.mkdir()

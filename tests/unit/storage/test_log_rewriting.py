@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 
 from headgate.fs import Operation
-from headgate.ledger import LedgerSettings
+from headgate.ledger import Job, LedgerSettings
 from headgate.testing import SimConsumer, World
 from tests.unit.broker.playing import played
 from tests.unit.ledger.support import check_space
@@ -101,3 +102,49 @@ async def test_no_job_begins_after_the_end(world: World) -> None:
     world.broker.logs.main.rewriting.stop()
     await asyncio.sleep(60)
     assert world.broker.log.statistics().segments_rewritten == 0
+
+
+def fail_one_job(world: World, *, is_last: bool = False) -> None:
+    """The next job of the rewriting fails with an error that nobody expects; after the last one
+    nothing is left to rewrite."""
+    log = world.broker.log
+    step = log.rewriting_step
+
+    def failing_step() -> Job | None:
+        job = step()
+        if job is None:
+            return None
+
+        def run() -> None:
+            if is_last:
+                log.rewriting_due = lambda: False  # type: ignore[method-assign]
+            raise KeyError("unexpected")
+
+        log.rewriting_step = step  # type: ignore[method-assign]
+        return dataclasses.replace(job, run=run)
+
+    log.rewriting_step = failing_step  # type: ignore[method-assign]
+
+
+@played(ledger=LEDGER)
+async def test_an_internal_error_is_reported_until_a_segment_is_rewritten(world: World) -> None:
+    world._watch.close()
+    fail_one_job(world)
+    await publish(world)
+    await asyncio.sleep(60)
+    log, logs = world.broker.log, world.broker.logs
+    assert log.segments_rewritten > 0  # others than those that failed
+    assert logs.internal_errors() == []
+
+
+@played(ledger=LEDGER)
+async def test_an_internal_error_is_reported_until_nothing_is_left_to_rewrite(
+    world: World,
+) -> None:
+    world._watch.close()
+    fail_one_job(world, is_last=True)
+    await publish(world)
+    await asyncio.sleep(60)
+    assert "KeyError" in world.broker.logs.internal_errors()[0]
+    await asyncio.sleep(600)
+    assert world.broker.logs.internal_errors() == []

@@ -53,3 +53,13 @@ def test_an_error_of_ours_is_reported_with_its_traceback_until_the_first_success
     trouble.failed(KeyError("x"), 3)
     trouble.succeeded(4)
     assert trouble.internal_error == ""
+
+
+def test_failures_of_a_job_that_is_not_due_any_more_are_over_after_a_while() -> None:
+    failures = RepeatedFailureLogger(logging.getLogger("headgate.test"), "punching")
+    failures.nothing_due(0)
+    failures.failed(KeyError("unexpected"), 0)
+    failures.nothing_due(QUIET_NS - 1)
+    assert "KeyError" in failures.internal_error
+    failures.nothing_due(QUIET_NS)
+    assert failures.internal_error == ""

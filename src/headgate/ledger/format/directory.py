@@ -7,6 +7,7 @@ release also opens the version before, and rewrites the line once it has found t
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 from typing import Final
@@ -55,15 +56,24 @@ def lock_directory(fs: Fs, directory: str) -> Lock:
 
 
 def write_file(fs: Fs, directory: str, name: str, parts: list[bytes]) -> None:
-    """Write a file durably and atomically: after a crash it is whole or absent."""
+    """Write a file durably and atomically: after a crash it is whole or absent.
+
+    Raises :class:`OSError`. The file that was there before then stays, unless only the sync of the
+    directory failed, and no temporary file does: on a full disk its room may be the last.
+    """
     temporary = f"{directory}/{name}{TEMPORARY_SUFFIX}"
     file = fs.create(temporary)
     try:
-        file.write_at(0, parts)
-        file.sync_data()
-    finally:
-        file.close()
-    fs.rename(temporary, f"{directory}/{name}")
+        try:
+            file.write_at(0, parts)
+            file.sync_data()
+        finally:
+            file.close()
+        fs.rename(temporary, f"{directory}/{name}")
+    except OSError:
+        with contextlib.suppress(OSError):
+            fs.remove(temporary)
+        raise
     fs.sync_directory(directory)
 
 

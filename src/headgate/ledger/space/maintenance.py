@@ -174,6 +174,8 @@ class Maintenance:
             self._resting = True
             if job.name == "checkpoint":
                 self.records_since = self._settings.checkpoint_records
+            if job.name == "punch":
+                self._state.worn[job.segment] = None  # behind the others that wait
             if isinstance(error, LogFullError) and job.name in _MAKING_ROOM:
                 self._make_way = True
         if job.name == "seal":

@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Iterator
 from itertools import islice
 from typing import Final
 
-from headgate.base.errors import CorruptionError, StorageError
+from headgate.base.errors import CorruptionError, StorageError, invariant
 from headgate.base.units import NS_PER_S
 from headgate.fs.api import Fs
 from headgate.ledger.format.records import SEGMENT_HEADER_BYTES, segment_name
@@ -143,7 +143,10 @@ class Rewriting:
             if copy is not None and copy.parts:
                 yield from self._copied(copy)
                 yield from self._switched(copy)
-        except StorageError:
+        except StorageError as error:
+            # The topics are still led to places in the old file, which no start would find.
+            is_renamed = copy is not None and copy.is_in_place
+            invariant(not is_renamed, f"a rewritten segment was put in place, then: {error}")
             if self._copy is not None:
                 self._error = None
                 yield Job("rewrite", self._copy.target, self._copy.abandon, lambda: None)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
-from headgate.fs import MemFs
+from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger import DirectoryInUseError, UnknownFormatError
 from headgate.ledger.format.directory import (
     adopt,
@@ -86,3 +88,29 @@ def test_a_damaged_format_is_said_to_be_damaged(text: bytes) -> None:
     write_file(fs, "/d", "format", [text])
     with pytest.raises(UnknownFormatError, match="of log directory /d is damaged: it says"):
         lock_directory(fs, "/d")
+
+
+@pytest.mark.parametrize("kind", ["write", "sync", "rename", "sync_directory"])
+def test_a_file_that_cannot_be_written_leaves_the_old_one_and_nothing_beside_it(kind: str) -> None:
+    fs = MemFs()
+    fs.make_directory("/d")
+    write_file(fs, "/d", "name", [b"old"])
+
+    def plan(operation: Operation) -> None:
+        if operation.kind == kind:
+            raise OSError(errno.EIO, "as planned", operation.path)
+
+    with pytest.raises(OSError, match="as planned"):
+        write_file(FaultyFs(fs, plan), "/d", "name", [b"new"])
+    assert fs.list_directory("/d") == ["name"]
+    assert read_file(fs, "/d/name") == (b"new" if kind == "sync_directory" else b"old")
+
+
+def test_a_file_for_which_there_is_no_room_leaves_none_taken() -> None:
+    fs = MemFs(capacity_bytes=4_096)
+    fs.make_directory("/d")
+    before = fs.space("/d").free_bytes
+    with pytest.raises(OSError, match="no space"):
+        write_file(fs, "/d", "name", [bytes(8_192)])
+    assert fs.list_directory("/d") == []
+    assert fs.space("/d").free_bytes == before

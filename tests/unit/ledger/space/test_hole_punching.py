@@ -238,3 +238,5 @@ def test_a_disk_that_fails_harms_nothing(kind: str, code: int) -> None:
     assert log.failed is None
     armed.clear()
     assert len(bodies_of(log, 2)) == 10
+    assert log.maintenance_step() is None  # the pause is over: it is tried again
+    assert "punch" in drain(log)

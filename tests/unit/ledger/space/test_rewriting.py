@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from headgate.base.errors import StorageError
+from headgate.base.errors import InvariantError, StorageError
 from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger import CommitLog
 from headgate.ledger.space.rewriting import RETRY_NS
@@ -225,3 +225,22 @@ def test_closing_gives_up_what_is_in_the_making() -> None:
     log.close()
     assert names(fs) == []
     assert facts(open_log(fs, settings=SETTINGS)) == before
+
+
+def test_an_error_after_the_new_file_has_its_place_is_never_taken_for_one_before() -> None:
+    """Topics would be read at old places in the new file, as if all of it were damaged."""
+    fs = MemFs()
+    log = sparse_log(fs)
+    before, failed = facts(log), False
+    while log.rewriting_due() and not failed:
+        job = log.rewriting_step()
+        if job is not None:
+            had_temporary = bool(names(fs))
+            job.run()
+            failed = had_temporary and not names(fs)
+            error = StorageError("unexpected", retryable=True) if failed else None
+            log.finish_rewriting_job(job, error)
+    assert failed
+    with pytest.raises(InvariantError, match="a rewritten segment was put in place, then: "):
+        log.rewriting_step()
+    assert facts(open_log(fs.crash_clone(), settings=SETTINGS)) == before
