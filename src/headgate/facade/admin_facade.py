@@ -20,6 +20,7 @@ from headgate.broker.authorization import check_allowed
 from headgate.broker.damage import accept_damage, damage_text
 from headgate.broker.entries import FoundMessage, StoredEntry
 from headgate.broker.info import BrokerInfo
+from headgate.broker.slices import in_slices
 from headgate.engine.errors import (
     DamagedError,
     EngineError,
@@ -223,7 +224,8 @@ class AdminFacade:
     async def internal_stats(self, topic: TopicName, *, metadata: bool) -> InternalStats:
         found = self._topic(topic)
         skew_ms = self._broker.log_clock.skew_ms
-        return internal_stats(found, metadata=metadata, skew_ms=skew_ms)
+        work = internal_stats(found, metadata=metadata, skew_ms=skew_ms)
+        return await in_slices(self._broker, work)
 
     async def last_message(self, topic: TopicName) -> FoundMessage:
         with _refusals():

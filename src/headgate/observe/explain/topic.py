@@ -67,7 +67,7 @@ class TopicReports:
             if topic is None:
                 raise not_found(f"Topic {topic_name} not found")
             report = yield from self._report(topic_name, [topic], 0, broker_limit)
-            return plain(report)
+            return (yield from _plain_in_steps(report))
         topics: list[Topic] = []
         split: list[dict[str, Any]] = []
         for index in range(partitions):
@@ -76,11 +76,12 @@ class TopicReports:
                 topics.append(topic)
                 if per_partition:
                     own = yield from self._report(topic.name, [topic], 0, broker_limit)
-                    split.append(plain(own))
+                    split.append((yield from _plain_in_steps(own)))
             yield
         present = [topic for topic in topics if topic.is_live]
         report = yield from self._report(topic_name, present, partitions, broker_limit)
-        return plain(report) | ({"perPartition": split} if per_partition else {})
+        answer = yield from _plain_in_steps(report)
+        return answer | ({"perPartition": split} if per_partition else {})
 
     def _report(
         self,
@@ -119,6 +120,15 @@ class TopicReports:
             subscriptions=subscriptions,
             per_partition=None,
         )
+
+
+def _plain_in_steps(report: TopicReport) -> Sliced[dict[str, Any]]:
+    """:func:`plain`, with a pause after each subscription."""
+    answer = plain(msgspec.structs.replace(report, subscriptions=[]))
+    for subscription in report.subscriptions:
+        answer["subscriptions"].append(plain(subscription))
+        yield
+    return answer
 
 
 def plain(report: msgspec.Struct) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from headgate.base.instants import iso_time
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
 from headgate.base.units import NS_PER_HOUR
+from headgate.broker.slices import SLICE_YIELDS
 from headgate.engine.topic import Topic
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import RateLimit
@@ -311,3 +312,26 @@ def test_what_a_topic_keeps_on_the_disk(world: World) -> None:
     storage = shown(world).headgate["storage"]
     assert storage["heldBytes"] == storage["waitingBytes"] + storage["acknowledgedBytes"]
     assert 4 * storage["acknowledgedBytes"] == storage["heldBytes"] > 4 * 1_000
+
+
+def test_a_topic_with_many_subscriptions_is_read_in_pieces(world: World) -> None:
+    async def story() -> int:
+        topic = await world.broker.registry.create(NAME)
+        for number in range(100):
+            await world.broker.subscriptions.create(
+                topic, f"s{number}", at_ordinal=0, properties={}
+            )
+        turns = 0
+        begin = world.broker.engine.begin_turn
+
+        def begun(now_ns: int, now_ms: int, log_ms: int) -> None:
+            nonlocal turns
+            turns += 1
+            begin(now_ns, now_ms, log_ms)
+
+        world.broker.engine.begin_turn = begun  # type: ignore[method-assign]
+        stats = await world.observer.topic_stats(topic, ALL)
+        assert len(stats.subscriptions) == 100
+        return turns
+
+    assert world.run(story()) >= 100 // SLICE_YIELDS
