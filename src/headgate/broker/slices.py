@@ -34,9 +34,9 @@ class Pace:
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
-        self._left = PIECE_UNITS
+        self._left: float = PIECE_UNITS
 
-    def spent(self, units: int) -> bool:
+    def spent(self, units: float) -> bool:
         """Whether a piece is done with these ``units``: then await :meth:`give_way`."""
         self._left -= units
         return self._left <= 0

@@ -380,6 +380,19 @@ class Settings:
         "Series of each topic and subscription on /metrics; false leaves sums for each namespace.",
         dynamic=True,
     )
+    headgateMetricsSubjectsMax: int = setting(
+        5_000,
+        "Topics and subscriptions together that have series of their own on /metrics: those with "
+        "the largest backlogs, those that are throttled now, those with the highest rates. Of the "
+        "others /metrics has sums for each namespace. 0 is no bound: a page has 6 KB for each.",
+        dynamic=True,
+    )
+    metricsServletTimeoutMs: int = setting(
+        30_000,
+        "Milliseconds that a scrape of /metrics waits for its page before it gets an error; 0 is "
+        "no bound.",
+        dynamic=True,
+    )
     exposeSubscriptionBacklogAgeInPrometheus: bool = setting(
         False,
         "The age of each durable subscription's oldest unacknowledged message on /metrics.",

@@ -14,15 +14,17 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from headgate.base.units import KIB
+from headgate.base.units import KIB, MS_PER_S
 from headgate.broker.authorization import check_allowed
 from headgate.metadata.errors import RefusalError
 from headgate.telemetry.prometheus.compressed import Compressed
 from headgate.telemetry.prometheus.render import render
+from headgate.telemetry.prometheus.shown_topics import TopicChoice
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
@@ -52,6 +54,7 @@ class MetricsEndpoint:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._choice = TopicChoice()
         self._making: asyncio.Task[Compressed] | None = None
         self._latest: Compressed | None = None
         """The page that the next scrape may reuse."""
@@ -64,8 +67,16 @@ class MetricsEndpoint:
         try:
             check_allowed(self._broker.authorizer, OPERATION, "")
         except RefusalError as refusal:
-            return Response(refusal.reason, refusal.status, media_type="text/plain")
-        page = await self.page()
+            return failure(refusal.status, refusal.reason)
+        timeout_ms = self._broker.settings.metricsServletTimeoutMs
+        try:
+            page = await asyncio.wait_for(self.page(), timeout_ms / MS_PER_S or None)
+        except TimeoutError:
+            return failure(
+                503,
+                f"The page was not ready within metricsServletTimeoutMs={timeout_ms}: the broker "
+                "still renders it, and serves it to the next scrape",
+            )
         packs = takes_gzip(request.headers.get("accept-encoding", ""))
         size_bytes = page.gzip_bytes if packs else page.size_bytes
         headers = {"content-length": str(size_bytes), "vary": "Accept-Encoding"}
@@ -93,7 +104,7 @@ class MetricsEndpoint:
     async def _make(self) -> Compressed:
         loop = asyncio.get_running_loop()
         begun_s = loop.time()
-        page = await render(self._broker)
+        page = await render(self._broker, self._choice)
         now_s = loop.time()
         took_s = now_s - begun_s
         rest_s = min(REST_PARTS * took_s, REST_S_MAX) if took_s >= QUICK_S else 0.0
@@ -135,6 +146,12 @@ async def _stream(
         abort()
         await asyncio.Event().wait()  # the end of its connection ends this
     yield b"".join(gathered)
+
+
+def failure(status: int, reason: str) -> Response:
+    """The answer to a scrape that is refused or fails."""
+    body = msgspec.json.encode({"reason": reason})
+    return Response(body, status, media_type="application/json")
 
 
 def takes_gzip(accepted: str) -> bool:
