@@ -87,6 +87,20 @@ class Settings:
         "most. 0 is a fourth of the memory that the broker "
         "may use (headgateMemoryLimitMB), at least 128.",
     )
+    headgateHttpMemoryMB: int = setting(
+        64,
+        "Megabytes that all requests at the web port together may make the broker hold: bodies, "
+        "answers in the making, answers that clients do not read. Beyond it the connection that "
+        "holds most ends, and requests with large answers wait or are refused (503).",
+        dynamic=True,
+        minimum=8,
+    )
+    maxConcurrentHttpRequests: int = setting(
+        1_024,
+        "Requests at the web port that are answered at the same time; more are refused (503).",
+        dynamic=True,
+        minimum=1,
+    )
     brokerMaxConnections: int = setting(
         0,
         "Connections of clients that the broker accepts; more are refused. 0 is no limit. Those "

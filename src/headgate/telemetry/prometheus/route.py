@@ -18,6 +18,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from headgate.base.units import KIB, MS_PER_S
 from headgate.broker.authorization import check_allowed
@@ -166,4 +167,20 @@ def takes_gzip(accepted: str) -> bool:
 def metrics_route(broker: Broker) -> Route:
     """The route that ``headgate.app`` mounts beside the admin API; ``/metrics/`` is redirected to
     it by Starlette."""
-    return Route("/metrics", MetricsEndpoint(broker).__call__, methods=["GET"])
+    return Route("/metrics", _Scrapes(MetricsEndpoint(broker)))
+
+
+class _Scrapes:
+    """An ASGI application that has an endpoint answer GET and HEAD."""
+
+    def __init__(self, endpoint: MetricsEndpoint) -> None:
+        self._endpoint = endpoint
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        method = scope["method"]
+        if method in ("GET", "HEAD"):
+            response = await self._endpoint(Request(scope, receive))
+        else:
+            response = failure(405, f"Method {method} is not allowed here: GET is")
+        await response(scope, receive, send)
