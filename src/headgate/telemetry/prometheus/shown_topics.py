@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
-from headgate.base.largest import Largest, Reversed
+from headgate.base.largest import Largest
 from headgate.broker.slices import Pace
 from headgate.flow.account.account import LABELS
 
@@ -136,7 +136,7 @@ class _Ranking:
             self._throttled.add(max(backlog_bytes, 1) * factor, topic)
         if rate:
             self._by_rate.add(rate * factor, topic)
-        self._others.add((was_shown, Reversed(topic.name.full)), topic)
+        self._others.add(was_shown, topic)
 
     def topics(self) -> Iterator[Topic]:
         """The first first; a topic may come more than once."""
