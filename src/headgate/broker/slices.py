@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Generator
 from typing import Final, Protocol, TypeVar
 
+from headgate.broker.work.scheduler import JobClass, WorkScheduler
 from headgate.broker.work.units import PIECE_UNITS
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
@@ -25,6 +26,30 @@ class Turns(Protocol):
 
     async def give_way(self, units: int, /) -> None:
         """Let others run, until ``units`` more of work may be done, and begin a turn."""
+
+
+class _Working(Protocol):
+    """A broker with its scheduler."""
+
+    work: WorkScheduler
+
+    def begin_turn(self) -> None:
+        """As :meth:`Turns.begin_turn`."""
+
+
+class AdminTurns:
+    """The turns of walks for which an administrator waits: they come before upkeep."""
+
+    def __init__(self, broker: _Working) -> None:
+        self._broker = broker
+
+    def begin_turn(self) -> None:
+        """As :meth:`Turns.begin_turn`."""
+        self._broker.begin_turn()
+
+    async def give_way(self, units: int, /) -> None:
+        """As :meth:`Turns.give_way`."""
+        await self._broker.work.give_way(units, JobClass.ADMIN)
 
 
 class Pace:

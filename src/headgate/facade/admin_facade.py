@@ -20,8 +20,7 @@ from headgate.broker.authorization import check_allowed
 from headgate.broker.damage import accept_damage, damage_text
 from headgate.broker.entries import FoundMessage, StoredEntry
 from headgate.broker.info import BrokerInfo
-from headgate.broker.slices import in_slices
-from headgate.broker.work.scheduler import JobClass
+from headgate.broker.slices import AdminTurns, in_slices
 from headgate.broker.work.units import PIECE_UNITS
 from headgate.engine.errors import (
     DamagedError,
@@ -76,6 +75,7 @@ class AdminFacade:
     def __init__(self, broker: Broker, observer: Observer, backups: Backups | None = None) -> None:
         """``backups`` hold the files of the data directory, if the broker has one on a disk."""
         self._broker = broker
+        self._turns = AdminTurns(broker)
         self._backups = backups
         self._observer = observer
         self._registry = broker.registry
@@ -101,7 +101,7 @@ class AdminFacade:
     # -- large answers -----------------------------------------------------------------------
 
     async def give_way(self) -> None:
-        await self._broker.work.give_way(PIECE_UNITS, JobClass.ADMIN)
+        await self._turns.give_way(PIECE_UNITS)
 
     def answer_bytes(self, topic: TopicName) -> int:
         found = self._registry.get(topic)
@@ -251,7 +251,7 @@ class AdminFacade:
         found = self._topic(topic)
         skew_ms = self._broker.log_clock.skew_ms
         work = internal_stats(found, metadata=metadata, skew_ms=skew_ms)
-        return await in_slices(self._broker, work)
+        return await in_slices(self._turns, work)
 
     async def last_message(self, topic: TopicName) -> FoundMessage:
         with _refusals():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from headgate.base.names import PARTITION_SUFFIX, TopicName
 from headgate.base.units import NS_PER_S, safe_sum
 from headgate.broker.damage import damage_counts
-from headgate.broker.slices import Sliced, at_once, in_slices
+from headgate.broker.slices import AdminTurns, Sliced, at_once, in_slices
 from headgate.broker.work.units import SLICE_UNITS
 from headgate.flow.account.account import LABELS
 from headgate.flow.limits.precedence import EffectiveLimit
@@ -105,6 +105,7 @@ class _Renderer:
     def __init__(self, broker: Broker, shown: Shown | None) -> None:
         """``shown`` has what has series of its own; None: no topic has."""
         self._broker = broker
+        self._turns = AdminTurns(broker)
         self._shown = shown
         self._left_out = [0, 0]
         """Topics and subscriptions without series of their own that would have them without the
@@ -155,7 +156,7 @@ class _Renderer:
         """Do ``work`` at once, unless the topic has many subscriptions."""
         if len(topic.subscriptions) <= SLICE_SUBJECTS:
             return at_once(work)
-        return await in_slices(self._broker, work)
+        return await in_slices(self._turns, work)
 
     def _subscription_if_shown(self, subscription: Subscription, labels: str) -> int:
         """Add a subscription of a topic with series of its own; returns 1 if it was rendered."""
@@ -167,11 +168,11 @@ class _Renderer:
 
     async def _give_way(self) -> None:
         self._page.end_slice()
-        await self._broker.give_way(SLICE_UNITS)
+        await self._turns.give_way(SLICE_UNITS)
         while self._page.compress_one():
             for _ in range(SLICE_BLOCKS - 1):
                 self._page.compress_one()
-            await self._broker.give_way(SLICE_UNITS)
+            await self._turns.give_way(SLICE_UNITS)
         self._broker.begin_turn()
 
     async def page(self) -> Compressed:

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from headgate.base.largest import Largest
-from headgate.broker.slices import Pace
+from headgate.broker.slices import AdminTurns, Pace
 from headgate.flow.account.account import LABELS
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class TopicChoice:
         """Look at all topics, in slices, and choose."""
         subjects_max = broker.settings.headgateMetricsSubjectsMax
         ranking = _Ranking(subjects_max, self._before)
-        pace = Pace(broker)
+        pace = Pace(AdminTurns(broker))
         for topic in broker.engine.live_topics():
             throttled, rate = False, topic.current_rates()[0]
             backlog_bytes = 0
