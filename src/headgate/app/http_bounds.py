@@ -310,7 +310,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._timer = None
         if self.flow.read_paused:
             self._wait(self._limit_s)
-        elif self._in_head or self.cycle is None or self.cycle.response_complete:
+        elif self._in_head:
+            self._refuse(408, f"The head did not arrive within {HEAD_TIMEOUT_S:.0f} s")
+        elif self.cycle is None or self.cycle.response_complete:
             self.transport.close()
         else:
             self._refuse(408, f"The body did not arrive within {BODY_TIMEOUT_S:.0f} s")

@@ -198,6 +198,10 @@ def test_who_never_ends_a_head_is_cut_off(begin: bytes) -> None:
         assert not wire.closed
         await asyncio.sleep(0.2)
         assert wire.closed
+        if begin:
+            assert reason_of(wire) == "The head did not arrive within 10 s"
+        else:
+            assert wire.written == b""
 
     play(story)
 
