@@ -14,8 +14,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from headgate.base.units import KIB
+from headgate.base.units import KIB, MIB
 from headgate.metadata.errors import RefusalError
+from headgate.policy.settings import Settings
 
 logger = logging.getLogger("headgate.web")
 
@@ -25,7 +26,7 @@ REQUEST_BYTES: Final = 4 * KIB
 ANSWER_WAIT_S: Final = 10.0
 """How long a request with a large answer waits for memory before it is refused."""
 
-LINES_MAX: Final = 8
+ENDED_LINES_MAX: Final = 8
 """Ended connections that are logged, so that clients cannot fill the log."""
 
 
@@ -53,6 +54,13 @@ class HttpMemory:
         """Connections ended because all together held too much."""
         self.refused_count = 0
         """Requests refused because there were too many, or no memory for their answers."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> HttpMemory:
+        """With the bounds of these settings, which may change."""
+        return cls(
+            lambda: settings.headgateHttpMemoryMB * MIB, lambda: settings.maxConcurrentHttpRequests
+        )
 
     # -- requests ----------------------------------------------------------------------------
 
@@ -95,7 +103,7 @@ class HttpMemory:
             f"This connection holds {held_bytes} bytes of requests and unread answers, more than"
             f" any other, and all together more than {self._bytes_max()} (headgateHttpMemoryMB)"
         )
-        if self.ended_count <= LINES_MAX:
+        if self.ended_count <= ENDED_LINES_MAX:
             logger.warning("a connection to the web port ends: %s", reason)
         largest.end_for_memory(reason)
 

@@ -122,8 +122,7 @@ class Broker:
         client_memory_bytes_max: int = CLIENT_MEMORY_BYTES_MIN,
         boot_id: str = "",
     ) -> None:
-        """``memory`` measures memory for the adaptive controller, if it is enabled. ``boot_id``
-        identifies the boot of the machine, if known (:mod:`headgate.base.log_time`)."""
+        """``memory`` is for the adaptive controller, ``boot_id`` for the time of the log."""
         self.settings = settings
         self.clock = clock
         self.loop = loop
@@ -152,9 +151,7 @@ class Broker:
         self.started_ms = self.engine.now_ms
         self.connection_admission = ConnectionAdmission(self.engine)
         self.client_memory = self._make_client_memory(client_memory_bytes_max)
-        self.http_memory = HttpMemory(
-            lambda: settings.headgateHttpMemoryMB * MIB, lambda: settings.maxConcurrentHttpRequests
-        )
+        self.http_memory = HttpMemory.of(settings)
         self.connection_limits = self._make_connection_limits()
         self.disk = DiskMonitor(log, lanes.metadata, self.engine)
         self._publish_buffer = self._make_publish_buffer()

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from headgate.broker.http_memory import ANSWER_WAIT_S, LINES_MAX, HttpMemory
+from headgate.base.units import MIB
+from headgate.broker.http_memory import ANSWER_WAIT_S, ENDED_LINES_MAX, HttpMemory
 from headgate.metadata.errors import RefusalError
+from headgate.policy.settings import Settings
 from headgate.testing.clock import ManualClock
 from headgate.testing.loop import SimLoop
 
@@ -27,6 +29,18 @@ class Connection:
 
 def memory_of(bytes_max: int = 1_000, requests_max: int = 2) -> HttpMemory:
     return HttpMemory(lambda: bytes_max, lambda: requests_max)
+
+
+def test_the_bounds_are_those_of_the_settings_at_the_time() -> None:
+    settings, one = Settings(), Connection()
+    memory = HttpMemory.of(settings)
+    memory.hold(one, 64 * MIB)
+    settings.set("headgateHttpMemoryMB", "8")
+    settings.set("maxConcurrentHttpRequests", "1")
+    assert [memory.begin(), bool(memory.begin())] == ["", True]
+    assert not one.reason
+    memory.hold(one, 64 * MIB + 1)
+    assert one.reason
 
 
 def run(story: Coroutine[Any, Any, None]) -> None:
@@ -152,7 +166,7 @@ def test_an_answer_waits_also_for_what_connections_hold() -> None:
 def test_only_the_first_ended_connections_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     memory = memory_of()
     with caplog.at_level(logging.WARNING, logger="headgate.web"):
-        for _ in range(2 * LINES_MAX):
+        for _ in range(2 * ENDED_LINES_MAX):
             memory.hold(Connection(), 2_000)
-    assert len(caplog.records) == LINES_MAX
-    assert memory.ended_count == 2 * LINES_MAX
+    assert len(caplog.records) == ENDED_LINES_MAX
+    assert memory.ended_count == 2 * ENDED_LINES_MAX
