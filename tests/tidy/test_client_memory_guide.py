@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 from headgate.admin.body import BODY_BYTES_MAX
-from headgate.app.http_bounds import HEAD_BYTES_MAX
+from headgate.admin.streaming import PART_BYTES
+from headgate.admin.subscriptions import NAME_BYTES
+from headgate.app.http_bounds import HEAD_BYTES_MAX, READ_BYTES_PER_S_MIN, WRITE_TIMEOUT_S
 from headgate.base.units import KIB, MIB
 from headgate.broker.connection.bounds import (
     COMMAND_BYTES_MAX,
@@ -16,6 +18,9 @@ from headgate.broker.connection.bounds import (
     UNREAD_BYTES_MAX,
 )
 from headgate.broker.held_memory import CONNECTION_BYTES, PENDING_ENTRY_BYTES, HeldMemory
+from headgate.broker.http_memory import ANSWER_WAIT_S, REQUEST_BYTES
+from headgate.facade.admin_facade import CLIENT_BYTES, SUBSCRIPTION_BYTES
+from headgate.policy.settings import SETTINGS
 from headgate.testing import World
 from tests.tidy.tree import ROOT
 from tests.unit.broker.playing import played
@@ -55,3 +60,23 @@ def test_the_bounds_are_those_of_the_code() -> None:
     assert all(text in rows["descriptions"][2] for text in (each, count, together))
     page = (ROOT / "docs" / "guide" / "admin.md").read_text()
     assert f"head {HEAD_BYTES_MAX // KIB} KiB, body {BODY_BYTES_MAX // MIB} MiB" in page
+
+
+def test_the_bounds_of_the_web_port_are_those_of_the_code() -> None:
+    page = (ROOT / "docs" / "guide" / "admin.md").read_text()
+    request, making, unread = (
+        line.split("|") for line in page.splitlines() if line.startswith("| a REST ")
+    )
+    assert f"{REQUEST_BYTES // KIB} KiB and its body" in request[2]
+    each = f"{SUBSCRIPTION_BYTES // KIB} KiB for each subscription, {CLIENT_BYTES // KIB} KiB for"
+    assert each in making[2]
+    assert f"{NAME_BYTES} bytes for a name" in making[2]
+    assert f"parts of {PART_BYTES // KIB} KiB" in making[3]
+    assert f"it waits {ANSWER_WAIT_S:.0f} s, then 503" in making[4]
+    assert (
+        f"{WRITE_TIMEOUT_S:.0f} s, and one more for each {READ_BYTES_PER_S_MIN // KIB} KiB"
+        in (unread[3])
+    )
+    assert f"`headgateHttpMemoryMB`, {SETTINGS['headgateHttpMemoryMB'].default} by default" in (
+        page.replace("\n", " ")
+    )

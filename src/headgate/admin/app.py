@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from headgate.admin.body import BODY_BYTES_MAX
 from headgate.admin.routing import JSON, Call, Reply, Route, RouteTable
+from headgate.admin.streaming import send_parts
 from headgate.admin.table import ROUTES
 from headgate.base.clock import Clock
 from headgate.base.errors import InputError, InvariantError, StorageError
@@ -46,20 +47,19 @@ class AdminApp:
         """Serve one HTTP request."""
         if scope["type"] != "http":
             raise RuntimeError(f"the admin API serves HTTP, not {scope['type']}")
-        reply = await self.respond(Request(scope, receive))
-        headers = [(b"content-length", str(len(reply.body)).encode())]
-        if reply.content_type:
-            headers.append((b"content-type", reply.content_type.encode()))
-        headers += [(name.encode(), value.encode()) for name, value in reply.headers.items()]
-        if reply.status == 204:
-            headers = []
-        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-        await send({"type": "http.response.body", "body": reply.body})
-
-    async def respond(self, request: Request) -> Reply:
-        """The reply to ``request``. Raises only for a broken invariant."""
+        reserved: list[int] = []
         try:
-            return await self._handle(request)
+            reply = await self.respond(Request(scope, receive), reserved)
+            await _send(reply, scope, send)
+        finally:
+            for size_bytes in reserved:
+                self._facade.release_answer(size_bytes)
+
+    async def respond(self, request: Request, reserved: list[int] | None = None) -> Reply:
+        """The reply to ``request``. Raises only for a broken invariant. What is charged for the
+        reply is added to ``reserved``."""
+        try:
+            return await self._handle(request, [] if reserved is None else reserved)
         except RefusalError as refusal:
             return failure(refusal.status, refusal.reason)
         except InputError as error:
@@ -75,7 +75,7 @@ class AdminApp:
             _log.exception("unexpected failure of %s %s", request.method, request.url.path)
             return failure(500, f"Unexpected {type(error).__name__}; the broker's log has more")
 
-    async def _handle(self, request: Request) -> Reply:
+    async def _handle(self, request: Request, reserved: list[int]) -> Reply:
         route, params = self._table.find(request.method, raw_path(request.scope))
         self._facade.check_allowed(route.operation, resource_of(params))
         call = Call(
@@ -84,8 +84,23 @@ class AdminApp:
             params,
             read_query(request.scope.get("query_string", b"")),
             await read_body(request),
+            reserved,
         )
         return await route.handler(call)
+
+
+async def _send(reply: Reply, scope: Scope, send: Send) -> None:
+    if reply.parts is not None:
+        await send_parts(reply, scope, send)
+        return
+    headers = [(b"content-length", str(len(reply.body)).encode())]
+    if reply.content_type:
+        headers.append((b"content-type", reply.content_type.encode()))
+    headers += [(name.encode(), value.encode()) for name, value in reply.headers.items()]
+    if reply.status == 204:
+        headers = []
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": reply.body})
 
 
 def resource_of(params: Mapping[str, str]) -> str:

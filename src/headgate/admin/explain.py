@@ -6,9 +6,11 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from headgate.admin.names import missing_topic, topic_name
+from headgate.admin.json_pieces import pieces_of
+from headgate.admin.names import missing_topic, partitions_of, topic_name
 from headgate.admin.operations import Operation
-from headgate.admin.routing import Call, Query, Reply, Route, as_json, encoded_in_pieces
+from headgate.admin.routing import Call, Query, Reply, Route
+from headgate.admin.streaming import answer, reserve_for
 from headgate.metadata.errors import RefusalError
 from headgate.observe.explain.reports import StorageReport, TopicReport, TopReport
 
@@ -18,12 +20,12 @@ COUNT_MAX = 1_000
 
 async def explain_top(call: Call) -> Reply:
     """The largest backlogs: ``count`` of them, by default ten."""
-    return as_json(await call.facade.explain_top(_count(call)))
+    return await answer(call, pieces_of(await call.facade.explain_top(_count(call))))
 
 
 async def explain_storage(call: Call) -> Reply:
     """What takes the disk, and the topics that keep most of it: ``count``, by default ten."""
-    return as_json(await call.facade.explain_storage(_count(call)))
+    return await answer(call, pieces_of(await call.facade.explain_storage(_count(call))))
 
 
 def _count(call: Call) -> int:
@@ -41,9 +43,9 @@ async def explain_topic(call: Call) -> Reply:
     if catalog.topic(topic.full) is None and catalog.partitioned(topic.full) is None:
         raise missing_topic(catalog, topic)
     per_partition = call.flag("perPartition")
+    await reserve_for(call, partitions_of(catalog, topic) or [topic])
     report = await call.facade.explain_topic(topic, per_partition=per_partition)
-    report["subscriptions"] = await encoded_in_pieces(report["subscriptions"])
-    return as_json(report)
+    return await answer(call, pieces_of(report))
 
 
 _TOPICS = Query(

@@ -8,7 +8,7 @@ does not depend on the order of partitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec import UNSET
@@ -20,6 +20,9 @@ from headgate.observe.stats.fields import (
     SubscriptionStats,
     TopicStats,
 )
+
+CLIENTS_PER_YIELD = 8
+"""Producers or consumers that are merged between two yields."""
 
 _TOPIC_SUMS = (
     "msg_rate_in", "msg_throughput_in", "msg_rate_out", "msg_throughput_out", "bytes_in_counter",
@@ -67,7 +70,8 @@ def merge_topic_stats(partitions: Iterable[TopicStats]) -> TopicStats:
     """The statistics of a partitioned topic; ``partitions`` are not changed."""
     merging = Merging()
     for part in partitions:
-        merging.add(part)
+        for _ in merging.add(part):
+            pass
     return merging.merged
 
 
@@ -78,8 +82,9 @@ class Merging:
         self.merged = TopicStats()
         self._count = 0
 
-    def add(self, part: TopicStats) -> None:
-        """Add one partition's statistics, which are not changed."""
+    def add(self, part: TopicStats) -> Iterator[None]:
+        """Add one partition's statistics, which are not changed. Yields where it may be
+        interrupted."""
         self._count += 1
         merged = self.merged
         _add(merged, part, _TOPIC_SUMS)
@@ -95,17 +100,17 @@ class Merging:
             merged.earliest_msg_publish_time_in_backlogs,
             part.earliest_msg_publish_time_in_backlogs,
         )
-        _merge_publishers(merged.publishers, part.publishers)
+        yield from _merge_publishers(merged.publishers, part.publishers)
         for name, subscription in part.subscriptions.items():
             known = merged.subscriptions.get(name)
             if known is None:
                 known = SubscriptionStats(is_durable=False, durable=False)
                 merged.subscriptions[name] = known
                 known.backlog_size = min(subscription.backlog_size, 0)
-            _merge_subscription(known, subscription)
+            yield from _merge_subscription(known, subscription)
 
 
-def _merge_subscription(into: SubscriptionStats, part: SubscriptionStats) -> None:
+def _merge_subscription(into: SubscriptionStats, part: SubscriptionStats) -> Iterator[None]:
     _add(into, part, _SUBSCRIPTION_SUMS)
     _add_counters(into, part, _SUBSCRIPTION_COUNTERS)
     for name in _SUBSCRIPTION_ORS:
@@ -127,9 +132,12 @@ def _merge_subscription(into: SubscriptionStats, part: SubscriptionStats) -> Non
         _add(target, consumer, _CONSUMER_SUMS)
         target.consumer_name = consumer.consumer_name
         target.blocked_consumer_on_unacked_msgs |= consumer.blocked_consumer_on_unacked_msgs
+        if index % CLIENTS_PER_YIELD == CLIENTS_PER_YIELD - 1:
+            yield
+    yield
 
 
-def _merge_publishers(into: list[PublisherStats], part: list[PublisherStats]) -> None:
+def _merge_publishers(into: list[PublisherStats], part: list[PublisherStats]) -> Iterator[None]:
     """Add index by index if both lists are as long, else append."""
     same_size = len(into) == len(part)
     for index, publisher in enumerate(part):
@@ -142,6 +150,8 @@ def _merge_publishers(into: list[PublisherStats], part: list[PublisherStats]) ->
             if same_size
             else publisher.average_msg_size
         )
+        if index % CLIENTS_PER_YIELD == CLIENTS_PER_YIELD - 1:
+            yield
 
 
 def _add(into: Any, part: Any, names: tuple[str, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,6 +12,7 @@ from headgate.admin.backlog_quotas import BacklogQuotaMap, decoded_quotas, shown
 from headgate.admin.names import existing_namespace, namespace_name, tenant_name
 from headgate.admin.operations import Operation
 from headgate.admin.routing import NAMESPACE_PATH, NO_CONTENT, Call, Reply, Route, as_json
+from headgate.admin.streaming import answer_names, pages
 from headgate.metadata.bundles import check_boundaries, split_bundles
 from headgate.metadata.errors import RefusalError, not_found
 from headgate.metadata.policies import (
@@ -63,7 +65,8 @@ async def list_namespaces(call: Call) -> Reply:
     tenant = tenant_name(call)
     if call.facade.catalog.tenant(tenant) is None:
         raise not_found("Tenant not found")
-    return as_json(call.facade.catalog.namespaces(tenant))
+    after = partial(call.facade.catalog.namespaces_after, tenant)
+    return await answer_names(call, pages(after))
 
 
 async def get_policies(call: Call) -> Reply:
@@ -112,7 +115,7 @@ async def list_topics(call: Call) -> Reply:
     name, _ = existing_namespace(call)
     if call.query.get("mode", "PERSISTENT").upper() == "NON_PERSISTENT":
         return as_json([])
-    return as_json(call.facade.catalog.topics(name))
+    return await answer_names(call, pages(partial(call.facade.catalog.topics_after, name)))
 
 
 async def get_bundles(call: Call) -> Reply:

@@ -7,8 +7,7 @@ ignored (the Go client sends some).
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -29,9 +28,6 @@ BYTES = "application/octet-stream"
 NAMESPACE_PATH = "/admin/v2/namespaces/{tenant}/{namespace}"
 TOPIC_PATH = "/admin/v2/persistent/{tenant}/{namespace}/{topic}"
 
-PIECE_VALUES = 64
-"""Statistics of subscriptions that are encoded without a pause: a quarter of a millisecond."""
-
 _DIGITS_MAX = 40
 """Longer texts are refused: Python refuses to read numbers of thousands of digits."""
 
@@ -46,6 +42,8 @@ class Reply:
     """Empty: no Content-Type header, as Pulsar sends none without a body."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Further headers, of plain ASCII."""
+    parts: AsyncIterator[bytes] | None = None
+    """The body of a long reply, made while it is sent."""
 
 
 NO_CONTENT = Reply(204)
@@ -58,16 +56,6 @@ EMPTY = Reply(200)
 def as_json(value: Any) -> Reply:
     """``value`` (anything that msgspec can encode) as the reply."""
     return Reply(200, msgspec.json.encode(value), JSON)
-
-
-async def encoded_in_pieces(values: Iterable[Any]) -> list[msgspec.Raw]:
-    """Values encoded one by one, with pauses between: a part of a large reply."""
-    encoded = []
-    for value in values:
-        encoded.append(msgspec.Raw(msgspec.json.encode(value)))
-        if len(encoded) % PIECE_VALUES == 0:
-            await asyncio.sleep(0)
-    return encoded
 
 
 def as_text(text: str) -> Reply:
@@ -86,6 +74,17 @@ class Call:
     query: Mapping[str, str]
     """Query parameters; the last one of a name. Unknown ones are ignored."""
     body: bytes
+    reserved: list[int] = field(default_factory=list)
+    """Bytes charged for the answer, which are released once it is sent."""
+
+    async def reserve(self, size_bytes: int) -> None:
+        """Wait for memory for an answer of about that size in the making.
+
+        Raises:
+            RefusalError: 503, there is none.
+        """
+        await self.facade.reserve_answer(size_bytes)
+        self.reserved.append(size_bytes)
 
     def flag(self, name: str, default: bool = False) -> bool:
         """A boolean query parameter; anything but ``true`` is false, as in Java."""

@@ -7,14 +7,17 @@ fails only if it changes nothing on all of them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Iterator
+from heapq import merge
+from itertools import islice
 from typing import Any, Final
 
 from msgspec import Struct
 
 from headgate.admin.names import existing_parts, single_topic, subscription_name, topic_name
 from headgate.admin.operations import Operation
-from headgate.admin.routing import NO_CONTENT, TOPIC_PATH, Call, Reply, Route, as_json
+from headgate.admin.routing import NO_CONTENT, TOPIC_PATH, Call, Reply, Route
+from headgate.admin.streaming import PAGE_NAMES, answer_names
 from headgate.admin.topics import ensure_topic
 from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
@@ -35,15 +38,39 @@ class ResetCursorData(Struct, rename="camel"):
     properties: dict[str, str] | None = None
 
 
+NAMES_PER_TURN: Final = 1_024
+"""Subscriptions whose names are gathered, or sorted, without a pause."""
+
+NAME_BYTES: Final = 128
+"""About what a name takes in a list that is sent."""
+
 _NAMED: Final = {"latest": LATEST, "earliest": EARLIEST}
 
 
 async def list_subscriptions(call: Call) -> Reply:
     """Names of a topic's subscriptions; of all partitions together."""
     names: set[str] = set()
+    added = 0
     for part in existing_parts(call):
-        names.update(call.facade.subscriptions(part))
-    return as_json(sorted(names))
+        of_part = call.facade.subscriptions(part)
+        names.update(of_part)
+        added += 1 + len(of_part)
+        if added >= NAMES_PER_TURN:
+            added = 0
+            await call.facade.give_way()
+    await call.reserve(NAME_BYTES * len(names))
+    return await answer_names(call, _sorted_pages(list(names)))
+
+
+def _sorted_pages(names: list[str]) -> Iterator[list[str]]:
+    """Names in order, in pages; sorting them all at once would take long."""
+    runs = []
+    for start in range(0, len(names), NAMES_PER_TURN):
+        runs.append(sorted(names[start : start + NAMES_PER_TURN]))
+        yield []
+    merged = merge(*runs)
+    while page := list(islice(merged, PAGE_NAMES)):
+        yield page
 
 
 async def create_subscription(call: Call) -> Reply:

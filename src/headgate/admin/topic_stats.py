@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
 
-import msgspec
-
+from headgate.admin.json_pieces import Encoded, pieces_of, struct_items
 from headgate.admin.merge import Merging
 from headgate.admin.names import existing_partitioned, existing_topic, partitions_of
 from headgate.admin.operations import Operation
-from headgate.admin.routing import TOPIC_PATH, Call, Reply, Route, as_json, encoded_in_pieces
+from headgate.admin.routing import TOPIC_PATH, Call, Reply, Route
+from headgate.admin.streaming import answer, encoded, reserve_for
 from headgate.base.names import TopicName
 from headgate.metadata.errors import RefusalError
 from headgate.metadata.rows import PartitionedRow
@@ -19,15 +18,18 @@ from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStat
 
 _Stats = TypeVar("_Stats", TopicStats, InternalStats)
 
+MERGES_PER_TURN = 8
+"""Steps of a merge that are done without a pause: each has some subscriptions or clients."""
+
 SLICE_PARTITIONS = 8
 """Partitions of one slice, between which other work has its turn: about a millisecond."""
 
 
 async def stats(call: Call) -> Reply:
     """Counters, rates, producers and subscriptions of a topic."""
-    found = await call.facade.topic_stats(existing_topic(call), _options(call))
-    found.subscriptions = await _encoded_values(found.subscriptions)
-    return as_json(found)
+    topic = existing_topic(call)
+    await reserve_for(call, [topic])
+    return await answer(call, pieces_of(await call.facade.topic_stats(topic, _options(call))))
 
 
 async def partitioned_stats(call: Call) -> Reply:
@@ -36,46 +38,46 @@ async def partitioned_stats(call: Call) -> Reply:
     options = _options(call)
     is_split = call.flag("perPartition", default=True)
     merging = Merging()
-    split: dict[str, msgspec.Raw] = {}
+    split: dict[str, Encoded] = {}
     parts = partitions_of(call.facade.catalog, topic)
-    async for name, part in _of_parts(parts, lambda p: call.facade.topic_stats(p, options)):
-        merging.add(part)
+    async for name, part in _of_parts(call, parts, lambda p: call.facade.topic_stats(p, options)):
+        for number, _ in enumerate(merging.add(part), start=1):
+            if number % MERGES_PER_TURN == 0:
+                await call.facade.give_way()
         if is_split:
-            split[name] = _encoded(part)
-    merged = msgspec.to_builtins(merging.merged)
-    merged["metadata"] = _metadata(row)
-    merged["partitions"] = split
-    return as_json(merged)
+            split[name] = await encoded(call, pieces_of(part))
+    merged = dict(struct_items(merging.merged)) | {"metadata": _metadata(row), "partitions": split}
+    return await answer(call, pieces_of(merged))
 
 
 async def internal_stats(call: Call) -> Reply:
     """Ledgers and cursors of a topic."""
-    metadata = call.flag("metadata")
-    found = await call.facade.internal_stats(existing_topic(call), metadata=metadata)
-    found.cursors = await _encoded_values(found.cursors)
-    return as_json(found)
+    topic, metadata = existing_topic(call), call.flag("metadata")
+    await reserve_for(call, [topic])
+    return await answer(call, pieces_of(await call.facade.internal_stats(topic, metadata=metadata)))
 
 
 async def partitioned_internal_stats(call: Call) -> Reply:
     """Ledgers and cursors of each partition of a topic."""
     topic, row = existing_partitioned(call)
     parts = partitions_of(call.facade.catalog, topic)
-    split: dict[str, msgspec.Raw] = {}
+    split: dict[str, Encoded] = {}
     async for name, part in _of_parts(
-        parts, lambda p: call.facade.internal_stats(p, metadata=False)
+        call, parts, lambda p: call.facade.internal_stats(p, metadata=False)
     ):
-        split[name] = _encoded(part)
-    return as_json({"metadata": _metadata(row), "partitions": split})
+        split[name] = await encoded(call, pieces_of(part))
+    return await answer(call, pieces_of({"metadata": _metadata(row), "partitions": split}))
 
 
 async def _of_parts(
-    parts: list[TopicName], ask: Callable[[TopicName], Awaitable[_Stats]]
+    call: Call, parts: list[TopicName], ask: Callable[[TopicName], Awaitable[_Stats]]
 ) -> AsyncIterator[tuple[str, _Stats]]:
-    """The statistics of each partition, in slices between which publishing continues. A partition
-    that is deleted meanwhile is left out."""
+    """The statistics of each partition, in slices between which publishing continues, and charged
+    together before. A partition that is deleted meanwhile is left out."""
+    await reserve_for(call, parts)
     for number, part in enumerate(parts, start=1):
         if number % SLICE_PARTITIONS == 0:
-            await asyncio.sleep(0)
+            await call.facade.give_way()
         try:
             found = await ask(part)
         except RefusalError as refusal:
@@ -83,16 +85,6 @@ async def _of_parts(
                 raise
         else:
             yield part.full, found
-
-
-async def _encoded_values(values: dict[str, Any]) -> dict[str, Any]:
-    """The values as JSON, in pieces between which publishing continues."""
-    return dict(zip(values, await encoded_in_pieces(values.values()), strict=True))
-
-
-def _encoded(stats: TopicStats | InternalStats) -> msgspec.Raw:
-    """Encode one partition, so that the whole reply is not encoded at once."""
-    return msgspec.Raw(msgspec.json.encode(stats))
 
 
 def _metadata(row: PartitionedRow) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -20,10 +22,12 @@ from headgate.admin.names import (
 )
 from headgate.admin.operations import Operation
 from headgate.admin.routing import BYTES, NO_CONTENT, Call, Reply, Route, as_json
-from headgate.base.names import TopicName
+from headgate.admin.streaming import answer_names, pages
+from headgate.base.names import NamespaceName, TopicName
 from headgate.base.positions import Position
 from headgate.metadata.bundles import bundle_of
 from headgate.metadata.errors import RefusalError, conflict, not_found
+from headgate.metadata.rows import NamespaceRow
 
 
 class PartitionedMetadata(Struct):
@@ -36,17 +40,23 @@ class PartitionedMetadata(Struct):
 async def list_topics(call: Call) -> Reply:
     """Full names of a namespace's topics; each partition is one."""
     name, row = existing_namespace(call)
-    topics = call.facade.catalog.topics(name)
-    bundle = call.query.get("bundle")
-    if bundle:
-        topics = [topic for topic in topics if bundle_of(row.bundles, topic) == bundle]
-    return as_json(topics)
+    return await answer_names(call, _topic_pages(call, name, row, call.query.get("bundle")))
+
+
+def _topic_pages(
+    call: Call, name: NamespaceName, row: NamespaceRow, bundle: str | None
+) -> Iterator[list[str]]:
+    """The topics of a namespace, or of one of its bundles."""
+    for page in pages(partial(call.facade.catalog.topics_after, name)):
+        if bundle:
+            page = [topic for topic in page if bundle_of(row.bundles, topic) == bundle]
+        yield page
 
 
 async def list_partitioned(call: Call) -> Reply:
     """Full names of a namespace's partitioned topics."""
     name, _ = existing_namespace(call)
-    return as_json(call.facade.catalog.partitioned_topics(name))
+    return await answer_names(call, pages(partial(call.facade.catalog.partitioned_after, name)))
 
 
 async def list_none(call: Call) -> Reply:

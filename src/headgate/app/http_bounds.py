@@ -2,7 +2,8 @@
 
 The size of a request's head is bounded, and the time for the request and for reading its response.
 Uvicorn leaves these bounds to a proxy. Without them a single client could fill the broker's memory
-with one header line, or hold connections and tasks for ever.
+with one header line, or hold connections and tasks for ever. What all connections hold together has
+a bound, too (:mod:`headgate.broker.http_memory`). Every refusal has a JSON body with a reason.
 
 A client may offer to change to another protocol (``Upgrade: h2c``, as the JDK's does by default).
 This class ignores the offer. Uvicorn would run the request without its body, and could not parse
@@ -13,8 +14,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from headgate.app.web_guard import OWN_HEADERS
+from headgate.broker.http_memory import REQUEST_BYTES, HttpMemory
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application
 
 HEAD_BYTES_MAX = 64 * 1024
 """Bound on request line and headers together; exceeded by one read at most."""
@@ -26,8 +36,11 @@ BODY_TIMEOUT_S = 30.0
 """Time for a body, from the end of the head. It starts again if the broker pauses reading."""
 
 WRITE_TIMEOUT_S = 30.0
-"""Time in which a client must read each part of a response, 256 KiB at most. A client that never
-reads would otherwise keep the response in memory."""
+"""Time that a client may take to read a response, beyond the time at :data:`READ_BYTES_PER_S_MIN`.
+A client that never reads would otherwise keep the response in memory."""
+
+READ_BYTES_PER_S_MIN = 16 * 1024
+"""A client that reads a long response more slowly is disconnected, however regularly it reads."""
 
 _OFFER = frozenset({b"upgrade", b"http2-settings"})
 """Headers that offer another protocol, and their names in ``Connection``."""
@@ -41,6 +54,18 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _just_begun = False
     _timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
+    _patience_s = WRITE_TIMEOUT_S
+    """How long the client may still let the broker wait while it reads the present response."""
+    _paused_s = 0.0
+    """When the client last began to read too slowly."""
+    _unread_bytes = 0
+    """What it had not read then; 0 once it has."""
+    _requests = 0
+    """Requests that are not answered."""
+    _body_bytes = 0
+    """Bytes of their bodies."""
+    memory: HttpMemory | None = None
+    """Bounds what all connections hold; a subclass has it."""
     _limit_s = HEAD_TIMEOUT_S
     _data = b""
     """The bytes in the parser."""
@@ -64,6 +89,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
         self._stop_write_timer()
+        if self.memory is not None:
+            self.memory.hold(self, 0)
+            if self._requests:
+                self.memory.end()
+        self._requests = 0
         super().connection_lost(exc)
 
     # -- the response's time -----------------------------------------------------------------
@@ -72,23 +102,43 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """The client reads more slowly than the broker writes."""
         super().pause_writing()
         self._begin_write_timer()
+        self._hold()
 
     def resume_writing(self) -> None:
         """The client has read what was written."""
+        if self._unread_bytes:
+            waited_s = self.loop.time() - self._paused_s
+            credit_s = self._unread_bytes / READ_BYTES_PER_S_MIN
+            self._patience_s = min(self._patience_s - waited_s + credit_s, WRITE_TIMEOUT_S)
         self._stop_write_timer()
+        self._hold()
         super().resume_writing()
 
     def on_response_complete(self) -> None:
         """The last part of a response is written, though perhaps not read."""
+        if self._requests:
+            self._requests -= 1
+            if not self._requests:
+                self._body_bytes = 0
+                if self.memory is not None:
+                    self.memory.end()
+            self._hold()
         super().on_response_complete()
-        if self._write_timer is None and self.transport.get_write_buffer_size():
-            self._begin_write_timer()
+        if self._write_timer is None:
+            self._patience_s = WRITE_TIMEOUT_S
+            if self.transport.get_write_buffer_size():
+                self._begin_write_timer()
 
     def _begin_write_timer(self) -> None:
         self._stop_write_timer()
-        self._write_timer = self.loop.call_later(WRITE_TIMEOUT_S, self._write_timed_out)
+        self._paused_s = self.loop.time()
+        self._unread_bytes = self.transport.get_write_buffer_size()
+        left_s = max(self._patience_s, 0.0) + self._unread_bytes / READ_BYTES_PER_S_MIN
+        limit_s = min(left_s, WRITE_TIMEOUT_S)
+        self._write_timer = self.loop.call_later(limit_s, self._write_timed_out)
 
     def _stop_write_timer(self) -> None:
+        self._unread_bytes = 0
         if self._write_timer is not None:
             self._write_timer.cancel()
             self._write_timer = None
@@ -104,6 +154,49 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self.cycle is not None:
             self.cycle.disconnected = True
         self.transport.abort()
+
+    # -- what it holds -----------------------------------------------------------------------
+
+    def _hold(self) -> None:
+        if self.memory is None:
+            return
+        held_bytes = self._requests * REQUEST_BYTES + self._body_bytes + self._unread_bytes
+        self.memory.hold(self, held_bytes)
+
+    def end_for_memory(self, reason: str) -> None:
+        """All connections hold too much, and this one most."""
+        if self._unread_bytes:
+            self._abort()
+        else:
+            self._refuse(503, reason)
+
+    def _refuse(self, status: int, reason: str) -> None:
+        """Answer in place of the application, if it has not begun to, and end the connection. The
+        application then finds its client gone."""
+        if self.transport.is_closing():
+            return
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            cycle.disconnected = True
+            cycle.message_event.set()
+            if cycle.response_started:
+                self.transport.abort()
+                return
+        body = msgspec.json.encode({"reason": reason})
+        lines = [
+            b"HTTP/1.1 %d %s" % (status, HTTPStatus(status).phrase.encode()),
+            b"content-type: application/json",
+            b"content-length: %d" % len(body),
+            *(name + b": " + value for name, value in OWN_HEADERS),
+            b"connection: close",
+        ]
+        self.transport.write(b"\r\n".join([*lines, b"", body]))
+        self._begin_write_timer()
+        self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP, or too long."""
+        self._refuse(400, msg)
 
     # -- the request -----------------------------------------------------------------------
 
@@ -128,7 +221,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """The first byte of a request."""
         super().on_message_begin()
         # So that an application can end a connection whose response it cannot finish.
-        self.scope["extensions"] = {"headgate.abort": {"call": self._abort}}
+        self.scope["extensions"] = {
+            "headgate.abort": {"call": self._abort},
+            "headgate.is_open": {"call": self._is_open},
+        }
         self._head_bytes = 0
         self._in_head = self._just_begun = True
         if self._timer is None:
@@ -142,7 +238,32 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if any(name == b"upgrade" for name, _ in self.headers) and self.parser.should_upgrade():
             self._declined = self._head_without_offer()
         else:
+            self._begin_request()
+
+    def _begin_request(self) -> None:
+        refusal = ""
+        self._requests += 1
+        if self.memory is not None:
+            if self._requests == 1:
+                refusal = self.memory.begin()
+            self._hold()
+        served = self.app
+        if refusal:
+            self.app = _refusing(refusal)
+        try:
             super().on_headers_complete()
+        finally:
+            self.app = served
+
+    def on_body(self, body: bytes) -> None:
+        """Some bytes of a body. The application holds them until it has answered."""
+        super().on_body(body)
+        self._body_bytes += len(body)
+        self._hold()
+
+    def _is_open(self) -> bool:
+        """Whether a client may still read a response."""
+        return not self.transport.is_closing()
 
     def on_message_complete(self) -> None:
         """The last byte of a request."""
@@ -189,5 +310,25 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._timer = None
         if self.flow.read_paused:
             self._wait(self._limit_s)
-        else:
+        elif self._in_head:
+            self._refuse(408, f"The head did not arrive within {HEAD_TIMEOUT_S:.0f} s")
+        elif self.cycle is None or self.cycle.response_complete:
             self.transport.close()
+        else:
+            self._refuse(408, f"The body did not arrive within {BODY_TIMEOUT_S:.0f} s")
+
+
+def _refusing(reason: str) -> ASGI3Application:
+    """An application that refuses a request because there are too many."""
+
+    async def refuse(_scope: Any, _receive: Any, send: Any) -> None:
+        body = msgspec.json.encode({"reason": reason})
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            *OWN_HEADERS,
+        ]
+        await send({"type": "http.response.start", "status": 503, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    return refuse

@@ -125,7 +125,7 @@ class Node:
             app = WebApp(admin, {"/metrics": metrics_route(broker)}, on_bug, broker.turns)
             guarded = WebGuard(app, HostNames.of(settings))
             admit = partial(broker.connection_admission.admit, web=True)
-            web_server = await WebServer.start(guarded, web, admit)
+            web_server = await WebServer.start(guarded, web, admit, broker.http_memory)
             stack.push_async_callback(web_server.close)
             urls = Urls(info.broker_url, info.web_url)
             return cls(broker, urls, data_path, stack.pop_all())

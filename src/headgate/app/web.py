@@ -7,12 +7,14 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+import msgspec
 import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.app.http_bounds import BoundedHttpProtocol
 from headgate.app.listeners import BACKLOG_CONNECTIONS_MAX
 from headgate.base.errors import InvariantError
+from headgate.broker.http_memory import HttpMemory
 from headgate.broker.work.turn_meter import TurnMeter
 
 KEEP_ALIVE_S = 30
@@ -50,15 +52,38 @@ class WebApp:
             app = self._main
         elif path != scope["path"]:
             scope = {**scope, "path": path}
+        has_begun = False
+
+        async def send_noted(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
         try:
             if self._meter is None:
-                await app(scope, receive, send)
+                await app(scope, receive, send_noted)
             else:
-                served = _served(app, scope, receive, send)
+                served = _served(app, scope, receive, send_noted)
                 await self._meter.measured(f"a request for {path}", served)
-        except InvariantError as error:
-            self._on_bug(error)
+        except Exception as error:
+            if isinstance(error, InvariantError):
+                self._on_bug(error)
+            if not has_begun:
+                await _fail(send, error)
             raise
+
+
+async def _fail(send: Send, error: Exception) -> None:
+    """Answer a request whose application failed before it answered."""
+    reason = f"Unexpected {type(error).__name__}; the broker's log has more"
+    body = msgspec.json.encode({"reason": reason})
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "http.response.start", "status": 500, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 async def _served(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
@@ -95,12 +120,15 @@ class WebServer:
         app: ASGIApp,
         listener: socket.socket,
         admit: Callable[[asyncio.BaseTransport], bool] = lambda _: True,
+        memory: HttpMemory | None = None,
     ) -> WebServer:
         """Serve ``app`` on a listening socket, and close the socket with the server. A connection
-        that ``admit`` rejects is ended at once."""
+        that ``admit`` rejects is ended at once. ``memory`` bounds what all requests hold."""
         config = uvicorn.Config(
             app,
-            http=type("Http", (BoundedHttpProtocol,), {"admit": staticmethod(admit)}),
+            http=type(
+                "Http", (BoundedHttpProtocol,), {"admit": staticmethod(admit), "memory": memory}
+            ),
             ws="none",
             lifespan="off",
             interface="asgi3",

@@ -28,6 +28,7 @@ from headgate.broker.count_limits import CountLimits
 from headgate.broker.damage import damage_text
 from headgate.broker.effects import EngineEffects
 from headgate.broker.entries import SingleEntryReader
+from headgate.broker.http_memory import HttpMemory
 from headgate.broker.info import BrokerCounts, BrokerInfo
 from headgate.broker.policy_rollout import PolicyRollout
 from headgate.broker.policy_updates import PolicyUpdates, engine_limits
@@ -122,8 +123,7 @@ class Broker:
         client_memory_bytes_max: int = CLIENT_MEMORY_BYTES_MIN,
         boot_id: str = "",
     ) -> None:
-        """``memory`` measures memory for the adaptive controller, if it is enabled. ``boot_id``
-        identifies the boot of the machine, if known (:mod:`headgate.base.log_time`)."""
+        """``memory`` is for the adaptive controller, ``boot_id`` for the time of the log."""
         self.settings = settings
         self.clock = clock
         self.loop = loop
@@ -152,6 +152,7 @@ class Broker:
         self.started_ms = self.engine.now_ms
         self.connection_admission = ConnectionAdmission(self.engine)
         self.client_memory = self._make_client_memory(client_memory_bytes_max)
+        self.http_memory = HttpMemory.of(settings)
         self.connection_limits = self._make_connection_limits()
         self.disk = DiskMonitor(log, lanes.metadata, self.engine, logs[1:])
         self._publish_buffer = self._make_publish_buffer()
@@ -522,8 +523,13 @@ class Broker:
     # -- for connections -------------------------------------------------------------------
 
     def _bounded_elsewhere(self) -> dict[str, int]:
-        """Bytes of clients that ``maxMessagePublishBufferSizeInMB`` bounds, by kind."""
-        return {"parked": self.engine.parked.bytes, "staged": self.log.unstored_bytes}
+        """Bytes of clients that ``maxMessagePublishBufferSizeInMB`` or ``headgateHttpMemoryMB``
+        bounds, by kind."""
+        return {
+            "parked": self.engine.parked.bytes,
+            "staged": self.log.unstored_bytes,
+            "http": self.http_memory.held_bytes,
+        }
 
     def publish_buffer_full(self) -> bool:
         """Whether more bytes wait to be durable than maxMessagePublishBufferSizeInMB allows."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Generator
 from typing import Final, Protocol, TypeVar
 
+from headgate.broker.work.scheduler import JobClass, WorkScheduler
 from headgate.broker.work.units import PIECE_UNITS
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
@@ -27,6 +28,30 @@ class Turns(Protocol):
         """Let others run, until ``units`` more of work may be done, and begin a turn."""
 
 
+class _Working(Protocol):
+    """A broker with its scheduler."""
+
+    work: WorkScheduler
+
+    def begin_turn(self) -> None:
+        """As :meth:`Turns.begin_turn`."""
+
+
+class AdminTurns:
+    """The turns of walks for which an administrator waits: they come before upkeep."""
+
+    def __init__(self, broker: _Working) -> None:
+        self._broker = broker
+
+    def begin_turn(self) -> None:
+        """As :meth:`Turns.begin_turn`."""
+        self._broker.begin_turn()
+
+    async def give_way(self, units: int, /) -> None:
+        """As :meth:`Turns.give_way`."""
+        await self._broker.work.give_way(units, JobClass.ADMIN)
+
+
 class Pace:
     """Counts the work of a walk, and says when it gives way."""
 
@@ -34,9 +59,9 @@ class Pace:
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
-        self._left = PIECE_UNITS
+        self._left: float = PIECE_UNITS
 
-    def spent(self, units: int) -> bool:
+    def spent(self, units: float) -> bool:
         """Whether a piece is done with these ``units``: then await :meth:`give_way`."""
         self._left -= units
         return self._left <= 0

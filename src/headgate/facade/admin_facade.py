@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from headgate.base.errors import CorruptionError, InputError, StorageError
 from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
-from headgate.base.units import MS_PER_S
+from headgate.base.units import KIB, MS_PER_S
 from headgate.broker.authorization import check_allowed
 from headgate.broker.damage import accept_damage, damage_text
 from headgate.broker.entries import FoundMessage, StoredEntry
 from headgate.broker.info import BrokerInfo
+from headgate.broker.slices import AdminTurns, in_slices
+from headgate.broker.work.units import PIECE_UNITS
 from headgate.engine.errors import (
     DamagedError,
     EngineError,
@@ -49,6 +51,11 @@ if TYPE_CHECKING:
     from headgate.broker.service import Broker
 
 
+SUBSCRIPTION_BYTES: Final = 6 * KIB
+CLIENT_BYTES: Final = 2 * KIB
+"""About what the statistics of a subscription, and of a producer or consumer, take in memory."""
+
+
 class Backups(Protocol):
     """What holds the files of a data directory for backups; raises as :class:`Facade`."""
 
@@ -68,6 +75,7 @@ class AdminFacade:
     def __init__(self, broker: Broker, observer: Observer, backups: Backups | None = None) -> None:
         """``backups`` hold the files of the data directory, if the broker has one on a disk."""
         self._broker = broker
+        self._turns = AdminTurns(broker)
         self._backups = backups
         self._observer = observer
         self._registry = broker.registry
@@ -89,6 +97,25 @@ class AdminFacade:
 
     async def commit(self, change: Change) -> None:
         await self._broker.commit(change)
+
+    # -- large answers -----------------------------------------------------------------------
+
+    async def give_way(self) -> None:
+        await self._turns.give_way(PIECE_UNITS)
+
+    def answer_bytes(self, topic: TopicName) -> int:
+        found = self._registry.get(topic)
+        if found is None:
+            return 0
+        clients = len(found.producers)
+        clients += sum(len(each.consumers) for each in found.subscriptions.values())
+        return len(found.subscriptions) * SUBSCRIPTION_BYTES + clients * CLIENT_BYTES
+
+    async def reserve_answer(self, size_bytes: int) -> None:
+        await self._broker.http_memory.reserve(size_bytes)
+
+    def release_answer(self, size_bytes: int) -> None:
+        self._broker.http_memory.release(size_bytes)
 
     # -- settings and policies -------------------------------------------------------------
 
@@ -223,7 +250,8 @@ class AdminFacade:
     async def internal_stats(self, topic: TopicName, *, metadata: bool) -> InternalStats:
         found = self._topic(topic)
         skew_ms = self._broker.log_clock.skew_ms
-        return internal_stats(found, metadata=metadata, skew_ms=skew_ms)
+        work = internal_stats(found, metadata=metadata, skew_ms=skew_ms)
+        return await in_slices(self._turns, work)
 
     async def last_message(self, topic: TopicName) -> FoundMessage:
         with _refusals():

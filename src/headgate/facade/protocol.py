@@ -99,6 +99,26 @@ class Facade(Protocol):
             StorageError: the disk refused; the change was abandoned.
         """
 
+    # Large answers.
+
+    async def give_way(self) -> None:
+        """Let others run, until a quarter of a millisecond more of a walk may be done."""
+
+    def answer_bytes(self, topic: TopicName) -> int:
+        """About how many bytes the statistics of ``topic`` take while they are sent; 0 if there is
+        no such topic."""
+
+    async def reserve_answer(self, size_bytes: int) -> None:
+        """Return when there is memory for an answer of that size; :meth:`release_answer` gives it
+        back.
+
+        Raises:
+            RefusalError: 503, others take the memory.
+        """
+
+    def release_answer(self, size_bytes: int) -> None:
+        """An answer is sent, or given up."""
+
     # Dynamic settings. Overrides are in the catalog; these know what the settings mean.
 
     def dynamic_settings(self) -> Sequence[str]:

@@ -105,6 +105,10 @@ class Catalog(OwnRows):
         """``tenant/namespace`` of each namespace of a tenant, sorted."""
         return self._state.children(Kind.NAMESPACE, tenant)
 
+    def namespaces_after(self, tenant: str, after: str, count_max: int) -> list[str]:
+        """The next ``count_max`` of :meth:`namespaces`, of those behind the name ``after``."""
+        return self._state.children_after(Kind.NAMESPACE, tenant, after, count_max)
+
     def namespace(self, name: NamespaceName) -> NamespaceRow | None:
         """One namespace."""
         return cast(NamespaceRow | None, self._state.get(Kind.NAMESPACE, str(name)))
@@ -137,6 +141,11 @@ class Catalog(OwnRows):
     def partitioned_topics(self, namespace: NamespaceName, domain: str = PERSISTENT) -> list[str]:
         """Full names of a namespace's partitioned topics, sorted."""
         return self._state.children(Kind.PARTITIONED, f"{domain}://{namespace}")
+
+    def partitioned_after(self, namespace: NamespaceName, after: str, count_max: int) -> list[str]:
+        """The next ``count_max`` of :meth:`partitioned_topics`, of those behind ``after``."""
+        parent = f"{PERSISTENT}://{namespace}"
+        return self._state.children_after(Kind.PARTITIONED, parent, after, count_max)
 
     def partitioned(self, full_name: str) -> PartitionedRow | None:
         """One partitioned topic."""

@@ -87,6 +87,20 @@ class Settings:
         "most. 0 is a fourth of the memory that the broker "
         "may use (headgateMemoryLimitMB), at least 128.",
     )
+    headgateHttpMemoryMB: int = setting(
+        64,
+        "Megabytes that all requests at the web port together may make the broker hold: bodies, "
+        "answers in the making, answers that clients do not read. Beyond it the connection that "
+        "holds most ends, and requests with large answers wait or are refused (503).",
+        dynamic=True,
+        minimum=8,
+    )
+    maxConcurrentHttpRequests: int = setting(
+        1_024,
+        "Requests at the web port that are answered at the same time; more are refused (503).",
+        dynamic=True,
+        minimum=1,
+    )
     brokerMaxConnections: int = setting(
         0,
         "Connections of clients that the broker accepts; more are refused. 0 is no limit. Those "
@@ -378,6 +392,19 @@ class Settings:
     exposeTopicLevelMetricsInPrometheus: bool = setting(
         True,
         "Series of each topic and subscription on /metrics; false leaves sums for each namespace.",
+        dynamic=True,
+    )
+    headgateMetricsSubjectsMax: int = setting(
+        5_000,
+        "Topics and subscriptions together that have series of their own on /metrics: those with "
+        "the largest backlogs, those that are throttled now, those with the highest rates. Of the "
+        "others /metrics has sums for each namespace. 0 is no bound: a page has 6 KB for each.",
+        dynamic=True,
+    )
+    metricsServletTimeoutMs: int = setting(
+        30_000,
+        "Milliseconds that a scrape of /metrics waits for its page before it gets an error; 0 is "
+        "no bound.",
         dynamic=True,
     )
     exposeSubscriptionBacklogAgeInPrometheus: bool = setting(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -106,6 +107,10 @@ class FakeFacade:
         self.auto_partitions: int | None = 0
         self.default_retention = Retention()
         self.quota_checks = 0
+        self.gave_way = 0
+        self.reserved_bytes = 0
+        self.reserved_most = 0
+        self.memory_failure: Exception | None = None
         self.kept_settings: set[str] = set()
         """Settings whose start-up value does not go with the others."""
         self.topics: dict[str, FakeTopic] = {}
@@ -140,6 +145,22 @@ class FakeFacade:
         if found is None:
             raise not_found(f"Subscription {name} not found for topic {topic}")
         return found
+
+    async def give_way(self) -> None:
+        self.gave_way += 1
+        await asyncio.sleep(0)
+
+    def answer_bytes(self, topic: TopicName) -> int:
+        return 1_000
+
+    async def reserve_answer(self, size_bytes: int) -> None:
+        if self.memory_failure is not None:
+            raise self.memory_failure
+        self.reserved_bytes += size_bytes
+        self.reserved_most = max(self.reserved_most, self.reserved_bytes)
+
+    def release_answer(self, size_bytes: int) -> None:
+        self.reserved_bytes -= size_bytes
 
     def dynamic_settings(self) -> Sequence[str]:
         return ["dispatchThrottlingRatePerTopicInMsg", "allowAutoTopicCreation"]

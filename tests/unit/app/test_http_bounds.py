@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -15,9 +16,11 @@ from headgate.app.http_bounds import (
     BODY_TIMEOUT_S,
     HEAD_BYTES_MAX,
     HEAD_TIMEOUT_S,
+    READ_BYTES_PER_S_MIN,
     WRITE_TIMEOUT_S,
     BoundedHttpProtocol,
 )
+from headgate.broker.http_memory import REQUEST_BYTES, HttpMemory
 from headgate.testing.clock import ManualClock
 from headgate.testing.loop import SimLoop
 
@@ -69,18 +72,35 @@ async def _answer(_scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
+def reason_of(wire: Wire) -> str:
+    """The reason in the JSON body of the last answer."""
+    head, _, body = wire.written.rpartition(b"\r\n\r\n")
+    assert b"content-type: application/json" in head
+    assert b"x-content-type-options: nosniff" in head
+    return str(json.loads(body)["reason"])
+
+
 Story = Callable[[BoundedHttpProtocol, Wire], Coroutine[Any, Any, None]]
 
 
-def play(story: Story, app: ASGIApp = _answer) -> None:
+def connect(
+    loop: asyncio.AbstractEventLoop, app: ASGIApp = _answer, memory: HttpMemory | None = None
+) -> tuple[BoundedHttpProtocol, Wire]:
+    """An open connection."""
+    config = Config(app, log_config=None, lifespan="off", timeout_keep_alive=100)
+    protocol = BoundedHttpProtocol(config, ServerState(), {}, loop)
+    protocol.memory = memory
+    wire = Wire()
+    protocol.connection_made(wire)
+    return protocol, wire
+
+
+def play(story: Story, app: ASGIApp = _answer, memory: HttpMemory | None = None) -> None:
     """Run a story with an open connection, in virtual time."""
     loop = SimLoop(ManualClock())
 
     async def whole() -> None:
-        config = Config(app, log_config=None, lifespan="off", timeout_keep_alive=100)
-        protocol = BoundedHttpProtocol(config, ServerState(), {}, loop)
-        wire = Wire()
-        protocol.connection_made(wire)
+        protocol, wire = connect(loop, app, memory)
         await story(protocol, wire)
         protocol.connection_lost(None)
 
@@ -149,7 +169,7 @@ def test_a_head_without_end_is_refused() -> None:
         protocol.data_received(b"y" * 1_000)
         assert wire.closed
         assert wire.written.startswith(b"HTTP/1.1 400 ")
-        assert b"65536 bytes are allowed" in wire.written
+        assert reason_of(wire) == "Request head too long: 65536 bytes are allowed"
 
     play(story)
 
@@ -178,6 +198,10 @@ def test_who_never_ends_a_head_is_cut_off(begin: bytes) -> None:
         assert not wire.closed
         await asyncio.sleep(0.2)
         assert wire.closed
+        if begin:
+            assert reason_of(wire) == "The head did not arrive within 10 s"
+        else:
+            assert wire.written == b""
 
     play(story)
 
@@ -192,6 +216,8 @@ def test_who_never_ends_a_body_is_cut_off(head: bytes) -> None:
         assert not wire.closed
         await asyncio.sleep(0.2)
         assert wire.closed
+        assert wire.written.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+        assert reason_of(wire) == "The body did not arrive within 30 s"
 
     play(story)
 
@@ -307,3 +333,136 @@ def test_who_takes_it_all_in_time_stays() -> None:
         assert not wire.closed
 
     play(story)
+
+
+def test_who_reads_a_long_answer_ever_so_slowly_is_cut_off() -> None:
+    """Each part is read within its time, and yet the answer would be held for hours."""
+
+    async def endless(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while True:
+            await send({"type": "http.response.body", "body": b"x", "more_body": True})
+            await asyncio.sleep(0.1)
+
+    def read_at(bytes_per_s: float) -> float:
+        """Seconds until the connection ends; an hour at most."""
+        ended_s = 3_600.0
+
+        async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+            nonlocal ended_s
+            protocol.data_received(GET)
+            begun_s = protocol.loop.time()
+            while not wire.aborted and protocol.loop.time() < begun_s + 3_600:
+                wire.unread_bytes = 128 * 1024
+                protocol.pause_writing()
+                await asyncio.sleep(wire.unread_bytes / bytes_per_s)
+                if not wire.aborted:
+                    protocol.resume_writing()
+            if wire.aborted:
+                ended_s = protocol.loop.time() - begun_s
+            protocol.cycle.disconnected = True
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+
+        play(story, endless)
+        return ended_s
+
+    assert read_at(1.2 * READ_BYTES_PER_S_MIN) == 3_600
+    assert read_at(0.5 * READ_BYTES_PER_S_MIN) < 3 * WRITE_TIMEOUT_S
+
+
+def memory_of(bytes_max: int = 10_000_000, requests_max: int = 100) -> HttpMemory:
+    return HttpMemory(lambda: bytes_max, lambda: requests_max)
+
+
+POST = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n"
+
+
+def test_what_is_not_http_is_refused_with_a_reason() -> None:
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.data_received(b"nonsense\r\n\r\n")
+        assert wire.written.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+        assert reason_of(wire) == "Invalid HTTP request received."
+        assert wire.closed
+
+    play(story)
+
+
+def test_too_many_requests_at_once_are_refused_and_their_connection_goes_on() -> None:
+    memory = memory_of(requests_max=2)
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        others = [connect(protocol.loop, memory=memory) for _ in range(2)]
+        for other, _ in others:
+            other.data_received(POST)
+        protocol.data_received(GET)
+        await asyncio.sleep(0.1)
+        assert wire.written.startswith(b"HTTP/1.1 503 ")
+        assert "2 requests at the same time" in reason_of(wire)
+        assert not wire.closed
+        others[0][0].connection_lost(None)
+        protocol.data_received(GET)
+        await asyncio.sleep(0.1)
+        assert wire.written.count(b"HTTP/1.1 200 ") == 1
+        others[1][0].data_received(b"x" * 100_000)
+        await asyncio.sleep(0.1)
+        assert others[1][1].written.startswith(b"HTTP/1.1 200 ")
+        others[1][0].connection_lost(None)
+        assert (memory.running, memory.held_bytes) == (0, 0)
+
+    play(story, memory=memory)
+    assert (memory.running, memory.held_bytes) == (0, 0)
+
+
+def test_many_requests_of_one_connection_count_as_one() -> None:
+    memory = memory_of(requests_max=1)
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.data_received(GET * 100)
+        assert memory.held_bytes == 100 * REQUEST_BYTES
+        await asyncio.sleep(0.1)
+        assert wire.written.count(b"HTTP/1.1 200 ") == 100
+        assert (memory.running, memory.held_bytes) == (0, 0)
+
+    play(story, memory=memory)
+
+
+def test_the_connection_with_the_largest_body_ends_when_all_hold_too_much() -> None:
+    memory = memory_of(bytes_max=150_000)
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        other, other_wire = connect(protocol.loop, memory=memory)
+        other.data_received(POST + b"x" * 90_000)
+        await asyncio.sleep(0.1)
+        protocol.data_received(POST + b"x" * 40_000)
+        await asyncio.sleep(0.1)
+        assert memory.held_bytes == 130_000 + 2 * REQUEST_BYTES
+        protocol.data_received(b"x" * 40_000)
+        assert other_wire.closed
+        assert other_wire.written.startswith(b"HTTP/1.1 503 ")
+        assert "(headgateHttpMemoryMB)" in reason_of(other_wire)
+        other.connection_lost(None)
+        protocol.data_received(b"x" * 20_000)
+        await asyncio.sleep(0.1)
+        assert wire.written.endswith(b"100000")
+        assert memory.held_bytes == 0
+
+    play(story, memory=memory)
+
+
+def test_a_client_that_does_not_read_ends_when_all_hold_too_much() -> None:
+    memory = memory_of(bytes_max=150_000)
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.data_received(GET)
+        await asyncio.sleep(0.1)
+        wire.unread_bytes = 140_000
+        protocol.pause_writing()
+        assert memory.held_bytes == 140_000
+        other, other_wire = connect(protocol.loop, memory=memory)
+        other.data_received(POST + b"x" * 30_000)
+        assert wire.aborted
+        assert not other_wire.closed
+        other.connection_lost(None)
+
+    play(story, memory=memory)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -53,3 +54,30 @@ def test_a_broken_invariant_is_reported() -> None:
     with pytest.raises(InvariantError):
         asyncio.run(app({"type": "http", "path": "/"}, _receive, _send))
     assert [str(error) for error in told] == ["two owners"]
+
+
+def test_a_request_that_fails_unexpectedly_has_a_reason() -> None:
+    """Unless its answer has begun: then the connection ends, as the answer is not whole."""
+
+    async def broken(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise KeyError("x")
+
+    async def broken_later(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise KeyError("x")
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    app = WebApp(broken, {"/later": broken_later}, pytest.fail)
+    with pytest.raises(KeyError):
+        asyncio.run(app({"type": "http", "path": "/"}, _receive, send))
+    assert sent[0]["status"] == 500
+    reason = {"reason": "Unexpected KeyError; the broker's log has more"}
+    assert json.loads(sent[1]["body"]) == reason
+    sent.clear()
+    with pytest.raises(KeyError):
+        asyncio.run(app({"type": "http", "path": "/later"}, _receive, send))
+    assert [message.get("status") for message in sent] == [200]

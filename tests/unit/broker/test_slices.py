@@ -8,15 +8,19 @@ from typing import Any
 
 import pytest
 
+from headgate.broker.service import Broker
 from headgate.broker.slices import (
     SLICE_TOPICS,
     SLICE_YIELDS,
+    AdminTurns,
     Sliced,
     at_once,
     in_slices,
     live_topics,
 )
-from headgate.broker.work.units import PIECE_UNITS
+from headgate.broker.work.units import PIECE_UNITS, SLICE_UNITS
+from headgate.testing import World
+from tests.unit.broker.playing import played
 from tests.unit.broker.virtual import VirtualBroker
 
 
@@ -105,3 +109,17 @@ def test_a_walk_leaves_out_topics_that_end_and_does_not_visit_topics_that_come_m
     asyncio.run(walk())
     assert seen == set(names[:-1])
     assert turns.count == 2
+
+
+@played()
+async def test_walks_of_administrators_come_before_upkeep(world: World) -> None:
+    order: list[str] = []
+
+    async def walk(turns: AdminTurns | Broker, name: str) -> None:
+        for _ in range(3):
+            await turns.give_way(SLICE_UNITS)
+            order.append(name)
+
+    await asyncio.gather(walk(world.broker, "upkeep"), walk(AdminTurns(world.broker), "admin"))
+    assert order.index("admin") < order.index("upkeep")
+    assert order.count("admin") == order.count("upkeep") == 3

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import tracemalloc
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +14,7 @@ from headgate.base.instants import iso_time
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.engine.subscription import Subscription
-from headgate.facade.admin_facade import AdminFacade
+from headgate.facade.admin_facade import CLIENT_BYTES, SUBSCRIPTION_BYTES, AdminFacade
 from headgate.facade.protocol import AtPosition, AtTime, OlderThan
 from headgate.ledger import Batch
 from headgate.metadata.catalog import Change
@@ -469,3 +471,56 @@ def test_what_is_being_closed_asks_to_come_again(story: Story) -> None:
         assert (await story.refused(call))[0] == 503
 
     story.world.run(race())
+
+
+def test_large_answers_are_estimated_charged_and_given_back(story: Story) -> None:
+    facade, memory = story.facade, story.broker.http_memory
+
+    async def play() -> None:
+        before = memory.held_bytes
+        alone = facade.answer_bytes(NAME)
+        await story.client.subscribe(T, "s")
+        await story.client.producer(T)
+        assert alone == SUBSCRIPTION_BYTES
+        assert facade.answer_bytes(NAME) == alone + 2 * CLIENT_BYTES
+        assert facade.answer_bytes(parse_topic(f"{T}-gone")) == 0
+        await facade.reserve_answer(1_000)
+        assert memory.held_bytes == before + 1_000
+        assert story.broker.client_memory.by_kind()["http"] == memory.held_bytes
+        facade.release_answer(1_000)
+        assert memory.held_bytes == before
+        turns = []
+        begin = story.broker.engine.begin_turn
+
+        def begun(now_ns: int, now_ms: int, log_ms: int) -> None:
+            turns.append(now_ns)
+            begin(now_ns, now_ms, log_ms)
+
+        story.broker.engine.begin_turn = begun  # type: ignore[method-assign]
+        await facade.give_way()
+        assert turns
+
+    story.world.run(play())
+
+
+def test_the_estimate_covers_what_statistics_take(story: Story) -> None:
+    """Many subscriptions and consumers: what the objects take while they are sent."""
+
+    async def play() -> tuple[int, int]:
+        for number in range(100):
+            await facade.create_subscription(NAME, f"more{number}", AtPosition(LATEST), {})
+            await story.client.subscribe(T, f"more{number}")
+        await facade.topic_stats(NAME, StatsOptions())
+        gc.collect()
+        tracemalloc.start()
+        try:
+            stats = await facade.topic_stats(NAME, StatsOptions())
+            held_bytes, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert len(stats.subscriptions) == 101
+        return held_bytes, facade.answer_bytes(NAME)
+
+    facade = story.facade
+    held_bytes, estimated_bytes = story.world.run(play())
+    assert held_bytes <= estimated_bytes < 4 * held_bytes

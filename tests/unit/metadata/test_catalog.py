@@ -106,3 +106,20 @@ def test_partitions_share_a_schema(broker: Broker) -> None:
     assert catalog.schema(PT) == SCHEMA
     broker.do(catalog.plan_delete_topic(PT))
     assert catalog.schema(PT) is None
+
+
+def test_lists_are_read_in_pages(broker: Broker) -> None:
+    catalog, namespace = broker.catalog, parse_topic("persistent://public/default/x").namespace
+    for number in range(5):
+        broker.do(catalog.plan_create_namespace(NamespaceName("public", f"n{number}")))
+        topic = parse_topic(f"persistent://public/default/p{number}")
+        broker.do(catalog.plan_create_partitioned(topic, 2, now_ms=0))
+    namespaces = catalog.namespaces("public")
+    assert catalog.namespaces_after("public", "", 3) == namespaces[:3]
+    assert catalog.namespaces_after("public", namespaces[2], 100) == namespaces[3:]
+    partitioned = catalog.partitioned_topics(namespace)
+    assert len(partitioned) == 5
+    assert catalog.partitioned_after(namespace, "", 4) == partitioned[:4]
+    assert catalog.partitioned_after(namespace, partitioned[3], 4) == partitioned[4:]
+    assert catalog.partitioned_after(namespace, partitioned[4], 4) == []
+    assert catalog.topics_after(namespace, "", 100) == catalog.topics(namespace)

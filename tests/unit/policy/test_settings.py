@@ -13,6 +13,10 @@ from headgate.policy.setting_info import SettingError
 from headgate.policy.settings import SETTINGS, Settings
 
 DYNAMIC = {
+    "headgateHttpMemoryMB",
+    "maxConcurrentHttpRequests",
+    "headgateMetricsSubjectsMax",
+    "metricsServletTimeoutMs",
     "adaptivePublisherThrottlingBacklogHighWatermarkPct",
     "adaptivePublisherThrottlingBacklogLowWatermarkPct",
     "adaptivePublisherThrottlingDrainHorizonMs",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from heapq import nlargest
 
 from headgate.base.instants import iso_time
+from headgate.base.largest import Largest
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
 from headgate.broker.slices import Sliced, Turns, at_once, in_slices, live_topics
@@ -68,16 +69,15 @@ class PublishingReports:
     ) -> list[TopicPublishingReport]:
         """The users' topics whose producers wait now, those with most waiting messages first; at
         most ``count``."""
-        found = []
+        worst = Largest[Topic](count)
         async for topic in live_topics(engine, turns):
             parking = topic.publishing.parking
             if parking is None or topic.is_system:
                 continue
             paused = parking.waiting(ParkCause.MEMORY).producers
             if parking or paused:
-                found.append((parking.messages, paused, topic.name.full, topic))
-        worst = nlargest(count, found, key=lambda each: each[:3])
-        return await in_slices(turns, self._reports([topic for *_, topic in worst]))
+                worst.add((parking.messages, paused, topic.name.full), topic)
+        return await in_slices(turns, self._reports(worst.items()))
 
     def _reports(self, topics: Sequence[Topic]) -> Sliced[list[TopicPublishingReport]]:
         reports = []

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import nlargest
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from headgate.base.instants import iso_time
+from headgate.base.largest import Largest
 from headgate.base.names import TopicName
 from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
-from headgate.broker.slices import Turns, live_topics
+from headgate.broker.slices import Pace, Turns, live_topics
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -26,6 +26,12 @@ from headgate.observe.explain.reports import (
     StorageReport,
 )
 from headgate.observe.explain.topic import plain
+
+SPACE_UNITS: Final = 1 / 2
+"""Of each segment of a topic whose space is added up."""
+
+HOLDER_UNITS: Final = 16
+"""Of a topic in the report."""
 
 
 class Logs(Protocol):
@@ -61,17 +67,29 @@ class StorageReports:
     async def report(self, count: int, broker: str) -> dict[str, Any]:
         """The space of each log of ``broker``, and the ``count`` topics that keep most of it: a
         :class:`StorageReport` as plain values."""
-        held = [space async for topic in live_topics(self._engine, self._turns)
-                if (space := self._space_of(topic)).held_bytes]  # fmt: skip
-        worst = nlargest(count, held, key=lambda space: (space.pinned_bytes, space.held_bytes))
+        worst = Largest[_TopicSpace](count)
+        topics_total, pace = 0, Pace(self._turns)
+        async for topic in live_topics(self._engine, self._turns):
+            space = self._space_of(topic)
+            if space.held_bytes:
+                topics_total += 1
+                worst.add((space.pinned_bytes, space.held_bytes), space)
+            if pace.spent(SPACE_UNITS * (1 + space.segments)):
+                await pace.give_way()
+        holders = []
+        for space in worst.items():
+            if space.topic.is_live:
+                holders.append(self._holder(space))
+            if pace.spent(HOLDER_UNITS):
+                await pace.give_way()
         report = StorageReport(
             at=iso_time(self._engine.now_ms),
             broker=broker,
             started=iso_time(self._started_ms),
             logs=[_space(name, log) for name, log in self._logs.by_name().items()],
             forecast=self._forecast(count),
-            topics_total=len(held),
-            topics=[self._holder(space) for space in worst if space.topic.is_live],
+            topics_total=topics_total,
+            topics=holders,
         )
         return plain(report)
 

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from heapq import nlargest, nsmallest
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from headgate.base.instants import iso_time
+from headgate.base.largest import Largest, Reversed
 from headgate.base.names import PARTITION_SUFFIX, parse_topic
 from headgate.broker.damage import damages
 from headgate.broker.slices import Pace, Turns, in_slices, live_topics
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
 from headgate.flow.quota.backlog_quota import QuotaType
 from headgate.observe.explain.delivery import DeliveryReports
 from headgate.observe.explain.publishing import PublishingReports
 from headgate.observe.explain.reports import DamageState, TopicQuotaReport, TopReport
-from headgate.observe.explain.topic import TopicLookup, plain
+from headgate.observe.explain.topic import TopicLookup, plain_in_steps
 from headgate.observe.states.fields import StorageState
 from headgate.observe.states.quotas import enforced_ago_s, quota_states
+
+BACKLOG_UNITS: Final = 1 / 4
+"""Of a subscription that is compared with those of the largest backlogs."""
 
 
 @dataclass(slots=True)
@@ -58,11 +62,17 @@ class TopReports:
         list. System topics are left out.
         """
         found = await self._backlogs()
-        waiting = [backlog for backlog in found if backlog.messages > 0]
-        worst = nlargest(count, waiting, key=lambda backlog: backlog.messages)
+        worst = Largest[_Backlog](count)
+        with_backlog, pace = 0, Pace(self._turns)
+        for backlog in found:
+            if backlog.messages > 0:
+                with_backlog += 1
+                worst.add(backlog.messages, backlog)
+            if pace.spent(BACKLOG_UNITS):
+                await pace.give_way()
         live = [
             (backlog, parts)
-            for backlog in worst
+            for backlog in worst.items()
             if (parts := [part for part in backlog.parts if not part.removed])
         ]
         reports = []
@@ -74,7 +84,7 @@ class TopReports:
             at=iso_time(self._engine.now_ms),
             broker=broker,
             subscriptions_total=len(found),
-            with_backlog=len(waiting),
+            with_backlog=with_backlog,
             storage=self._storage(),
             subscriptions=reports,
             quotas=await _soonest_quotas(self._engine, self._turns, count),
@@ -84,7 +94,7 @@ class TopReports:
                 for one in islice(damages(self._engine), count)
             ],
         )
-        return plain(report)
+        return await in_slices(self._turns, plain_in_steps(report))
 
     async def _backlogs(self) -> list[_Backlog]:
         """All subscriptions of users' topics, found in slices so that publishers do not wait."""
@@ -114,7 +124,7 @@ class TopReports:
 async def _soonest_quotas(engine: Engine, turns: Turns, count: int) -> list[TopicQuotaReport]:
     """The quotas on users' topics that are exceeded, then those with a breach ahead, the soonest
     first; at most ``count``."""
-    found = []
+    soonest = Largest[tuple[str, QuotaType, Topic]](count)
     async for topic in live_topics(engine, turns):
         topic_quota = topic.quota
         # Without backlog there is nothing to report.
@@ -126,10 +136,11 @@ async def _soonest_quotas(engine: Engine, turns: Turns, count: int) -> list[Topi
             if is_reached and topic_quota.quotas[kind] is not None:
                 left_s = 0.0
             if left_s is not None:
-                found.append((left_s, topic.name.full, kind, topic))
+                name = topic.name.full
+                soonest.add(Reversed((left_s, name, kind)), (name, kind, topic))
     return [
         TopicQuotaReport(topic=name, quota=state)
-        for _, name, kind, topic in nsmallest(count, found, key=lambda each: each[:3])
+        for name, kind, topic in soonest.items()
         for state in quota_states([topic])
         if state.type == kind.label
     ]

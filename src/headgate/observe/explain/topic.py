@@ -17,7 +17,7 @@ from headgate.engine.topic import Topic
 from headgate.metadata.errors import not_found
 from headgate.observe.explain.delivery import DeliveryReports
 from headgate.observe.explain.publishing import PublishingReports
-from headgate.observe.explain.reports import TopicReport
+from headgate.observe.explain.reports import TopicReport, TopReport
 from headgate.observe.states.fields import LimitState, StorageState
 from headgate.observe.states.quotas import quota_states
 
@@ -67,7 +67,7 @@ class TopicReports:
             if topic is None:
                 raise not_found(f"Topic {topic_name} not found")
             report = yield from self._report(topic_name, [topic], 0, broker_limit)
-            return plain(report)
+            return (yield from plain_in_steps(report))
         topics: list[Topic] = []
         split: list[dict[str, Any]] = []
         for index in range(partitions):
@@ -76,11 +76,12 @@ class TopicReports:
                 topics.append(topic)
                 if per_partition:
                     own = yield from self._report(topic.name, [topic], 0, broker_limit)
-                    split.append(plain(own))
+                    split.append((yield from plain_in_steps(own)))
             yield
         present = [topic for topic in topics if topic.is_live]
         report = yield from self._report(topic_name, present, partitions, broker_limit)
-        return plain(report) | ({"perPartition": split} if per_partition else {})
+        answer = yield from plain_in_steps(report)
+        return answer | ({"perPartition": split} if per_partition else {})
 
     def _report(
         self,
@@ -119,6 +120,15 @@ class TopicReports:
             subscriptions=subscriptions,
             per_partition=None,
         )
+
+
+def plain_in_steps(report: TopicReport | TopReport) -> Sliced[dict[str, Any]]:
+    """:func:`plain`, with a pause after each subscription."""
+    answer = plain(msgspec.structs.replace(report, subscriptions=[]))
+    for subscription in report.subscriptions:
+        answer["subscriptions"].append(plain(subscription))
+        yield
+    return answer
 
 
 def plain(report: msgspec.Struct) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from itertools import islice
 
 from headgate.base.instants import iso_time
 from headgate.base.positions import EARLIEST
+from headgate.broker.slices import Sliced
 from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.dispatch_single import SingleActiveDispatcher
 from headgate.engine.ports import LedgerRange
@@ -23,15 +24,19 @@ RANGES_SHOWN_MAX = 1_000
 """Most acknowledged ranges in the list of one cursor; another field counts all."""
 
 
-def internal_stats(topic: Topic, *, metadata: bool, skew_ms: int = 0) -> InternalStats:
+def internal_stats(topic: Topic, *, metadata: bool, skew_ms: int = 0) -> Sliced[InternalStats]:
     """Ledgers and cursors of a live topic; ``metadata`` adds a description of each ledger.
 
     ``entriesAddedCounter`` counts from the topic's creation. ``skew_ms``: how far the wall clock
     is ahead of the time of the log, which dates ledgers.
     """
     log = topic.log
+    cursors = {}
+    for name, subscription in list(topic.subscriptions.items()):
+        if not subscription.removed:
+            cursors[name] = cursor_stats(subscription)
+        yield
     ledgers = log.ledgers()
-    cursors = {name: cursor_stats(s) for name, s in topic.subscriptions.items()}
     last = log.position(log.end - 1) if ledgers else EARLIEST
     return InternalStats(
         entries_added_counter=log.end,

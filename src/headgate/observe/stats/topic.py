@@ -38,7 +38,8 @@ from headgate.observe.stats.fields import (
 )
 from headgate.policy.current_limits import CurrentDispatchLimits, CurrentPublishLimits
 
-PUBLISHERS_PER_YIELD = 4
+CLIENTS_PER_YIELD = 4
+"""Producers or consumers that are looked at between two yields."""
 
 _LEVELS = tuple(level.name.lower() for level in Level)
 
@@ -70,22 +71,29 @@ class TopicStatsReader:
         """
         shared_limits = self._limits.shared_limits_of(topic)
         subscriptions = {}
+        found = _Backlogs()
         for name, subscription in list(topic.subscriptions.items()):
             if not subscription.removed:
-                subscriptions[name] = subscription_stats(
+                shown_stats = subscription_stats(
                     self._limits, subscription, options, shared_limits, skew_ms=skew_ms
                 )
+                found.add(subscription)
+                if not options.exclude_consumers:
+                    for consumer in list(subscription.consumers):
+                        shown_stats.consumers.append(consumer_stats(consumer, topic.now_ns))
+                        if len(shown_stats.consumers) % CLIENTS_PER_YIELD == 0:
+                            yield
+                subscriptions[name] = shown_stats
             yield
         publishers = []
         if not options.exclude_publishers:
             for _, producer in sorted(topic.producers.items()):
                 publishers.append(publisher_stats(producer, topic.now_ns))
-                if len(publishers) % PUBLISHERS_PER_YIELD == 0:
+                if len(publishers) % CLIENTS_PER_YIELD == 0:
                     yield
         log_ms = topic.log_ms
         rate_in, throughput_in, *_ = topic.current_rates()
-        backlog_bytes = topic.backlog_bytes()
-        oldest = topic.oldest_unacked()
+        oldest = found.oldest
         shown = subscriptions.values()
         stats = TopicStats(
             msg_rate_in=rate_in,
@@ -100,7 +108,7 @@ class TopicStatsReader:
             msg_chunk_published=any(p.chunks_published for p in topic.producers.values()),
             storage_size=topic.storage_bytes(),
             publish_rate_limited_times=topic.publishing.throttled_count,
-            backlog_size=backlog_bytes,
+            backlog_size=found.bytes,
             publishers=publishers,
             subscriptions=subscriptions,
             deduplication_status="Disabled",
@@ -108,7 +116,7 @@ class TopicStatsReader:
                 s.non_contiguous_deleted_messages_ranges for s in shown
             ),
             owner_broker=self._owner,
-            headgate=self._own_fields(topic, shared_limits, None if oldest is None else oldest[0]),
+            headgate=self._own_fields(topic, shared_limits, found),
         )
         quotas = self._quotas(topic)
         if quotas.size is not None:
@@ -123,13 +131,12 @@ class TopicStatsReader:
         return stats
 
     def _own_fields(
-        self, topic: Topic, shared_limits: Sequence[EffectiveLimit], oldest_ms: int | None
+        self, topic: Topic, shared_limits: Sequence[EffectiveLimit], found: _Backlogs
     ) -> dict[str, Any]:
-        durable = [s for s in topic.subscriptions.values() if s.is_durable]
         return {
-            "backlogMessages": max((s.backlog_messages for s in durable), default=0),
-            "backlogBytes": topic.backlog_bytes(),
-            "oldestAgeSeconds": _age_s(topic, oldest_ms),
+            "backlogMessages": found.messages,
+            "backlogBytes": found.bytes,
+            "oldestAgeSeconds": _age_s(topic, None if found.oldest is None else found.oldest[0]),
             "storage": _storage_fields(topic),
             "publishesPending": topic.publishing.pending_count,
             "limits": limits_view(dict(zip(_LEVELS[1:], shared_limits, strict=True))),
@@ -139,6 +146,27 @@ class TopicStatsReader:
             "backlogQuotas": msgspec.to_builtins(quota_states([topic])),
             "parked": msgspec.to_builtins(at_once(self._parked.states([topic]))),
         }
+
+
+class _Backlogs:
+    """The largest backlogs of a topic's durable subscriptions."""
+
+    def __init__(self) -> None:
+        self.messages = 0
+        self.bytes = 0
+        self.oldest: tuple[int, str] | None = None
+        """As of :meth:`Topic.oldest_unacked`."""
+
+    def add(self, subscription: Subscription) -> None:
+        """Look at a subscription."""
+        if not subscription.is_durable:
+            return
+        self.messages = max(self.messages, subscription.backlog_messages)
+        self.bytes = max(self.bytes, subscription.backlog_bytes)
+        received_ms = subscription.oldest_unacked_ms()
+        if received_ms is not None:
+            oldest = received_ms, subscription.name
+            self.oldest = oldest if self.oldest is None else min(self.oldest, oldest)
 
 
 def _storage_fields(topic: Topic) -> dict[str, int]:
@@ -209,12 +237,12 @@ def subscription_stats(
     *,
     skew_ms: int,
 ) -> SubscriptionStats:
-    """One subscription, now. ``unacked_messages`` counts Shared deliveries only, as Pulsar's.
+    """One subscription, now, without its consumers. ``unacked_messages`` counts Shared deliveries
+    only, as Pulsar's.
 
     ``shared_limits`` are those of its topic, which the caller looks up once: a relative limit costs
     O(subscriptions). ``skew_ms`` is as in :meth:`TopicStatsReader.read`.
     """
-    now_ns = subscription.topic.now_ns
     rate, throughput, acked, redelivered, expired = subscription.current_rates()
     gate, dispatcher = subscription.gate, subscription.dispatcher
     subscription.count_throttling()
@@ -241,9 +269,7 @@ def subscription_stats(
         last_consumed_timestamp=subscription.last_sent_ms,
         last_acked_timestamp=subscription.last_acked_ms,
         last_mark_delete_advanced_timestamp=subscription.last_mark_delete_ms,
-        consumers=[]
-        if options.exclude_consumers
-        else [consumer_stats(consumer, now_ns) for consumer in subscription.consumers],
+        consumers=[],
         is_durable=subscription.is_durable,
         durable=subscription.is_durable,
         non_contiguous_deleted_messages_ranges=subscription.acks.ranges_count,

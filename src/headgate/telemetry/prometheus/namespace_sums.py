@@ -1,15 +1,18 @@
 """Sums over the topics of each namespace, with ``exposeTopicLevelMetricsInPrometheus=false``.
 
-They have the names of the topics' series, without the label of the topic, as Pulsar's have.
+They have the names of the topics' series, without the label of the topic, as Pulsar's have. With
+``headgateMetricsSubjectsMax`` they are those of the topics that have no series of their own.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from headgate.base.park_cause import ParkCause
+from headgate.broker.slices import Sliced
 from headgate.telemetry.prometheus.parked_lines import cause_label
 from headgate.telemetry.prometheus.quota_lines import QUOTA_TYPES
 from headgate.telemetry.prometheus.series.namespaces import (
@@ -22,7 +25,12 @@ from headgate.telemetry.prometheus.series.quotas import EVICTIONS_SERIES
 from headgate.telemetry.prometheus.series.subscriptions import SUBSCRIPTION_SERIES
 from headgate.telemetry.prometheus.series.topics import TOPIC_SERIES
 from headgate.telemetry.prometheus.series.writes import WRITE_SERIES
-from headgate.telemetry.prometheus.values import Number, subscription_values, write_values
+from headgate.telemetry.prometheus.values import (
+    SUBSCRIPTIONS_PER_YIELD,
+    Number,
+    subscription_values,
+    write_values,
+)
 
 if TYPE_CHECKING:
     from headgate.engine.topic import Topic
@@ -55,12 +63,19 @@ class NamespaceSums:
         self._parked: defaultdict[tuple[str, ParkCause], list[int]] = defaultdict(lambda: [0, 0])
         """Messages and bytes that wait now, by namespace and cause."""
 
-    def add(self, topic: Topic, values: tuple[Number, ...]) -> None:
-        """Add a topic; ``values`` are those of :data:`TOPIC_SERIES`."""
+    def add(self, topic: Topic, values: tuple[Number, ...]) -> Sliced[None]:
+        """Add a topic; ``values`` are those of :data:`TOPIC_SERIES`. Yields while it looks at the
+        subscriptions."""
         namespace = str(topic.name.namespace)
         own: list[Number] = [1, *(values[place] for place, _ in _OF_TOPIC)]
-        parts = [subscription_values(each) for each in topic.subscriptions.values()]
-        own += [sum(part[place] for part in parts) for place, _ in _OF_SUBSCRIPTION]
+        of_subscriptions: list[Number] = [0] * len(_OF_SUBSCRIPTION)
+        for number, subscription in enumerate(list(topic.subscriptions.values()), start=1):
+            part = subscription_values(subscription)
+            for index, (place, _) in enumerate(_OF_SUBSCRIPTION):
+                of_subscriptions[index] += part[place]
+            if number % SUBSCRIPTIONS_PER_YIELD == 0:
+                yield
+        own += of_subscriptions
         own += write_values(topic)
         known = self._sums.get(namespace)
         self._sums[namespace] = (
@@ -79,8 +94,11 @@ class NamespaceSums:
         evictions: Mapping[str, Sequence[int]],
         labels_of: Callable[[str], str],
         number: Callable[[Number], str],
+        *,
+        is_rest: bool = False,
     ) -> list[tuple[str, str]]:
-        """Names, each with a whole line.
+        """Names, each with a whole line. ``is_rest``: other topics of the namespaces have series of
+        their own, so that the number of topics is not told here.
 
         ``evictions`` are those of each namespace since the start: a sum over its topics would fall
         with each unloaded topic. ``labels_of`` gives a namespace's labels, still open.
@@ -88,7 +106,7 @@ class NamespaceSums:
         found: list[tuple[str, str]] = []
         for namespace, sums in self._sums.items():
             labels = labels_of(namespace)
-            for series, value in zip(_SERIES, sums, strict=True):
+            for series, value in islice(zip(_SERIES, sums, strict=True), int(is_rest), None):
                 more = ',remote_cluster="local"' if series.name == _BACKLOG else ""
                 found.append((series.name, f"{series.name}{labels}{more}}} {number(value)}"))
         for (namespace, cause), parked in self._parked.items():
@@ -96,7 +114,8 @@ class NamespaceSums:
             for series, amount in zip(_PARKED, parked, strict=True):
                 found.append((series.name, f"{series.name}{labels}{end}{amount}"))
         name = EVICTIONS_SERIES.name
-        for namespace in self._sums.keys() | evictions.keys():
+        told = self._sums.keys() if is_rest else self._sums.keys() | evictions.keys()
+        for namespace in told:
             labels = labels_of(namespace)
             for end, acts in zip(QUOTA_TYPES, evictions.get(namespace, (0, 0)), strict=True):
                 found.append((name, f"{name}{labels}{end}{acts}"))

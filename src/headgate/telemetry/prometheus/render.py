@@ -8,15 +8,19 @@ compressed, and other work has its turn.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from headgate.base.names import PARTITION_SUFFIX, TopicName
 from headgate.base.units import NS_PER_S, safe_sum
 from headgate.broker.damage import damage_counts
+from headgate.broker.slices import AdminTurns, Sliced, at_once, in_slices
 from headgate.broker.work.units import SLICE_UNITS
 from headgate.flow.account.account import LABELS
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level
+from headgate.flow.quota.backlog_quota import QuotaType
 from headgate.policy.current_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
 from headgate.telemetry.prometheus.compressed import Compressed
@@ -47,8 +51,9 @@ from headgate.telemetry.prometheus.series.subscriptions import (
     STATE_SERIES,
     SUBSCRIPTION_SERIES,
 )
-from headgate.telemetry.prometheus.series.topics import TOPIC_SERIES
+from headgate.telemetry.prometheus.series.topics import LEFT_OUT_SERIES, TOPIC_SERIES
 from headgate.telemetry.prometheus.series.writes import WRITE_SERIES
+from headgate.telemetry.prometheus.shown_topics import Shown, TopicChoice
 from headgate.telemetry.prometheus.storage_lines import StorageLines
 from headgate.telemetry.prometheus.values import (
     Number,
@@ -66,6 +71,8 @@ if TYPE_CHECKING:
     from headgate.engine.subscription import Subscription
     from headgate.engine.topic import Topic
 
+T = TypeVar("T")
+
 SLICE_SUBJECTS: Final = 32
 """Topics and subscriptions rendered before other work has its turn: about a millisecond."""
 
@@ -81,10 +88,13 @@ _FLAGS: Final = ("false", "true")
 _DIMENSIONS: Final = tuple(dimension.name.lower() for dimension in Dimension)
 
 
-async def render(broker: Broker) -> Compressed:
+async def render(broker: Broker, choice: TopicChoice | None = None) -> Compressed:
     """The page of ``GET /metrics``. A million samples are hundreds of megabytes of text, so it is
-    compressed while it is made."""
-    renderer = _Renderer(broker)
+    compressed while it is made. ``choice`` knows the topics of the page before."""
+    shown = None
+    if broker.settings.exposeTopicLevelMetricsInPrometheus:
+        shown = await (choice or TopicChoice()).choose(broker)
+    renderer = _Renderer(broker, shown)
     await renderer.walk()
     return await renderer.page()
 
@@ -92,12 +102,19 @@ async def render(broker: Broker) -> Compressed:
 class _Renderer:
     """Walks the topics of one broker once."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, shown: Shown | None) -> None:
+        """``shown`` has what has series of its own; None: no topic has."""
         self._broker = broker
+        self._turns = AdminTurns(broker)
+        self._shown = shown
+        self._left_out = [0, 0]
+        """Topics and subscriptions without series of their own that would have them without the
+        bound."""
+        self._shown_evictions: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+        """Evictions of topics with series of their own, by namespace and type of quota."""
         self._page = Page()
         self._totals = Totals()
         self._cluster = f'{{cluster="{escape(broker.settings.clusterName)}"'
-        self._with_topics = broker.settings.exposeTopicLevelMetricsInPrometheus
         self._splits_partitions = broker.settings.splitTopicAndPartitionLabelInPrometheus
         lines_of = self._page.lines_of
         self._topic_lines = [(s.name, lines_of(s)) for s in (*TOPIC_SERIES, *WRITE_SERIES)]
@@ -119,14 +136,15 @@ class _Renderer:
         self._limit(self._cluster, PUBLISH_BROKER, self._broker.current_publish_limits.of_broker())
         done = 0
         for topic in self._broker.engine.live_topics():
-            labels = self._topic(topic)
+            values = await self._in_slices(topic, topic_values(topic, self._totals))
+            is_shown = self._shown is not None and self._shown.has(topic)
+            labels = self._topic(topic, values, is_shown=is_shown)
+            if not is_shown:
+                await self._in_slices(topic, self._sums.add(topic, values))
             done += 1
-            for subscription in list(topic.subscriptions.values()):
-                if subscription.removed:
-                    continue
-                if self._with_topics:
-                    self._subscription(subscription, labels)
-                    done += 1
+            for subscription in list(topic.subscriptions.values()) if is_shown else ():
+                if not subscription.removed:
+                    done += self._subscription_if_shown(subscription, labels)
                 if done >= SLICE_SUBJECTS:
                     done = 0
                     await self._give_way()
@@ -134,13 +152,27 @@ class _Renderer:
                 done = 0
                 await self._give_way()
 
+    async def _in_slices(self, topic: Topic, work: Sliced[T]) -> T:
+        """Do ``work`` at once, unless the topic has many subscriptions."""
+        if len(topic.subscriptions) <= SLICE_SUBJECTS:
+            return at_once(work)
+        return await in_slices(self._turns, work)
+
+    def _subscription_if_shown(self, subscription: Subscription, labels: str) -> int:
+        """Add a subscription of a topic with series of its own; returns 1 if it was rendered."""
+        if self._shown is not None and self._shown.has_subscription(subscription):
+            self._subscription(subscription, labels)
+            return 1
+        self._left_out[1] += 1
+        return 0
+
     async def _give_way(self) -> None:
         self._page.end_slice()
-        await self._broker.give_way(SLICE_UNITS)
+        await self._turns.give_way(SLICE_UNITS)
         while self._page.compress_one():
             for _ in range(SLICE_BLOCKS - 1):
                 self._page.compress_one()
-            await self._broker.give_way(SLICE_UNITS)
+            await self._turns.give_way(SLICE_UNITS)
         self._broker.begin_turn()
 
     async def page(self) -> Compressed:
@@ -156,15 +188,27 @@ class _Renderer:
 
     def _add_sums(self) -> None:
         self._broker_samples()
-        if self._with_topics:
+        evictions: Mapping[str, Sequence[int]] = self._broker.engine.quotas.evictions_by_namespace
+        if self._shown is not None:
+            self._figures(LEFT_OUT_SERIES, (*self._left_out,), self._cluster)
             lines = self._page.lines_of(NAMESPACE_SERIES[0])
             for namespace, count in self._totals.topics_by_namespace.items():
                 label = f"{self._namespace_labels(namespace)}}} {count}"
                 lines.append(NAMESPACE_SERIES[0].name + label)
-        else:
-            evictions = self._broker.engine.quotas.evictions_by_namespace
-            for name, line in self._sums.samples(evictions, self._namespace_labels, number):
-                self._page.lines_named(name).append(line)
+            if not self._shown.is_bounded:
+                return
+            evictions = {
+                namespace: [
+                    acts - shown
+                    for acts, shown in zip(all_acts, self._shown_evictions[namespace], strict=True)
+                ]
+                for namespace, all_acts in evictions.items()
+            }
+        is_rest = self._shown is not None
+        for name, line in self._sums.samples(
+            evictions, self._namespace_labels, number, is_rest=is_rest
+        ):
+            self._page.lines_named(name).append(line)
 
     def _namespace_labels(self, namespace: str) -> str:
         return f'{self._cluster},namespace="{escape(namespace)}"'
@@ -223,14 +267,14 @@ class _Renderer:
             line = f"{series.name}{labels}}} {number(figure)}"
             self._page.lines_of(series).append(line)
 
-    def _topic(self, topic: Topic) -> str:
-        """Add a topic to the sums and to the page; return its labels, still open."""
-        values = topic_values(topic, self._totals)
+    def _topic(self, topic: Topic, values: tuple[Number, ...], *, is_shown: bool) -> str:
+        """Add a topic to the counts, and to the page if it ``is_shown``; return its labels, still
+        open."""
         name = topic.name
         namespace = str(name.namespace)
         self._totals.topics_by_namespace[namespace] += 1
         labels = f"{self._namespace_labels(namespace)}{self._topic_labels(name)}"
-        if self._with_topics:
+        if is_shown:
             end = labels + "} "
             values = (*values, *write_values(topic))
             for (series, lines), value in zip(self._topic_lines, values, strict=True):
@@ -241,8 +285,13 @@ class _Renderer:
             self._parked.add_topic(topic, labels)
             if (figures := topic_figures(self._broker.settings, topic)) is not None:
                 self._figures(ADAPTIVE_TOPIC_SERIES, figures, labels)
-        else:
-            self._sums.add(topic, values)
+            if topic.quota is not None:
+                evictions = self._shown_evictions[namespace]
+                for place, kind in enumerate(QuotaType):
+                    evictions[place] += topic.quota.evictions(kind)[0]
+        elif self._shown is not None:
+            self._left_out[0] += 1
+            self._left_out[1] += len(topic.subscriptions)
         return labels
 
     def _subscription(self, subscription: Subscription, topic_labels: str) -> None:

@@ -14,15 +14,18 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
-from headgate.base.units import KIB
+from headgate.base.units import KIB, MS_PER_S
 from headgate.broker.authorization import check_allowed
 from headgate.metadata.errors import RefusalError
 from headgate.telemetry.prometheus.compressed import Compressed
 from headgate.telemetry.prometheus.render import render
+from headgate.telemetry.prometheus.shown_topics import TopicChoice
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
@@ -52,6 +55,7 @@ class MetricsEndpoint:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._choice = TopicChoice()
         self._making: asyncio.Task[Compressed] | None = None
         self._latest: Compressed | None = None
         """The page that the next scrape may reuse."""
@@ -64,8 +68,16 @@ class MetricsEndpoint:
         try:
             check_allowed(self._broker.authorizer, OPERATION, "")
         except RefusalError as refusal:
-            return Response(refusal.reason, refusal.status, media_type="text/plain")
-        page = await self.page()
+            return failure(refusal.status, refusal.reason)
+        timeout_ms = self._broker.settings.metricsServletTimeoutMs
+        try:
+            page = await asyncio.wait_for(self.page(), timeout_ms / MS_PER_S or None)
+        except TimeoutError:
+            return failure(
+                503,
+                f"The page was not ready within metricsServletTimeoutMs={timeout_ms}: the broker "
+                "still renders it, and serves it to the next scrape",
+            )
         packs = takes_gzip(request.headers.get("accept-encoding", ""))
         size_bytes = page.gzip_bytes if packs else page.size_bytes
         headers = {"content-length": str(size_bytes), "vary": "Accept-Encoding"}
@@ -93,7 +105,7 @@ class MetricsEndpoint:
     async def _make(self) -> Compressed:
         loop = asyncio.get_running_loop()
         begun_s = loop.time()
-        page = await render(self._broker)
+        page = await render(self._broker, self._choice)
         now_s = loop.time()
         took_s = now_s - begun_s
         rest_s = min(REST_PARTS * took_s, REST_S_MAX) if took_s >= QUICK_S else 0.0
@@ -137,6 +149,12 @@ async def _stream(
     yield b"".join(gathered)
 
 
+def failure(status: int, reason: str) -> Response:
+    """The answer to a scrape that is refused or fails."""
+    body = msgspec.json.encode({"reason": reason})
+    return Response(body, status, media_type="application/json")
+
+
 def takes_gzip(accepted: str) -> bool:
     """Whether an Accept-Encoding header allows gzip."""
     for part in accepted.split(","):
@@ -149,4 +167,20 @@ def takes_gzip(accepted: str) -> bool:
 def metrics_route(broker: Broker) -> Route:
     """The route that ``headgate.app`` mounts beside the admin API; ``/metrics/`` is redirected to
     it by Starlette."""
-    return Route("/metrics", MetricsEndpoint(broker).__call__, methods=["GET"])
+    return Route("/metrics", _Scrapes(MetricsEndpoint(broker)))
+
+
+class _Scrapes:
+    """An ASGI application that has an endpoint answer GET and HEAD."""
+
+    def __init__(self, endpoint: MetricsEndpoint) -> None:
+        self._endpoint = endpoint
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        method = scope["method"]
+        if method in ("GET", "HEAD"):
+            response = await self._endpoint(Request(scope, receive))
+        else:
+            response = failure(405, f"Method {method} is not allowed here: GET is")
+        await response(scope, receive, send)

@@ -10,6 +10,7 @@ from headgate.base.errors import HeadgateError
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
 from headgate.base.units import KIB, NS_PER_S
+from headgate.broker.slices import at_once
 from headgate.broker.sweeps.trimming import FULL_ROUNDS
 from headgate.engine.topic import Topic
 from headgate.ledger import LedgerSettings
@@ -251,7 +252,7 @@ async def test_ids_and_places_stay_what_clients_saw(world: World) -> None:
     def look() -> None:
         log = topic_of(world).log
         assert (log.first, log.end) == (3, 3)
-        stats = internal_stats(topic_of(world), metadata=False)
+        stats = at_once(internal_stats(topic_of(world), metadata=False))
         assert stats.last_confirmed_entry == str(last)
         assert stats.cursors["s"].mark_delete_position == str(last)
         assert (stats.number_of_entries, stats.current_ledger_entries) == (0, 0)

@@ -7,9 +7,11 @@ import json
 from typing import Any
 
 from headgate.base.names import parse_topic
+from headgate.broker.work.units import PIECE_UNITS
 from headgate.cli.explain.text import explain_text
 from headgate.ledger import LedgerSettings
 from headgate.metadata.policies import Retention
+from headgate.observe.explain.storage import HOLDER_UNITS
 from headgate.testing import World
 from tests.unit.broker.playing import played
 
@@ -107,3 +109,30 @@ async def test_nothing_is_held(world: World) -> None:
     answer = await explained(world)
     assert answer["topics"] == []
     assert "No topic holds a message." in explain_text(answer, 80, color=False)
+
+
+@played(ledger=SMALL)
+async def test_the_topics_of_a_long_report_are_described_in_pieces(world: World) -> None:
+    """A turn describes no more topics than a piece has units for."""
+    client = await world.connect()
+    for number in range(40):
+        topic = f"persistent://public/default/t{number}"
+        await client.subscribe(topic, "s")
+        await (await client.producer(topic)).send(b"x")
+    described = [0]
+    reports = world.observer._storage
+    holder, begin = reports._holder, world.broker.engine.begin_turn
+
+    def counted(space: Any) -> Any:
+        described[-1] += 1
+        return holder(space)
+
+    def begun(now_ns: int, now_ms: int, log_ms: int) -> None:
+        described.append(0)
+        begin(now_ns, now_ms, log_ms)
+
+    reports._holder = counted  # type: ignore[method-assign]
+    world.broker.engine.begin_turn = begun  # type: ignore[method-assign]
+    answer = await explained(world, 100)
+    assert len(answer["topics"]) == sum(described) >= 40
+    assert max(described) <= PIECE_UNITS // HOLDER_UNITS

@@ -5,7 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
+from headgate.base.largest import Largest
 from headgate.broker.slices import SLICE_TOPICS
+from headgate.broker.work.units import PIECE_UNITS
+from headgate.observe.explain.top import BACKLOG_UNITS
 from tests.unit.broker.virtual import VirtualBroker
 from tests.unit.observe.explain.asking import name, partitioned, top, topic_answer
 
@@ -80,3 +85,30 @@ def test_a_long_walk_lets_others_run_and_misses_what_goes_meanwhile() -> None:
     answer = asyncio.run(ask())
     assert answer["subscriptionsTotal"] == 3 * SLICE_TOPICS
     assert [r["backlogMessages"] for r in answer["subscriptions"]] == [3 * SLICE_TOPICS - 1]
+
+
+def test_very_many_backlogs_are_compared_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No turn ranks more backlogs than a piece has units for."""
+    broker = VirtualBroker()
+    for number in range(40):
+        topic = broker.topic(name(f"t{number}"))
+        for each in range(20):
+            broker.subscription(topic, f"s{each}")
+        broker.publish(topic, 1 + number)
+    broker.run(4)
+    ranked: list[int] = [0]
+    add, give_way = Largest.add, broker.give_way
+
+    def counted(largest: Largest[Any], key: Any, item: Any) -> None:
+        ranked[-1] += 1
+        add(largest, key, item)
+
+    async def turned(units: int) -> None:
+        ranked.append(0)
+        await give_way(units)
+
+    monkeypatch.setattr(Largest, "add", counted)
+    monkeypatch.setattr(broker, "give_way", turned)
+    answer = top(broker, 1_000)
+    assert len(answer["subscriptions"]) == sum(ranked) == 800
+    assert max(ranked) <= PIECE_UNITS / BACKLOG_UNITS

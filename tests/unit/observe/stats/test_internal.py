@@ -9,6 +9,7 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB
+from headgate.broker.slices import at_once
 from headgate.ledger import LedgerSettings
 from headgate.observe.stats.fields import InternalStats
 from headgate.observe.stats.internal import internal_stats
@@ -32,7 +33,7 @@ def shown(world: World, *, metadata: bool = False) -> InternalStats:
     broker.begin_turn()
     topic = broker.registry.get(NAME)
     assert topic is not None
-    return internal_stats(topic, metadata=metadata)
+    return at_once(internal_stats(topic, metadata=metadata))
 
 
 def test_an_unused_topic_has_no_ledger(world: World) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -13,12 +14,15 @@ from headgate.base.instants import iso_time
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
 from headgate.base.units import NS_PER_HOUR
+from headgate.broker.slices import SLICE_YIELDS
+from headgate.engine.consumer import Consumer
 from headgate.engine.topic import Topic
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.metadata.policies import DispatchRate
-from headgate.observe.stats.fields import StatsOptions, TopicStats
-from headgate.observe.stats.topic import limits_view
+from headgate.observe.stats import topic as module
+from headgate.observe.stats.fields import ConsumerStats, StatsOptions, TopicStats
+from headgate.observe.stats.topic import CLIENTS_PER_YIELD, consumer_stats, limits_view
 from headgate.testing import World
 from headgate.wire.codes import SubscriptionType
 
@@ -311,3 +315,58 @@ def test_what_a_topic_keeps_on_the_disk(world: World) -> None:
     storage = shown(world).headgate["storage"]
     assert storage["heldBytes"] == storage["waitingBytes"] + storage["acknowledgedBytes"]
     assert 4 * storage["acknowledgedBytes"] == storage["heldBytes"] > 4 * 1_000
+
+
+def test_a_topic_with_many_subscriptions_is_read_in_pieces(world: World) -> None:
+    async def story() -> int:
+        topic = await world.broker.registry.create(NAME)
+        for number in range(100):
+            await world.broker.subscriptions.create(
+                topic, f"s{number}", at_ordinal=0, properties={}
+            )
+        turns = 0
+        begin = world.broker.engine.begin_turn
+
+        def begun(now_ns: int, now_ms: int, log_ms: int) -> None:
+            nonlocal turns
+            turns += 1
+            begin(now_ns, now_ms, log_ms)
+
+        world.broker.engine.begin_turn = begun  # type: ignore[method-assign]
+        stats = await world.observer.topic_stats(topic, ALL)
+        assert len(stats.subscriptions) == 100
+        return turns
+
+    assert world.run(story()) >= 100 // SLICE_YIELDS
+
+
+def test_a_subscription_with_many_consumers_is_read_in_pieces(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No turn looks at more consumers than a slice has."""
+
+    async def story() -> int:
+        client = await world.connect()
+        for _ in range(200):
+            await client.subscribe(NAME.full, "s", kind=SubscriptionType.SHARED)
+        looked, turns = 0, [0]
+        begin = world.broker.engine.begin_turn
+
+        def counted(consumer: Consumer, now_ns: int) -> ConsumerStats:
+            nonlocal looked
+            looked += 1
+            return consumer_stats(consumer, now_ns)
+
+        def begun(now_ns: int, now_ms: int, log_ms: int) -> None:
+            turns.append(looked)
+            begin(now_ns, now_ms, log_ms)
+
+        monkeypatch.setattr(module, "consumer_stats", counted)
+        monkeypatch.setattr(world.broker.engine, "begin_turn", begun)
+        topic = world.broker.registry.get(NAME)
+        assert topic is not None
+        stats = await world.observer.topic_stats(topic, ALL)
+        assert len(stats.subscriptions["s"].consumers) == looked == 200
+        return max(after - before for before, after in pairwise([*turns, looked]))
+
+    assert world.run(story()) <= SLICE_YIELDS * CLIENTS_PER_YIELD

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headgate.broker.slices import at_once
 from headgate.telemetry.prometheus.namespace_sums import NamespaceSums
 from headgate.telemetry.prometheus.page import number
 from headgate.telemetry.prometheus.series.catalogue import SERIES
@@ -20,7 +21,7 @@ def test_topics_of_a_namespace_are_added_up() -> None:
         sums = NamespaceSums()
         for name, count in (("a", 3), ("b", 4)):
             topic = await publish(world, count, f"persistent://public/default/{name}")
-            sums.add(topic, topic_values(topic, Totals()))
+            at_once(sums.add(topic, at_once(topic_values(topic, Totals()))))
         acts = {"public/default": [5, 7], "public/gone": [1, 0]}
         labels = '{{namespace="{}"'.format
         samples = sums.samples(acts, labels, number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import gzip
+import json
 import random
 import weakref
 from typing import Any
@@ -25,6 +26,7 @@ from headgate.telemetry.prometheus.route import (
     metrics_route,
     takes_gzip,
 )
+from headgate.telemetry.prometheus.shown_topics import TopicChoice
 from headgate.testing import World
 from tests.unit.denying import Deny
 from tests.unit.telemetry.support import publish, read_page
@@ -82,8 +84,9 @@ def test_a_scrape_is_asked_about_as_every_other_request() -> None:
         broker = await world.start()
         broker.authorizer = deny = Deny()
         app = Starlette(routes=[metrics_route(broker)])
-        status, _, body = await call(app)
-        assert (status, body) == (403, b"Client is not authorized to perform metrics.read")
+        status, headers, body = await call(app)
+        assert (status, headers["content-type"]) == (403, "application/json")
+        assert json.loads(body) == {"reason": "Client is not authorized to perform metrics.read"}
         assert deny.asked == [("", "metrics.read", "")]
 
     with World() as world:
@@ -157,9 +160,9 @@ def slow_making(seconds: float) -> None:
     """Have a page take so long to be made."""
     make = route.render
 
-    async def slowly(broker: Broker) -> Compressed:
+    async def slowly(broker: Broker, choice: TopicChoice) -> Compressed:
         await asyncio.sleep(seconds)
-        return await make(broker)
+        return await make(broker, choice)
 
     route.render = slowly  # type: ignore[assignment]
 
@@ -167,6 +170,26 @@ def slow_making(seconds: float) -> None:
 @pytest.fixture(autouse=True)
 def _render(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(route, "render", route.render)
+
+
+def test_a_scrape_does_not_wait_longer_than_it_may() -> None:
+    """``metricsServletTimeoutMs``: the scrape ends, the page does not; the next scrape gets it."""
+
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        app = Starlette(routes=[metrics_route(broker)])
+        slow_making(3.0)
+        status, headers, body = await call(app)
+        assert (status, headers["content-type"]) == (503, "application/json")
+        assert "metricsServletTimeoutMs=2000" in json.loads(body)["reason"]
+        await asyncio.sleep(1.5)
+        assert (await call(app))[0] == 200
+        broker.settings.set("metricsServletTimeoutMs", "0")
+        await asyncio.sleep(REST_S_MAX + 5)
+        assert (await call(app))[0] == 200
+
+    with World(settings={"metricsServletTimeoutMs": "2000"}) as world:
+        world.run(scenario(world))
 
 
 def test_a_page_that_took_long_is_given_again_for_a_while() -> None:

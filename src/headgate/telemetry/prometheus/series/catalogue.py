@@ -33,7 +33,7 @@ from headgate.telemetry.prometheus.series.subscriptions import (
     STATE_SERIES,
     SUBSCRIPTION_SERIES,
 )
-from headgate.telemetry.prometheus.series.topics import TOPIC_SERIES
+from headgate.telemetry.prometheus.series.topics import LEFT_OUT_SERIES, TOPIC_SERIES
 from headgate.telemetry.prometheus.series.writes import WRITE_SERIES
 
 SERIES: Final = (
@@ -46,6 +46,7 @@ SERIES: Final = (
     *STORAGE_SERIES,
     CLIENT_MEMORY_BYTES_SERIES,
     *CLIENT_MEMORY_SERIES,
+    *LEFT_OUT_SERIES,
     *ADAPTIVE_SERIES,
     *NAMESPACE_SERIES,
     *TOPIC_SERIES,

@@ -15,7 +15,8 @@ _KINDS = (
     " not read; descriptions: producers and consumers; commands: those that wait; pending:"
     " positions of unacknowledged messages. Measured every second. The limit bounds their sum; it"
     " does not bound parked (SENDs that wait for a limit) and staged (SENDs that are not durable),"
-    " which `maxMessagePublishBufferSizeInMB` bounds"
+    " which `maxMessagePublishBufferSizeInMB` bounds, nor http (requests at the web port and their"
+    " answers), which `headgateHttpMemoryMB` bounds"
 )
 CLIENT_MEMORY_BYTES_SERIES: Final = Series(
     "headgate_client_memory_bytes",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headgate.telemetry.prometheus.series.definition import topic_gauge
+from headgate.telemetry.prometheus.series.definition import own_broker_series, topic_gauge
 
 TOPIC_SERIES: Final = (
     topic_gauge("subscriptions_count", "subscriptions", "Subscriptions, readers included."),
@@ -47,3 +47,20 @@ TOPIC_SERIES: Final = (
     ),
 )
 """With ``exposeTopicLevelMetricsInPrometheus``; in the order of :func:`values.topic_values`."""
+
+LEFT_OUT_SERIES: Final = (
+    own_broker_series(
+        "metrics_topics_left_out",
+        "gauge",
+        "topics",
+        "Topics without series of their own on this page, because of"
+        " `headgateMetricsSubjectsMax`. Sums for each namespace, without the label `topic`, have"
+        " them.",
+    ),
+    own_broker_series(
+        "metrics_subscriptions_left_out",
+        "gauge",
+        "subscriptions",
+        "Subscriptions without series of their own on this page for the same reason.",
+    ),
+)

@@ -1,0 +1,129 @@
+"""Encodes a large value as JSON in pieces, each of which takes little time.
+
+The pieces joined are what ``msgspec.json.encode`` gives for the whole value. Small parts are
+encoded whole; only what is large is taken apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Struct
+from msgspec.structs import fields
+
+WHOLE_MAX: Final = 64
+"""Values (objects, items of lists and dictionaries) that are encoded without a pause."""
+
+_SCALARS: Final = frozenset({str, int, float, bool, type(None), bytes})
+
+
+class Encoded:
+    """JSON that was encoded before: a part of a larger value."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: Iterable[bytes]) -> None:
+        self.parts = tuple(parts)
+
+
+def pieces_of(value: Any) -> Iterator[bytes]:
+    """The JSON of ``value``, piece by piece."""
+    if isinstance(value, Encoded):
+        yield from value.parts
+    elif _weight(value, WHOLE_MAX) <= WHOLE_MAX:
+        yield msgspec.json.encode(value)
+    elif isinstance(value, Struct):
+        yield from object_pieces(struct_items(value))
+    elif isinstance(value, Mapping):
+        yield from object_pieces(value.items())
+    else:
+        yield from array_pieces(value)
+
+
+def object_pieces(items: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
+    """The JSON of an object with these members, piece by piece."""
+    before = b"{"
+    for name, value in items:
+        yield before + msgspec.json.encode(name) + b":"
+        yield from pieces_of(value)
+        before = b","
+    yield b"{}" if before == b"{" else b"}"
+
+
+def array_pieces(values: Iterable[Any]) -> Iterator[bytes]:
+    """The JSON of an array with these items, piece by piece."""
+    before = b"["
+    for value in values:
+        yield before
+        yield from pieces_of(value)
+        before = b","
+    yield b"[]" if before == b"[" else b"]"
+
+
+def names_pieces(pages: Iterable[list[str]]) -> Iterator[bytes]:
+    """The JSON of one array of all texts in ``pages``; each page is encoded without a pause."""
+    before = b"["
+    for page in pages:
+        if page:
+            yield before + msgspec.json.encode(page)[1:-1]
+            before = b","
+        else:
+            yield b""
+    yield b"[]" if before == b"[" else b"]"
+
+
+def struct_items(value: Struct) -> Iterator[tuple[str, Any]]:
+    """The members of the JSON object of ``value``, in order."""
+    for field in fields(value):
+        member = getattr(value, field.name)
+        if member is not UNSET:
+            yield field.encode_name, member
+
+
+_parts_by_kind: dict[type[Struct], tuple[str, ...]] = {}
+
+
+def _parts(kind: type[Struct]) -> tuple[str, ...]:
+    """Fields that may hold more than a scalar, by their annotation."""
+    known = _parts_by_kind.get(kind)
+    if known is None:
+        known = _parts_by_kind[kind] = _find_parts(kind)
+    return known
+
+
+def _find_parts(kind: type[Struct]) -> tuple[str, ...]:
+    scalars = ("str", "int", "float", "bool")
+    return tuple(
+        field.name
+        for field in fields(kind)
+        if not (field.type in _SCALARS or str(field.type).startswith(scalars))
+    )
+
+
+def _weight(value: Any, limit: int) -> int:
+    """How many values there are in ``value``; stops a little above ``limit``."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return 1
+    if kind is Encoded:
+        return limit + 1
+    if isinstance(value, Struct):
+        inner: Iterable[Any] = (getattr(value, name) for name in _parts(kind))
+    elif isinstance(value, Mapping):
+        if len(value) > limit:
+            return limit + 1
+        inner = value.values()
+    elif isinstance(value, list | tuple | set | frozenset):
+        if len(value) > limit:
+            return limit + 1
+        inner = value
+    else:
+        return 1
+    found = 1
+    for each in inner:
+        found += _weight(each, limit - found)
+        if found > limit:
+            break
+    return found

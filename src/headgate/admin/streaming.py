@@ -1,0 +1,130 @@
+"""Sends long answers in parts, so that neither the loop nor the memory holds a whole one.
+
+A part is made when the client has read the one before. A short answer is one part with its length,
+as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from starlette.types import Scope, Send
+
+from headgate.admin.json_pieces import Encoded, names_pieces
+from headgate.admin.routing import JSON, Call, Reply
+from headgate.base.names import TopicName
+from headgate.base.units import KIB
+from headgate.facade.protocol import Facade
+
+PART_BYTES: Final = 64 * KIB
+"""Bytes of one part; an answer that is not longer has its length in a header."""
+
+STEP_PIECES: Final = 64
+STEP_BYTES: Final = 16 * KIB
+"""Pieces, or bytes, that are made without a pause: a quarter of a millisecond."""
+
+
+PAGE_NAMES: Final = 128
+STEP_PAGES: Final = 2
+"""Names of one page, and pages that are made without a pause."""
+
+
+def pages(after: Callable[[str, int], list[str]]) -> Iterator[list[str]]:
+    """All names of a list in pages; ``after`` gives a number of those behind a name.
+
+    A name that is there all the time is listed once; one that comes or goes meanwhile may be.
+    """
+    last = ""
+    while True:
+        page = after(last, PAGE_NAMES)
+        yield page
+        if len(page) < PAGE_NAMES:
+            return
+        last = page[-1]
+
+
+async def answer_names(call: Call, names: Iterable[list[str]]) -> Reply:
+    """Pages of names as a reply: one array."""
+    return await answer(call, names_pieces(names), step_pieces=STEP_PAGES)
+
+
+async def answer(call: Call, pieces: Iterator[bytes], step_pieces: int = STEP_PIECES) -> Reply:
+    """The JSON in ``pieces`` as a reply: whole if it is short. ``step_pieces`` are made without a
+    pause."""
+    parts = _parts(call.facade, pieces, step_pieces)
+    first = await anext(parts)
+    second = await anext(parts, None)
+    if second is None:
+        return Reply(200, first, JSON)
+    return Reply(200, b"", JSON, parts=_chained(first, second, parts))
+
+
+async def encoded(call: Call, pieces: Iterator[bytes]) -> Encoded:
+    """The JSON in ``pieces``, for a part of a larger answer."""
+    return Encoded([part async for part in _parts(call.facade, pieces)])
+
+
+async def reserve_for(call: Call, topics: Sequence[TopicName]) -> None:
+    """Wait for memory for the statistics of all these topics together.
+
+    Raises:
+        RefusalError: 503, there is none.
+    """
+    size_bytes = 0
+    for number, topic in enumerate(topics, start=1):
+        size_bytes += call.facade.answer_bytes(topic)
+        if number % STEP_PIECES == 0:
+            await call.facade.give_way()
+    await call.reserve(size_bytes)
+
+
+async def _chained(first: bytes, second: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    yield second
+    async for part in rest:
+        yield part
+
+
+async def _parts(
+    facade: Facade, pieces: Iterator[bytes], step_pieces: int = STEP_PIECES
+) -> AsyncIterator[bytes]:
+    """The pieces joined; one empty part if there are none."""
+    gathered: list[bytes] = []
+    size = count = step_size = 0
+    for piece in pieces:
+        gathered.append(piece)
+        size += len(piece)
+        step_size += len(piece)
+        count += 1
+        if count >= step_pieces or step_size >= STEP_BYTES:
+            await facade.give_way()
+            count = step_size = 0
+        if size >= PART_BYTES:
+            yield b"".join(gathered)
+            gathered.clear()
+            size = 0
+    yield b"".join(gathered)
+
+
+async def send_parts(reply: Reply, scope: Scope, send: Send) -> None:
+    """Send a reply that has parts. Stops if the client is gone."""
+    headers = [(b"content-type", reply.content_type.encode())]
+    parts = reply.parts
+    if parts is None:
+        raise RuntimeError("a reply without parts is sent whole")
+    if scope.get("http_version") == "1.0":  # knows no parts: its answer needs a length
+        body = b"".join([part async for part in parts])
+        headers.append((b"content-length", str(len(body)).encode()))
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+        return
+    is_open: Callable[[], Any] = (
+        scope.get("extensions", {}).get("headgate.is_open", {}).get("call", lambda: True)
+    )
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    async for part in parts:
+        if not is_open():
+            return
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})

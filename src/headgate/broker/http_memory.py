@@ -1,0 +1,161 @@
+"""Bounds what requests at the web port make the broker hold together.
+
+It counts the bytes of bodies that arrived, of answers that are being made, and of answers that
+their clients have not read. Above the bound the connection that holds most ends, and a request with
+a large answer waits for its turn, or is refused. A client that holds little is not refused because
+of others that hold much.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from headgate.base.units import KIB, MIB
+from headgate.metadata.errors import RefusalError
+from headgate.policy.settings import Settings
+
+logger = logging.getLogger("headgate.web")
+
+REQUEST_BYTES: Final = 4 * KIB
+"""What a request takes beside its body: its head as parsed, its task."""
+
+ANSWER_WAIT_S: Final = 10.0
+"""How long a request with a large answer waits for memory before it is refused."""
+
+ENDED_LINES_MAX: Final = 8
+"""Ended connections that are logged, so that clients cannot fill the log."""
+
+
+class HttpHolder(Protocol):
+    """A connection to the web port."""
+
+    def end_for_memory(self, reason: str, /) -> None:
+        """Answer with ``reason`` if that is still possible, and end the connection at once."""
+
+
+class HttpMemory:
+    """What all requests of one broker hold, and its bounds."""
+
+    def __init__(self, bytes_max: Callable[[], int], requests_max: Callable[[], int]) -> None:
+        self._bytes_max = bytes_max
+        self._requests_max = requests_max
+        self._by_holder: dict[HttpHolder, int] = {}
+        self._answers_bytes = 0
+        """Of answers that are being made."""
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self.held_bytes = 0
+        self.running = 0
+        """Connections with a request that is not answered."""
+        self.ended_count = 0
+        """Connections ended because all together held too much."""
+        self.refused_count = 0
+        """Requests refused because there were too many, or no memory for their answers."""
+
+    @classmethod
+    def of(cls, settings: Settings) -> HttpMemory:
+        """With the bounds of these settings, which may change."""
+        return cls(
+            lambda: settings.headgateHttpMemoryMB * MIB, lambda: settings.maxConcurrentHttpRequests
+        )
+
+    # -- requests ----------------------------------------------------------------------------
+
+    def begin(self) -> str:
+        """Count a connection that begins to have requests; returns why this one is refused, or
+        nothing. :meth:`end` follows in either case."""
+        self.running += 1
+        requests_max = self._requests_max()
+        if self.running <= requests_max:
+            return ""
+        self.refused_count += 1
+        return (
+            f"The broker answers {requests_max} requests at the same time"
+            " (maxConcurrentHttpRequests): try again later"
+        )
+
+    def end(self) -> None:
+        """A connection has no requests any more."""
+        self.running -= 1
+
+    # -- what connections hold ---------------------------------------------------------------
+
+    def hold(self, holder: HttpHolder, size_bytes: int) -> None:
+        """A connection holds so many bytes of requests and unread answers now; 0: none."""
+        before = self._by_holder.pop(holder, 0)
+        if size_bytes:
+            self._by_holder[holder] = size_bytes
+        self.held_bytes += size_bytes - before
+        while size_bytes > before and self.held_bytes > self._bytes_max() and self._by_holder:
+            self._end_largest()
+        if size_bytes < before:
+            self._admit_waiting()
+
+    def _end_largest(self) -> None:
+        largest = max(self._by_holder, key=self._by_holder.__getitem__)
+        held_bytes = self._by_holder.pop(largest)
+        self.held_bytes -= held_bytes
+        self.ended_count += 1
+        reason = (
+            f"This connection holds {held_bytes} bytes of requests and unread answers, more than"
+            f" any other, and all together more than {self._bytes_max()} (headgateHttpMemoryMB)"
+        )
+        if self.ended_count <= ENDED_LINES_MAX:
+            logger.warning("a connection to the web port ends: %s", reason)
+        largest.end_for_memory(reason)
+
+    # -- answers that are being made -----------------------------------------------------------
+
+    async def reserve(self, size_bytes: int) -> None:
+        """Return when there is memory for an answer; :meth:`release` gives it back. One answer
+        alone may be larger than the bound.
+
+        Raises:
+            RefusalError: 503, there is none within :data:`ANSWER_WAIT_S`.
+        """
+        if not self._waiting and self._has_room(size_bytes):
+            self._take(size_bytes)
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = size_bytes, turn
+        self._waiting.append(entry)
+        try:
+            await asyncio.wait_for(turn, ANSWER_WAIT_S)
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():
+                self.release(size_bytes)
+            else:
+                if entry in self._waiting:
+                    self._waiting.remove(entry)
+                self._admit_waiting()
+            if isinstance(error, TimeoutError):
+                self.refused_count += 1
+                raise RefusalError(
+                    503,
+                    f"The answer needs about {size_bytes} bytes, and other requests take the"
+                    f" {self._bytes_max()} that there are (headgateHttpMemoryMB): try again later",
+                ) from error
+            raise
+
+    def release(self, size_bytes: int) -> None:
+        """An answer is sent or given up."""
+        self._answers_bytes -= size_bytes
+        self.held_bytes -= size_bytes
+        self._admit_waiting()
+
+    def _take(self, size_bytes: int) -> None:
+        self._answers_bytes += size_bytes
+        self.held_bytes += size_bytes
+
+    def _has_room(self, size_bytes: int) -> bool:
+        return not self._answers_bytes or self.held_bytes + size_bytes <= self._bytes_max()
+
+    def _admit_waiting(self) -> None:
+        while self._waiting and self._has_room(self._waiting[0][0]):
+            size_bytes, turn = self._waiting.popleft()
+            if not turn.done():
+                self._take(size_bytes)
+                turn.set_result(None)

@@ -1,0 +1,156 @@
+"""Chooses the topics that have series of their own on a page of metrics.
+
+``headgateMetricsSubjectsMax`` bounds topics and subscriptions together: a page of 100,000 topics
+would be hundreds of megabytes, which no scraper takes in its time. The topics that matter most
+stay: in turns the largest backlog, a topic that is throttled now, the highest rate, and then those
+that the page had before. A topic of the last page counts a fourth more, so that topics of about the
+same rank do not replace each other from page to page.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final
+
+from headgate.base.largest import Largest
+from headgate.broker.slices import AdminTurns, Pace
+from headgate.flow.account.account import LABELS
+
+if TYPE_CHECKING:
+    from headgate.broker.service import Broker
+    from headgate.engine.subscription import Subscription
+    from headgate.engine.topic import Topic
+
+logger = logging.getLogger("headgate.metrics")
+
+STAY_FACTOR: Final = 1.25
+"""What a topic of the last page counts, compared with others."""
+
+SUBJECTS_PER_UNIT: Final = 2
+"""Topics and subscriptions that are looked at with one unit of work."""
+
+
+class Shown:
+    """What has series of its own on one page."""
+
+    def __init__(self, subscriptions: dict[str, frozenset[str] | None] | None) -> None:
+        """``subscriptions`` has the topics with the names of their subscriptions, None for all;
+        None altogether for all topics."""
+        self._subscriptions = subscriptions
+        self.is_bounded = subscriptions is not None
+        """Whether anything is left out."""
+
+    def has(self, topic: Topic) -> bool:
+        """Whether a topic has series of its own."""
+        return self._subscriptions is None or topic.name.full in self._subscriptions
+
+    def has_subscription(self, subscription: Subscription) -> bool:
+        """Whether a subscription of a topic of :meth:`has` has them."""
+        if self._subscriptions is None:
+            return True
+        names = self._subscriptions.get(subscription.topic.name.full)
+        return names is None or subscription.name in names
+
+
+class TopicChoice:
+    """Chooses the topics of each page, and knows those of the last one."""
+
+    def __init__(self) -> None:
+        self._before: frozenset[str] = frozenset()
+        self._has_logged = False
+
+    async def choose(self, broker: Broker) -> Shown:
+        """Look at all topics, in slices, and choose."""
+        subjects_max = broker.settings.headgateMetricsSubjectsMax
+        ranking = _Ranking(subjects_max, self._before)
+        pace = Pace(AdminTurns(broker))
+        for topic in broker.engine.live_topics():
+            throttled, rate = False, topic.current_rates()[0]
+            backlog_bytes = 0
+            subscriptions = list(topic.subscriptions.values())
+            for subscription in subscriptions:
+                throttled |= LABELS[subscription.account.cell].level is not None
+                rate += subscription.current_rates()[0]
+                backlog_bytes = max(backlog_bytes, subscription.backlog_bytes)
+                if pace.spent(1 / SUBJECTS_PER_UNIT):
+                    await pace.give_way()
+            parking = topic.publishing.parking
+            throttled |= parking is not None and bool(parking)
+            ranking.add(topic, backlog_bytes, rate, is_throttled=throttled)
+            ranking.subjects += 1 + len(subscriptions)
+            if pace.spent(1 / SUBJECTS_PER_UNIT):
+                await pace.give_way()
+        if not subjects_max or ranking.subjects <= subjects_max:
+            self._before, self._has_logged = frozenset(), False
+            return Shown(None)
+        chosen: dict[str, frozenset[str] | None] = {}
+        left = subjects_max
+        for topic in ranking.topics():
+            if left == 0:
+                break
+            if topic.is_live and topic.name.full not in chosen:
+                left -= 1
+                count = len(topic.subscriptions)
+                names = None if count <= left else await _largest_backlogs(topic, left, pace)
+                chosen[topic.name.full] = names
+                left -= min(count, left)
+            if pace.spent(1 / SUBJECTS_PER_UNIT):
+                await pace.give_way()
+        self._before = frozenset(chosen)
+        self._log(ranking.subjects, subjects_max)
+        return Shown(chosen)
+
+    def _log(self, subjects: int, subjects_max: int) -> None:
+        if self._has_logged:
+            return
+        self._has_logged = True
+        logger.warning(
+            "%s topics and subscriptions are more than headgateMetricsSubjectsMax=%s: the others"
+            " are on /metrics as sums for each namespace, and"
+            " headgate_metrics_topics_left_out counts their topics",
+            subjects,
+            subjects_max,
+        )
+
+
+class _Ranking:
+    """The topics that matter most, in bounded memory."""
+
+    def __init__(self, count: int, before: frozenset[str]) -> None:
+        self._before = before
+        self._by_backlog = Largest["Topic"](count)
+        self._throttled = Largest["Topic"](count)
+        self._by_rate = Largest["Topic"](count)
+        self._others = Largest["Topic"](count)
+        self.subjects = 0
+
+    def add(self, topic: Topic, backlog_bytes: float, rate: float, *, is_throttled: bool) -> None:
+        """Rank a topic."""
+        was_shown = topic.name.full in self._before
+        factor = STAY_FACTOR if was_shown else 1.0
+        if backlog_bytes:
+            self._by_backlog.add(backlog_bytes * factor, topic)
+        if is_throttled:
+            self._throttled.add(max(backlog_bytes, 1) * factor, topic)
+        if rate:
+            self._by_rate.add(rate * factor, topic)
+        self._others.add(was_shown, topic)
+
+    def topics(self) -> Iterator[Topic]:
+        """The first first; a topic may come more than once."""
+        ranked = (self._by_backlog.items(), self._throttled.items(), self._by_rate.items())
+        for one_of_each in zip_longest(*ranked):
+            yield from (topic for topic in one_of_each if topic is not None)
+        yield from self._others.items()
+
+
+async def _largest_backlogs(topic: Topic, count: int, pace: Pace) -> frozenset[str]:
+    """The names of the subscriptions with the largest backlogs."""
+    largest = Largest[str](count)
+    for subscription in list(topic.subscriptions.values()):
+        largest.add(subscription.backlog_bytes, subscription.name)
+        if pace.spent(1 / SUBJECTS_PER_UNIT):
+            await pace.give_way()
+    return frozenset(largest.items())

@@ -1,0 +1,111 @@
+"""Pieces joined are the JSON of the whole, and none is large."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from headgate.admin.json_pieces import (
+    WHOLE_MAX,
+    Encoded,
+    array_pieces,
+    names_pieces,
+    object_pieces,
+    pieces_of,
+    struct_items,
+)
+from headgate.observe.stats.fields import (
+    ConsumerStats,
+    CursorStats,
+    InternalStats,
+    LedgerStats,
+    PublisherStats,
+    SubscriptionStats,
+    TopicStats,
+)
+
+ITEM_BYTES = 2_000
+"""More than any one object of these tests has."""
+
+
+def consumers(count: int) -> list[ConsumerStats]:
+    return [ConsumerStats(consumer_name=f"c{n}", metadata={"a": "b"}) for n in range(count)]
+
+
+def topic(subscriptions: int, clients: int) -> TopicStats:
+    return TopicStats(
+        publishers=[PublisherStats(producer_name=f"p{n}", metadata={}) for n in range(clients)],
+        subscriptions={
+            f'"{n}\u00e9': SubscriptionStats(consumers=consumers(clients), headgate={"x": [1, {}]})
+            for n in range(subscriptions)
+        },
+        owner_broker="b",
+        headgate={"limits": {}},
+    )
+
+
+VALUES: list[Any] = [
+    None,
+    "text",
+    [],
+    {},
+    list(range(WHOLE_MAX + 1)),
+    {f"k{n}": {"v": [n]} for n in range(500)},
+    [[[], {}], {"a": []}] * 100,
+    topic(0, 0),
+    topic(3, 2),
+    topic(300, 0),
+    topic(1, 500),
+    topic(30, 30),
+    InternalStats(
+        entries_added_counter=1,
+        number_of_entries=1,
+        total_size=1,
+        current_ledger_entries=1,
+        current_ledger_size=1,
+        last_ledger_created_timestamp="",
+        last_confirmed_entry="1:2",
+        ledgers=[LedgerStats(ledger_id=n, entries=1, size=2) for n in range(300)],
+        cursors={
+            f"s{n}": CursorStats(mark_delete_position="1:2", read_position="1:3")
+            for n in range(300)
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize("number", range(len(VALUES)))
+def test_the_pieces_are_those_of_the_whole(number: int) -> None:
+    value = VALUES[number]
+    pieces = list(pieces_of(value))
+    assert b"".join(pieces) == msgspec.json.encode(value)
+    assert max(map(len, pieces)) < WHOLE_MAX * ITEM_BYTES
+
+
+def test_a_large_value_is_many_pieces_and_a_small_one_is_one() -> None:
+    assert len(list(pieces_of(topic(2, 2)))) == 1
+    assert len(list(pieces_of(topic(1, 1_000)))) > 2_000
+    assert max(map(len, pieces_of(topic(1, 1_000)))) < 2 * ITEM_BYTES
+
+
+def test_what_was_encoded_before_stays_as_it_is() -> None:
+    value = {"a": Encoded([b"[1", b",2]"]), "b": 3}
+    assert b"".join(pieces_of(value)) == b'{"a":[1,2],"b":3}'
+    assert b"".join(array_pieces([Encoded([b"{}"]), "x"])) == b'[{},"x"]'
+
+
+@pytest.mark.parametrize(
+    "pages", [[], [[]], [["a"]], [[], ["a", 'b"'], [], ["c"]], [["a"] * 200, ["b"] * 200]]
+)
+def test_pages_of_names_are_one_array(pages: list[list[str]]) -> None:
+    names = [name for page in pages for name in page]
+    assert b"".join(names_pieces(pages)) == msgspec.json.encode(names)
+
+
+def test_members_are_those_of_the_encoder() -> None:
+    stats = topic(1, 1)
+    assert b"".join(object_pieces(struct_items(stats))) == msgspec.json.encode(stats)
+    assert b"".join(object_pieces([])) == b"{}"
+    assert b"".join(array_pieces([])) == b"[]"

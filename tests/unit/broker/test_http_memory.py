@@ -1,0 +1,172 @@
+"""Who waits, who is refused and who ends when requests hold too much together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from headgate.base.units import MIB
+from headgate.broker.http_memory import ANSWER_WAIT_S, ENDED_LINES_MAX, HttpMemory
+from headgate.metadata.errors import RefusalError
+from headgate.policy.settings import Settings
+from headgate.testing.clock import ManualClock
+from headgate.testing.loop import SimLoop
+
+
+class Connection:
+    """Notes why it ended."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+
+    def end_for_memory(self, reason: str) -> None:
+        self.reason = reason
+
+
+def memory_of(bytes_max: int = 1_000, requests_max: int = 2) -> HttpMemory:
+    return HttpMemory(lambda: bytes_max, lambda: requests_max)
+
+
+def test_the_bounds_are_those_of_the_settings_at_the_time() -> None:
+    settings, one = Settings(), Connection()
+    memory = HttpMemory.of(settings)
+    memory.hold(one, 64 * MIB)
+    settings.set("headgateHttpMemoryMB", "8")
+    settings.set("maxConcurrentHttpRequests", "1")
+    assert [memory.begin(), bool(memory.begin())] == ["", True]
+    assert not one.reason
+    memory.hold(one, 64 * MIB + 1)
+    assert one.reason
+
+
+def run(story: Coroutine[Any, Any, None]) -> None:
+    """Run a story in virtual time."""
+    loop = SimLoop(ManualClock())
+    try:
+        loop.run_until_complete(story)
+    finally:
+        loop.close()
+
+
+def test_more_requests_than_allowed_are_refused_until_others_end() -> None:
+    memory = memory_of()
+    assert [memory.begin(), memory.begin()] == ["", ""]
+    assert "2 requests at the same time (maxConcurrentHttpRequests)" in memory.begin()
+    memory.end()
+    memory.end()
+    assert memory.begin() == ""
+    assert (memory.running, memory.refused_count) == (2, 1)
+
+
+def test_the_connection_that_holds_most_ends() -> None:
+    memory = memory_of()
+    small, large, growing = Connection(), Connection(), Connection()
+    memory.hold(small, 100)
+    memory.hold(large, 600)
+    memory.hold(growing, 300)
+    assert memory.held_bytes == 1_000
+    memory.hold(growing, 301)
+    assert "holds 600 bytes" in large.reason
+    assert "more than 1000 (headgateHttpMemoryMB)" in large.reason
+    assert small.reason == growing.reason == ""
+    assert (memory.held_bytes, memory.ended_count) == (401, 1)
+    memory.hold(large, 0)  # its connection is lost later
+    memory.hold(small, 0)
+    memory.hold(growing, 0)
+    assert memory.held_bytes == 0
+
+
+def test_a_connection_that_alone_holds_too_much_ends_itself() -> None:
+    memory, one = memory_of(), Connection()
+    memory.hold(one, 1_001)
+    assert one.reason
+    assert memory.held_bytes == 0
+
+
+def test_a_lower_bound_ends_connections_when_one_grows_not_before() -> None:
+    bound = 1_000
+    memory, one = HttpMemory(lambda: bound, lambda: 1), Connection()
+    memory.hold(one, 900)
+    bound = 500
+    memory.hold(one, 800)
+    assert not one.reason
+    memory.hold(one, 801)
+    assert one.reason
+
+
+def test_answers_wait_for_each_other_in_order() -> None:
+    async def story() -> None:
+        memory, done = memory_of(), []
+
+        async def answer(name: str, size_bytes: int, takes_s: float) -> None:
+            await memory.reserve(size_bytes)
+            done.append(name)
+            await asyncio.sleep(takes_s)
+            memory.release(size_bytes)
+
+        async with asyncio.TaskGroup() as group:
+            for name, size_bytes in (("a", 600), ("b", 600), ("c", 100), ("d", 5_000)):
+                group.create_task(answer(name, size_bytes, 1))
+                await asyncio.sleep(0)
+            await asyncio.sleep(0.5)
+            assert done == ["a"]
+            await asyncio.sleep(1)
+            assert done == ["a", "b", "c"]
+        # Alone, an answer may be larger than the bound: it could never be given else.
+        assert done == ["a", "b", "c", "d"]
+        assert memory.held_bytes == 0
+
+    run(story())
+
+
+def test_an_answer_that_waits_too_long_is_refused_and_leaves_the_others_their_place() -> None:
+    async def story() -> None:
+        memory, other = memory_of(), Connection()
+        await memory.reserve(900)
+        first = asyncio.ensure_future(memory.reserve(900))
+        await asyncio.sleep(ANSWER_WAIT_S / 2)
+        second = asyncio.ensure_future(memory.reserve(50))
+        gone = asyncio.ensure_future(memory.reserve(50))
+        await asyncio.sleep(0)
+        gone.cancel()
+        memory.hold(other, 10)
+        with pytest.raises(RefusalError, match="needs about 900 bytes") as refusal:
+            await first
+        assert refusal.value.status == 503
+        await second
+        assert memory.held_bytes == 960
+        memory.release(50)
+        memory.release(900)
+        memory.hold(other, 0)
+        assert (memory.held_bytes, memory.refused_count) == (0, 1)
+
+    run(story())
+
+
+def test_an_answer_waits_also_for_what_connections_hold() -> None:
+    async def story() -> None:
+        memory, reader = memory_of(), Connection()
+        memory.hold(reader, 500)
+        await memory.reserve(300)
+        waiting = asyncio.ensure_future(memory.reserve(300))
+        await asyncio.sleep(1)
+        assert not waiting.done()
+        memory.hold(reader, 400)
+        await asyncio.sleep(0)
+        await waiting
+        assert memory.held_bytes == 1_000
+
+    run(story())
+
+
+def test_only_the_first_ended_connections_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    memory = memory_of()
+    with caplog.at_level(logging.WARNING, logger="headgate.web"):
+        for _ in range(2 * ENDED_LINES_MAX):
+            memory.hold(Connection(), 2_000)
+    assert len(caplog.records) == ENDED_LINES_MAX
+    assert memory.ended_count == 2 * ENDED_LINES_MAX
