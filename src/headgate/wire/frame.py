@@ -221,6 +221,22 @@ class FrameDecoder:
         missing = max(self._wanted - pending, 1) if self._wanted else READ_BYTES_MIN
         return self._start > 0 and pending + min(missing, READ_BYTES_MIN) <= len(self._buffer)
 
+    def arrived(self, count_max: int) -> tuple[list[tuple[int, int]], float]:
+        """Type and bytes of the first commands that have arrived whole, at most ``count_max``,
+        before they are parsed; and how many times as many there are, judged by their bytes. A type
+        is 0 unless it comes first, as all known clients write it."""
+        view, at, end = self._view, self._start, self._end
+        found: list[tuple[int, int]] = []
+        while end - at >= 8 and len(found) < count_max:
+            total_size, command_size = _SIZES.unpack_from(view, at)
+            frame_end = at + _WORD_BYTES + total_size
+            if frame_end > end:
+                break
+            found.append((type_of(view[at + 8 : at + 10]), command_size))
+            at = frame_end
+        more = len(found) == count_max and (end - self._start) / (at - self._start)
+        return found, more or 1.0
+
     def close(self) -> None:
         """Free the buffer at once, even if other objects still refer to this decoder."""
         self._start = self._end = self._wanted = 0
