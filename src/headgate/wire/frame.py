@@ -174,6 +174,15 @@ class FrameDecoder:
         """Size of the receive buffer."""
         return len(self._buffer)
 
+    @property
+    def missing_bytes(self) -> int:
+        """Bytes of the first frame that have not arrived, as far as it says; 0 if it is whole."""
+        pending = self._end - self._start
+        if pending < 8:
+            return 0
+        total_size, _ = _SIZES.unpack_from(self._view, self._start)
+        return max(_WORD_BYTES + total_size - pending, 0)
+
     def set_limits(self, frame_size_max: int, command_size_max: int | None = None) -> None:
         """Change both bounds, also for bytes that are buffered."""
         self._frame_size_max = frame_size_max

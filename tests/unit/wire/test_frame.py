@@ -324,3 +324,15 @@ def test_what_has_arrived_is_known_before_it_is_parsed() -> None:
         pass
     decoder.feed(bytes(12))
     assert decoder.arrived(3) == ([(0, 0)] * 2, 1.0), "no command"
+
+
+def test_what_is_missing_of_the_first_frame_is_known_once_its_length_has_arrived() -> None:
+    decoder = FrameDecoder()
+    assert decoder.missing_bytes == 0
+    frame = encode_frame(BaseCommand(type=CommandType.PING, ping={}))
+    decoder.feed(frame[:7])
+    assert decoder.missing_bytes == 0, "its length is not complete"
+    decoder.feed(frame[7:9])
+    assert decoder.missing_bytes == len(frame) - 9
+    decoder.feed(frame[9:] + frame)
+    assert decoder.missing_bytes == 0

@@ -39,8 +39,10 @@ COLD_WORK = 8
 
 LOOP_WORK = 512
 """Work for all connections in one iteration of the loop, about two milliseconds, and as much again
-if they need it: then the others wait in line. Each read of a socket counts ``READ_WORK``."""
+if they need it: then the others wait in line. Each read of a socket counts ``READ_WORK``, and
+``WAIT_WORK`` more if its connection had to wait."""
 READ_WORK = 1
+WAIT_WORK = 3
 
 COLD_BYTES_PER_WORK = 64
 ACK_BYTES_PER_WORK = 256
@@ -52,6 +54,9 @@ holds is copied."""
 
 SAMPLE_COMMANDS = 8
 """From so many of the commands that wait the broker judges the work of all of them."""
+
+SMALL_REST_BYTES = 8 * KIB
+"""A frame of which more is missing waits as one of much work: nobody waits for an answer to it."""
 
 _LIGHT = frozenset(
     (CommandType.SEND, CommandType.ACK, CommandType.FLOW, CommandType.PING, CommandType.PONG)

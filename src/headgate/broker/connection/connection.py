@@ -23,8 +23,10 @@ from headgate.broker.connection.bounds import (
     GROWN_BYTES_PER_WORK,
     READ_WORK,
     SAMPLE_COMMANDS,
+    SMALL_REST_BYTES,
     TURN_WORK_MAX,
     UNREAD_BYTES_MAX,
+    WAIT_WORK,
     work_expected,
 )
 from headgate.broker.connection.client_connection import ClientConnection
@@ -139,6 +141,8 @@ class Connection(asyncio.BufferedProtocol):
         self._budget = host.command_budget
         self._is_in_line = False
         """Whether the commands that arrived wait until other connections have had their turn."""
+        self._work_owed = 0
+        """Work that was done while all connections together had used up their budget."""
         self._unfinished: Iterator[int] | None = None
         """The remaining slices of a long command."""
         self.keep_alive = KeepAlive(self, host.loop, settings)
@@ -329,11 +333,16 @@ class Connection(asyncio.BufferedProtocol):
         if self._unfinished is not None:
             return TURN_WORK_MAX
         found, times = self._decoder.arrived(SAMPLE_COMMANDS)
+        if not found:
+            # Nothing can be carried out. The rest of a large frame does not come with one read.
+            return TURN_WORK_MAX if self._decoder.missing_bytes > SMALL_REST_BYTES else 1
         return int(times * sum(work_expected(kind, size) for kind, size in found))
 
     def turn_came(self) -> None:
         self._is_in_line = False
         self._process_again()
+        self._budget.left -= WAIT_WORK + self._work_owed
+        self._work_owed = 0
 
     def _all_processed(self) -> None:
         """Continue to read, unless too many bytes wait to be durable."""
@@ -480,7 +489,11 @@ class Connection(asyncio.BufferedProtocol):
         return len(self.producers) + len(self.consumers)
 
     def _buffer_grew(self, size_bytes: int) -> None:
-        self._budget.left -= size_bytes // GROWN_BYTES_PER_WORK
+        work = size_bytes // GROWN_BYTES_PER_WORK
+        if self._budget.left > 0:
+            self._budget.left -= work
+        else:
+            self._work_owed += work
         memory = self._connections.memory
         memory.charge(size_bytes)
         if memory.is_over:
