@@ -58,14 +58,18 @@ SAMPLE_COMMANDS = 8
 SMALL_REST_BYTES = 8 * KIB
 """A frame of which more is missing waits as one of much work: nobody waits for an answer to it."""
 
-_LIGHT = frozenset(
-    (CommandType.SEND, CommandType.ACK, CommandType.FLOW, CommandType.PING, CommandType.PONG)
-)
+PONG_WORK_EXPECTED = 3
+"""More than a PONG takes: it has shown that the peer is alive when it was read, and nobody waits
+for an answer. So the PONGs of thousands let a message of another client pass."""
+
+_LIGHT = frozenset((CommandType.SEND, CommandType.ACK, CommandType.FLOW, CommandType.PING))
 
 
 def work_expected(kind: int, size_bytes: int) -> int:
     """The work for a command of ``size_bytes`` without its body, before it is parsed. One that
     names many ids takes more."""
+    if kind == CommandType.PONG:
+        return PONG_WORK_EXPECTED
     if kind in _LIGHT:
         return 1 + size_bytes // ACK_BYTES_PER_WORK
     return COLD_WORK + size_bytes // COLD_BYTES_PER_WORK

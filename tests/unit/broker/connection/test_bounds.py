@@ -19,6 +19,7 @@ from headgate.broker.connection.bounds import (
     UNREAD_BYTES_MAX,
     work_expected,
 )
+from headgate.broker.connection.command_budget import SHORT_WORK
 from headgate.broker.connection.connection import Connection
 from headgate.testing import NetworkProfile, RefusedError, SimClient, World
 from headgate.wire import client as frames
@@ -400,8 +401,9 @@ async def test_producers_and_consumers_of_one_connection_are_bounded(world: Worl
 
 
 def test_the_work_of_a_command_is_known_by_its_type_and_size() -> None:
-    for kind in ("SEND", "ACK", "FLOW", "PING", "PONG"):
+    for kind in ("SEND", "ACK", "FLOW", "PING"):
         assert work_expected(CommandType[kind], 30) == 1
+    assert work_expected(CommandType.PONG, 5) > SHORT_WORK[0], "a message goes first"
     assert work_expected(CommandType.LOOKUP, 63) == COLD_WORK
     assert work_expected(CommandType.PRODUCER, 64 * KIB) > TURN_WORK_MAX
     assert work_expected(CommandType.ACK, 64 * KIB) == TURN_WORK_MAX + 1
