@@ -1,8 +1,8 @@
 """Clients that make the broker hold memory lose their connections, and their neighbour notices
 nothing, on real sockets.
 
-``./dev soak clients`` plays the same crowds with ten thousand clients. The neighbour's p99 is judged
-beside its p99 alone, on the same machine in the same run.
+``./dev soak clients`` plays the same crowds with ten thousand clients. It judges the neighbour's
+p99 beside its p99 alone, on the same machine in the same run.
 """
 
 from __future__ import annotations
