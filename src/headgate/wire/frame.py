@@ -180,7 +180,7 @@ class FrameDecoder:
         pending = self._end - self._start
         if pending < 8:
             return 0
-        total_size, _ = _SIZES.unpack_from(self._view, self._start)
+        total_size: int = _SIZES.unpack_from(self._view, self._start)[0]
         return max(_WORD_BYTES + total_size - pending, 0)
 
     def set_limits(self, frame_size_max: int, command_size_max: int | None = None) -> None:
