@@ -75,7 +75,7 @@ PERIOD_S: Final = 1.0
 
 STEP_UNITS: Final = 32
 SLOWED_PER_STEP: Final = 128
-"""Slowed connections that are looked at in so many units."""
+"""Slowed or closing connections that are looked at in so many units."""
 
 
 def client_memory_bytes(setting_mb: int, limit_bytes: int) -> int:
@@ -284,8 +284,10 @@ class ClientMemory:
             if units >= STEP_UNITS:
                 yield units
                 units = 0
-        for holder in closing:
+        for number, holder in enumerate(list(closing), 1):
             found.add_closing(holder)
+            if number % SLOWED_PER_STEP == 0:
+                yield STEP_UNITS
         held = self.held = found.held()
         # What grew meanwhile may have been measured before it did.
         self.charge(-grown_before)

@@ -270,6 +270,15 @@ def test_ten_thousand_are_measured_in_short_steps() -> None:
     assert {tuple(peer.done) for peer in peers} == {(), ("pause", "resume")}
 
 
+def test_thousands_that_are_closing_are_measured_in_short_steps() -> None:
+    memory = ClientMemory(MAX, Clock())
+    closing = [Peer(f"/a:{port}") for port in range(10_000)]
+    steps = list(memory.measure([], closing))
+    assert len(steps) >= len(closing) // SLOWED_PER_STEP
+    assert max(steps) <= 64
+    assert memory.held.connections == len(closing) * CONNECTION_BYTES
+
+
 class Watched(Peer):
     """A connection that counts each look at any of them."""
 
