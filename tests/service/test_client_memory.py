@@ -1,18 +1,20 @@
 """Clients that make the broker hold memory lose their connections, and their neighbour notices
 nothing, on real sockets.
 
-``./dev soak clients`` plays the same crowds with ten thousand clients.
+``./dev soak clients`` plays the same crowds with ten thousand clients. It judges the neighbour's
+p99 beside its p99 alone, on the same machine in the same run.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -33,7 +35,11 @@ pytestmark = pytest.mark.alone
 MEMORY_FS = "/dev/shm"
 RATE = 200
 P99_S = 0.1
+ALONE_S = 3
 WATCH_S = 4
+PING_S = 45
+"""Ten thousand that PING are watched for so long: they cannot fill the bound, as the kernel takes
+128 KiB of each before the broker has to hold anything."""
 CLOSED_S = 240
 """A crowd must have filled the bound by then. The kernel takes what it can of what a peer does not
 read, before the broker has to hold it."""
@@ -43,6 +49,14 @@ RESIDENT_FACTOR = 1.6
 """The process may grow by so many times the bound: the allocator keeps pages that are part free."""
 RESIDENT_BYTES = 48 * MIB
 """What else a crowd may make it grow by."""
+
+
+def come_first(tasks: Iterable[int]) -> None:
+    """Schedule threads before other programs, where that is allowed: what is measured is the broker
+    beside a crowd, not the machine beside other work."""
+    with contextlib.suppress(PermissionError):
+        for task in tasks:
+            os.sched_setscheduler(task, os.SCHED_RR, os.sched_param(1))
 
 
 class Neighbour:
@@ -67,14 +81,15 @@ class Neighbour:
             self._is_over.set()
             thread.join()
         after = processor_times_s(self._broker.pid)
-        ran_s, waited_s = (b - a for a, b in zip(before, after, strict=True))
+        self.ran_s, waited_s = (b - a for a, b in zip(before, after, strict=True))
         # Where the broker gets a processor a part of the time only, all it does takes longer.
-        self.slower = 1 + waited_s / max(ran_s, 0.01)
+        self.slower = 1 + waited_s / max(self.ran_s, 0.01)
 
     def p99_s(self) -> float:
         return sorted(self.took_s)[int(0.99 * len(self.took_s))]
 
     def _publish(self) -> None:
+        come_first([0])  # also the threads of its client
         with client_of(self._broker.service_url) as client:
             producer = client.create_producer(
                 full("neighbour"), batching_enabled=False, block_if_queue_full=True
@@ -123,7 +138,8 @@ def data_path(tmp_path: Path) -> Iterator[Path]:
 def test_a_crowd_stays_within_the_bound(
     make_broker: Callable[..., BrokerProcess], data_path: Path, load: Load, clients: int
 ) -> None:
-    if load is Load.PING and clients == CLIENTS:
+    is_soak = clients != CLIENTS
+    if load is Load.PING and not is_soak:
         clients = PINGING
     bound = clients * 3 // 2 * CONNECTION_BYTES // MIB
     if load is Load.DESCRIBE:
@@ -131,12 +147,15 @@ def test_a_crowd_stays_within_the_bound(
     broker = make_broker(words=["--set", f"headgateClientMemoryMB={bound}"])
     broker.data_path = data_path
     broker.start()
-    neighbour = Neighbour(broker)
-    time.sleep(1)
+    come_first(int(task.name) for task in Path(f"/proc/{broker.pid}/task").iterdir())
+    alone, neighbour = Neighbour(broker), Neighbour(broker)
+    with alone.watching():
+        time.sleep(ALONE_S)
     before = resident_bytes(broker.pid)
+    fills = load is Load.HALF or (load is Load.PING and not is_soak)
     with neighbour.watching(), crowd(broker.service_url, load, clients):
-        time.sleep(WATCH_S)
-        if load in (Load.PING, Load.HALF):
+        time.sleep(PING_S if load is Load.PING and is_soak else WATCH_S)
+        if fills:
             wait_until(lambda: figures(broker)["closed"] > 0, CLOSED_S, each_s=0.5)
         wait_until(lambda: held_bytes(broker) <= bound * MIB, 30, each_s=0.5)
         found = figures(broker)
@@ -144,17 +163,19 @@ def test_a_crowd_stays_within_the_bound(
     sys.stdout.write(
         f"{load.value}: {clients:,} clients, bound {bound} MiB, grew {highest / MIB:.0f} MiB,"
         f" neighbour p99 {neighbour.p99_s() * 1e3:.1f} ms of {len(neighbour.took_s)},"
+        f" longest {max(neighbour.took_s) * 1e3:.1f} ms, alone p99 {alone.p99_s() * 1e3:.1f} ms,"
+        f" broker's processor time {neighbour.ran_s:.1f} s,"
         f" {neighbour.slower:.1f} times slower for want of a processor, {found}\n"
     )
     assert highest <= RESIDENT_FACTOR * bound * MIB + RESIDENT_BYTES
     assert neighbour.failed == 0
-    assert neighbour.p99_s() <= P99_S * neighbour.slower
+    assert neighbour.p99_s() <= P99_S * neighbour.slower + alone.p99_s()
     assert found["limit"] == bound * MIB
     if load is Load.IDLE:
         assert found["closed"] == found["slowed"] == 0
     elif load is Load.DESCRIBE:
         assert 0.5 * bound * MIB < found["descriptions"] <= 0.9 * bound * MIB
-    else:
+    elif fills:
         assert found["closed"] > 0
         assert "is disconnected: this connection holds" in broker.log()
     wait_until(lambda: held_bytes(broker) < MIB, 30)

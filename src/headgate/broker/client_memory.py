@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from heapq import nlargest
+from heapq import heappush, heapreplace
 from typing import Final, NamedTuple, Protocol
 
 from headgate.base.units import KIB, MIB, NS_PER_S
@@ -24,6 +24,7 @@ from headgate.broker.work.scheduler import Steps
 from headgate.broker.work.units import (
     CONNECTION_ENDED,
     CONNECTION_MEASURED,
+    CONNECTION_RESUMED,
     CONNECTION_SLOWED,
     OBJECTS_PER_MEASURED,
 )
@@ -73,6 +74,8 @@ PERIOD_S: Final = 1.0
 """Seconds between two measurements, and between two while more than that share is held."""
 
 STEP_UNITS: Final = 32
+SLOWED_PER_STEP: Final = 128
+"""Slowed or closing connections that are looked at in so many units."""
 
 
 def client_memory_bytes(setting_mb: int, limit_bytes: int) -> int:
@@ -131,8 +134,10 @@ class _Measurement:
 
     def __init__(self) -> None:
         self._sums = [0] * len(HeldMemory._fields)
-        self.holdings: list[_Holding] = []
-        """Those that hold more than an idle connection."""
+        self.held_by: dict[Holder, HeldMemory] = {}
+        """What those hold that hold more than an idle connection."""
+        self._most: list[_Holding] = []
+        """Those that hold most, as a heap."""
         self.unsent_of_closing = 0
 
     def add(self, holder: Holder, *, is_scarce: bool) -> None:
@@ -140,8 +145,15 @@ class _Measurement:
         held = holder.held_memory(is_scarce=is_scarce)
         self._sums = [a + b for a, b in zip(self._sums, held, strict=True)]
         beyond_idle = held.beyond_idle
-        if beyond_idle > 0:
-            self.holdings.append(_Holding(beyond_idle, holder.address, held, holder))
+        if beyond_idle <= 0:
+            return
+        self.held_by[holder] = held
+        # Kept in order with each one, since sorting thousands at the end would be a long turn.
+        holding = _Holding(beyond_idle, holder.address, held, holder)
+        if len(self._most) < ACTIONS_MAX:
+            heappush(self._most, holding)
+        elif self._most[0][:2] < holding[:2]:
+            heapreplace(self._most, holding)
 
     def add_closing(self, holder: Holder) -> None:
         """Measure a connection that ends once its peer has read the last frames."""
@@ -156,7 +168,7 @@ class _Measurement:
 
     def most_first(self) -> list[_Holding]:
         """Those that hold most."""
-        return nlargest(ACTIONS_MAX, self.holdings, key=lambda one: one[:2])
+        return sorted(self._most, key=lambda one: one[:2], reverse=True)
 
 
 class ClientMemory:
@@ -246,9 +258,10 @@ class ClientMemory:
         return self.held.total + self._grown_bytes
 
     def slow(self, holder: Holder) -> None:
-        """A connection has grown, or wants to grow. If all hold too much, it is slowed at once."""
+        """A connection has grown, or wants to grow. If all hold too much, it is slowed at once,
+        unless it holds little once it has given back what it does not need."""
         if self.is_over and holder.is_open and holder not in self._slowed:
-            held = holder.held_memory(is_scarce=False)
+            held = holder.held_memory(is_scarce=True)
             if held.beyond_idle > SMALL_HOLDER_BYTES:
                 self._slow(holder, held.beyond_idle, is_paused=not held.is_mostly_pending)
 
@@ -271,8 +284,10 @@ class ClientMemory:
             if units >= STEP_UNITS:
                 yield units
                 units = 0
-        for holder in closing:
+        for number, holder in enumerate(list(closing), 1):
             found.add_closing(holder)
+            if number % SLOWED_PER_STEP == 0:
+                yield STEP_UNITS
         held = self.held = found.held()
         # What grew meanwhile may have been measured before it did.
         self.charge(-grown_before)
@@ -300,32 +315,36 @@ class ClientMemory:
         """Read connections again that hold half of what they held; all if there is room; and those
         that have waited for long once all are within the bound. What they take at once counts, so
         that thousands do not fill together what is free for a few."""
-        for holder in [one for one in self._slowed if not one.is_open]:
-            del self._slowed[holder]
-        if not self._slowed:
-            return
         now_ns = self._now_ns()
-        beyond_idle = {one.holder: one.beyond_idle for one in found.holdings}
-        # Sorted, so that a simulation can repeat the order.
-        for holder in sorted(self._slowed, key=lambda one: one.address):
-            slowed, held_bytes = self._slowed.get(holder), beyond_idle.get(holder, 0)
+        for number, holder in enumerate(list(self._slowed), 1):
+            if number % SLOWED_PER_STEP == 0:
+                yield STEP_UNITS
+            slowed, held = self._slowed.get(holder), found.held_by.get(holder)
             if slowed is None:
                 continue
+            if not holder.is_open:
+                del self._slowed[holder]
+                continue
+            held_bytes = 0 if held is None else held.beyond_idle
             has_room = self._held_now <= RESUME_SHARE * self.bytes_max
             has_waited = not self.is_over and now_ns - slowed.since_ns >= GRACE_NS
             if has_room or has_waited or 2 * held_bytes <= slowed.held_bytes:
                 del self._slowed[holder]
-                if slowed.is_paused and holder.is_open:
+                if slowed.is_paused:
                     holder.resume_for_memory()
-                    yield CONNECTION_SLOWED
+                    yield CONNECTION_RESUMED
             elif held_bytes > slowed.held_bytes:
                 self._slowed[holder] = slowed._replace(held_bytes=held_bytes)
 
     def _slow_most(self, found: _Measurement, most_first: list[_Holding]) -> Steps:
         """Read no more those that hold most, until the others together have room. One whose
         acknowledgements would free most is read on."""
-        slowed = sum(one.held.total for one in found.holdings if one.holder in self._slowed)
-        rest = self.held.total - slowed - found.unsent_of_closing
+        rest = self.held.total - found.unsent_of_closing
+        for number, holder in enumerate(list(self._slowed), 1):
+            if number % SLOWED_PER_STEP == 0:
+                yield STEP_UNITS
+            held = found.held_by.get(holder)
+            rest -= 0 if held is None else held.total
         for one in most_first:
             if rest <= RESUME_SHARE * self.bytes_max:
                 return

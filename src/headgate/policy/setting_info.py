@@ -103,3 +103,8 @@ def rate_setting(doc: str, *, maximum: int = INT32_MAX) -> Any:
 def share_setting(default: float, doc: str, *, excluded: tuple[int, ...] = (0,)) -> Any:
     """A field for a dynamic share from 0 to 1, without the ``excluded`` ends."""
     return setting(default, doc, dynamic=True, maximum=1, excluded=excluded)
+
+
+def count_setting(doc: str) -> Any:
+    """A field for a dynamic limit on a number; 0 and -1 are no limit."""
+    return setting(0, doc, dynamic=True, minimum=-1)

@@ -12,7 +12,13 @@ from typing import NamedTuple
 
 from headgate.base.units import GIB, INT64_MAX, KIB, MIB
 from headgate.metadata.checks import PARTITIONS_MAX
-from headgate.policy.setting_info import SettingInfo, rate_setting, setting, share_setting
+from headgate.policy.setting_info import (
+    SettingInfo,
+    count_setting,
+    rate_setting,
+    setting,
+    share_setting,
+)
 
 
 @dataclass(slots=True)
@@ -101,44 +107,30 @@ class Settings:
         dynamic=True,
         minimum=1,
     )
-    brokerMaxConnections: int = setting(
-        0,
-        "Connections of clients that the broker accepts; more are refused. 0 is no limit. Those "
-        "to the web port do not count.",
-        dynamic=True,
+    brokerMaxConnections: int = count_setting(
+        "Connections of clients that the broker accepts; more are refused. 0 and -1 are no limit. "
+        "Those to the web port do not count.",
     )
-    brokerMaxConnectionsPerIp: int = setting(
-        0,
-        "Connections that the broker accepts from one IP address; 0 is no limit.",
-        dynamic=True,
+    brokerMaxConnectionsPerIp: int = count_setting(
+        "Connections that the broker accepts from one IP address; 0 and -1 are no limit.",
     )
-    maxTopicsPerNamespace: int = setting(
-        0,
+    maxTopicsPerNamespace: int = count_setting(
         "Topics of each namespace without a policy; each partition is one, system topics do not "
-        "count. 0 is no limit.",
-        dynamic=True,
+        "count. 0 and -1 are no limit.",
     )
-    maxSubscriptionsPerTopic: int = setting(
-        0,
-        "Durable subscriptions of each topic or partition without a policy; 0 is no limit.",
-        dynamic=True,
+    maxSubscriptionsPerTopic: int = count_setting(
+        "Durable subscriptions of each topic or partition without a policy; 0 and -1 are no limit.",
     )
-    maxProducersPerTopic: int = setting(
-        0,
-        "Connected producers of each topic or partition without a policy; 0 is no limit.",
-        dynamic=True,
+    maxProducersPerTopic: int = count_setting(
+        "Connected producers of each topic or partition without a policy; 0 and -1 are no limit.",
     )
-    maxConsumersPerTopic: int = setting(
-        0,
-        "Connected consumers and readers of each topic or partition without a policy; 0 is no "
-        "limit.",
-        dynamic=True,
+    maxConsumersPerTopic: int = count_setting(
+        "Connected consumers and readers of each topic or partition without a policy; 0 and -1 "
+        "are no limit.",
     )
-    maxConsumersPerSubscription: int = setting(
-        0,
-        "Connected consumers of each Shared or Failover subscription without a policy; 0 is no "
-        "limit.",
-        dynamic=True,
+    maxConsumersPerSubscription: int = count_setting(
+        "Connected consumers of each Shared or Failover subscription without a policy; 0 and -1 "
+        "are no limit.",
     )
     allowAutoTopicCreation: bool = setting(
         True, "A producer or consumer creates the topic that it names.", dynamic=True

@@ -174,6 +174,15 @@ class FrameDecoder:
         """Size of the receive buffer."""
         return len(self._buffer)
 
+    @property
+    def missing_bytes(self) -> int:
+        """Bytes of the first frame that have not arrived, as far as it says; 0 if it is whole."""
+        pending = self._end - self._start
+        if pending < 8:
+            return 0
+        total_size: int = _SIZES.unpack_from(self._view, self._start)[0]
+        return max(_WORD_BYTES + total_size - pending, 0)
+
     def set_limits(self, frame_size_max: int, command_size_max: int | None = None) -> None:
         """Change both bounds, also for bytes that are buffered."""
         self._frame_size_max = frame_size_max
@@ -220,6 +229,22 @@ class FrameDecoder:
         pending = self._end - self._start
         missing = max(self._wanted - pending, 1) if self._wanted else READ_BYTES_MIN
         return self._start > 0 and pending + min(missing, READ_BYTES_MIN) <= len(self._buffer)
+
+    def arrived(self, count_max: int) -> tuple[list[tuple[int, int]], float]:
+        """Type and bytes of the first commands that have arrived whole, at most ``count_max``,
+        before they are parsed; and how many times as many there are, judged by their bytes. A type
+        is 0 unless it comes first, as all known clients write it."""
+        view, at, end = self._view, self._start, self._end
+        found: list[tuple[int, int]] = []
+        while end - at >= 8 and len(found) < count_max:
+            total_size, command_size = _SIZES.unpack_from(view, at)
+            frame_end = at + _WORD_BYTES + total_size
+            if frame_end > end:
+                break
+            found.append((type_of(view[at + 8 : at + 10]), command_size))
+            at = frame_end
+        more = len(found) == count_max and (end - self._start) / (at - self._start)
+        return found, more or 1.0
 
     def close(self) -> None:
         """Free the buffer at once, even if other objects still refer to this decoder."""

@@ -14,7 +14,9 @@ from headgate.broker.client_memory import (
     GRACE_NS,
     HURRY_PERIOD_S,
     PERIOD_S,
+    SLOWED_PER_STEP,
     SMALL_HOLDER_BYTES,
+    STEP_UNITS,
     ClientMemory,
     client_memory_bytes,
 )
@@ -268,6 +270,45 @@ def test_ten_thousand_are_measured_in_short_steps() -> None:
     assert {tuple(peer.done) for peer in peers} == {(), ("pause", "resume")}
 
 
+def test_thousands_that_are_closing_are_measured_in_short_steps() -> None:
+    memory = ClientMemory(MAX, Clock())
+    closing = [Peer(f"/a:{port}") for port in range(10_000)]
+    steps = list(memory.measure([], closing))
+    assert len(steps) >= len(closing) // SLOWED_PER_STEP
+    assert max(steps) <= 64
+    assert memory.held.connections == len(closing) * CONNECTION_BYTES
+
+
+class Watched(Peer):
+    """A connection that counts each look at any of them."""
+
+    looked_at = 0
+
+    @property  # type: ignore[override]
+    def is_open(self) -> bool:
+        Watched.looked_at += 1
+        return True
+
+    @is_open.setter
+    def is_open(self, is_open: bool) -> None: ...
+
+
+def test_thousands_that_stay_slowed_are_looked_at_in_short_steps() -> None:
+    memory = ClientMemory(MAX, Clock())
+    peers: list[Peer] = [Watched(f"/a:{port}") for port in range(10_000)]
+    memory.charge(MAX + 1)
+    for peer in peers:
+        peer.held = held(unsent=64 * KIB)
+        memory.slow(peer)
+    assert memory.figures()[1] == 10_000
+    began = before = Watched.looked_at
+    most = 0
+    for _ in memory.measure(peers, []):
+        most, before = max(most, Watched.looked_at - before), Watched.looked_at
+    assert most <= SLOWED_PER_STEP + STEP_UNITS
+    assert Watched.looked_at - began >= 20_000, "all, and once more those that are slowed"
+
+
 def test_who_grows_beyond_the_bound_is_slowed_before_the_next_measurement() -> None:
     rig = Rig()
     rig.measure(20, 20, 20)
@@ -282,6 +323,24 @@ def test_who_grows_beyond_the_bound_is_slowed_before_the_next_measurement() -> N
     assert rig.measure(50, 25, 20) == [[], [], []]
     assert rig.measure(30, 25, 20, at_s=1) == [[], [], []], "all hold more than 75 MiB"
     assert rig.measure(29, 25, 20, at_s=2) == [[], ["resume"], []]
+
+
+def test_a_connection_gives_back_an_empty_buffer_instead_of_being_slowed() -> None:
+    rig = Rig()
+    rig.measure(20, 20, 20)
+
+    class Buffered(Peer):
+        """It holds 24 KiB, most of it as an empty buffer."""
+
+        def held_memory(self, *, is_scarce: bool) -> HeldMemory:
+            return held(unsent=KIB if is_scarce else 24 * KIB)
+
+    neighbour = Buffered("/d:1")
+    rig.memory.charge(90 * MIB)
+    rig.memory.slow(neighbour)
+    assert neighbour.done == []
+    rig.memory.slow(rig.peers[0])
+    assert rig.peers[0].done == ["pause"]
 
 
 def test_far_beyond_the_bound_nothing_grows() -> None:
@@ -333,9 +392,9 @@ def test_those_that_are_read_again_do_not_fill_together_what_is_free_for_few() -
 
     for peer in rig.peers:
         peer.__class__ = Growing
-    assert rig.measure(24, 24, 24, at_s=1) == [["resume"], [], []]
-    assert rig.measure(50, 24, 24, at_s=2) == [[], [], []], "there is no room for a second"
-    assert rig.measure(20, 24, 24, at_s=3) == [[], ["resume"], []]
+    assert rig.measure(24, 24, 24, at_s=1) == [[], [], ["resume"]], "it was slowed first"
+    assert rig.measure(24, 24, 50, at_s=2) == [[], [], []], "there is no room for a second"
+    assert rig.measure(24, 24, 20, at_s=3) == [["resume"], [], []]
 
 
 def test_a_small_connection_is_not_slowed_while_others_fill_memory() -> None:

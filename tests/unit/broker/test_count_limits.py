@@ -210,3 +210,54 @@ async def test_a_topic_too_many_is_not_created_by_its_use(world: World) -> None:
     assert await client.partitions(TOPIC) == 0
     await set_dynamic(world, "maxTopicsPerNamespace", "2")
     assert await client.partitions(f"{TOPIC}-2") == 1
+
+
+SEVEN = (
+    "brokerMaxConnections",
+    "brokerMaxConnectionsPerIp",
+    "maxTopicsPerNamespace",
+    "maxSubscriptionsPerTopic",
+    "maxProducersPerTopic",
+    "maxConsumersPerTopic",
+    "maxConsumersPerSubscription",
+)
+
+
+@pytest.mark.parametrize("value", ["0", "-1"])
+def test_as_in_pulsar_0_and_less_are_no_limit(value: str) -> None:
+    @played(settings=dict.fromkeys(SEVEN, value))
+    async def story(world: World) -> None:
+        for _ in range(2):
+            client = await world.connect()
+            await client.producer(TOPIC)
+            await client.producer(f"{TOPIC}-2")
+            await client.subscribe(TOPIC, "s", kind=SHARED)
+            await client.subscribe(TOPIC, "t", kind=SHARED)
+
+    story()
+
+
+@played(settings={"maxTopicsPerNamespace": "1", "maxSubscriptionsPerTopic": "1"})
+async def test_at_a_limit_what_exists_is_used_on(world: World) -> None:
+    """As in Pulsar a limit is checked when something is created, and not when it is used."""
+    client = await world.connect()
+    await client.subscribe(TOPIC, "s", kind=SHARED)
+    await set_dynamic(world, "maxTopicsPerNamespace", "1")
+    await on_topic(world, max_subscriptions_per_topic=1)
+    other = await world.connect()
+    await other.producer(TOPIC)
+    await other.subscribe(TOPIC, "s", kind=SHARED)
+    assert (await refusal(other.subscribe(TOPIC, "t")))[0] == ServerError.NOT_ALLOWED_ERROR
+    await other.reader(TOPIC, EARLIEST)
+
+
+@played(settings={"maxProducersPerTopic": "1", "maxConsumersPerTopic": "1"})
+async def test_each_partition_has_its_own_count(world: World) -> None:
+    await world.broker.commit(world.broker.catalog.plan_create_partitioned(NAME, 2, now_ms=1))
+    client = await world.connect()
+    for partition in (f"{TOPIC}-partition-0", f"{TOPIC}-partition-1"):
+        await client.producer(partition)
+        await client.subscribe(partition, "s", kind=SHARED)
+        assert (await refusal(client.producer(partition)))[0] == ServerError.PRODUCER_BUSY
+        found = await refusal(client.subscribe(partition, "s", kind=SHARED))
+        assert found == ON_TOPIC

@@ -9,6 +9,7 @@ import pytest
 from headgate.policy.setting_info import (
     SettingError,
     SettingInfo,
+    count_setting,
     rate_setting,
     setting,
     share_setting,
@@ -21,6 +22,7 @@ class Some:
     count: int = setting(3, "A count.", minimum=1, maximum=9)
     mode: str = setting("a", "A mode.", choices=("a", "b"))
     rate: int = rate_setting("A rate.", maximum=50)
+    most: int = count_setting("A limit on a number.")
     share: float = share_setting(0.5, "A share.", excluded=(0, 1))
 
 
@@ -34,6 +36,7 @@ INFO = {f.name: SettingInfo(name=f.name, default=f.default, **f.metadata) for f 
         ("count", "9", 9),
         ("mode", "b", "b"),
         ("rate", "-1", -1),
+        ("most", "-1", -1),
         ("share", "1e-1", 0.1),
     ],
 )
@@ -48,6 +51,7 @@ def test_an_allowed_text_is_read(name: str, text: str, value: object) -> None:
         ("count", "1_0", "an integer from 1 to 9"),
         ("mode", "c", "a or b"),
         ("rate", "51", "an integer from -1 to 50"),
+        ("most", "-2", "an integer from -1 to 2147483647"),
         ("share", "1", "a number above 0 and below 1"),
     ],
 )
@@ -57,5 +61,5 @@ def test_another_text_is_refused_with_the_range(name: str, text: str, allowed: s
         INFO[name].parse(text)
 
 
-def test_rates_and_shares_are_dynamic() -> None:
-    assert [name for name, info in INFO.items() if info.dynamic] == ["rate", "share"]
+def test_rates_counts_and_shares_are_dynamic() -> None:
+    assert [name for name, info in INFO.items() if info.dynamic] == ["rate", "most", "share"]

@@ -309,3 +309,30 @@ def test_flipped_bits(frame: bytes, data: st.DataObject) -> None:
         bit = draw(st.integers(0, len(damaged) * 8 - 1))
         damaged[bit // 8] ^= 1 << bit % 8
     only_remote_errors(bytes(damaged) + STREAM, 5000)
+
+
+def test_what_has_arrived_is_known_before_it_is_parsed() -> None:
+    decoder = FrameDecoder()
+    assert decoder.arrived(3) == ([], 1.0)
+    ping = client.ping()
+    kind, size = int(CommandType.PING), len(ping) - 8
+    decoder.feed(ping + ping + ping[:-1])
+    assert decoder.arrived(3) == ([(kind, size)] * 2, 1.0), "the third has not arrived whole"
+    decoder.feed(ping[-1:] + ping * 9)
+    assert decoder.arrived(3) == ([(kind, size)] * 3, 4.0), "four times as many"
+    while decoder.next_frame() is not None:
+        pass
+    decoder.feed(bytes(12))
+    assert decoder.arrived(3) == ([(0, 0)] * 2, 1.0), "no command"
+
+
+def test_what_is_missing_of_the_first_frame_is_known_once_its_length_has_arrived() -> None:
+    decoder = FrameDecoder()
+    assert decoder.missing_bytes == 0
+    frame = encode_frame(BaseCommand(type=CommandType.PING, ping={}))
+    decoder.feed(frame[:7])
+    assert decoder.missing_bytes == 0, "its length is not complete"
+    decoder.feed(frame[7:9])
+    assert decoder.missing_bytes == len(frame) - 9
+    decoder.feed(frame[9:] + frame)
+    assert decoder.missing_bytes == 0

@@ -6,6 +6,7 @@ from headgate.base.names import NAME_CHARACTERS_MAX, is_short_line
 from headgate.base.units import KIB, MIB, NS_PER_S
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.engine.errors import NotAllowedError
+from headgate.wire.codes import CommandType
 from headgate.wire.messages import CommandProducer, CommandSubscribe
 
 OUT_BYTES_MAX = MIB
@@ -31,18 +32,48 @@ COMMAND_BYTES_MAX = 4 * MIB
 """Commands of one connection that may wait. Beyond that the broker stops reading it."""
 
 TURN_WORK_MAX = 256
-"""Work for one connection in one turn, about a millisecond: a SEND, a FLOW, and each id that is
-acknowledged or redelivered count 1, any other command (a cold one) ``COLD_WORK``."""
+"""Work for one connection in one turn, about a millisecond: a SEND, a FLOW, a PING, a PONG, and
+each id that is acknowledged or redelivered count 1, any other command (a cold one)
+``COLD_WORK``."""
 COLD_WORK = 8
 
 LOOP_WORK = 512
 """Work for all connections in one iteration of the loop, about two milliseconds, and as much again
-if they need it: then the others wait in line. Each read of a socket counts ``READ_WORK``."""
+if they need it: then the others wait in line. Each read of a socket counts ``READ_WORK``, and
+``WAIT_WORK`` more if its connection had to wait."""
 READ_WORK = 1
+WAIT_WORK = 3
 
 COLD_BYTES_PER_WORK = 64
 ACK_BYTES_PER_WORK = 256
 """Bytes of a command that add 1 to its work, for parsing and for checking its texts."""
+
+GROWN_BYTES_PER_WORK = 4 * KIB
+"""Bytes by which a buffer grows that add 1 to the work: its pages come from the system, and what it
+holds is copied."""
+
+SAMPLE_COMMANDS = 8
+"""From so many of the commands that wait the broker judges the work of all of them."""
+
+SMALL_REST_BYTES = 8 * KIB
+"""A frame of which more is missing waits as one of much work: nobody waits for an answer to it."""
+
+PONG_WORK_EXPECTED = 3
+"""More than a PONG takes: it has shown that the peer is alive when it was read, and nobody waits
+for an answer. So the PONGs of thousands let a message of another client pass."""
+
+_LIGHT = frozenset((CommandType.SEND, CommandType.ACK, CommandType.FLOW, CommandType.PING))
+
+
+def work_expected(kind: int, size_bytes: int) -> int:
+    """The work for a command of ``size_bytes`` without its body, before it is parsed. One that
+    names many ids takes more."""
+    if kind == CommandType.PONG:
+        return PONG_WORK_EXPECTED
+    if kind in _LIGHT:
+        return 1 + size_bytes // ACK_BYTES_PER_WORK
+    return COLD_WORK + size_bytes // COLD_BYTES_PER_WORK
+
 
 SLICE_IDS = TURN_WORK_MAX
 """Ids of one long command that one turn processes."""

@@ -20,9 +20,14 @@ from headgate.broker.connection.bounds import (
     CLOSE_TIMEOUT_S,
     COLD_BYTES_PER_WORK,
     COLD_WORK,
+    GROWN_BYTES_PER_WORK,
     READ_WORK,
+    SAMPLE_COMMANDS,
+    SMALL_REST_BYTES,
     TURN_WORK_MAX,
     UNREAD_BYTES_MAX,
+    WAIT_WORK,
+    work_expected,
 )
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.command_budget import CommandBudget
@@ -61,6 +66,7 @@ logger = logging.getLogger("headgate.connection")
 
 # As plain numbers: a member of an enumeration costs a look-up for each frame.
 _SEND, _ACK, _FLOW = int(CommandType.SEND), int(CommandType.ACK), int(CommandType.FLOW)
+_PING, _PONG = int(CommandType.PING), int(CommandType.PONG)
 
 _BEGINNING_WORK = TURN_WORK_MAX + READ_WORK
 
@@ -135,6 +141,8 @@ class Connection(asyncio.BufferedProtocol):
         self._budget = host.command_budget
         self._is_in_line = False
         """Whether the commands that arrived wait until other connections have had their turn."""
+        self._work_owed = 0
+        """Work that was done while all connections together had used up their budget."""
         self._unfinished: Iterator[int] | None = None
         """The remaining slices of a long command."""
         self.keep_alive = KeepAlive(self, host.loop, settings)
@@ -190,7 +198,6 @@ class Connection(asyncio.BufferedProtocol):
         return self._decoder.get_buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._host.begin_turn()
         self._decoder.advance(nbytes)
         self.keep_alive.peer_active = True
         self._process()
@@ -254,6 +261,7 @@ class Connection(asyncio.BufferedProtocol):
         if budget.left <= 0 and not budget.renew():
             self._wait_in_line()
             return
+        self._host.begin_turn()
         next_frame, receive = self._decoder.next_frame, self._state_machine.receive
         send, flow = self.producer_port.send, self.consumer_port.flow
         work = TURN_WORK_MAX
@@ -282,6 +290,12 @@ class Connection(asyncio.BufferedProtocol):
                 elif kind == _FLOW:
                     flow(command)
                     work -= 1
+                elif kind == _PING:
+                    self.write(encode.pong())
+                    work -= 1
+                elif kind == _PONG:
+                    self.keep_alive.pong()
+                    work -= 1
                 else:
                     self._carry_out_other(kind, command)
                     work -= COLD_WORK + self._decoder.command_size // COLD_BYTES_PER_WORK
@@ -308,15 +322,27 @@ class Connection(asyncio.BufferedProtocol):
     def _wait_in_line(self) -> None:
         if not self._is_in_line:
             self._is_in_line = True
-            self._budget.wait(self)
+            self._budget.wait(self, self._work_in_line())
         else:
             # Only now, since most clients send nothing more until their turn comes, and it costs
             # more than to wait.
             self._pause_socket()
 
+    def _work_in_line(self) -> int:
+        """About how much work the commands that have arrived are."""
+        if self._unfinished is not None:
+            return TURN_WORK_MAX
+        found, times = self._decoder.arrived(SAMPLE_COMMANDS)
+        if not found:
+            # Nothing can be carried out. The rest of a large frame does not come with one read.
+            return TURN_WORK_MAX if self._decoder.missing_bytes > SMALL_REST_BYTES else 1
+        return int(times * sum(work_expected(kind, size) for kind, size in found))
+
     def turn_came(self) -> None:
         self._is_in_line = False
         self._process_again()
+        self._budget.left -= WAIT_WORK + self._work_owed
+        self._work_owed = 0
 
     def _all_processed(self) -> None:
         """Continue to read, unless too many bytes wait to be durable."""
@@ -353,11 +379,7 @@ class Connection(asyncio.BufferedProtocol):
         self._unfinished = slices
 
     def _carry_out_other(self, kind: int, command: BaseCommand) -> None:
-        if kind == CommandType.PING:
-            self.write(encode.pong())
-        elif kind == CommandType.PONG:
-            self.keep_alive.pong()
-        elif kind == CommandType.CONNECT:
+        if kind == CommandType.CONNECT:
             self._connect(command)
         elif (handler := self._handlers.get(kind)) is not None:
             try:
@@ -457,7 +479,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def _process_again(self) -> None:
         if self.is_open:
-            self._host.begin_turn()
             self._process()
 
     # -- the bound on memory ---------------------------------------------------------------
@@ -468,6 +489,11 @@ class Connection(asyncio.BufferedProtocol):
         return len(self.producers) + len(self.consumers)
 
     def _buffer_grew(self, size_bytes: int) -> None:
+        work = size_bytes // GROWN_BYTES_PER_WORK
+        if self._budget.left > 0:
+            self._budget.left -= work
+        else:
+            self._work_owed += work
         memory = self._connections.memory
         memory.charge(size_bytes)
         if memory.is_over:

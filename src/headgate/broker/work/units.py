@@ -35,7 +35,10 @@ OBJECTS_PER_MEASURED: Final = 20
 """As many producers and consumers are measured with one unit."""
 
 CONNECTION_SLOWED: Final = 2
-"""A connection that is no longer read, or again."""
+"""A connection that is no longer read."""
+
+CONNECTION_RESUMED: Final = 16
+"""A connection that is read again, with a larger buffer for what it has begun."""
 
 CONNECTION_ENDED: Final = 16
 """A connection that is closed; its many clients are closed in slices of their own."""

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from headgate.base.units import KIB, MIB
-from headgate.broker.connection.bounds import COLD_WORK, LOOP_WORK, TURN_WORK_MAX
-from headgate.broker.connection.command_budget import CommandBudget
+from headgate.broker.connection.bounds import LOOP_WORK, READ_WORK, TURN_WORK_MAX, WAIT_WORK
+from headgate.broker.connection.command_budget import SHORT_WORK, CommandBudget
 from headgate.broker.connection.connection import Connection
 from headgate.testing import NetworkProfile, SimClient, World
 from headgate.wire import client as frames
@@ -91,6 +91,103 @@ def test_connections_beyond_the_budget_have_their_turns_in_order() -> None:
     assert budget.waiting_count == 0
 
 
+GREEDY = 10_000
+RATE_PER_S = 200
+UNIT_S = 4e-6
+"""What a unit of work costs."""
+
+
+class Greedy(Client):
+    """A connection whose buffer is full again after each of its turns."""
+
+    def turn_came(self) -> None:
+        self.units = TURN_WORK_MAX
+        super().turn_came()
+        self._budget.wait(self, TURN_WORK_MAX)
+
+
+class Neighbour:
+    """A connection that gets a message 200 times a second, whatever waits already."""
+
+    def __init__(self, budget: CommandBudget) -> None:
+        self._budget = budget
+        self._waiting: list[int] = []
+        self.waits: list[int] = []
+        """Iterations that each message waited."""
+        self.iteration = 0
+
+    def arrived(self) -> None:
+        self._waiting.append(self.iteration)
+        if len(self._waiting) == 1:
+            self._budget.wait(self, 1)
+
+    def turn_came(self) -> None:
+        self.waits += (self.iteration - since for since in self._waiting)
+        self._budget.left -= len(self._waiting) + READ_WORK
+        self._waiting.clear()
+
+
+def test_one_with_little_to_do_does_not_wait_behind_ten_thousand_that_never_stop() -> None:
+    budget, loop = make_budget()
+    turns: list[Client] = []
+    crowd = [Greedy(budget, TURN_WORK_MAX, turns) for _ in range(GREEDY)]
+    neighbour = Neighbour(budget)
+    for client in crowd:
+        budget.wait(client, TURN_WORK_MAX)
+    assert budget.renew(), "an iteration begins with these in line"
+    now_s = due_s = 0.0
+    while len(neighbour.waits) < 10 * RATE_PER_S:
+        before = len(turns)
+        while due_s <= now_s:
+            neighbour.arrived()
+            due_s += 1 / RATE_PER_S
+        neighbour.iteration += 1
+        loop.iterate()
+        now_s += max(len(turns) - before, 1) * TURN_WORK_MAX * UNIT_S
+    assert max(neighbour.waits) == 1, "the next iteration begins with it"
+    served = Counter(turns)
+    assert len(turns) > GREEDY // 3
+    assert set(served.values()) == {1}, "nobody has a second turn while others wait for the first"
+
+
+def test_one_with_much_to_do_does_not_wait_for_ever_behind_those_with_little() -> None:
+    budget, loop = make_budget()
+    turns: list[Client] = []
+
+    class Light(Client):
+        """A connection that has a command again after each of its turns."""
+
+        def turn_came(self) -> None:
+            self.units = 1
+            super().turn_came()
+            self._budget.wait(self, 1)
+
+    lights = [Light(budget, 1, turns) for _ in range(GREEDY)]
+    for light in lights:
+        budget.wait(light, 1)
+    heavy = Client(budget, TURN_WORK_MAX, turns)
+    budget.wait(heavy)
+    assert budget.renew()
+    iterations = 0
+    while heavy not in turns:
+        loop.iterate()
+        iterations += 1
+    assert iterations <= GREEDY // LOOP_WORK + 2, "half of each iteration is for the oldest"
+
+
+def test_connections_wait_by_the_work_that_they_have() -> None:
+    budget, loop = make_budget()
+    turns: list[Client] = []
+    works = (TURN_WORK_MAX, *reversed(SHORT_WORK), 0)
+    clients = [Client(budget, 1, turns) for _ in works]
+    for client, work in zip(clients, works, strict=True):
+        budget.wait(client, work)
+    assert budget.renew()
+    loop.iterate()
+    least = [clients[-2], clients[-1]]
+    assert turns == [*least, *reversed(clients[:-2])]
+
+
 def test_an_error_of_one_leaves_the_others_in_line() -> None:
     budget, loop = make_budget()
     turns: list[Client] = []
@@ -114,7 +211,7 @@ def test_an_error_of_one_leaves_the_others_in_line() -> None:
 # -- connections ------------------------------------------------------------------------------
 
 CLIENTS = 60
-PINGS = 3 * TURN_WORK_MAX // COLD_WORK
+PINGS = 3 * TURN_WORK_MAX
 
 
 def server_side(world: World, client: SimClient) -> Connection:
@@ -171,20 +268,104 @@ async def test_many_connections_that_flood_at_once_share_each_iteration(world: W
     await producer.send(b"in between")
     await pongs(clients, CLIENTS * PINGS)
     assert sum(counts) == CLIENTS * PINGS
-    assert max(counts) * COLD_WORK <= 3 * (LOOP_WORK + TURN_WORK_MAX)
+    assert max(counts) <= 3 * (LOOP_WORK + TURN_WORK_MAX)
     assert world.broker.command_budget.waiting_count == 0
 
 
 @played(network=QUICK)
 async def test_many_connections_with_one_command_each_share_each_iteration(world: World) -> None:
     """Such a connection waits in line without a pause of its socket."""
-    clients = [await world.connect() for _ in range(10 * CLIENTS)]
+    clients = [await world.connect() for _ in range(7 * CLIENTS)]
     connections = [server_side(world, client) for client in clients]
     counts = watch_frames(world, connections)
     await flood(connections, clients, frames.ping())
     await pongs(clients, len(clients))
-    assert max(counts) * COLD_WORK <= 3 * (LOOP_WORK + TURN_WORK_MAX)
+    assert max(counts) * (1 + READ_WORK + WAIT_WORK) <= 3 * (LOOP_WORK + TURN_WORK_MAX)
     assert not any(connection.socket_paused for connection in connections)
+
+
+class _Sent(asyncio.Transport):
+    """Keeps what a client writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frames: list[bytes] = []
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.frames.append(bytes(data))
+
+
+def receive(connection: Connection, data: bytes) -> None:
+    """Have ``data`` arrive in this iteration of the loop."""
+    connection.get_buffer(len(data))[: len(data)] = data
+    connection.buffer_updated(len(data))
+
+
+async def neighbour_waits(world: World, crowd: bytes) -> list[int]:
+    """Iterations of the loop until each of 40 messages is taken, beside clients that send ``crowd``
+    all at once."""
+    clients = [await world.connect() for _ in range(5 * CLIENTS)]
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    neighbour, sent = server_side(world, client), _Sent()
+    turns: list[int] = []
+    arrived: list[int] = []
+    client.transport = sent
+    turn_came = neighbour.turn_came
+
+    def noted() -> None:
+        turns.append(len(counts))
+        turn_came()
+
+    neighbour.turn_came = noted  # type: ignore[method-assign]
+    connections = [server_side(world, each) for each in clients]
+    counts = watch_frames(world, connections)
+    await flood(connections, clients, crowd)
+    budget = world.broker.command_budget
+    while len(arrived) < 40:
+        await asyncio.sleep(0)
+        if not neighbour._is_in_line and budget.waiting_count and budget.left <= 0:
+            arrived.append(len(counts))
+            producer.send_nowait(b"in between")
+            receive(neighbour, sent.frames.pop())
+    while budget.waiting_count:
+        await asyncio.sleep(0)
+    assert world.broker.engine.topics[TOPIC].log.staged_end == 40
+    return [at - since for at, since in zip(turns, arrived, strict=True)]
+
+
+@played(network=QUICK)
+async def test_a_neighbour_of_clients_that_flood_publishes_in_the_next_iteration(
+    world: World,
+) -> None:
+    assert await neighbour_waits(world, frames.ping() * PINGS) == [1] * 40
+
+
+@played(network=QUICK)
+async def test_a_neighbour_of_half_made_frames_publishes_in_the_next_iteration(
+    world: World,
+) -> None:
+    head = (2 * MIB).to_bytes(4) + (16).to_bytes(4)
+    assert await neighbour_waits(world, head + bytes(MIB)) == [1] * 40
+
+
+@played(network=QUICK)
+async def test_what_buffers_grow_by_while_there_is_no_room_counts_later(world: World) -> None:
+    """A read of a connection in line may take memory; the iteration of its turn pays for that."""
+    client = await world.connect()
+    connection, budget = server_side(world, client), world.broker.command_budget
+    budget.left = 0
+    assert budget.renew(), "the second half"
+    budget.left = 0
+    head = (2 * MIB).to_bytes(4) + (16).to_bytes(4)
+    receive(connection, head + bytes(8 * KIB - len(head)))
+    assert budget.waiting_count == 1
+    assert connection._work_owed >= 2
+    owed = connection._work_owed
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert connection._work_owed == 0
+    assert budget.left == LOOP_WORK - READ_WORK - WAIT_WORK - owed
 
 
 @played(network=QUICK)
