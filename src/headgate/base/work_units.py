@@ -87,7 +87,7 @@ ACK_ID: Final = _step("ack id", 1, "an id of an ACK", _COMMANDS)
 ACK_BYTES_PER_UNIT: Final = 256
 """Bytes of an ACK that add 1 unit, for parsing."""
 REDELIVER_ID: Final = _step("redeliver id", 2, "an id of a REDELIVER", _COMMANDS)
-RETURNED_PER_UNIT: Final = 64
+RETURNED_PER_UNIT: Final = 512
 """Entries that add 1 unit when a consumer gives back all that it holds: its dict changes hands, and
 the entries are queued in the flushes that follow (``queued again``)."""
 COLD: Final = _step("cold command", 8, "any other command", _COMMANDS)
@@ -139,7 +139,7 @@ SUBSCRIPTION_REMOVED: Final = _step(
     "subscription removed", 6, "a subscription of a deleted topic", _JOBS
 )
 SUBSCRIPTION_RECORDED: Final = _step(
-    "subscription recorded", 4, "a subscription that did something, in the history", _JOBS
+    "subscription recorded", 2, "a subscription that did something, in the history", _JOBS
 )
 SUBSCRIPTIONS_UNCHANGED_PER_UNIT: Final = 8
 """Subscriptions that did nothing, which the history passes with 1 unit."""

@@ -245,7 +245,12 @@ class Broker:
     def _make_subscriptions(self) -> Subscriptions:
         partition_ready = self.registry.partition_subscriptions.when_ready
         return Subscriptions(
-            self.engine, self.logs, self.begin_turn, partition_ready, self.count_limits
+            self.engine,
+            self.logs,
+            self.begin_turn,
+            partition_ready,
+            self.count_limits,
+            self.work,
         )
 
     def _make_policy_updates(self) -> PolicyUpdates:

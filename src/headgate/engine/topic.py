@@ -83,6 +83,9 @@ class TopicEngine(Protocol):
     def quotas(self) -> QuotaSchedule:
         """The work that backlog quotas do in each turn."""
 
+    def wake_subscriptions(self, topic: Topic, /) -> None:
+        """Have the next flushes dispatch to all subscriptions of a topic with very many."""
+
     @property
     def relative(self) -> RelativeLimitListener:
         """The limits that are relative to a publish rate."""

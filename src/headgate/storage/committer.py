@@ -354,9 +354,7 @@ class Committer:
         self._resolve(waiting + [future for _, future in self._waiting], error)
         self._waiting = []
 
-    def _resolve(
-        self, waiting: list[asyncio.Future[None]], error: StorageError | None
-    ) -> None:
+    def _resolve(self, waiting: list[asyncio.Future[None]], error: StorageError | None) -> None:
         """Tell those who waited; very many in slices."""
         steps = _telling(waiting, error)
         if len(waiting) * WAITER_TOLD > COMMIT_UNITS:
@@ -366,9 +364,7 @@ class Committer:
                 pass
 
 
-def _telling(
-    waiting: list[asyncio.Future[None]], error: StorageError | None
-) -> Iterator[int]:
+def _telling(waiting: list[asyncio.Future[None]], error: StorageError | None) -> Iterator[int]:
     for future in waiting:
         if future.done():
             continue

@@ -242,3 +242,36 @@ def test_a_reader_finds_its_cursor_after_its_seek_but_only_for_a_while(world: Wo
     world.advance(READER_RETURN_NS / 1e9 + 1)
     assert subscription.removed
     assert not topic.subscriptions
+
+
+@played()
+async def test_a_seek_and_a_deletion_disconnect_very_many_consumers_in_slices(world: World) -> None:
+    client = await world.connect()
+    count = 5 * SLICE_UNITS // CLIENT_CLOSED
+    broker, engine = world.broker, world.broker.engine
+    for act in ("seek", "delete"):
+        for number in range(count):
+            await client.subscribe(TOPIC, act, f"c{number}", kind=SubscriptionType.SHARED)
+        subscription = engine.topics[TOPIC].subscriptions[act]
+        turns, begin = [count], engine.begin_turn
+
+        def begun(
+            now_ns: int,
+            now_ms: int,
+            log_ms: int,
+            begin: Callable[[int, int, int], None] = begin,
+            turns: list[int] = turns,
+            subscription: Subscription = subscription,
+        ) -> None:
+            turns.append(len(subscription.consumers))
+            begin(now_ns, now_ms, log_ms)
+
+        engine.begin_turn = begun  # type: ignore[method-assign]
+        if act == "seek":
+            await broker.subscriptions.seek(subscription, 0)
+        else:
+            await broker.subscriptions.delete(subscription, force=True)
+        assert not subscription.consumers
+        steps = [before - after for before, after in zip(turns, turns[1:], strict=False)]
+        assert max(steps) <= SLICE_UNITS // CLIENT_CLOSED + 1
+        engine.begin_turn = begin  # type: ignore[method-assign]

@@ -410,7 +410,11 @@ async def test_a_commit_that_fails_behind_a_large_one_takes_back_nothing_durable
     first = await freeze(world, producer)
     sent = [producer.send_nowait(b"x %d" % n) for n in range(5_000)]
     await asyncio.sleep(0.5)
-    topic, restage, restaged = world.broker.engine.topics[TOPIC], [], TopicPublishing.restage_pending
+    topic, restage, restaged = (
+        world.broker.engine.topics[TOPIC],
+        [],
+        TopicPublishing.restage_pending,
+    )
     late: list[asyncio.Future[Any]] = []
 
     def send_late(_: object) -> None:
