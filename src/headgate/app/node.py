@@ -39,13 +39,14 @@ from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.app.telemetry_log import has_telemetry_log, open_telemetry_log
 from headgate.app.web import WebApp, WebServer
 from headgate.app.web_guard import HostNames, WebGuard
-from headgate.base.clock import Clock, SystemClock
+from headgate.base.clock import Clock, SystemClock, thread_cpu_ns
 from headgate.base.errors import InvariantError
 from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
 from headgate.broker.client_memory import client_memory_bytes
 from headgate.broker.info import BrokerInfo
 from headgate.broker.server import serve_binary
 from headgate.broker.service import Broker, Lanes
+from headgate.broker.work.turn_meter import logger as turns_logger
 from headgate.facade.admin_facade import AdminFacade
 from headgate.fs import OsFs, SpareFiles
 from headgate.ledger import LedgerSettings
@@ -229,6 +230,8 @@ async def _open_broker(
         client_memory_bytes_max=_client_memory_bytes(settings),
         boot_id=boot_id(),
     )
+    if turns_logger.isEnabledFor(logging.DEBUG):
+        broker.turns.measure_cpu(thread_cpu_ns)
     broker.disk.keep_reserve = reserve.keep
     broker.identity_writer.copier = MetadataCopier(store, broker.lanes.metadata)
     broker.connection_admission.set_limit(descriptors_max())

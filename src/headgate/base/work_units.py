@@ -139,7 +139,7 @@ SUBSCRIPTION_REMOVED: Final = _step(
     "subscription removed", 6, "a subscription of a deleted topic", _JOBS
 )
 SUBSCRIPTION_RECORDED: Final = _step(
-    "subscription recorded", 2, "a subscription that did something, in the history", _JOBS
+    "subscription recorded", 3, "a subscription that did something, in the history", _JOBS
 )
 SUBSCRIPTIONS_UNCHANGED_PER_UNIT: Final = 8
 """Subscriptions that did nothing, which the history passes with 1 unit."""

@@ -167,7 +167,9 @@ def test_a_round_records_a_part_of_very_many_healthy_subscriptions_and_all_other
             subscription.wake()
         broker.run(0.01)
         for subscription in subscriptions:
-            subscription.ack_entry(next(iter(subscription.consumers)), subscription.topic.log.end - 1)
+            subscription.ack_entry(
+                next(iter(subscription.consumers)), subscription.topic.log.end - 1
+            )
         broker.run(0.99)
         assert seen.begin_round()
         for subscription in (*subscriptions, late):
