@@ -55,7 +55,7 @@ class Held(NamedTuple):
     longest_ms: float
     cpu_ms: float
     """The most CPU time of any of them; 0 if unknown."""
-    count: int
+    turns: int
 
 
 def longest_by_name(lines: Iterable[str]) -> dict[str, Held]:
@@ -67,7 +67,7 @@ def longest_by_name(lines: Iterable[str]) -> dict[str, Held]:
             name = re.sub(r"\d\d+", "N", match[3])
             held = found.get(name, Held(0.0, 0.0, 0))
             longest_ms = max(held.longest_ms, took_ms)
-            found[name] = Held(longest_ms, max(held.cpu_ms, cpu_ms), held.count + 1)
+            found[name] = Held(longest_ms, max(held.cpu_ms, cpu_ms), held.turns + 1)
     return dict(sorted(found.items(), key=lambda item: -item[1].longest_ms))
 
 

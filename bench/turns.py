@@ -1,6 +1,6 @@
-"""What a unit of the broker's work costs: each step of the table in CPU, beside the 4 us that it counts.
+"""What a unit of the broker's work costs: each step in CPU, beside the 4 us that it counts.
 
-The broker is a whole one in memory (headgate.testing), so the disk and other processes take no part.
+The broker is a whole one in memory (headgate.testing): disk and other processes take no part.
 A step that costs more than twice its units is a miss: turns with much of it would be too long.
 """
 

@@ -118,6 +118,8 @@ class Node:
             stack.callback(directory.close)
             info = broker_info(settings, port_of(binary), port_of(web), directory)
             broker, observer, backups = await _open_broker(settings, directory, info, loop, stack)
+            if turns_logger.isEnabledFor(logging.DEBUG):
+                broker.turns.measure_cpu(thread_cpu_ns)
             if export is not None:
                 stack.push_async_callback(start_export(broker, export).stop)
             server = await serve_binary(broker, binary, BACKLOG_CONNECTIONS_MAX)
@@ -230,8 +232,6 @@ async def _open_broker(
         client_memory_bytes_max=_client_memory_bytes(settings),
         boot_id=boot_id(),
     )
-    if turns_logger.isEnabledFor(logging.DEBUG):
-        broker.turns.measure_cpu(thread_cpu_ns)
     broker.disk.keep_reserve = reserve.keep
     broker.identity_writer.copier = MetadataCopier(store, broker.lanes.metadata)
     broker.connection_admission.set_limit(descriptors_max())

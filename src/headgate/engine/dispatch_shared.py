@@ -322,7 +322,7 @@ class SharedDispatcher(Dispatcher):
         self._forget_passed(JOB_STEP_UNITS_MAX)
 
     def _forget_passed(self, units_max: int) -> int:
-        """Forget what the cursor passed, for up to ``units_max``; returns the units that it took."""
+        """Forget what the cursor passed, for up to ``units_max``; returns the units of that."""
         used = 0
         steps = self._moved
         while steps is not None and used < units_max:

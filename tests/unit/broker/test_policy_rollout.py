@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 from headgate.base.names import parse_topic
 from headgate.broker.policy_rollout import PolicyRollout
@@ -189,7 +190,7 @@ async def test_another_kind_of_the_brokers_dispatch_limit_reaches_topics_in_slic
     assert limited_count() == TOPICS
     await set_setting(world, "dispatchThrottlingRateInMsg", "0")
     assert limited_count() == 0
-    steps = [abs(after - before) for before, after in zip(turns, turns[1:], strict=False)]
+    steps = [abs(after - before) for before, after in pairwise(turns)]
     assert 0 < max(steps) <= TURN_TOPICS_MAX
 
 
@@ -217,5 +218,5 @@ async def test_another_kind_of_the_brokers_publish_limit_reaches_producers_in_sl
     assert unlimited_count() == 0
     await set_setting(world, "brokerPublisherThrottlingMaxMessageRate", "0")
     assert unlimited_count() == len(found) == 150
-    steps = [abs(after - before) for before, after in zip(turns, turns[1:], strict=False)]
+    steps = [abs(after - before) for before, after in pairwise(turns)]
     assert 0 < max(steps) <= TURN_TOPICS_MAX

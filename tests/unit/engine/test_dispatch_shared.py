@@ -343,7 +343,7 @@ def test_a_move_of_the_cursor_forgets_what_it_passed_in_bounded_turns() -> None:
     subscription.wake()
     rig.flush()
     assert len(holder.held) == entries
-    subscription.dispatcher.redelivery_counts = {ordinal: 1 for ordinal in range(5)}
+    subscription.dispatcher.redelivery_counts = dict.fromkeys(range(5), 1)
     subscription.skip_to(entries - 10)
     forgotten = [entries - len(holder.held)]
     while rig.engine.flush():
@@ -366,7 +366,7 @@ def test_what_the_cursor_passed_is_not_redelivered_although_it_is_not_forgotten_
     holder, port = rig.consumer(subscription, SHARED, permits=10)
     rig.publish(10)
     subscription.redeliver(holder, None, -1)
-    subscription.dispatcher.redelivery_counts |= {ordinal: 1 for ordinal in range(100, entries)}
+    subscription.dispatcher.redelivery_counts |= dict.fromkeys(range(100, entries), 1)
     subscription.skip_to(8)
     subscription.flow(holder, 100)
     rig.flush()

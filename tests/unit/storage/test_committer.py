@@ -19,7 +19,7 @@ from headgate.base.work_units import COMMIT_UNITS, JOB_STEP_UNITS_MAX
 from headgate.broker.connection.producers import ConnectionProducers
 from headgate.engine.publishing import TopicPublishing
 from headgate.fs import Operation
-from headgate.ledger import Batch, LedgerSettings, TopicLog
+from headgate.ledger import LedgerSettings
 from headgate.storage import committer as committer_module
 from headgate.storage.committer import ACK_DELAY_S, RETRY_DELAY_S, logger
 from headgate.testing import NetworkProfile, RefusedError, World

@@ -291,8 +291,7 @@ def redeliver(connection: ClientConnection, command: BaseCommand) -> None:
     connected = connection.consumers.get(request.consumer_id)
     if connected is None:
         return
-    consumer, subscription = connected
-    if request.message_ids and subscription.type.is_shared:
+    if request.message_ids and connected[1].type.is_shared:
         connection.run_in_slices(_redeliver_in_slices(connection, request, connected))
     elif not connection.is_partial:
         connection.run_in_slices(_redeliver_all(connection, request, connected))

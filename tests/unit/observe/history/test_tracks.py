@@ -148,7 +148,7 @@ def test_rounds_come_less_often_with_much_to_look_at(monkeypatch: pytest.MonkeyP
 def test_a_round_records_a_part_of_very_many_healthy_subscriptions_and_all_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each at its turn; a subscription with a backlog does not wait for the turn of healthy ones."""
+    """Each at its turn; one with a backlog does not wait for the turn of healthy ones."""
     monkeypatch.setattr(history, "ROUND_CHANGED_MAX", 1_000)
     monkeypatch.setattr(history, "ROUND_RECORDED_MAX", 10)
     broker = VirtualBroker()
