@@ -60,6 +60,9 @@ COMMIT_UNITS: Final = 256
 JOB_STEP_UNITS_MAX: Final = 64
 """The most that a job may do between two places where it can be interrupted."""
 
+UPKEEP_UNITS: Final = 2 * 256
+"""A step of the upkeep of each of the two logs, which runs beside the jobs in each iteration."""
+
 TURN_UNITS_MAX: Final = (
     3 * LOOP_UNITS
     + TURN_UNITS
@@ -68,10 +71,11 @@ TURN_UNITS_MAX: Final = (
     + 2 * FLUSH_UNITS
     + COMMIT_UNITS
     + TURN_UNITS
+    + UPKEEP_UNITS
 )
 """The most of one iteration of the loop: what an earlier one left of the command budget and a whole
 one, the last command of a connection, one slice of jobs with the last step of each class, a flush
-with its last subscription, the end of a commit, and waiting connections that go on."""
+with its last subscription, the end of a commit, waiting connections that go on, and upkeep."""
 
 _COMMANDS: Final = "commands of a connection (TURN_UNITS) and of all (LOOP_UNITS)"
 _JOBS: Final = "jobs of the scheduler (SLICE_UNITS)"

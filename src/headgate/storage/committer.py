@@ -356,6 +356,8 @@ class Committer:
 
     def _resolve(self, waiting: list[asyncio.Future[None]], error: StorageError | None) -> None:
         """Tell those who waited; very many in slices."""
+        if not waiting:
+            return
         steps = _telling(waiting, error)
         if len(waiting) * WAITER_TOLD > COMMIT_UNITS:
             self._run_job("telling who waited for a commit", steps)
