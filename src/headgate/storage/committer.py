@@ -107,6 +107,9 @@ class Committer:
         self._run_job = run_job
         self._is_resolving = False
         """Whether a job still sends receipts of the last commit."""
+        self._after_receipts: list[asyncio.Future[None]] = []
+        """Those who have nothing to wait for but that job: who hears that all is durable may rely
+        on the receipts being sent, to unload a topic for example."""
         self._ended: Callable[[], None] | None = None
         """The end of the commit after it, which waits for that job."""
         self._is_staging_acks = False
@@ -189,7 +192,10 @@ class Committer:
             self._resolve(waiting, StorageError(NO_ROOM_REASON, retryable=True))
             waiting = []
         if batch is None:
-            self._resolve(waiting, self._log.failed)
+            if self._is_resolving:
+                self._after_receipts += waiting
+            else:
+                self._resolve(waiting, self._log.failed)
             if self._urgent:
                 self._loop.call_soon(self.commit_if_idle)
             return
@@ -317,6 +323,8 @@ class Committer:
     def _resolving_rest(self, steps: Iterator[int]) -> Iterator[int]:
         yield from steps
         self._is_resolving = False
+        waiting, self._after_receipts = self._after_receipts, []
+        self._resolve(waiting, self._log.failed)
         ended, self._ended = self._ended, None
         self._on_commit_ended()
         if ended is not None:

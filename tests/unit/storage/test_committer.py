@@ -401,6 +401,31 @@ async def test_the_receipts_of_a_large_commit_go_out_in_slices_and_in_order(worl
 
 
 @played(**LARGE_COMMITS)
+async def test_durable_means_that_the_receipts_are_sent_also_of_a_large_commit(
+    world: World,
+) -> None:
+    """A topic that is unloaded then has answered every SEND, so that no client sends one again."""
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    first = await freeze(world, producer)
+    sent = [producer.send_nowait(b"x %d" % n) for n in range(5_000)]
+    await asyncio.sleep(0.5)
+    publishing, asked = world.broker.engine.topics[TOPIC].publishing, []
+
+    async def ask() -> int:
+        asked.append(publishing.pending_count)
+        await world.broker.committer.when_durable()
+        return publishing.pending_count
+
+    asking: list[asyncio.Task[int]] = []
+    sent[0].add_done_callback(lambda _: asking.append(world.loop.create_task(ask())))
+    world.lanes[0].thaw()
+    await asyncio.gather(first, *sent)
+    assert asked[0] > 0, "asked while receipts were being sent"
+    assert await asking[0] == 0
+
+
+@played(**LARGE_COMMITS)
 async def test_a_commit_that_fails_behind_a_large_one_takes_back_nothing_durable(
     world: World,
 ) -> None:
