@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.report import Table, number
 from bench.servers import ROOT, Server, headgate, scratch
@@ -44,20 +45,30 @@ SETTINGS = (
 )
 """Sweeps come several times in the measured time."""
 
-_HELD = re.compile(r"the loop was held for ([0-9.]+) ms by (.*)")
+_HELD = re.compile(r"the loop was held for ([0-9.]+) ms(?: \(([0-9.]+) ms of CPU\))? by (.*)")
 _LEVEL = ("--log-level", "debug")
 
 
-def longest_by_name(lines: Iterable[str]) -> dict[str, tuple[float, int]]:
-    """Of the broker's log lines, the longest turn in milliseconds and the count by kind of work,
-    the longest first."""
-    found: dict[str, tuple[float, int]] = {}
+class Held(NamedTuple):
+    """The long turns of one kind of work, in milliseconds."""
+
+    longest_ms: float
+    cpu_ms: float
+    """The most CPU time of any of them; 0 if unknown."""
+    turns: int
+
+
+def longest_by_name(lines: Iterable[str]) -> dict[str, Held]:
+    """Of the broker's log lines, the long turns by kind of work, the longest first."""
+    found: dict[str, Held] = {}
     for line in lines:
         if (match := _HELD.search(line)) is not None:
-            took_ms, name = float(match[1]), re.sub(r"\d\d+", "N", match[2])
-            longest_ms, count = found.get(name, (0.0, 0))
-            found[name] = max(longest_ms, took_ms), count + 1
-    return dict(sorted(found.items(), key=lambda item: -item[1][0]))
+            took_ms, cpu_ms = float(match[1]), float(match[2] or 0)
+            name = re.sub(r"\d\d+", "N", match[3])
+            held = found.get(name, Held(0.0, 0.0, 0))
+            longest_ms = max(held.longest_ms, took_ms)
+            found[name] = Held(longest_ms, max(held.cpu_ms, cpu_ms), held.turns + 1)
+    return dict(sorted(found.items(), key=lambda item: -item[1].longest_ms))
 
 
 @contextmanager
@@ -153,11 +164,14 @@ def _measure(server: Server, log: Path, options: argparse.Namespace) -> Table:
             held = longest_by_name(lines)
     if options.seconds < WINDOW_S:
         longest_s = 0.0  # the broker's gauge still has turns from before
-    longest_ms = max([1_000 * longest_s, *(ms for ms, _ in held.values())])
+    longest_ms = max([1_000 * longest_s, *(each.longest_ms for each in held.values())])
     table.check("longest turn", longest_ms, "ms", TURN_MS_MAX)
+    cpu_ms = max((each.cpu_ms for each in held.values()), default=0.0)
+    table.add("most CPU in a turn that took longer", f"{number(cpu_ms)} ms")
     table.add("a PING beside it: p99, longest", f"{number(p99_ms)}, {number(max_ms)} ms")
-    for name, (took_ms, times) in list(held.items())[:NAMES_SHOWN]:
-        table.add(f"  {name}", f"{number(took_ms)} ms  ({times} over {TURN_MS_MAX:.0f} ms)")
+    for name, (took_ms, most_ms, times) in list(held.items())[:NAMES_SHOWN]:
+        text = f"{number(took_ms)} ms, CPU {number(most_ms)} ms"
+        table.add(f"  {name}", f"{text}  ({times} over {TURN_MS_MAX:.0f} ms)")
     table.add("rounds of administrators", f"{admin.rounds}  {dict(sorted(admin.statuses.items()))}")
     slowest = sorted(admin.slowest_s.items(), key=lambda item: -item[1])[:5]
     for name, took_s in slowest:

@@ -39,13 +39,14 @@ from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.app.telemetry_log import has_telemetry_log, open_telemetry_log
 from headgate.app.web import WebApp, WebServer
 from headgate.app.web_guard import HostNames, WebGuard
-from headgate.base.clock import Clock, SystemClock
+from headgate.base.clock import Clock, SystemClock, thread_cpu_ns
 from headgate.base.errors import InvariantError
 from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
 from headgate.broker.client_memory import client_memory_bytes
 from headgate.broker.info import BrokerInfo
 from headgate.broker.server import serve_binary
 from headgate.broker.service import Broker, Lanes
+from headgate.broker.work.turn_meter import logger as turns_logger
 from headgate.facade.admin_facade import AdminFacade
 from headgate.fs import OsFs, SpareFiles
 from headgate.ledger import LedgerSettings
@@ -117,6 +118,8 @@ class Node:
             stack.callback(directory.close)
             info = broker_info(settings, port_of(binary), port_of(web), directory)
             broker, observer, backups = await _open_broker(settings, directory, info, loop, stack)
+            if turns_logger.isEnabledFor(logging.DEBUG):
+                broker.turns.measure_cpu(thread_cpu_ns)
             if export is not None:
                 stack.push_async_callback(start_export(broker, export).stop)
             server = await serve_binary(broker, binary, BACKLOG_CONNECTIONS_MAX)

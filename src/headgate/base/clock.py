@@ -32,6 +32,10 @@ class Clock(Protocol):
         """Nanoseconds since the epoch. May step in either direction."""
 
 
+thread_cpu_ns = time.thread_time_ns
+"""CPU time of the calling thread in nanoseconds."""
+
+
 class SystemClock:
     """The machine's clocks."""
 

@@ -6,7 +6,12 @@ import asyncio
 from collections.abc import Callable, Collection
 
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
-from headgate.broker.work.units import SLICE_UNITS, SUBSCRIPTION_RESOLVED, TOPIC_RESOLVED
+from headgate.broker.work.units import (
+    PRODUCER_RESOLVED,
+    SLICE_UNITS,
+    SUBSCRIPTION_RESOLVED,
+    TOPIC_RESOLVED,
+)
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 
@@ -73,7 +78,10 @@ class PolicyRollout:
         del self._walks[scope]
 
     def _resolve(self, topic: Topic) -> Steps:
-        self._engine.reload_publish_limit(topic)
+        for _ in self._engine.publish_limit_in_steps(topic):
+            yield PRODUCER_RESOLVED
+        if not topic.is_live:
+            return
         self._engine.reload_quotas(topic)
         self._engine.may_release(topic)  # retention may have changed
         yield TOPIC_RESOLVED
@@ -82,4 +90,5 @@ class PolicyRollout:
 
 
 def _units(topic: Topic) -> int:
-    return TOPIC_RESOLVED + SUBSCRIPTION_RESOLVED * len(topic.subscriptions)
+    subscriptions = SUBSCRIPTION_RESOLVED * len(topic.subscriptions)
+    return TOPIC_RESOLVED + subscriptions + PRODUCER_RESOLVED * len(topic.producers)

@@ -77,7 +77,11 @@ class PolicyUpdates:
         )
 
     def set_broker_limits(self) -> None:
-        """Apply the dispatch limit and the publish limit of the whole broker, if they changed."""
+        """Apply the dispatch limit and the publish limit of the whole broker, if they changed.
+
+        Live topics follow a limit of another kind when their policies are applied next, which each
+        change of a setting does (:meth:`apply_policies`).
+        """
         limit = self._policies.dispatch_limits.of_broker().limit
         if limit != self._engine.broker_limit or (limit is not None and limit.relative):
             # The amount of a relative limit also depends on whether a batch counts as one message.

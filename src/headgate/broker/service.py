@@ -45,7 +45,7 @@ from headgate.broker.sweeps.sweeps import Sweeps
 from headgate.broker.sweeps.topic_growth import TopicGrowthSweep
 from headgate.broker.sweeps.topic_sweeps import TopicSweeps
 from headgate.broker.sweeps.trimming import Trimming
-from headgate.broker.work.scheduler import WorkScheduler
+from headgate.broker.work.scheduler import JobClass, WorkScheduler
 from headgate.broker.work.turn_meter import TurnMeter
 from headgate.control.adaptive import AdaptiveThrottle
 from headgate.control.memory import MemorySource
@@ -213,7 +213,10 @@ class Broker:
         self, log: CommitLog, lane: Lane, disk: DiskMonitor | None, what: str
     ) -> ManagedLog:
         engine, loop, begin_turn = self.engine, self.loop, self.begin_turn
-        committer = Committer(log, lane, engine, loop, begin_turn, self.commit_ended, disk, what)
+        committer = Committer(
+            log, lane, engine, loop, begin_turn, self.commit_ended, disk, what,
+            lambda name, steps: self.work.run(name, JobClass.COMMAND, steps),
+        )  # fmt: skip
         reader = EntryReader(log, self.lanes.read, engine, loop, begin_turn, committer)
         upkeep = self.lanes.upkeep
         maintenance = LogMaintenance(
@@ -244,7 +247,12 @@ class Broker:
     def _make_subscriptions(self) -> Subscriptions:
         partition_ready = self.registry.partition_subscriptions.when_ready
         return Subscriptions(
-            self.engine, self.logs, self.begin_turn, partition_ready, self.count_limits
+            self.engine,
+            self.logs,
+            self.begin_turn,
+            partition_ready,
+            self.count_limits,
+            self.work,
         )
 
     def _make_policy_updates(self) -> PolicyUpdates:

@@ -16,6 +16,8 @@ from headgate.base.errors import StorageError
 from headgate.base.units import NS_PER_S
 from headgate.broker.count_limits import CountLimits
 from headgate.broker.keyed_mutex import KeyedMutex
+from headgate.broker.work.scheduler import JobClass, WorkScheduler
+from headgate.broker.work.units import CLIENT_CLOSED, SLICE_UNITS
 from headgate.engine.engine import Engine
 from headgate.engine.errors import NotAllowedError, SubscriptionBusyError, TopicFencedError
 from headgate.engine.subscription import Subscription
@@ -40,9 +42,11 @@ class Subscriptions:
         begin_turn: Callable[[], None],
         partition_ready: Callable[[Topic], Awaitable[None]],
         count_limits: CountLimits,
+        scheduler: WorkScheduler,
     ) -> None:
         """``partition_ready`` returns when a new partition has the subscriptions of the others;
         before that none of its subscriptions is deleted."""
+        self._scheduler = scheduler
         self._engine = engine
         self._logs = logs
         self._begin_turn = begin_turn
@@ -133,8 +137,8 @@ class Subscriptions:
             if subscription.consumers and not force:
                 raise SubscriptionBusyError("Subscription has active connected consumers")
             subscription.fenced = True
-            subscription.disconnect_consumers()
             try:
+                await self.disconnect(subscription)
                 if subscription.cursor_id is not None:
                     # The staged deletion survives a failed commit, so that the subscription can be
                     # removed from memory in any case.
@@ -162,7 +166,9 @@ class Subscriptions:
                 raise TopicFencedError(f"Subscription {subscription.name} was closed")
             subscription.fenced = True
             try:
-                subscription.disconnect_consumers()
+                await self.disconnect(subscription)
+                if subscription.removed:
+                    raise TopicFencedError(f"Subscription {subscription.name} was closed")
                 subscription.reset(ordinal)
                 if subscription.is_durable:
                     committer = self._logs.of(subscription.topic).committer
@@ -175,6 +181,15 @@ class Subscriptions:
                     self._expect_reader(subscription)
 
         await self._alone(subscription.topic, subscription.name, work)
+
+    async def disconnect(self, subscription: Subscription) -> None:
+        """Close every consumer of a subscription: few at once, many in slices."""
+        if len(subscription.consumers) * CLIENT_CLOSED <= SLICE_UNITS:
+            subscription.disconnect_consumers()
+            return
+        steps = subscription.disconnect_in_steps()
+        await self._scheduler.run("moving a subscription", JobClass.COMMAND, steps)
+        self._begin_turn()
 
     async def _alone(
         self, topic: Topic, name: str, work: Callable[[], Coroutine[Any, Any, T]]

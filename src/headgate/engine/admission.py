@@ -16,6 +16,7 @@ limits, quotas and parked SENDs never comes here: its append is one comparison w
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol, cast
 
 from headgate.base.park_cause import ParkCause
@@ -79,16 +80,15 @@ class AdmissionControl:
     # -- limits ----------------------------------------------------------------------------
 
     def set_broker_limit(self, limit: RateLimit | None) -> None:
-        """Limit everything that is published; None for no limit."""
+        """Limit everything that is published; None for no limit.
+
+        Another amount is in force at once, a limit of another kind (messages, bytes, none) on a
+        topic from its next :meth:`limit_in_steps` on; see :meth:`BrokerGate.install`.
+        """
         self.limit = limit
-        was_limited = bool(self.gate.budgets)
         self.gate.forgive_raised(limit, self._engine.now_ns)
-        self.gate.set_limit(limit, self._engine.now_ns)
+        self.gate.install(limit, self._engine.now_ns)
         self._engine.observer.publish_limits_changed(None)
-        # With another amount, the same topics ask the gate as before.
-        topics = self._engine.topics.values() if bool(self.gate.budgets) != was_limited else ()
-        for topic in topics:
-            topic.publishing.update_admit_below()
         self._engine.work_pending()
 
     def put_in_force(self, topic: Topic, *, forgives: bool = False) -> None:
@@ -98,13 +98,23 @@ class AdmissionControl:
         debts if the limit is raised or removed: set it for what an operator does, not for the
         steps of the adaptive controller.
         """
+        for _ in self.limit_in_steps(topic, forgives=forgives):
+            pass
+
+    def limit_in_steps(self, topic: Topic, *, forgives: bool = False) -> Iterator[None]:
+        """:meth:`put_in_force` in steps, one for each producer that gets another kind of limit.
+        Until its step a producer keeps to the limits that it had."""
         publishing = topic.publishing
         limit = tighter(publishing.limit, publishing.adaptive_limit)
         if limit is not None or publishing.gate is not None:
             gate = self.gate_of(publishing)
             if forgives:
                 gate.forgive_raised(limit, self._engine.now_ns)
-            gate.set_limit(limit, self._engine.now_ns)
+            if gate.install(limit, self._engine.now_ns):
+                publishing.update_admit_below()  # new producers ask the gate from now on
+                for producer in list(gate.waiters):
+                    producer.refresh_path(self._engine.now_ns)
+                    yield
             self._engine.observer.publish_limits_changed(topic)
         publishing.update_admit_below()
         if publishing.parking:

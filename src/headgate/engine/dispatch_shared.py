@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from heapq import heappop, heappush
 
+from headgate.base.work_units import JOB_STEP_UNITS_MAX, MOVED_PER_UNIT
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatcher import DispatchedSubscription, Dispatcher
 from headgate.engine.types import NotReady, SubscriptionType
@@ -25,7 +27,8 @@ class SharedDispatcher(Dispatcher):
 
     Each consumer has the entries that it holds. What it gives back all at once passes through
     ``_returned``, in turns. ``replay`` is a heap of entries that wait for redelivery, valid while
-    they are in ``replaying``, which has their messages and bytes.
+    they are in ``replaying``, which has their messages and bytes. What the cursor passed is
+    forgotten in turns, too, if it is much; until then it counts as delivered.
     """
 
     type = SubscriptionType.SHARED
@@ -33,8 +36,10 @@ class SharedDispatcher(Dispatcher):
     __slots__ = (
         "_level_counts",
         "_levels",
+        "_moved",
         "_ready",
         "_returned",
+        "_returned_messages",
         "_to_redeliver",
         "_turn_entries",
         "blocked_on_unacked",
@@ -46,6 +51,10 @@ class SharedDispatcher(Dispatcher):
     def __init__(self, subscription: DispatchedSubscription) -> None:
         super().__init__(subscription)
         self._returned: deque[_Returned] = deque()
+        self._returned_messages: dict[Consumer, int] = {}
+        """Messages in ``_returned`` that are not acknowledged, by their holder."""
+        self._moved: Iterator[int] | None = None
+        """The rest of what a move of the cursor has to look at; it yields units."""
         self.replay: list[int] = []
         self.replaying: dict[int, tuple[int, int]] = {}
         self._to_redeliver = (0, 0)
@@ -63,7 +72,9 @@ class SharedDispatcher(Dispatcher):
         while replay:
             ordinal = replay[0]
             if ordinal in self.replaying:
-                return ordinal, ordinal + 1
+                if not acks.is_acked(ordinal):
+                    return ordinal, ordinal + 1
+                self._no_replay(ordinal)  # the cursor has just passed it
             heappop(replay)
         log = self.subscription.topic.log
         if self.read_ordinal < log.first:
@@ -127,13 +138,17 @@ class SharedDispatcher(Dispatcher):
             self._next_turn(consumer)
 
     def pump(self, now_ns: int, entries_max: int) -> int:
-        returned = self._queue_returned(entries_max) if self._returned else 0
+        returned = 0
+        if self._moved is not None:
+            returned = self._forget_passed(entries_max)
+        if self._returned and returned < entries_max:
+            returned += self._queue_returned(entries_max - returned)
         sent = super().pump(now_ns, entries_max)
         if sent and self._turn_entries:
             for ready in self._ready.values():
                 if ready:
                     self._next_turn(ready[0])
-        if self._returned:
+        if self._returned or self._moved is not None:
             account = self.subscription.account
             if account.cell is Cell.AWAITING_ACK:
                 account.move(Cell.DISPATCHING, now_ns)
@@ -187,10 +202,16 @@ class SharedDispatcher(Dispatcher):
 
     def _acked_elsewhere(self, ordinal: int, messages: int) -> None:
         """An entry was acknowledged that the acknowledging consumer does not hold."""
-        for holder, held in self.delivered():
+        for part in self._returned:
             self.holders_searched_count += 1
-            if ordinal in held:
-                del held[ordinal]
+            if ordinal in part.held:
+                self._take_back(part, ordinal, messages)
+                self._released(part.holder, messages)
+                return
+        for holder in self.subscription.consumers:
+            self.holders_searched_count += 1
+            if ordinal in holder.held:
+                del holder.held[ordinal]
                 self._released(holder, messages)
                 return
 
@@ -235,11 +256,15 @@ class SharedDispatcher(Dispatcher):
         """A consumer gives back everything that it holds; returns how many messages."""
         if not consumer.held:
             return 0
-        messages = consumer.unacked_messages
-        if any(part.holder is consumer for part in self._returned):
-            # Some of these were given back before: count only what it got since.
-            messages = sum(map(self.subscription.topic.log.message_count, consumer.held))
-        self._returned.append(_Returned(consumer, counted))
+        # Some of these may have been given back before: count only what it got since.
+        given_back = self._returned_messages.get(consumer, 0)
+        messages = consumer.unacked_messages - given_back
+        self._returned_messages[consumer] = given_back + messages
+        last = self._returned[-1] if self._returned else None
+        if last is not None and last.holder is consumer and last.counted is counted:
+            last.extend(consumer.held)
+        else:
+            self._returned.append(_Returned(consumer, counted))
         consumer.held = {}
         self._queue_returned(GIVE_BACK_ENTRIES)
         return messages
@@ -255,12 +280,21 @@ class SharedDispatcher(Dispatcher):
                 if used >= entries_max:
                     return used
                 used += 1
-                ordinal = ordinals.pop()
+                ordinal = ordinals.popleft()
                 if ordinal in held:  # not acknowledged meanwhile
-                    del held[ordinal]
-                    self._give_back(part.holder, ordinal, counted=part.counted)
+                    messages = self._give_back(part.holder, ordinal, counted=part.counted)
+                    self._take_back(part, ordinal, messages)
             self._returned.popleft()
         return used
+
+    def _take_back(self, part: _Returned, ordinal: int, messages: int) -> None:
+        """An entry leaves what its holder gave back."""
+        del part.held[ordinal]
+        left = self._returned_messages[part.holder] - messages
+        if left:
+            self._returned_messages[part.holder] = left
+        else:
+            del self._returned_messages[part.holder]
 
     def _give_back(self, holder: Consumer, ordinal: int, *, counted: bool) -> int:
         """Queue an entry that its holder gave back for redelivery; returns its messages."""
@@ -282,22 +316,56 @@ class SharedDispatcher(Dispatcher):
             self._to_redeliver = messages - amounts[0], size - amounts[1]
 
     def cursor_moved(self) -> None:
-        acks = self.subscription.acks
-        log = self.subscription.topic.log
-        for holder, held in self.delivered():
-            for ordinal in [o for o in held if acks.is_acked(o)]:
-                del held[ordinal]
-                self._released(holder, log.message_count(ordinal))
-        for ordinal in [o for o in self.replaying if acks.is_acked(o)]:
-            self._no_replay(ordinal)
-        counts = self.redelivery_counts
-        self.redelivery_counts = {o: n for o, n in counts.items() if not acks.is_acked(o)}
         if not self.subscription.consumers:
             self._recover()
+        self._moved = self._passed()
+        self._forget_passed(JOB_STEP_UNITS_MAX)
+
+    def _forget_passed(self, units_max: int) -> int:
+        """Forget what the cursor passed, for up to ``units_max``; returns the units of that."""
+        used = 0
+        steps = self._moved
+        while steps is not None and used < units_max:
+            units = next(steps, 0)
+            used += units
+            if not units:
+                self._moved = steps = None
+        return used
+
+    def _passed(self) -> Iterator[int]:
+        """Look at each entry that is delivered or waits for redelivery; yields units."""
+        for part in list(self._returned):
+            yield from self._passed_of(list(part.held), partial(self._passed_returned, part))
+        for consumer in list(self.subscription.consumers):
+            if consumer.held:
+                passed = partial(self._passed_held, consumer)
+                yield from self._passed_of(list(consumer.held), passed)
+        yield from self._passed_of(list(self.replaying), self._no_replay)
+        forget = self.redelivery_counts.pop
+        yield from self._passed_of(list(self.redelivery_counts), lambda o: forget(o, None))
+
+    def _passed_of(self, ordinals: list[int], forget: Callable[[int], object]) -> Iterator[int]:
+        acks = self.subscription.acks
+        for start in range(0, len(ordinals), MOVED_PER_UNIT):
+            for ordinal in ordinals[start : start + MOVED_PER_UNIT]:
+                if acks.is_acked(ordinal):
+                    forget(ordinal)
+            yield 1
+
+    def _passed_returned(self, part: _Returned, ordinal: int) -> None:
+        if ordinal in part.held:
+            messages = self.subscription.topic.log.message_count(ordinal)
+            self._take_back(part, ordinal, messages)
+            self._released(part.holder, messages)
+
+    def _passed_held(self, holder: Consumer, ordinal: int) -> None:
+        if holder.held.pop(ordinal, ordinal) is None:
+            self._released(holder, self.subscription.topic.log.message_count(ordinal))
 
     def _recover(self) -> None:
         """No consumer holds an entry: start again at the first unacknowledged entry."""
         self._returned.clear()
+        self._returned_messages.clear()
         self.replay.clear()
         self.replaying.clear()
         self._to_redeliver = (0, 0)
@@ -326,9 +394,13 @@ class _Returned:
         self.held = holder.held
         self.counted = counted
         """Whether it counts as a redelivery."""
-        self.ordinals = list(holder.held)
-        """Its entries, the next one last; an acknowledged one is no longer in ``held``."""
-        self.ordinals.reverse()
+        self.ordinals = deque(holder.held)
+        """Its entries, the next one first; an acknowledged one is no longer in ``held``."""
+
+    def extend(self, held: dict[int, None]) -> None:
+        """The holder gives back more."""
+        self.held |= held
+        self.ordinals.extend(held)
 
 
 def _not_ready_why(consumer: Consumer) -> NotReady:

@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
+from itertools import islice
+from operator import length_hint
 from typing import NamedTuple, cast
 
 from headgate.base.names import TopicName
 from headgate.base.units import MIB
+from headgate.base.work_units import CONSUMERS_PER_UNIT, FLUSH_UNITS, WOKEN_PER_UNIT
 from headgate.engine.admission import AdmissionControl
 from headgate.engine.cache import EntryCache
 from headgate.engine.disk_full_hold import DiskFullHold
@@ -35,7 +38,7 @@ from headgate.flow.limits.rate_limit import RateLimit
 from headgate.flow.limits.relative import PublishRate
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, Quotas
 
-FLUSH_ENTRIES_MAX = 256
+FLUSH_ENTRIES_MAX = FLUSH_UNITS
 """Entries sent in one flush: less than a millisecond of work, also where limits apply."""
 
 PUMP_ENTRIES_MAX = 64
@@ -43,6 +46,11 @@ PUMP_ENTRIES_MAX = 64
 
 WAITING_ENTRIES_MIN = FLUSH_ENTRIES_MAX // 2
 """How many of a flush's entries are reserved for waiters whose budgets have room again."""
+
+WOKEN_UNITS_MAX = FLUSH_ENTRIES_MAX // 4
+"""What a flush does of :meth:`Engine.wake_subscriptions`: it dispatches to fewer in its time."""
+
+CONSUMERS_PER_UNIT_BITS = CONSUMERS_PER_UNIT.bit_length() - 1
 
 
 LimitsOf = Callable[[Topic, str | None], RateLimit | None]
@@ -133,6 +141,10 @@ class Engine:
         """Budgets and publish rates of unloaded topics: an unload forgives nothing (law 1.1)."""
         self._dirty: deque[Subscription] = deque()
         """Subscriptions in the order in which events touched them."""
+        self._waking: dict[Topic, Iterator[Subscription]] = {}
+        """The subscriptions of topics with very many that flushes have yet to touch."""
+        self._waking_again: set[Topic] = set()
+        """Those of them that got entries since this round over their subscriptions began."""
         self._timers: list[tuple[int, int, Callable[[], None]]] = []
         self._timer_sequence = 0
 
@@ -154,6 +166,32 @@ class Engine:
             self.work_pending()
         self._dirty.append(subscription)
 
+    def wake_subscriptions(self, topic: Topic) -> None:
+        """Have the next flushes dispatch to all subscriptions of ``topic``: so many that one event
+        cannot touch them all."""
+        if topic in self._waking:
+            self._waking_again.add(topic)  # a round that begins anew might reach nobody at its end
+        else:
+            self._waking[topic] = iter(list(topic.subscriptions.values()))
+            self.work_pending()
+
+    def _wake_some(self, units: int) -> int:
+        """Touch subscriptions of :meth:`wake_subscriptions` for up to ``units``; returns how many
+        of them that took."""
+        used = 0
+        while self._waking and used < units:
+            topic, subscriptions = next(iter(self._waking.items()))
+            for subscription in islice(subscriptions, WOKEN_PER_UNIT):
+                if not (subscription.throttled or subscription.removed):
+                    subscription.wake()
+            used += 1
+            if length_hint(subscriptions) == 0:
+                del self._waking[topic]
+                if topic in self._waking_again:
+                    self._waking_again.discard(topic)
+                    self.wake_subscriptions(topic)
+        return used
+
     def flush(self) -> bool:
         """Dispatch what events and time made possible; returns whether work is left over."""
         now_ns = self.now_ns
@@ -163,6 +201,8 @@ class Engine:
         budget = FLUSH_ENTRIES_MAX - self.quotas.work(WAITING_ENTRIES_MIN)
         budget -= self.admission.work(WAITING_ENTRIES_MIN)
         budget -= self._serve_waiting(WAITING_ENTRIES_MIN)
+        if self._waking:
+            budget -= self._wake_some(WOKEN_UNITS_MAX)
         dirty = self._dirty
         for _ in range(len(dirty)):
             if budget <= 0:
@@ -174,7 +214,8 @@ class Engine:
             if subscription.topic.fenced and subscription.consumers:
                 continue  # they are disconnected: what one gives back is not for the next one
             budget -= 1 + subscription.dispatcher.pump(now_ns, PUMP_ENTRIES_MAX)
-        if self._serve_waiting(budget) >= budget or dirty:
+            budget -= len(subscription.consumers) >> CONSUMERS_PER_UNIT_BITS
+        if self._serve_waiting(budget) >= budget or dirty or self._waking:
             return True
         return self.quotas.is_busy or self.admission.is_busy
 
@@ -191,6 +232,7 @@ class Engine:
                 break
             owner = cast(Subscription, ready.owner)
             used += 1 + owner.dispatcher.pump(now_ns, 1)
+            used += len(owner.consumers) >> CONSUMERS_PER_UNIT_BITS
         return used
 
     def next_wake_ns(self) -> int | None:
@@ -337,19 +379,21 @@ class Engine:
 
     def limits_in_steps(self, topic: Topic) -> Iterator[None]:
         """:meth:`reload_limits` in steps, two for each subscription, with pauses between. It ends
-        early if the topic is unloaded in a pause."""
+        early if the topic is unloaded in a pause.
+
+        Until its second step a subscription keeps to the limits that it had.
+        """
         topic.limit = _same_or_new(topic.limit, self._limits_of(topic, None))
         for subscription in list(topic.subscriptions.values()):
             limit = self._limits_of(topic, subscription.name)
             subscription.limit = _same_or_new(subscription.limit, limit)
+            # Count what the old limits delayed before they change.
+            subscription.count_throttling()
             yield
         if not topic.is_live:
             return
-        for subscription in topic.subscriptions.values():
-            # Count what the old limits delayed before they change.
-            subscription.count_throttling()
         self.relative.limits_set(topic)
-        topic.gate.set_limit(self.relative.of_topic(topic), self.now_ns)
+        topic.gate.install(self.relative.of_topic(topic), self.now_ns)
         self.observer.limits_changed(topic, None)
         for subscription in list(topic.subscriptions.values()):
             if not topic.is_live:
@@ -361,9 +405,14 @@ class Engine:
 
     def reload_publish_limit(self, topic: Topic) -> None:
         """Ask again for the publish limit of a topic, and apply it (law 3.3)."""
+        for _ in self.publish_limit_in_steps(topic):
+            pass
+
+    def publish_limit_in_steps(self, topic: Topic) -> Iterator[None]:
+        """:meth:`reload_publish_limit` in steps, one for each producer whose limits change."""
         limit = self._publish_limit_of(topic)
         topic.publishing.limit = _same_or_new(topic.publishing.limit, limit)
-        self.admission.put_in_force(topic, forgives=True)
+        return self.admission.limit_in_steps(topic, forgives=True)
 
     def reload_quotas(self, topic: Topic) -> None:
         """Ask again for the backlog quotas of a topic, and apply them within this turn."""
@@ -391,21 +440,15 @@ class Engine:
             subscription.wake()  # another limit may delay it now; the account says which
 
     def set_broker_limit(self, limit: RateLimit | None) -> None:
-        """Limit everything that the broker dispatches; None for no limit."""
-        is_relative = any(one is not None and one.relative for one in (self.broker_limit, limit))
+        """Limit everything that the broker dispatches; None for no limit.
+
+        Another amount is in force at once. A limit of another kind (messages, bytes, relative,
+        none) is in force on a topic from its next :meth:`limits_in_steps` on; see
+        :meth:`BrokerGate.install`.
+        """
         self.broker_limit = _same_or_new(self.broker_limit, limit)
-        throttled = []
-        for topic in self.topics.values():
-            for subscription in topic.subscriptions.values():
-                if subscription.throttled:
-                    subscription.count_throttling()
-                    throttled.append(subscription)
-            if is_relative:
-                self.relative.limits_set(topic)
-        self.gate.set_limit(self.relative.of_broker(), self.now_ns)
+        self.gate.install(self.relative.of_broker(), self.now_ns)
         self.observer.limits_changed(None, None)
-        for subscription in throttled:
-            subscription.wake()
         self.work_pending()
 
     def limit_statistics(self) -> GateStatistics:

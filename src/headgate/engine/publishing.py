@@ -40,6 +40,8 @@ ADMIT_ALL = (1 << 63) - 1
 ADMIT_NONE = -1
 """Value of ``admit_below``: admission control decides about every SEND."""
 
+ALL_ENTRIES = 1 << 62
+
 PendingEntry = tuple[Producer, int, int, int, int, bytes]
 """A staged entry: its producer, sequence id, highest sequence id, charged messages, messages, body.
 
@@ -408,15 +410,19 @@ class TopicPublishing:
 
     # -- the outcome of a commit ------------------------------------------------------------
 
-    def entries_durable(self, storage_ns: int) -> None:
+    def entries_durable(self, storage_ns: int, entries_max: int = ALL_ENTRIES) -> bool:
         """The log's end moved, by a commit that took ``storage_ns``: send the receipts, then have
-        the topic dispatch the entries."""
+        the topic dispatch the entries. True if more than ``entries_max`` receipts are due, so that
+        it must be called again."""
         log = self._log
         first = self.visible
+        end = log.end
+        if end - first > entries_max:
+            end = first + entries_max
         pending = self._pending
         position = log.position
         sizes: list[int] = []
-        for ordinal in range(first, log.end):
+        for ordinal in range(first, end):
             producer, sequence_id, highest_sequence_id, _, messages, body = pending.popleft()
             producer.pending_count -= 1
             producer.messages_published += messages
@@ -427,13 +433,14 @@ class TopicPublishing:
                 producer.port.send_receipt(
                     producer.producer_id, sequence_id, highest_sequence_id, position(ordinal)
                 )
-        self.visible = log.end
+        self.visible = end
         self.last_publish_ms = self._engine.now_ms
         self.topic.entries_visible(first)
-        if first < log.end:
-            self._count_writes(first, log.end, sizes, storage_ns)
+        if first < end:
+            self._count_writes(first, end, sizes, storage_ns)
         if self.staged_bytes >= self.admit_below:
             self._commit_ended()
+        return end < log.end
 
     def _count_writes(self, first: int, end: int, sizes: list[int], storage_ns: int) -> None:
         """Count the entries that became durable now, by the turn that staged them."""

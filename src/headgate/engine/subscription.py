@@ -6,10 +6,12 @@ delivers.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InputError, invariant
+from headgate.base.work_units import CLIENT_CLOSED
 from headgate.engine.consumer import Consumer
 from headgate.engine.cursor import Cursor
 from headgate.engine.dispatch_shared import SharedDispatcher
@@ -199,8 +201,14 @@ class Subscription(Cursor):
 
     def disconnect_consumers(self) -> None:
         """Close every consumer; their clients reconnect."""
+        for _ in self.disconnect_in_steps():
+            pass
+
+    def disconnect_in_steps(self) -> Iterator[int]:
+        """:meth:`disconnect_consumers` in steps, which yield their units."""
         for consumer in list(self.consumers):
             self.disconnect_consumer(consumer)
+            yield CLIENT_CLOSED
 
     def disconnect_consumer(self, consumer: Consumer) -> None:
         """Close one consumer, unless it has left; its client reconnects."""

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 
 from headgate.base.ack_set import AckSet
 from headgate.base.names import TopicName
+from headgate.base.work_units import WOKEN_AT_ONCE_MAX
 from headgate.engine.cache import EntryCache, TopicCache
 from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.errors import (
@@ -81,6 +82,9 @@ class TopicEngine(Protocol):
     @property
     def quotas(self) -> QuotaSchedule:
         """The work that backlog quotas do in each turn."""
+
+    def wake_subscriptions(self, topic: Topic, /) -> None:
+        """Have the next flushes dispatch to all subscriptions of a topic with very many."""
 
     @property
     def relative(self) -> RelativeLimitListener:
@@ -258,9 +262,12 @@ class Topic:
         engine = self.engine
         if self.publish_rate is not None:
             engine.relative.published(self, first)
-        for subscription in self.subscriptions.values():
-            if not subscription.throttled:
-                subscription.wake()
+        if len(self.subscriptions) > WOKEN_AT_ONCE_MAX:
+            engine.wake_subscriptions(self)
+        else:
+            for subscription in self.subscriptions.values():
+                if not subscription.throttled:
+                    subscription.wake()
         if not self.is_system and first < self.log.end:
             engine.written_ns = engine.now_ns
             if engine.published is not None:

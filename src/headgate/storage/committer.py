@@ -3,6 +3,11 @@
 At most one commit is in flight. Acknowledgements share a commit with the next publish, or get one
 after :data:`ACK_DELAY_S`. So a stream of acknowledgements costs a few commits a second, and an
 acknowledgement is durable within a second.
+
+The end of a commit sends a receipt for each entry, and tells each request that waited. What exceeds
+a fixed number of units is done by a job, in slices. The next commit runs meanwhile; its end waits
+until that job is done, so that receipts keep their order and an entry that a failed commit takes
+back is never one that is durable.
 """
 
 from __future__ import annotations
@@ -11,15 +16,23 @@ import asyncio
 import logging
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from headgate.base.errors import NoRoomError, StorageError, broken
 from headgate.base.units import NS_PER_S
+from headgate.base.work_units import (
+    ACKS_STAGED,
+    COMMIT_UNITS,
+    JOB_STEP_UNITS_MAX,
+    RECEIPT,
+    TOPIC_DURABLE,
+    WAITER_TOLD,
+)
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.flow.sentences.backlog import duration
-from headgate.ledger import Batch, CommitLog
+from headgate.ledger import Batch, CommitLog, TopicLog
 from headgate.storage.commit_latency import CommitLatency
 from headgate.storage.disk_monitor import DiskMonitor
 from headgate.storage.lanes import Lane
@@ -30,9 +43,12 @@ logger = logging.getLogger("headgate.commit")
 ACK_DELAY_S = 0.05
 """How long an acknowledgement waits at most for a publish with which it shares a commit."""
 
-ACKS_STAGED_MAX = 2_000
-"""Subscriptions whose acknowledgements one commit takes, about 10 ms of work; the next commits take
-the rest."""
+ACKS_STAGED_MAX = COMMIT_UNITS // ACKS_STAGED
+"""Subscriptions whose acknowledgements the beginning of a commit stages. A job stages more, for the
+next commits."""
+
+_ENTRIES_A_STEP = JOB_STEP_UNITS_MAX // RECEIPT - TOPIC_DURABLE
+"""Receipts between two places where the end of a commit may be interrupted."""
 
 RETRY_DELAY_S = 0.1
 """The pause after a failed commit that may succeed later."""
@@ -44,6 +60,9 @@ NO_ROOM_REASON = (
     "the disk is full: not stored yet; it is stored once there is space, unless power fails"
 )
 """The error of an operation whose records stay in memory until there is space."""
+
+RunJob = Callable[[str, Iterator[int]], object]
+"""Runs a job, with its name: it yields the units that it used wherever it may be interrupted."""
 
 
 class Committer:
@@ -59,9 +78,10 @@ class Committer:
         on_commit_ended: Callable[[], None],
         disk: DiskMonitor | None,
         what: str,
+        run_job: RunJob,
     ) -> None:
         """With ``disk``, entries wait on a full disk; without it they fail. ``what`` names the log
-        in log lines."""
+        in log lines. ``run_job`` runs what takes too long for one turn."""
         self._log = log
         self._lane = lane
         self._engine = engine
@@ -84,6 +104,16 @@ class Committer:
         self._ack_timer: asyncio.TimerHandle | None = None
         self._retry_timer: asyncio.TimerHandle | None = None
         self._stopped = False
+        self._run_job = run_job
+        self._is_resolving = False
+        """Whether a job still sends receipts of the last commit."""
+        self._after_receipts: list[asyncio.Future[None]] = []
+        """Those who have nothing to wait for but that job: who hears that all is durable may rely
+        on the receipts being sent, to unload a topic for example."""
+        self._ended: Callable[[], None] | None = None
+        """The end of the commit after it, which waits for that job."""
+        self._is_staging_acks = False
+        """Whether a job stages acknowledgements."""
         self.commits_count = 0
 
     def acks_changed(self, subscription: Subscription) -> None:
@@ -151,15 +181,21 @@ class Committer:
         self._resolve([future for _, future in waiting], _stopped_error())
 
     def _begin(self) -> None:
-        self._stage_acks()
+        self._stage_acks(ACKS_STAGED_MAX)
         self._urgent = bool(self._dirty_cursors)
+        if self._urgent and not self._is_staging_acks:
+            self._is_staging_acks = True
+            self._run_job("storing acknowledgements", self._staging_acks())
         waiting = self._take_waiting()
         batch = self._log.seal_batch()
         if self._log.has_deferred:
             self._resolve(waiting, StorageError(NO_ROOM_REASON, retryable=True))
             waiting = []
         if batch is None:
-            self._resolve(waiting, self._log.failed)
+            if self._is_resolving:
+                self._after_receipts += waiting
+            else:
+                self._resolve(waiting, self._log.failed)
             if self._urgent:
                 self._loop.call_soon(self.commit_if_idle)
             return
@@ -174,13 +210,25 @@ class Committer:
         self._retry_timer = None
         self.commit_if_idle()
 
-    def _stage_acks(self) -> None:
+    def _stage_acks(self, count_max: int) -> int:
+        """Stage the acknowledgements of up to ``count_max`` subscriptions; returns of how many."""
         dirty = self._dirty_cursors
-        for _ in range(min(len(dirty), ACKS_STAGED_MAX)):
+        count = min(len(dirty), count_max)
+        for _ in range(count):
             subscription = dirty.popleft()
             subscription.acks_dirty = False
             if subscription.cursor_id is not None and not subscription.removed:
                 self._log.stage_acks(subscription.cursor_id)
+        return count
+
+    def _staging_acks(self) -> Iterator[int]:
+        """Stage all acknowledgements that wait for the next commits."""
+        count_max = JOB_STEP_UNITS_MAX // ACKS_STAGED
+        while not self._stopped and (count := self._stage_acks(count_max)):
+            yield count * ACKS_STAGED
+        self._is_staging_acks = False
+        self._urgent = True
+        self._loop.call_soon(self.commit_if_idle)
 
     def _take_waiting(self) -> list[asyncio.Future[None]]:
         """Take those whose acknowledgements are all staged."""
@@ -199,6 +247,9 @@ class Committer:
     ) -> None:
         """Handle the end of a commit. An internal error here is fatal: what is on the disk would be
         unknown, and waiting operations would never end."""
+        if self._is_resolving:
+            self._ended = partial(self._written, batch, waiting, None, error)
+            return
         try:
             self._commit_ended(batch, waiting, error)
         except Exception as bug:
@@ -214,16 +265,21 @@ class Committer:
             self.commits_count += 1
             self._had_no_room = False
             self._failures.succeeded(self._engine.now_ns)
+            touched = self._log.complete(batch)
             by_number = self._engine.by_number
-            for log in self._log.complete(batch):
-                topic = by_number.get(log.number)
-                if topic is not None:
-                    topic.publishing.entries_durable(storage_ns)
             for log, _ in batch.trims:
                 topic = by_number.get(log.number)
                 if topic is not None:
                     topic.trimmed()
-            self._resolve(waiting, None)
+            units = batch.records * RECEIPT + len(touched) * TOPIC_DURABLE
+            if units + len(waiting) * WAITER_TOLD <= COMMIT_UNITS:
+                for log in touched:
+                    topic = by_number.get(log.number)
+                    if topic is not None:
+                        topic.publishing.entries_durable(storage_ns)
+                self._resolve(waiting, None)
+            else:
+                self._resolve_in_slices(touched, waiting, storage_ns)
         elif isinstance(error, StorageError):
             self._failed(batch, waiting, error)
         else:
@@ -234,6 +290,45 @@ class Committer:
         elif not self._stopped:
             # Without a pause, records staged meanwhile (acknowledgements) fail in a tight loop.
             self._retry_timer = self._loop.call_later(RETRY_DELAY_S, self._retry)
+
+    def _resolve_in_slices(
+        self, touched: list[TopicLog], waiting: list[asyncio.Future[None]], storage_ns: int
+    ) -> None:
+        """Send the receipts of a commit, then tell those who waited for it: at once as far as the
+        units of a turn go, the rest in a job."""
+        units = COMMIT_UNITS
+        steps = self._resolving(touched, waiting, storage_ns)
+        for used in steps:
+            units -= used
+            if units <= 0:
+                self._is_resolving = True
+                self._run_job("the receipts of a commit", self._resolving_rest(steps))
+                return
+
+    def _resolving(
+        self, touched: list[TopicLog], waiting: list[asyncio.Future[None]], storage_ns: int
+    ) -> Iterator[int]:
+        by_number = self._engine.by_number
+        for log in touched:
+            topic = by_number.get(log.number)
+            if topic is None:
+                continue
+            has_more = True
+            while has_more and topic.is_live:
+                before = topic.publishing.visible
+                has_more = topic.publishing.entries_durable(storage_ns, _ENTRIES_A_STEP)
+                yield TOPIC_DURABLE + (topic.publishing.visible - before) * RECEIPT
+        yield from _telling(waiting, None)
+
+    def _resolving_rest(self, steps: Iterator[int]) -> Iterator[int]:
+        yield from steps
+        self._is_resolving = False
+        waiting, self._after_receipts = self._after_receipts, []
+        self._resolve(waiting, self._log.failed)
+        ended, self._ended = self._ended, None
+        self._on_commit_ended()
+        if ended is not None:
+            ended()
 
     def _failed(
         self, batch: Batch, waiting: list[asyncio.Future[None]], error: StorageError
@@ -267,15 +362,27 @@ class Committer:
         self._resolve(waiting + [future for _, future in self._waiting], error)
         self._waiting = []
 
-    @staticmethod
-    def _resolve(waiting: list[asyncio.Future[None]], error: StorageError | None) -> None:
-        for future in waiting:
-            if future.done():
-                continue
-            if error is None:
-                future.set_result(None)
-            else:
-                future.set_exception(error)
+    def _resolve(self, waiting: list[asyncio.Future[None]], error: StorageError | None) -> None:
+        """Tell those who waited; very many in slices."""
+        if not waiting:
+            return
+        steps = _telling(waiting, error)
+        if len(waiting) * WAITER_TOLD > COMMIT_UNITS:
+            self._run_job("telling who waited for a commit", steps)
+        else:
+            for _ in steps:
+                pass
+
+
+def _telling(waiting: list[asyncio.Future[None]], error: StorageError | None) -> Iterator[int]:
+    for future in waiting:
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
+        yield WAITER_TOLD
 
 
 def _stopped_error() -> StorageError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 from headgate.base.names import parse_topic
 from headgate.broker.policy_rollout import PolicyRollout
@@ -160,3 +161,62 @@ async def test_a_topic_with_many_subscriptions_gets_a_policy_in_slices(world: Wo
     assert sum(turns) == 300
     assert max(turns) <= 2 * SLICE_UNITS // SUBSCRIPTION_RESOLVED + 1
     assert limits([topic]) == {7}
+
+
+async def set_setting(world: World, name: str, value: str) -> None:
+    await world.broker.commit(world.broker.catalog.plan_setting(name, value))
+
+
+@played()
+async def test_another_kind_of_the_brokers_dispatch_limit_reaches_topics_in_slices(
+    world: World,
+) -> None:
+    """The answer waits until every subscription is under the new kind."""
+    topics, broker = await with_topics(world), world.broker
+    for topic in topics:
+        await broker.subscriptions.create(topic, "s", at_ordinal=0, properties={})
+    gates = [topic.subscriptions["s"].gate for topic in topics]
+    turns, begin = [0], broker.engine.begin_turn
+
+    def limited_count() -> int:
+        return sum(gate.limited for gate in gates)
+
+    def begun(now_ns: int, now_ms: int, log_ms: int) -> None:
+        turns.append(limited_count())
+        begin(now_ns, now_ms, log_ms)
+
+    broker.engine.begin_turn = begun  # type: ignore[method-assign]
+    await set_setting(world, "dispatchThrottlingRateInMsg", "100")
+    assert limited_count() == TOPICS
+    await set_setting(world, "dispatchThrottlingRateInMsg", "0")
+    assert limited_count() == 0
+    steps = [abs(after - before) for before, after in pairwise(turns)]
+    assert 0 < max(steps) <= TURN_TOPICS_MAX
+
+
+@played()
+async def test_another_kind_of_the_brokers_publish_limit_reaches_producers_in_slices(
+    world: World,
+) -> None:
+    client, broker = await world.connect(), world.broker
+    producers = [await client.producer(f"persistent://public/default/t{n}") for n in range(150)]
+    await set_setting(world, "brokerPublisherThrottlingMaxMessageRate", "1000000")
+    for producer in producers:
+        await producer.send(b"x")
+    topics = [t for t in broker.engine.topics.values() if not t.is_system]
+    found = [next(iter(topic.producers.values())) for topic in topics]
+    turns, begin = [0], broker.engine.begin_turn
+
+    def unlimited_count() -> int:
+        return sum(not (p.gate and p.gate.limited) for p in found)
+
+    def begun(now_ns: int, now_ms: int, log_ms: int) -> None:
+        turns.append(unlimited_count())
+        begin(now_ns, now_ms, log_ms)
+
+    broker.engine.begin_turn = begun  # type: ignore[method-assign]
+    assert unlimited_count() == 0
+    await set_setting(world, "brokerPublisherThrottlingMaxMessageRate", "0")
+    assert unlimited_count() == len(found) == 150
+    steps = [abs(after - before) for before, after in pairwise(turns)]
+    assert 0 < max(steps) <= TURN_TOPICS_MAX

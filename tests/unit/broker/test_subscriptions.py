@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.broker.subscriptions import READER_RETURN_NS
+from headgate.broker.work.units import CLIENT_CLOSED, SLICE_UNITS
 from headgate.engine.errors import SubscriptionBusyError, TopicFencedError
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.ledger import Batch
 from headgate.testing import ConnectionLostError, World
+from headgate.wire.codes import SubscriptionType
 
 T = "persistent://public/default/t"
 
@@ -257,3 +260,30 @@ def test_a_seek_holds_in_memory_though_it_could_not_be_stored(world: World) -> N
     loaded = world.broker.registry.get(parse_topic(T))
     assert loaded is not None
     assert loaded.subscriptions["s"].backlog_messages == 2
+
+
+def test_a_seek_and_a_deletion_disconnect_very_many_consumers_in_slices(world: World) -> None:
+    async def story(act: str) -> list[int]:
+        """How many consumers there are at the beginning of each turn."""
+        topic, client = await topic_with(world, 1), await world.connect()
+        for number in range(5 * SLICE_UNITS // CLIENT_CLOSED):
+            await client.subscribe(T, act, name=f"c{number}", kind=SubscriptionType.SHARED)
+        subscription, engine = topic.subscriptions[act], world.broker.engine
+        turns, begin = [len(subscription.consumers)], engine.begin_turn
+
+        def begun(now_ns: int, now_ms: int, log_ms: int) -> None:
+            turns.append(len(subscription.consumers))
+            begin(now_ns, now_ms, log_ms)
+
+        engine.begin_turn = begun  # type: ignore[method-assign]
+        if act == "seek":
+            await world.broker.subscriptions.seek(subscription, 0)
+        else:
+            await world.broker.subscriptions.delete(subscription, force=True)
+        engine.begin_turn = begin  # type: ignore[method-assign]
+        return turns
+
+    for act in ("seek", "delete"):
+        turns = world.run(story(act))
+        assert turns[-1] == 0
+        assert max(b - a for b, a in pairwise(turns)) <= SLICE_UNITS // CLIENT_CLOSED + 1

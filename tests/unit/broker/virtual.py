@@ -276,6 +276,8 @@ class VirtualBroker:
     def limit_broker(self, messages: int) -> None:
         self.limits.messages["broker"] = messages
         self.engine.set_broker_limit(self.limits.of_broker().limit)
+        for topic in self.engine.live_topics():
+            self.engine.reload_limits(topic)
 
     def publish(self, topic: Topic, count: int) -> None:
         for _ in range(count):

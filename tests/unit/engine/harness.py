@@ -225,6 +225,18 @@ class Rig:
     def _limit_of(self, topic: Topic, subscription: str | None) -> RateLimit | None:
         return self.topic_limit if subscription is None else self.subscription_limit
 
+    def set_broker_limit(self, limit: RateLimit | None) -> None:
+        """Put the broker's dispatch limit in force on all topics."""
+        self.engine.set_broker_limit(limit)
+        for topic in self.engine.live_topics():
+            self.engine.reload_limits(topic)
+
+    def set_broker_publish_limit(self, limit: RateLimit | None) -> None:
+        """Put the broker's publish limit in force on all topics."""
+        self.engine.admission.set_broker_limit(limit)
+        for topic in self.engine.live_topics():
+            self.engine.admission.put_in_force(topic)
+
     def publish(self, count: int = 1, *, messages: int = 1, body: bytes = b"body") -> None:
         """Store ``count`` durable entries and dispatch what is possible."""
         self.send(count, messages=messages, body=body)

@@ -213,7 +213,7 @@ class Story:
             topic.publishing.adaptive_limit = limit
             admission.put_in_force(topic)
         else:
-            admission.set_broker_limit(limit)
+            self.rig.set_broker_publish_limit(limit)
         self._limits.append((self.rig.engine.now_ns, self._limits_now()))
 
     def _limits_now(self) -> list[float]:

@@ -136,7 +136,7 @@ def test_producers_share_their_topics_limit_by_messages() -> None:
 
 def test_topics_share_the_brokers_limit() -> None:
     rig = Rig()
-    rig.engine.admission.set_broker_limit(messages(100))
+    rig.set_broker_publish_limit(messages(100))
     log = FakeLog(2)
     other = rig.engine.load_topic(parse_topic("persistent://acme/ns/other"), log)
     second = Producer(2, "o", FakePort())
@@ -328,7 +328,7 @@ def test_a_topic_without_limits_asks_nothing() -> None:
 def test_the_brokers_own_topics_have_no_limits() -> None:
     rig = Rig()
     rig.topic.is_system = True
-    rig.engine.admission.set_broker_limit(messages(1))
+    rig.set_broker_publish_limit(messages(1))
     rig.send(50)
     assert rig.log.staged_end == 50
 
@@ -362,7 +362,7 @@ def test_slices_follow_each_other_closely() -> None:
 def test_a_small_share_is_had_in_full_although_others_go_first(own: int, broker: int) -> None:
     """Rule 1.4: what a topic's own limit allows is less than its fair share of the broker's."""
     rig = Rig()
-    rig.engine.admission.set_broker_limit(messages(broker))
+    rig.set_broker_publish_limit(messages(broker))
     limited(rig, messages(own))
     for number in (2, 3):
         log = FakeLog(number)
@@ -404,7 +404,7 @@ def test_a_limit_that_was_removed_leaves_no_debt_to_the_next_one(level: str) -> 
         if level == "topic":
             limited(rig, limit)
         else:
-            rig.engine.admission.set_broker_limit(limit)
+            rig.set_broker_publish_limit(limit)
 
     put(messages(1))
     rig.send(1, messages=100_000)
@@ -432,7 +432,7 @@ def test_the_cause_of_a_wait_is_the_limit_that_released_last() -> None:
         rig.engine.reload_publish_limit(topic)
         producer = Producer(number, f"w{number}", FakePort())
         topic.add_producer(producer)
-    rig.engine.admission.set_broker_limit(messages(15))
+    rig.set_broker_publish_limit(messages(15))
     for topic in topics:
         (producer,) = [p for p in topic.producers.values() if p.name.startswith("w")]
         publish(topic, producer, 200)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from headgate.base.work_units import JOB_STEP_UNITS_MAX, MOVED_PER_UNIT
 from headgate.engine.dispatch_shared import GIVE_BACK_ENTRIES, SharedDispatcher
 from headgate.engine.engine import FLUSH_ENTRIES_MAX
 from headgate.engine.types import SubscriptionType
 from headgate.flow.account.account import Cell
-from tests.unit.engine.harness import Rig
+from tests.unit.engine.harness import START_MS, Rig
 from tests.unit.work_meter import bytecodes
 
 SHARED = SubscriptionType.SHARED
@@ -294,15 +295,83 @@ def test_what_is_acknowledged_while_it_is_given_back_is_not_redelivered() -> Non
 def test_a_consumer_that_got_entries_since_it_gave_back_gives_back_these_too() -> None:
     rig = Rig()
     subscription = rig.subscribe()
-    entries = 2 * GIVE_BACK_ENTRIES
+    entries = 10 * GIVE_BACK_ENTRIES
     holder, port = rig.consumer(subscription, SHARED, permits=entries)
     rig.publish(entries, messages=1)
     subscription.redeliver(holder, None, -1)
-    holder.held[entries - 1] = None  # as if it were delivered again before the turn ended
+    subscription.flow(holder, 1)
+    rig.engine.flush()
+    assert list(holder.held) == [0], "one is delivered again while most are yet to be queued"
     assert subscription.dispatcher.redeliver(holder, None) == 1
     assert holder.held == {}
     rig.flush()
-    assert len(port.entries) == entries
+    assert subscription.dispatcher.to_redeliver().entries == entries
+    assert (holder.unacked_messages, subscription.dispatcher.in_flight_messages()) == (0, 0)
+    assert len(port.entries) == entries + 1
+
+
+def test_giving_back_all_again_and_again_scans_nothing_that_was_given_back() -> None:
+    """It counted the messages of each entry again, and searched all that was given back."""
+    rig = Rig()
+    subscription = rig.subscribe()
+    entries = 60 * GIVE_BACK_ENTRIES
+    holder, _ = rig.consumer(subscription, SHARED, permits=entries)
+    other, _ = rig.consumer(subscription, SHARED, consumer_id=2)
+    rig.publish(entries // 2)
+    subscription.redeliver(holder, None, -1)
+    rig.publish(entries // 2)  # the holder gets these while most of the others wait
+
+    def work() -> int:
+        return bytecodes(lambda: subscription.redeliver(holder, None, -1))
+
+    assert len(holder.held) > 20 * GIVE_BACK_ENTRIES
+    assert work() < 400 * GIVE_BACK_ENTRIES
+    assert other.held == {}
+
+
+def test_a_move_of_the_cursor_forgets_what_it_passed_in_bounded_turns() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    entries = 10 * JOB_STEP_UNITS_MAX * MOVED_PER_UNIT
+    holder, port = rig.consumer(subscription, SHARED, permits=entries)
+    rig.log.bodies = [b"x"] * entries
+    rig.log.counts, rig.log.times = [1] * entries, [START_MS] * entries
+    rig.log.messages_before = rig.log.bytes_before = lambda ordinal: ordinal  # type: ignore[method-assign,assignment]
+    for ordinal in range(entries):
+        rig.engine.cache.put(rig.topic.cache, ordinal, b"x")
+    rig.log.end = entries
+    subscription.wake()
+    rig.flush()
+    assert len(holder.held) == entries
+    subscription.dispatcher.redelivery_counts = dict.fromkeys(range(5), 1)
+    subscription.skip_to(entries - 10)
+    forgotten = [entries - len(holder.held)]
+    while rig.engine.flush():
+        forgotten.append(entries - len(holder.held) - sum(forgotten))
+    assert len(holder.held) == 10 == holder.unacked_messages
+    assert subscription.dispatcher.in_flight_messages() == 10
+    assert subscription.dispatcher.redelivery_counts == {}
+    assert max(forgotten) <= FLUSH_ENTRIES_MAX * MOVED_PER_UNIT
+    assert forgotten[0] <= JOB_STEP_UNITS_MAX * MOVED_PER_UNIT
+    subscription.redeliver(holder, None, -1)
+    subscription.flow(holder, entries)
+    rig.flush()
+    assert port.ordinals[entries:] == list(range(entries - 10, entries))
+
+
+def test_what_the_cursor_passed_is_not_redelivered_although_it_is_not_forgotten_yet() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    entries = 2 * JOB_STEP_UNITS_MAX * MOVED_PER_UNIT
+    holder, port = rig.consumer(subscription, SHARED, permits=10)
+    rig.publish(10)
+    subscription.redeliver(holder, None, -1)
+    subscription.dispatcher.redelivery_counts |= dict.fromkeys(range(100, entries), 1)
+    subscription.skip_to(8)
+    subscription.flow(holder, 100)
+    rig.flush()
+    assert port.ordinals[10:] == [8, 9]
+    assert subscription.dispatcher.to_redeliver().entries == 0
 
 
 def test_a_foreign_acknowledgement_ends_what_another_holds() -> None:

@@ -70,7 +70,7 @@ def test_a_topic_limit_is_shared_equally() -> None:
 
 def test_a_broker_limit_holds_all_topics() -> None:
     rig = Rig()
-    rig.engine.set_broker_limit(RateLimit(messages=None, bytes=400))
+    rig.set_broker_limit(RateLimit(messages=None, bytes=400))
     subscription = rig.subscribe()
     rig.publish(1_000)
     _, port = rig.consumer(subscription, permits=5_000)

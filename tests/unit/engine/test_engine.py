@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from headgate.base.names import parse_topic
 from headgate.base.units import NS_PER_MS
-from headgate.engine.engine import PUMP_ENTRIES_MAX
+from headgate.engine.consumer import Consumer
+from headgate.engine.engine import FLUSH_ENTRIES_MAX, PUMP_ENTRIES_MAX
 from headgate.engine.topic import Topic
+from headgate.engine.types import SubscriptionType
 from headgate.flow.limits.rate_limit import RateLimit
-from tests.unit.engine.harness import START_MS, START_NS, FakeLog, Rig
+from tests.unit.engine.harness import START_MS, START_NS, FakeLog, FakePort, Rig
 from tests.unit.work_meter import bytecodes
 
 PERIOD_NS = 100 * NS_PER_MS
@@ -65,10 +69,10 @@ def test_the_broker_limit_reaches_topics_that_are_there_already() -> None:
     rig = Rig()
     subscription = rig.subscribe()
     consumer, port = rig.consumer(subscription, permits=100)
-    rig.engine.set_broker_limit(RateLimit(messages=5, bytes=None))
+    rig.set_broker_limit(RateLimit(messages=5, bytes=None))
     rig.publish(20)
     assert len(port.entries) == 5
-    rig.engine.set_broker_limit(None)
+    rig.set_broker_limit(None)
     rig.flush()
     assert len(port.entries) == 20
     assert consumer.messages_sent == 20
@@ -222,20 +226,108 @@ def test_another_amount_of_a_brokers_publish_limit_visits_no_topic() -> None:
     assert change(1_002) == few
 
 
-def test_the_brokers_dispatch_limit_looks_closely_only_at_subscriptions_that_wait() -> None:
+KINDS = (RateLimit(1, None), RateLimit(None, 50), RateLimit(2, 60), None)
+
+
+def test_another_kind_of_a_brokers_dispatch_limit_visits_no_subscription() -> None:
+    """Also where all of them wait for it."""
     rig = Rig()
-    waiting = rig.subscribe("waiting")
-    rig.engine.set_broker_limit(RateLimit(1, None))
-    rig.consumer(waiting, permits=100)
+
+    def change() -> list[int]:
+        set_limit = rig.engine.set_broker_limit
+        return [bytecodes(lambda limit=limit: set_limit(limit)) for limit in KINDS]  # type: ignore[misc]
+
+    few = change()
+    for number in range(300):
+        rig.consumer(rig.subscribe(f"s{number}"), permits=100)
+    rig.set_broker_limit(RateLimit(1, None))
     rig.publish(10)
-    assert waiting.throttled
+    assert sum(s.throttled for s in rig.topic.subscriptions.values()) > 290
+    assert max(change() + change()) <= 2 * max(few)
 
-    def change(limit: int) -> int:
-        return bytecodes(lambda: rig.engine.set_broker_limit(RateLimit(limit, None)))
 
-    few = change(2)
-    for number in range(500):
-        rig.subscribe(f"s{number}")
-    assert change(3) - few <= 500 * 10
-    rig.advance(1_000)
-    assert waiting.messages_sent >= 3
+def test_another_kind_of_a_brokers_publish_limit_visits_no_topic() -> None:
+    rig = Rig()
+
+    def change() -> list[int]:
+        set_limit = rig.engine.admission.set_broker_limit
+        return [bytecodes(lambda limit=limit: set_limit(limit)) for limit in KINDS]  # type: ignore[misc]
+
+    change()
+    few = change()
+    for number in range(300):
+        rig.engine.load_topic(parse_topic(f"persistent://acme/ns/n{number}"), FakeLog(10 + number))
+    assert change() == few
+
+
+def test_a_topic_follows_another_kind_of_the_brokers_limit_when_its_turn_comes() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    rig.consumer(subscription, permits=100)
+    rig.set_broker_limit(RateLimit(1, None))
+    rig.publish(10)
+    assert (subscription.messages_sent, subscription.throttled) == (1, True)
+    rig.engine.set_broker_limit(RateLimit(None, 8))
+    rig.advance(3_000)
+    assert subscription.messages_sent > 1, "what waited under the removed limit goes on"
+    rig.engine.reload_limits(rig.topic)
+    before = subscription.bytes_sent
+    rig.publish(100)
+    rig.advance(5_000)
+    assert 8 * 5 <= subscription.bytes_sent - before <= 8 * 6
+
+
+def test_entries_of_a_topic_with_very_many_subscriptions_touch_them_in_bounded_flushes() -> None:
+    rig = Rig()
+    found = [rig.subscribe(f"s{number}") for number in range(3_000)]
+    for subscription in found:
+        rig.consumer(subscription, permits=10)
+    rig.flush()
+    pumped: list[int] = [0]
+    for subscription in found:
+        inner = subscription.dispatcher.pump
+
+        def pump(now_ns: int, most: int, inner: Callable[[int, int], int] = inner) -> int:
+            pumped[-1] += 1
+            return inner(now_ns, most)
+
+        subscription.dispatcher = _Pumped(subscription.dispatcher, pump)  # type: ignore[assignment]
+    rig.send()
+    rig.log.end = rig.log.staged_end
+    rig.topic.publishing.entries_durable(0)
+    assert not rig.engine._dirty, "no subscription is touched in the turn of the commit"
+    while rig.engine.flush():
+        pumped.append(0)
+        if len(pumped) == 3:  # more entries while the round is under way
+            rig.send()
+            rig.log.end = rig.log.staged_end
+            rig.topic.publishing.entries_durable(0)
+    assert max(pumped) <= FLUSH_ENTRIES_MAX
+    assert {subscription.messages_sent for subscription in found} == {2}
+
+
+class _Pumped:
+    """A dispatcher whose ``pump`` is another."""
+
+    def __init__(self, dispatcher: object, pump: Callable[[int, int], int]) -> None:
+        self._dispatcher = dispatcher
+        self.pump = pump
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._dispatcher, name)
+
+
+def test_a_look_at_a_subscription_with_very_many_consumers_counts_them() -> None:
+    """None of them is ready, and the dispatcher asks all of them why."""
+    rig = Rig()
+    found = [rig.subscribe(f"s{number}") for number in range(8)]
+    for subscription in found:
+        for number in range(64 * 64):
+            consumer = Consumer(number, f"c{number}", FakePort())
+            subscription.add_consumer(consumer, SubscriptionType.SHARED)
+    rig.flush()
+    rig.send()
+    rig.log.end = rig.log.staged_end
+    rig.topic.publishing.entries_durable(0)
+    assert rig.engine.flush(), "work is left over"
+    assert sum(not subscription.dirty for subscription in found) == 4

@@ -17,7 +17,7 @@ PERMITS = 1_000_000
 
 def lift(rig: Rig, level: str) -> None:
     if level == "broker":
-        rig.engine.set_broker_limit(None)
+        rig.set_broker_limit(None)
     else:
         rig.topic_limit = rig.subscription_limit = None
         rig.engine.reload_limits(rig.topic)
@@ -25,7 +25,7 @@ def lift(rig: Rig, level: str) -> None:
 
 def waiting(rig: Rig, level: str, kind: SubscriptionType) -> list[Subscription]:
     if level == "broker":
-        rig.engine.set_broker_limit(TEN)
+        rig.set_broker_limit(TEN)
     found = [rig.subscribe(f"s{number}") for number in range(5)]
     for number, subscription in enumerate(found):
         rig.consumer(subscription, kind, consumer_id=number, permits=PERMITS)
@@ -56,7 +56,7 @@ def test_a_limit_set_again_finds_its_window_full(level: str) -> None:
     """Law 1.5: nothing is forgiven by lifting it for a moment, and nobody has a claim left."""
     rig = Rig(**({} if level == "broker" else {f"{level}_limit": TEN}))  # type: ignore[arg-type]
     if level == "broker":
-        rig.engine.set_broker_limit(TEN)
+        rig.set_broker_limit(TEN)
     subscription = rig.subscribe()
     consumer, _ = rig.consumer(subscription, permits=15)
     rig.publish(30)
@@ -66,7 +66,7 @@ def test_a_limit_set_again_finds_its_window_full(level: str) -> None:
     rig.advance(1)
     assert subscription.messages_sent == 15
     if level == "broker":
-        rig.engine.set_broker_limit(TEN)
+        rig.set_broker_limit(TEN)
     else:
         setattr(rig, f"{level}_limit", TEN)
         rig.engine.reload_limits(rig.topic)
@@ -82,7 +82,7 @@ def test_the_account_names_the_limit_that_still_holds_at_once(lifted: str) -> No
     """The lifted one released last, so it was named; now the broker's alone holds it."""
     slow = RateLimit(10, None, 60 * NS_PER_S)
     rig = Rig(**{f"{lifted}_limit": slow})  # type: ignore[arg-type]
-    rig.engine.set_broker_limit(RateLimit(10, None, 30 * NS_PER_S))
+    rig.set_broker_limit(RateLimit(10, None, 30 * NS_PER_S))
     subscription = rig.subscribe()
     rig.consumer(subscription, permits=PERMITS)
     rig.publish(30)

@@ -130,12 +130,12 @@ def test_nobody_connected_counts_as_one() -> None:
 
 def test_the_brokers_limit_is_over_what_all_topics_owe() -> None:
     rig = Rig()
-    rig.engine.set_broker_limit(OVER_200)
+    rig.set_broker_limit(OVER_200)
     for name in "ab":
         with_backlog(rig, name)
     publish_for(rig, 1_000, 2)
     assert [budget.limit for budget in rig.engine.gate.budgets] == [2_200]
-    rig.engine.set_broker_limit(RateLimit(50, None))
+    rig.set_broker_limit(RateLimit(50, None))
     assert [budget.limit for budget in rig.engine.gate.budgets] == [50]
     assert rig.topic.publish_rate is None
 

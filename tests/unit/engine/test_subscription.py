@@ -208,7 +208,7 @@ def test_reports_read_its_limits_and_who_waits_at_them() -> None:
     one, two = rig.subscribe("one"), rig.subscribe("two")
     for subscription in (one, two):
         rig.consumer(subscription, permits=10)
-    rig.engine.set_broker_limit(RateLimit(100, None))
+    rig.set_broker_limit(RateLimit(100, None))
     rig.publish(3)
     assert one.limits_set() == (None, limit, RateLimit(100, None))
     assert [one.waiting_subscriptions(level) for level in Level] == [0, 2, 2]

@@ -83,7 +83,7 @@ def test_each_limit_that_alone_would_hold_it_counts() -> None:
     """Rule 2.3: several that bind at once."""
     rig = Rig(topic_limit=RateLimit(10, None), subscription_limit=RateLimit(10, 40))
     subscription = played(rig)
-    rig.engine.set_broker_limit(RateLimit(1_000, None))
+    rig.set_broker_limit(RateLimit(1_000, None))
     rig.publish(30, body=BODY)
     assert counts(subscription) == [[20, 80], [20, 0], [0, 0]]
 

@@ -6,18 +6,24 @@ import asyncio
 import contextlib
 import errno
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
-from headgate.base.units import NS_PER_S
+from headgate.base.units import MIB, NS_PER_S
+from headgate.base.work_units import COMMIT_UNITS, JOB_STEP_UNITS_MAX
+from headgate.broker.connection.producers import ConnectionProducers
+from headgate.engine.publishing import TopicPublishing
 from headgate.fs import Operation
 from headgate.ledger import LedgerSettings
 from headgate.storage import committer as committer_module
 from headgate.storage.committer import ACK_DELAY_S, RETRY_DELAY_S, logger
-from headgate.testing import RefusedError, World
+from headgate.testing import NetworkProfile, RefusedError, World
+from headgate.testing.producer import SimProducer
 from headgate.wire.codes import ServerError
 from tests.unit.broker.playing import TOPIC, played
 
@@ -269,6 +275,7 @@ async def test_a_stopped_committer_begins_no_commit(world: World) -> None:
 
 @played()
 async def test_a_commit_takes_a_bounded_number_of_acknowledgements(world: World) -> None:
+    """A job stages the rest for the next one."""
     client = await world.connect()
     producer = await client.producer(TOPIC)
     consumers = [await client.subscribe(TOPIC, f"s{index}") for index in range(10)]
@@ -280,7 +287,7 @@ async def test_a_commit_takes_a_bounded_number_of_acknowledgements(world: World)
         for consumer in consumers[:-1]:
             consumer.ack_nowait(position)
         await consumers[-1].ack(position)
-    assert commits_count(world) == before + 4
+    assert commits_count(world) == before + 2
     world.crash()
     await world.start()
     subscriptions = world.broker.engine.topics[TOPIC].subscriptions.values()
@@ -335,3 +342,151 @@ async def test_a_failed_commit_visits_only_the_topics_that_it_concerns(world: Wo
     assert world.broker.log.staged_records
     world.disk.plan = lambda _: None
     await asyncio.gather(*sent)
+
+
+def receipts_by_turn(world: World, patch: pytest.MonkeyPatch) -> Counter[int]:
+    """How many receipts the broker sends in each turn from now on."""
+    engine, turn = world.broker.engine, 0
+    counts: Counter[int] = Counter()
+    begin, send = engine.begin_turn, ConnectionProducers.send_receipt
+
+    def begun(now_ns: int, now_ms: int, log_ms: int) -> None:
+        nonlocal turn
+        turn += 1
+        begin(now_ns, now_ms, log_ms)
+
+    def sent(port: ConnectionProducers, *arguments: Any) -> None:
+        counts[turn] += 1
+        send(port, *arguments)
+
+    engine.begin_turn = begun  # type: ignore[method-assign]
+    patch.setattr(ConnectionProducers, "send_receipt", sent)
+    return counts
+
+
+LARGE_COMMITS: dict[str, Any] = {
+    "network": NetworkProfile(0, 0, piece_bytes_max=MIB, window_bytes=16 * MIB),
+    "settings": {"maxPendingPublishRequestsPerConnection": "100000"},
+}
+
+
+async def freeze(world: World, producer: SimProducer) -> asyncio.Future[Any]:
+    """Have a commit with one entry run until the lane is thawed."""
+    lane = world.lanes[0]
+    lane.latency_ns_min = lane.latency_ns_max = 1
+    lane.freeze()
+    first = producer.send_nowait(b"goes alone")
+    await asyncio.sleep(0.1)
+    return first
+
+
+@played(**LARGE_COMMITS)
+async def test_the_receipts_of_a_large_commit_go_out_in_slices_and_in_order(world: World) -> None:
+    """A commit with entries of many connections, and one topic with many."""
+    clients = [await world.connect() for _ in range(20)]
+    producers = [await c.producer(f"{TOPIC}-{n}") for n, c in enumerate(clients)]
+    first = await freeze(world, producers[0])
+    sent = [p.send_nowait(b"x") for _ in range(50) for p in producers]
+    sent += [producers[0].send_nowait(b"y") for _ in range(1_000)]
+    await asyncio.sleep(0.5)
+    with pytest.MonkeyPatch.context() as patch:
+        counts = receipts_by_turn(world, patch)
+        world.lanes[0].thaw()
+        positions = [await future for future in [first, *sent]]
+    assert counts.total() == 1 + 50 * 20 + 1_000
+    assert max(counts.values()) <= COMMIT_UNITS + JOB_STEP_UNITS_MAX
+    of_first = [positions[0], *positions[1:1001:20], *positions[1001:]]
+    assert of_first == sorted(of_first)
+    assert world.broker.engine.topics[f"{TOPIC}-0"].publishing.pending_count == 0
+
+
+@played(**LARGE_COMMITS)
+async def test_durable_means_that_the_receipts_are_sent_also_of_a_large_commit(
+    world: World,
+) -> None:
+    """A topic that is unloaded then has answered every SEND, so that no client sends one again."""
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    first = await freeze(world, producer)
+    sent = [producer.send_nowait(b"x %d" % n) for n in range(5_000)]
+    await asyncio.sleep(0.5)
+    publishing, asked = world.broker.engine.topics[TOPIC].publishing, []
+
+    async def ask() -> int:
+        asked.append(publishing.pending_count)
+        await world.broker.committer.when_durable()
+        return publishing.pending_count
+
+    asking: list[asyncio.Task[int]] = []
+    sent[0].add_done_callback(lambda _: asking.append(world.loop.create_task(ask())))
+    world.lanes[0].thaw()
+    await asyncio.gather(first, *sent)
+    assert asked[0] > 0, "asked while receipts were being sent"
+    assert await asking[0] == 0
+
+
+@played(**LARGE_COMMITS)
+async def test_a_commit_that_fails_behind_a_large_one_takes_back_nothing_durable(
+    world: World,
+) -> None:
+    """Its end waits for the receipts of the commit before."""
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    first = await freeze(world, producer)
+    sent = [producer.send_nowait(b"x %d" % n) for n in range(5_000)]
+    await asyncio.sleep(0.5)
+    topic, restage, restaged = (
+        world.broker.engine.topics[TOPIC],
+        [],
+        TopicPublishing.restage_pending,
+    )
+    late: list[asyncio.Future[Any]] = []
+
+    def send_late(_: object) -> None:
+        late.append(producer.send_nowait(b"late"))
+        world.lanes[0].fail_next(StorageError("as planned", retryable=True))
+
+    def noted(publishing: TopicPublishing) -> None:
+        restage.append(publishing.pending_count)
+        restaged(publishing)
+
+    sent[0].add_done_callback(send_late)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TopicPublishing, "restage_pending", noted)
+        world.lanes[0].thaw()
+        await asyncio.gather(first, *sent)
+        await asyncio.gather(*late)
+    assert restage == [1], "what is durable already is not stored again"
+    assert topic.log.end == 5_002
+
+
+@played()
+async def test_very_many_acknowledgements_are_staged_in_slices(world: World) -> None:
+    client = await world.connect()
+    producer = await client.producer(TOPIC)
+    count = 5 * committer_module.ACKS_STAGED_MAX
+    position = await producer.send(b"x")
+    topic, log = world.broker.engine.topics[TOPIC], world.broker.log
+    for number in range(count):
+        await world.broker.subscriptions.create(topic, f"s{number}", at_ordinal=0, properties={})
+    engine, stage, begin = world.broker.engine, log.stage_acks, world.broker.engine.begin_turn
+    turns = [0]
+
+    def begun(now_ns: int, now_ms: int, log_ms: int) -> None:
+        turns.append(0)
+        begin(now_ns, now_ms, log_ms)
+
+    def staged(cursor_id: int) -> None:
+        turns[-1] += 1
+        stage(cursor_id)
+
+    engine.begin_turn = begun  # type: ignore[method-assign]
+    log.stage_acks = staged  # type: ignore[method-assign]
+    commits = commits_count(world)
+    for subscription in topic.subscriptions.values():
+        subscription.skip_to(1)
+    await world.broker.committer.when_durable()
+    assert sum(turns) == count
+    assert max(turns) <= 2 * committer_module.ACKS_STAGED_MAX + JOB_STEP_UNITS_MAX
+    assert commits_count(world) <= commits + 4
+    assert position

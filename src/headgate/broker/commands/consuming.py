@@ -9,16 +9,18 @@ from headgate.base.errors import HeadgateError
 from headgate.base.names import check_subscription, parse_topic
 from headgate.base.positions import EARLIEST, Position
 from headgate.base.units import INT64_MAX, MS_PER_S
+from headgate.base.work_units import QUEUED_AGAIN, REDELIVER_ID, RETURNED_PER_UNIT
 from headgate.broker.commands.acknowledging import is_unchanged
 from headgate.broker.commands.command_host import CommandHost
 from headgate.broker.commands.schemas import TopicSchemas
-from headgate.broker.connection.bounds import SLICE_IDS, check_room
+from headgate.broker.connection.bounds import SLICE_REDELIVERED_IDS, check_room
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.count_limits import CountLimits
 from headgate.broker.entries import SingleEntryReader
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.subscriptions import Subscriptions
 from headgate.engine.consumer import Consumer
+from headgate.engine.dispatch_shared import GIVE_BACK_ENTRIES
 from headgate.engine.errors import (
     ConsumerBusyError,
     NotAllowedError,
@@ -179,14 +181,16 @@ class ConsumerCommands:
                 "connected"
             )
         subscription.remove_consumer(consumer)
-        subscription.disconnect_consumers()
         if subscription.is_durable and not subscription.removed:
             try:
+                await self._subscriptions.disconnect(subscription)
                 await self._subscriptions.delete(subscription)
             except HeadgateError:
                 # The client reconnects the consumer.
                 connection.consumer_port.close_consumer(request.consumer_id)
                 raise
+        else:
+            await self._subscriptions.disconnect(subscription)
         connection.consumers.pop(request.consumer_id, None)
         connection.write(encode.success(request.request_id))
 
@@ -287,11 +291,24 @@ def redeliver(connection: ClientConnection, command: BaseCommand) -> None:
     connected = connection.consumers.get(request.consumer_id)
     if connected is None:
         return
-    consumer, subscription = connected
-    if request.message_ids and subscription.type.is_shared:
+    if request.message_ids and connected[1].type.is_shared:
         connection.run_in_slices(_redeliver_in_slices(connection, request, connected))
     elif not connection.is_partial:
+        connection.run_in_slices(_redeliver_all(connection, request, connected))
+
+
+def _redeliver_all(
+    connection: ClientConnection,
+    request: CommandRedeliverUnacknowledgedMessages,
+    connected: tuple[Consumer, Subscription],
+) -> Iterator[int]:
+    """Give back all that the consumer holds; the flushes that follow queue most of it."""
+    consumer, subscription = connected
+    if is_unchanged(connection, connected):
+        units = len(consumer.held) // RETURNED_PER_UNIT
+        queued = min(len(consumer.held), GIVE_BACK_ENTRIES)
         subscription.redeliver(consumer, None, _epoch(request))
+        yield units + queued * QUEUED_AGAIN + 1
 
 
 def _redeliver_in_slices(
@@ -301,18 +318,18 @@ def _redeliver_in_slices(
 ) -> Iterator[int]:
     consumer, subscription = connected
     log = subscription.topic.log
-    for start in range(0, len(request.message_ids), SLICE_IDS):
+    for start in range(0, len(request.message_ids), SLICE_REDELIVERED_IDS):
         if not is_unchanged(connection, connected):
             return  # closing the consumer has redelivered its entries
         ordinals: list[int] = []
-        message_ids = request.message_ids[start : start + SLICE_IDS]
+        message_ids = request.message_ids[start : start + SLICE_REDELIVERED_IDS]
         for message_id in message_ids:
             position = position_of(message_id)
             ordinal = log.ordinal_at_or_after(*position)
             if ordinal < log.end and log.position(ordinal) == position:
                 ordinals.append(ordinal)
         subscription.redeliver(consumer, ordinals, _epoch(request))
-        yield len(message_ids)
+        yield len(message_ids) * REDELIVER_ID
 
 
 def _epoch(request: CommandRedeliverUnacknowledgedMessages) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headgate.base import work_units
 from headgate.base.names import NAME_CHARACTERS_MAX, is_short_line
 from headgate.base.units import KIB, MIB, NS_PER_S
 from headgate.broker.connection.client_connection import ClientConnection
@@ -31,26 +32,21 @@ COMMANDS_MAX = 1_000
 COMMAND_BYTES_MAX = 4 * MIB
 """Commands of one connection that may wait. Beyond that the broker stops reading it."""
 
-TURN_WORK_MAX = 256
-"""Work for one connection in one turn, about a millisecond: a SEND, a FLOW, a PING, a PONG, and
-each id that is acknowledged or redelivered count 1, any other command (a cold one)
-``COLD_WORK``."""
-COLD_WORK = 8
+TURN_WORK_MAX = work_units.TURN_UNITS
+"""Work for one connection in one turn, in the units of :mod:`headgate.base.work_units`."""
+COLD_WORK = work_units.COLD
 
-LOOP_WORK = 512
+LOOP_WORK = work_units.LOOP_UNITS
 """Work for all connections in one iteration of the loop, about two milliseconds, and as much again
 if they need it: then the others wait in line. Each read of a socket counts ``READ_WORK``, and
 ``WAIT_WORK`` more if its connection had to wait."""
-READ_WORK = 1
-WAIT_WORK = 3
+READ_WORK = work_units.READ
+WAIT_WORK = work_units.WAITED
 
-COLD_BYTES_PER_WORK = 64
-ACK_BYTES_PER_WORK = 256
-"""Bytes of a command that add 1 to its work, for parsing and for checking its texts."""
+COLD_BYTES_PER_WORK = work_units.COLD_BYTES_PER_UNIT
+ACK_BYTES_PER_WORK = work_units.ACK_BYTES_PER_UNIT
 
-GROWN_BYTES_PER_WORK = 4 * KIB
-"""Bytes by which a buffer grows that add 1 to the work: its pages come from the system, and what it
-holds is copied."""
+GROWN_BYTES_PER_WORK = work_units.GROWN_BYTES_PER_UNIT
 
 SAMPLE_COMMANDS = 8
 """From so many of the commands that wait the broker judges the work of all of them."""
@@ -75,12 +71,12 @@ def work_expected(kind: int, size_bytes: int) -> int:
     return COLD_WORK + size_bytes // COLD_BYTES_PER_WORK
 
 
-SLICE_IDS = TURN_WORK_MAX
-"""Ids of one long command that one turn processes."""
+SLICE_IDS = TURN_WORK_MAX // work_units.ACK_ID
+"""Ids of one long ACK that one turn processes."""
+SLICE_REDELIVERED_IDS = TURN_WORK_MAX // work_units.REDELIVER_ID
+"""Ids of one long REDELIVER that one turn processes."""
 
-HOLDERS_PER_WORK = 32
-"""Consumers that add 1 to the work of an ACK, if they are searched for an entry that the
-acknowledging consumer does not hold."""
+HOLDERS_PER_WORK = work_units.HOLDERS_PER_UNIT
 
 OBJECTS_MAX = 10_000
 """Most producers and consumers of one connection, with those that are being created."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Protocol
 
+from headgate.base.work_units import SUBSCRIPTION_RECORDED, SUBSCRIPTIONS_UNCHANGED_PER_UNIT
 from headgate.broker.slices import Pace, Turns, live_topics
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-
-CHANGED_UNITS: Final = 8
-"""What recording a subscription costs that did something."""
 
 
 class TopicObserver(Protocol):
@@ -64,11 +62,15 @@ class TopicSweeps:
             return
         self._turns.begin_turn()
         pace = Pace(self._turns)
+        unchanged = 0
         async for topic in live_topics(self._engine, self._turns):
             observer.observe(topic)
             for subscription in list(topic.subscriptions.values()):
                 has_changed = not subscription.removed and observer.observe_subscription(
                     subscription
                 )
-                if pace.spent(CHANGED_UNITS if has_changed else 1):
+                unchanged += not has_changed
+                if not has_changed and unchanged % SUBSCRIPTIONS_UNCHANGED_PER_UNIT:
+                    continue
+                if pace.spent(SUBSCRIPTION_RECORDED if has_changed else 1):
                     await pace.give_way()

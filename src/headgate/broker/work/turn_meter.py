@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Awaitable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, Final, TypeVar
 
 from headgate.base.clock import Clock
@@ -20,6 +20,9 @@ NOTED_NS_MIN: Final = NS_PER_MS
 LONG_NS_MIN: Final = 25 * NS_PER_MS
 """Longer turns are counted and logged at debug level: no turn should take so long."""
 
+OPEN_TURNS_MAX: Final = 1_000
+"""Beginnings of turns whose CPU time is remembered."""
+
 WINDOW_S: Final = 60
 """Length of the window that :meth:`TurnMeter.longest` covers."""
 
@@ -32,22 +35,44 @@ class TurnMeter:
     """
 
     def __init__(self, clock: Clock) -> None:
-        self.now_ns = clock.monotonic_ns
+        self._monotonic_ns = clock.monotonic_ns
+        self._cpu_ns: Callable[[], int] | None = None
+        self.now_ns: Callable[[], int] = clock.monotonic_ns
+        """The instant at which a turn begins, for :meth:`ended`."""
         self.long_count = 0
         """Turns above :data:`LONG_NS_MIN` since the start."""
+        self._began_cpu_ns: dict[int, int] = {}
+        """With :meth:`measure_cpu`, the CPU time at the beginning of turns that have not ended."""
         self._seconds: deque[tuple[int, int, str]] = deque()
         """The longest noted turn of each second that has one, with its name."""
 
+    def measure_cpu(self, cpu_ns: Callable[[], int]) -> None:
+        """Measure CPU time, too, with ``cpu_ns``, a clock of the loop's thread. What a turn took
+        beyond that, it waited for other threads or processes. It costs a system call for each turn
+        (about 0.3 us), so the broker does it only if long turns are logged."""
+        monotonic_ns, began = self._monotonic_ns, self._began_cpu_ns
+
+        def now_ns() -> int:
+            if len(began) > OPEN_TURNS_MAX:
+                began.clear()
+            at_ns = monotonic_ns()
+            began[at_ns] = cpu_ns()
+            return at_ns
+
+        self.now_ns = now_ns
+        self._cpu_ns = cpu_ns
+
     def ended(self, name: str, began_ns: int) -> None:
         """A turn that began at ``began_ns`` ends now."""
-        now_ns = self.now_ns()
+        now_ns = self._monotonic_ns()
         if now_ns - began_ns >= NOTED_NS_MIN:
-            self._note(name, now_ns - began_ns, now_ns // NS_PER_S)
+            self._note(name, now_ns - began_ns, now_ns // NS_PER_S, began_ns)
 
-    def _note(self, name: str, took_ns: int, second: int) -> None:
+    def _note(self, name: str, took_ns: int, second: int, began_ns: int) -> None:
         if took_ns > LONG_NS_MIN:
             self.long_count += 1
-            logger.debug("the loop was held for %.1f ms by %s", took_ns / NS_PER_MS, name)
+            took_ms, cpu = took_ns / NS_PER_MS, self._cpu_text(began_ns)
+            logger.debug("the loop was held for %.1f ms%s by %s", took_ms, cpu, name)
         seconds = self._seconds
         if not seconds or seconds[-1][0] != second:
             seconds.append((second, took_ns, name))
@@ -55,6 +80,12 @@ class TurnMeter:
                 seconds.popleft()
         elif seconds[-1][1] < took_ns:
             seconds[-1] = second, took_ns, name
+
+    def _cpu_text(self, began_ns: int) -> str:
+        began_cpu_ns = self._began_cpu_ns.get(began_ns)
+        if self._cpu_ns is None or began_cpu_ns is None:
+            return ""
+        return f" ({(self._cpu_ns() - began_cpu_ns) / NS_PER_MS:.1f} ms of CPU)"
 
     def longest(self) -> tuple[int, str]:
         """The longest turn of the last :data:`WINDOW_S` seconds in nanoseconds, and its name; 0 if

@@ -9,7 +9,8 @@ budget held meanwhile, starts at the present minimum, but not below its own shar
 
 Shares are parts of the limit as it was when the wait began, so a later change of the limit does not
 revalue what was granted before. When a limit is set or removed, or when the ratio of messages to
-bytes changes, all shares restart equal.
+bytes changes, all shares restart equal. A restart visits no waiter: it sets a new base, which is at
+least every share that was queued before, and a share from before it counts as the base.
 """
 
 from __future__ import annotations
@@ -47,10 +48,6 @@ class Queued(Protocol):
 WaiterT = TypeVar("WaiterT", bound=Queued)
 
 
-def _place(entry: tuple[int, int, object]) -> tuple[int, int]:
-    return entry[0], entry[1]
-
-
 class FairQueue(Generic[WaiterT]):
     """Waiters by share, then by order of arrival.
 
@@ -58,16 +55,22 @@ class FairQueue(Generic[WaiterT]):
     O(log n).
     """
 
-    __slots__ = ("_floor", "_heap", "waiting")
+    __slots__ = ("_floor", "_heap", "_highest", "base", "waiting")
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, WaiterT]] = []
         self._floor = 0
+        self._highest = 0
+        """The largest share that was ever queued."""
+        self.base = 0
+        """The share of everybody at the last restart."""
         self.waiting = 0
         """How many are in the queue now."""
 
     def push(self, share: int, ticket: int, waiter: WaiterT) -> None:
         """Queue ``waiter``, whose ticket is ``ticket``."""
+        if share > self._highest:
+            self._highest = share
         heappush(self._heap, (share, ticket, waiter))
         self.waiting += 1
 
@@ -75,7 +78,8 @@ class FairQueue(Generic[WaiterT]):
         """The share of a newcomer: the smallest in the queue, or, in an empty queue, that of the
         waiter that was served last."""
         first = self._first() if self.waiting else None
-        return self._floor if first is None else first[0]
+        share = self._floor if first is None else first[0]
+        return share if share > self.base else self.base
 
     def precedes(self, share: int) -> bool:
         """Whether a queued waiter is served before one that arrives now with ``share``."""
@@ -107,21 +111,17 @@ class FairQueue(Generic[WaiterT]):
 
     def reset(self) -> None:
         """Start over with an empty queue."""
-        self._floor = 0
+        self._floor = self._highest = self.base = 0
         self._heap.clear()
 
-    def restart(self, tickets: Iterator[int]) -> None:
-        """Set all shares to 0 and keep the order; each waiter gets the next of ``tickets``."""
-        waiters = [e[2] for e in sorted(self._heap, key=_place) if e[2].ticket == e[1]]
-        self._floor = 0
-        self._heap = []
-        for waiter in waiters:
-            waiter.ticket = next(tickets)
-            self._heap.append((0, waiter.ticket, waiter))
+    def restart(self) -> None:
+        """Make all shares equal to :attr:`base` and keep the order. O(1): the queued entries keep
+        their shares, which are at most the new base, so they go before whoever comes later."""
+        self._floor = self.base = self._highest
 
-    def waiters(self) -> list[WaiterT]:
+    def waiters(self) -> Iterator[WaiterT]:
         """All queued waiters, in no order."""
-        return [entry[2] for entry in self._heap if entry[2].ticket == entry[1]]
+        return (entry[2] for entry in self._heap if entry[2].ticket == entry[1])
 
     def _first(self) -> tuple[int, int, WaiterT] | None:
         heap = self._heap

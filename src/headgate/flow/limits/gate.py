@@ -31,9 +31,10 @@ of its budgets applies.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from heapq import heappop, heappush
-from itertools import count
-from typing import Protocol
+from itertools import count, islice
+from typing import Final, Protocol
 
 from headgate.flow.limits.budget import Budget
 from headgate.flow.limits.fair_share import FairQueue, share_of
@@ -41,6 +42,9 @@ from headgate.flow.limits.gate_node import GateNode, GateStatistics
 from headgate.flow.limits.rate_limit import Level, RateLimit
 from headgate.flow.limits.retired_gates import RetiredGates
 from headgate.flow.limits.waiter_gate import WaiterGate
+
+LOOKED_AT_MAX: Final = 1_000
+"""Waiters among which the figures of the broker's limit look for the largest."""
 
 
 class Timed(Protocol):
@@ -80,28 +84,35 @@ class BrokerGate(GateNode):
 
     def set_limit(self, limit: RateLimit | None, now_ns: int) -> None:
         """Put the broker-wide limit in force; None for none. O(waiters) if the set of limited
-        dimensions changes."""
-        changed = self._install(limit, now_ns)
-        if changed:
+        dimensions changes; :meth:`install` is O(1)."""
+        if self.install(limit, now_ns):
             for topic in self.topics:
-                topic.refresh_paths(now_ns)
+                topic.set_path(now_ns)
+                for waiter in topic.waiters:
+                    waiter.refresh_path(now_ns)
+
+    def install(self, limit: RateLimit | None, now_ns: int) -> bool:
+        """Put the broker-wide limit in force; None for none. True if its set of dimensions changed.
+
+        Then each topic keeps to the dimensions from before, and is not counted in the new ones,
+        until :meth:`TopicGate.install` or :meth:`TopicGate.set_limit`. The topics that have the new
+        ones never exceed the limit together, in whatever order the others follow.
+        """
+        changed = self._install(limit, now_ns)
         if not self.demand:
             self._restart_shares()
         elif changed or self._shares_drifted():
             self.restart_shares()
         if self.alarm:
             self.arm(self, now_ns)
+        return changed
 
     def restart_shares(self) -> None:
-        """Restart all shares equal, as parts of the present limit."""
+        """Restart all shares equal, as parts of the present limit. O(1): a topic notices the new
+        epoch when its share is used next."""
         self.epoch += 1
         self._restart_shares()
-        for topic in self.topics:
-            if not topic.away:
-                topic.share, topic.broker_epoch = 0, self.epoch
-            if not topic.budgets:
-                topic.restart_shares()  # its waiters' shares are parts of this limit, too
-        self.queue.restart(self.tickets)
+        self.queue.restart()
 
     def next_wake_ns(self) -> int | None:
         """When to call :meth:`pop_ready`: at once if the instant is past; None if nothing waits."""
@@ -151,11 +162,10 @@ class BrokerGate(GateNode):
         again at the present minimum.
         """
         self._now_ns = now_ns
+        topic.follow_broker()
         if topic.away:
             topic.away = False
-            same = topic.broker_epoch == self.epoch
-            topic.share = max(topic.share if same else 0, self.queue.minimum())
-            topic.broker_epoch = self.epoch
+            topic.share = max(topic.share, self.queue.minimum())
         topic.ticket = next(self.tickets)
         self.queue.push(topic.share, topic.ticket, topic)
 
@@ -170,9 +180,11 @@ class BrokerGate(GateNode):
             self._end_waiting(now_ns)
 
     def statistics(self, now_ns: int) -> GateStatistics:
-        """The figures of the broker-wide limit."""
-        waits = (wait for topic in self.topics for wait in topic.waits(now_ns))
-        return self._gate_statistics(now_ns, self.demand, waits)
+        """The figures of the broker-wide limit. For its largest waiters it looks at no more than
+        :data:`LOOKED_AT_MAX` of those that wait in one queue."""
+        topics = islice(self.queue.waiters(), LOOKED_AT_MAX)
+        waits = (wait for topic in topics for wait in topic.waits(now_ns))
+        return self._gate_statistics(now_ns, self.demand, islice(waits, LOOKED_AT_MAX))
 
 
 class TopicGate(GateNode):
@@ -223,15 +235,23 @@ class TopicGate(GateNode):
         return waiter
 
     def set_limit(self, limit: RateLimit | None, now_ns: int) -> None:
-        """Put the topic's limit in force; None for none."""
-        if self._install(limit, now_ns):
-            self.refresh_paths(now_ns)
+        """Put the topic's limit in force, and the broker's; None for none."""
+        if self.install(limit, now_ns):
+            for waiter in self.waiters:
+                waiter.refresh_path(now_ns)
+
+    def install(self, limit: RateLimit | None, now_ns: int) -> bool:
+        """:meth:`set_limit` without the waiters. If True, :meth:`WaiterGate.refresh_path` of each
+        waiter must follow; until then the waiter keeps to the budgets that it had."""
+        self._install(limit, now_ns)
+        changed = self.set_path(now_ns)
         if not self.demand:
             self._restart_shares()
         elif self._shares_drifted():
             self.restart_shares()
         if self.alarm:
             self.broker.arm(self, now_ns)
+        return changed
 
     def give_back(self, now_ns: int, messages: int, size_bytes: int) -> None:
         """Take back the last charge: the entry was not delivered."""
@@ -249,23 +269,35 @@ class TopicGate(GateNode):
             waiter.close(now_ns)
         self.broker.topics.pop(self, None)
 
-    def refresh_paths(self, now_ns: int) -> None:
-        """Update which budgets apply to the topic's waiters."""
-        self.shared = self.budgets + self.broker.budgets
-        for waiter in self.waiters:
-            waiter.refresh_path(now_ns)
-        shares_of = self.budgets or self.shared
+    def set_path(self, now_ns: int) -> bool:
+        """Update which budgets the waiters share; returns whether others than before."""
+        shared = self.budgets + self.broker.budgets
+        if shared == self.shared:
+            return False
+        self.shared = shared
+        shares_of = self.budgets or shared
         if shares_of != self.shares_of:
             self.shares_of = shares_of
             self.restart_shares()
+        if self.alarm:
+            self.broker.arm(self, now_ns)
+        return True
+
+    def follow_broker(self) -> None:
+        """Start its shares over if those of the broker's limit did."""
+        broker = self.broker
+        if self.broker_epoch != broker.epoch:
+            self.broker_epoch = broker.epoch
+            self.share = broker.queue.base
+            if self.demand and not self.budgets:
+                self.restart_shares()  # its waiters' shares are parts of the broker's limit, too
 
     def restart_shares(self) -> None:
-        """Restart the shares of all waiters equal."""
+        """Restart the shares of all waiters equal. O(1): a waiter notices the new epoch when its
+        share is used next."""
         self.epoch += 1
         self._restart_shares()
-        for waiter in self.waiters:
-            waiter.restart_share(self.epoch)
-        self.queue.restart(self.broker.tickets)
+        self.queue.restart()
 
     def offer(self, now_ns: int) -> None:
         """Join the broker's queue if a waiter is queued, or wait for the topic's own budget."""
@@ -312,6 +344,7 @@ class TopicGate(GateNode):
         """Count the share of a waiter that was served, and queue again."""
         broker = self.broker
         if broker.budgets:
+            self.follow_broker()
             self.share += share_of(broker.budgets, messages, size_bytes)
             broker.queue.served(self.share)
         if self.queue.waiting:
@@ -336,6 +369,7 @@ class TopicGate(GateNode):
         """The figures of the topic's limit."""
         return self._gate_statistics(now_ns, self.demand, self.waits(now_ns))
 
-    def waits(self, now_ns: int) -> list[tuple[object, int]]:
+    def waits(self, now_ns: int) -> Iterator[tuple[object, int]]:
         """``(owner, nanoseconds since it first wanted to send)`` of each queued waiter."""
-        return [(gate.owner, now_ns - gate.wanting_since_ns) for gate in self.queue.waiters()]
+        waiters = self.queue.waiters()
+        return ((gate.owner, now_ns - gate.wanting_since_ns) for gate in waiters)

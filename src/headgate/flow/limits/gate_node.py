@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import Final
@@ -61,6 +62,7 @@ class GateNode:
         """Put ``limit`` in force; returns whether the set of budgets changed.
 
         The budget of a removed limit is kept, so that its window counts if the limit is set again.
+        It is a copy: nothing is charged to it until then.
         """
         active = []
         for dimension in Dimension:
@@ -69,6 +71,9 @@ class GateNode:
             if limit is None or amount is None:
                 if budget is not None:
                     budget.end_waiting(now_ns)
+                    if budget in self.budgets:
+                        # Waiters that keep to it until their path is refreshed charge the old one.
+                        self._budget_by_dimension[dimension] = deepcopy(budget)
                 continue
             if budget is None:
                 budget = Budget(amount, limit.period_ns, self._level, dimension, now_ns)

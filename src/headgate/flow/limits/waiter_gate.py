@@ -116,7 +116,7 @@ class WaiterGate(GateNode):
             self._turn = 0
         if self._in_topic:
             topic = self.topic
-            self._share += share_of(topic.shares_of, messages, size_bytes)
+            self._share = self._present_share() + share_of(topic.shares_of, messages, size_bytes)
             topic.queue.served(self._share)
             topic.charged(now_ns, messages, size_bytes)
 
@@ -263,11 +263,6 @@ class WaiterGate(GateNode):
             if waits:
                 self._line_up(now_ns)
 
-    def restart_share(self, epoch: int) -> None:
-        """Restart the share at 0; all waiters of the topic do so in this epoch."""
-        if self._in_topic:
-            self._share, self._epoch = 0, epoch
-
     def wake(self, now_ns: int) -> WaiterGate | None:
         """Handle the timer of its own budget."""
         if self.exempt or not self.topic.shared:
@@ -295,12 +290,21 @@ class WaiterGate(GateNode):
 
     # -- waiting ----------------------------------------------------------------------------
 
+    def _present_share(self) -> int:
+        """Its share in its topic's queue, which may have started over."""
+        topic = self.topic
+        topic.follow_broker()
+        if self._epoch != topic.epoch:
+            self._epoch, self._share = topic.epoch, topic.queue.base
+        return self._share
+
     def _others_first(self) -> bool:
         """Whether another waiter at a shared budget is served first."""
         topic = self.topic
         broker = topic.broker
         queue = topic.queue
-        if queue.waiting and (not self._in_topic or queue.precedes(self._share)):
+        topic.follow_broker()
+        if queue.waiting and (not self._in_topic or queue.precedes(self._present_share())):
             return True
         if not broker.budgets or not broker.queue.waiting:
             return False
@@ -340,15 +344,12 @@ class WaiterGate(GateNode):
             return
         self.ticket = ticket = self._turn or next(topic.broker.tickets)
         self._turn = 0
+        share = self._present_share()
         if not self._in_topic:
-            share = topic.queue.minimum()
-            if self._epoch == topic.epoch and self._share > share:
-                share = self._share
-            self._share = share
-            self._epoch = topic.epoch
+            self._share = share = max(share, topic.queue.minimum())
             self._in_topic = True
             topic.change_demand(1, now_ns)
-        topic.queue.push(self._share, ticket, self)
+        topic.queue.push(share, ticket, self)
         topic.offer(now_ns)
 
     def _leave_topic(self, now_ns: int) -> None:

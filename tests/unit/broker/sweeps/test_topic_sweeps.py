@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from headgate.broker.sweeps.topic_sweeps import CHANGED_UNITS, TopicSweeps
+from headgate.base.work_units import SUBSCRIPTION_RECORDED, SUBSCRIPTIONS_UNCHANGED_PER_UNIT
+from headgate.broker.sweeps.topic_sweeps import TopicSweeps
 from headgate.broker.work.units import PIECE_UNITS
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -89,7 +90,28 @@ def test_a_topic_with_many_subscriptions_is_looked_at_in_pieces() -> None:
     sweeps.observer = Counting(turns)
     asyncio.run(sweeps.observe())
     assert sum(turns.turns) == 500
-    assert max(turns.turns) == PIECE_UNITS // CHANGED_UNITS
+    assert max(turns.turns) == PIECE_UNITS // SUBSCRIPTION_RECORDED
     turns.turns = [0]
     asyncio.run(sweeps.sample_rates())
     assert len(turns.turns) >= 500 // PIECE_UNITS
+
+
+class Idle(Counting):
+    """An observer of subscriptions of which none has changed."""
+
+    def observe_subscription(self, subscription: Subscription) -> bool:
+        super().observe_subscription(subscription)
+        return False
+
+
+def test_subscriptions_that_did_nothing_cost_a_part_of_a_unit() -> None:
+    broker = VirtualBroker()
+    topic = broker.topic("persistent://public/default/wide")
+    for number in range(1_500):
+        broker.subscription(topic, f"s{number}")
+    turns = Turns(broker)
+    sweeps = TopicSweeps(broker.engine, turns)
+    sweeps.observer = Idle(turns)
+    asyncio.run(sweeps.observe())
+    assert sum(turns.turns) == 1_500
+    assert max(turns.turns) == PIECE_UNITS * SUBSCRIPTIONS_UNCHANGED_PER_UNIT

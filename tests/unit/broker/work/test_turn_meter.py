@@ -9,7 +9,7 @@ import pytest
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
-from headgate.broker.work.turn_meter import WINDOW_S, TurnMeter
+from headgate.broker.work.turn_meter import OPEN_TURNS_MAX, WINDOW_S, TurnMeter
 from headgate.testing.clock import ManualClock
 from headgate.testing.loop import SimLoop
 
@@ -44,6 +44,33 @@ def test_long_turns_are_counted_and_logged(caplog: pytest.LogCaptureFixture) -> 
     assert [record.message for record in caplog.records] == [
         "the loop was held for 30.0 ms by a walk"
     ]
+
+
+def test_the_cpu_time_of_long_turns_is_logged_where_it_is_measured(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock, cpu = ManualClock(), ManualClock()
+    meter = TurnMeter(clock)
+    meter.measure_cpu(cpu.monotonic_ns)
+    with caplog.at_level(logging.DEBUG, logger="headgate.turns"):
+        outer_ns = meter.now_ns()
+        clock.advance(10 * NS_PER_MS)
+        cpu.advance(10 * NS_PER_MS)
+        inner_ns = meter.now_ns()
+        clock.advance(40 * NS_PER_MS)
+        cpu.advance(15 * NS_PER_MS)
+        meter.ended("the inner", inner_ns)
+        meter.ended("the outer", outer_ns)
+        for _ in range(3 * OPEN_TURNS_MAX):
+            clock.advance(1)
+            meter.now_ns()
+        meter.ended("unknown", outer_ns)
+    assert [record.message.partition("for ")[2] for record in caplog.records] == [
+        "40.0 ms (15.0 ms of CPU) by the inner",
+        "50.0 ms (25.0 ms of CPU) by the outer",
+        "50.0 ms by unknown",
+    ]
+    assert len(meter._began_cpu_ns) <= OPEN_TURNS_MAX + 1
 
 
 def test_each_turn_of_a_coroutine_is_measured_and_the_time_between_is_not() -> None:

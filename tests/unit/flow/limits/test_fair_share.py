@@ -65,7 +65,20 @@ def test_who_leaves_is_passed_over() -> None:
         waiter.ticket = 0
         queue.forget()
     assert queue.waiting == 1
-    assert queue.waiters() == [waiters[99]]
+    assert list(queue.waiters()) == [waiters[99]]
     assert queue.minimum() == 99
     assert queue.pop() is waiters[99]
     assert queue.pop() is None
+
+
+def test_a_restart_makes_all_equal_and_keeps_the_order_without_visiting_anybody() -> None:
+    queue, (first, second, third) = _queue(5, 3, 9)
+    queue.restart()
+    assert queue.base == queue.minimum() == 9
+    newcomer = _Waiter("n", 4)
+    queue.push(queue.minimum(), newcomer.ticket, newcomer)
+    assert queue.precedes(queue.base)
+    assert [queue.pop() for _ in range(4)] == [second, first, third, newcomer]
+    assert queue.minimum() == 9
+    queue.reset()
+    assert queue.minimum() == queue.base == 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headgate.base.units import INT64_MAX, NS_PER_MS, NS_PER_S
 from headgate.flow.limits.gate import BrokerGate
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit, Refusal
-from tests.unit.flow.driver import START_NS, Driver, Sender, bytes_log, messages_log
+from tests.unit.flow.driver import START_NS, Driver, Log, Sender, bytes_log, messages_log
 
 
 def _endless(driver: Driver, *names: str, **settings_: int) -> list[Sender]:
@@ -266,9 +266,59 @@ def test_statistics_name_the_largest_waiters() -> None:
     assert driver.broker.statistics(driver.now_ns).waiters == 0
 
 
+def move(driver: Driver, name: str, *, waiters_max: int = 100) -> None:
+    """Bring a topic under the broker's limit as it was installed, or only some of its waiters."""
+    topic = driver.topic(name)
+    topic.set_path(driver.now_ns)
+    for waiter in list(topic.waiters)[:waiters_max]:
+        waiter.refresh_path(driver.now_ns)
+
+
+@given(
+    kinds=st.lists(st.sampled_from(["messages", "bytes", "both", "none"]), min_size=2, max_size=5),
+    moves=st.permutations(range(5)),
+    pause_ms=st.integers(1, 400),
+)
+@settings(max_examples=20)
+def test_topics_that_follow_one_by_one_never_exceed_the_brokers_new_limit(
+    kinds: list[str], moves: list[int], pause_ms: int
+) -> None:
+    """Each kind of limit reaches the topics in an order of its own, with traffic in between."""
+    driver = Driver()
+    senders = [driver.sender(f"t{n}/s", wanted=None, messages=1 + n % 3) for n in range(5)]
+    for node in driver.topics.values():
+        node.set_limit(RateLimit(100, None), START_NS)  # endless senders need one
+    messages, size = 60, 5_000
+    for kind in kinds:
+        limit = {
+            "messages": RateLimit(messages, None),
+            "bytes": RateLimit(None, size),
+            "both": RateLimit(messages, size),
+            "none": None,
+        }[kind]
+        driver.broker.install(limit, driver.now_ns)
+        moved: list[tuple[Sender, int]] = []
+        for index in moves:
+            move(driver, f"t{index}")
+            moved.append((senders[index], len(senders[index].sent)))
+            driver.run(pause_ms / 1_000)
+        driver.run(2)
+        since = [sender.sent[first:] for sender, first in moved]
+        if limit is not None and limit.messages is not None:
+            log = Log([(at_ns, m) for sent in since for at_ns, m, _ in sent])
+            assert log.window_max() <= messages + 2
+        if limit is not None and limit.bytes is not None:
+            log = Log([(at_ns, size_bytes) for sent in since for at_ns, _, size_bytes in sent])
+            assert log.window_max() <= size + 99
+        for sent in since:
+            assert [at_ns for at_ns, *_ in sent if at_ns > driver.now_ns - NS_PER_S]
+
+
 _OPERATIONS = st.lists(
     st.tuples(
-        st.sampled_from(["want", "leave", "own", "topic", "broker", "exempt", "run", "defer"]),
+        st.sampled_from(
+            ["want", "leave", "own", "topic", "broker", "exempt", "run", "defer", "install", "move"]
+        ),
         st.integers(0, 5),
         st.one_of(st.none(), st.integers(1, 200)),
     ),
@@ -297,11 +347,17 @@ def test_after_any_history_nobody_is_stuck_and_nothing_is_left(
             driver.topic("xy"[index % 2]).set_limit(limit, driver.now_ns)
         elif action == "broker":
             driver.broker.set_limit(limit, driver.now_ns)
+        elif action == "install":
+            driver.broker.install(limit, driver.now_ns)
+        elif action == "move":
+            move(driver, "xy"[index % 2], waiters_max=index)
         elif action == "exempt":
             sender.gate.set_exempt(number is None, driver.now_ns)
         elif action == "defer" and (gate := driver.broker.pop_ready(driver.now_ns)) is not None:
             gate.defer(driver.now_ns)
         driver.run((number or 1) / 1000 if action == "run" else 0)
+    for name in "xy":
+        move(driver, name)
     # The largest debt is 5 entries of 200 for each of six, at one message a second at worst.
     driver.run(3 * 6 * 5 * 200 + 10)
     assert [sender.wanted for sender in senders] == [0] * 6

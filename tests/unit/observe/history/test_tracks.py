@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import pairwise
 
 import pytest
 
 from headgate.base.units import NS_PER_MINUTE
+from headgate.engine.subscription import Subscription
 from headgate.observe.history import tracks as history
 from headgate.observe.history.tracks import ROUND_PERIOD_S_MAX, History, Track
-from tests.unit.broker.virtual import VirtualBroker
+from tests.unit.broker.virtual import Client, VirtualBroker
 from tests.unit.observe.history.points import START, S, point
 
 GRIDS_S = ((10, 1), (65, 5), (600, 60), (3_900, 300))
@@ -141,3 +143,40 @@ def test_rounds_come_less_often_with_much_to_look_at(monkeypatch: pytest.MonkeyP
     due = rounds(16)
     gaps = [b - a for a, b in pairwise(i for i, is_due in enumerate(due) if is_due)]
     assert set(gaps) == {ROUND_PERIOD_S_MAX}
+
+
+def test_a_round_records_a_part_of_very_many_healthy_subscriptions_and_all_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each at its turn; one with a backlog does not wait for the turn of healthy ones."""
+    monkeypatch.setattr(history, "ROUND_CHANGED_MAX", 1_000)
+    monkeypatch.setattr(history, "ROUND_RECORDED_MAX", 10)
+    broker = VirtualBroker()
+    healthy = [broker.topic(f"t{number}") for number in range(40)]
+    subscriptions = [broker.subscription(topic, "s") for topic in healthy]
+    late_topic = broker.topic("late")
+    late = broker.subscription(late_topic, "s")
+    for subscription in subscriptions:
+        Client(subscription, rate=1_000, queue=100)
+    seen, recorded = History(), [Counter[Subscription]() for _ in range(15)]
+    for counts in recorded:
+        for topic in healthy:
+            broker.publish(topic, 1)
+        broker.publish(late_topic, 1)
+        for subscription in subscriptions:
+            subscription.wake()
+        broker.run(0.01)
+        for subscription in subscriptions:
+            subscription.ack_entry(
+                next(iter(subscription.consumers)), subscription.topic.log.end - 1
+            )
+        broker.run(0.99)
+        assert seen.begin_round()
+        for subscription in (*subscriptions, late):
+            counts[subscription] += seen.observe(subscription)
+    assert all(counts[late] for counts in recorded), "it has no consumer"
+    later = recorded[5:]
+    assert {sum(counts[s] for counts in later) for s in subscriptions} == {2}
+    assert max(counts.total() for counts in later) <= 10
+    amounts = [seen.track(s).since(0)[-1].appended for s in subscriptions]  # type: ignore[union-attr]
+    assert min(amounts) >= 10, "counters lose nothing"

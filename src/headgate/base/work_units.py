@@ -1,0 +1,171 @@
+"""The table of work units: what each step of work on the event loop costs, in units of about 4 us.
+
+The broker counts work before or while it does it, and stops at a fixed number of units, whatever
+clients send. The constants here are what the code counts with; :data:`STEPS` lists them, so that
+``bench/turns.py`` can measure each on a machine. A unit is about 4 us of CPU on the machine of
+docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One kind of work."""
+
+    name: str
+    units: int
+    per: str
+    """What one step is; a command or job has as many as it has of these."""
+    bounds: str
+    """What stops when the units are used up."""
+
+
+STEPS: Final[dict[str, Step]] = {}
+"""All steps by name."""
+
+
+def _step(name: str, units: int, per: str, bounds: str) -> int:
+    STEPS[name] = Step(name, units, per, bounds)
+    return units
+
+
+# Bounds: how many units one turn may use.
+
+SLICE_UNITS: Final = 256
+"""The jobs of the scheduler in one iteration of the loop, all together: about a millisecond."""
+
+PIECE_UNITS: Final = 64
+"""What a walk in pieces does between two pauses: a quarter of a millisecond."""
+
+JOB_UNITS_MIN: Final = 16
+"""What a job gets at least when its turn comes."""
+
+TURN_UNITS: Final = 256
+"""The commands of one connection in one turn, about a millisecond."""
+
+LOOP_UNITS: Final = 512
+"""The commands of all connections in one iteration of the loop, and as much again if they need it;
+then the others wait in line."""
+
+FLUSH_UNITS: Final = 256
+"""The dispatch of one turn: less than a millisecond, also where limits apply."""
+
+COMMIT_UNITS: Final = 256
+"""What the end of a commit does at once; a job does the rest."""
+
+JOB_STEP_UNITS_MAX: Final = 64
+"""The most that a job may do between two places where it can be interrupted."""
+
+UPKEEP_UNITS: Final = 2 * 256
+"""A step of the upkeep of each of the two logs, which runs beside the jobs in each iteration."""
+
+TURN_UNITS_MAX: Final = (
+    3 * LOOP_UNITS
+    + TURN_UNITS
+    + SLICE_UNITS
+    + JOB_STEP_UNITS_MAX * 3
+    + 2 * FLUSH_UNITS
+    + COMMIT_UNITS
+    + TURN_UNITS
+    + UPKEEP_UNITS
+)
+"""The most of one iteration of the loop: what an earlier one left of the command budget and a whole
+one, the last command of a connection, one slice of jobs with the last step of each class, a flush
+with its last subscription, the end of a commit, waiting connections that go on, and upkeep."""
+
+_COMMANDS: Final = "commands of a connection (TURN_UNITS) and of all (LOOP_UNITS)"
+_JOBS: Final = "jobs of the scheduler (SLICE_UNITS)"
+_FLUSH: Final = "dispatch of a turn (FLUSH_UNITS)"
+_COMMIT: Final = "the end of a commit (COMMIT_UNITS), then jobs"
+
+# Commands of clients.
+
+READ: Final = _step("read", 1, "a read of a socket", _COMMANDS)
+WAITED: Final = _step("waited", 3, "a connection that had to wait in line", _COMMANDS)
+GROWN_BYTES_PER_UNIT: Final = 4_096
+"""Bytes by which a buffer grows that add 1 unit: its pages come from the system, and what it holds
+is copied."""
+SEND: Final = _step("send", 1, "a SEND", _COMMANDS)
+FLOW: Final = _step("flow", 1, "a FLOW", _COMMANDS)
+PING: Final = _step("ping", 1, "a PING or a PONG", _COMMANDS)
+ACK_ID: Final = _step("ack id", 1, "an id of an ACK", _COMMANDS)
+ACK_BYTES_PER_UNIT: Final = 256
+"""Bytes of an ACK that add 1 unit, for parsing."""
+REDELIVER_ID: Final = _step("redeliver id", 2, "an id of a REDELIVER", _COMMANDS)
+RETURNED_PER_UNIT: Final = 512
+"""Entries that add 1 unit when a consumer gives back all that it holds: its dict changes hands, and
+the entries are queued in the flushes that follow (``queued again``)."""
+COLD: Final = _step("cold command", 8, "any other command", _COMMANDS)
+COLD_BYTES_PER_UNIT: Final = 64
+"""Bytes of a cold command that add 1 unit, for parsing and for checking its texts."""
+HOLDERS_PER_UNIT: Final = 32
+"""Consumers that add 1 unit to an ACK, if they are searched for an entry that the acknowledging
+consumer does not hold."""
+
+# The flush.
+
+DISPATCHED: Final = _step("dispatched", 1, "an entry that is delivered", _FLUSH)
+PUMPED: Final = _step("pumped", 1, "a subscription that is looked at", _FLUSH)
+QUEUED_AGAIN: Final = _step("queued again", 1, "an entry that was given back", _FLUSH)
+WOKEN_PER_UNIT: Final = 8
+"""Subscriptions of a topic with very many that are marked with 1 unit, when entries are durable."""
+CONSUMERS_PER_UNIT: Final = 64
+"""Consumers of a subscription that add 1 unit to a look at it: it may ask all of them."""
+
+# The end of a commit.
+
+RECEIPT: Final = _step("receipt", 1, "an entry that became durable", _COMMIT)
+TOPIC_DURABLE: Final = _step("topic durable", 2, "a topic with such entries", _COMMIT)
+WOKEN_AT_ONCE_MAX: Final = 16
+"""Subscriptions of such a topic that are marked for the flush at once; the flushes mark more."""
+WAITER_TOLD: Final = _step("waiter told", 2, "a request that waited for the commit", _COMMIT)
+ACKS_STAGED: Final = _step("acks staged", 2, "a subscription whose acknowledgements go", _COMMIT)
+
+# Jobs.
+
+TOPIC_RESOLVED: Final = _step(
+    "topic resolved", 12, "a topic whose limits and quotas are resolved again", _JOBS
+)
+"""Without its subscriptions and producers."""
+SUBSCRIPTION_RESOLVED: Final = _step("subscription resolved", 4, "each of its subscriptions", _JOBS)
+PRODUCER_RESOLVED: Final = _step(
+    "producer resolved", 1, "each of its producers, if another kind of limit applies", _JOBS
+)
+TOPIC_TRIMMED: Final = _step(
+    "topic trimmed", 12, "a topic whose releasable entries are looked for, and trimmed", _JOBS
+)
+CLIENT_CLOSED: Final = _step(
+    "client closed", 4, "a producer or consumer that is disconnected", _JOBS
+)
+SUBSCRIPTION_LOOKED_AT: Final = _step(
+    "subscription looked at", 1, "a subscription that a walk passes", _JOBS
+)
+SUBSCRIPTION_REMOVED: Final = _step(
+    "subscription removed", 6, "a subscription of a deleted topic", _JOBS
+)
+SUBSCRIPTION_RECORDED: Final = _step(
+    "subscription recorded", 3, "a subscription that did something, in the history", _JOBS
+)
+SUBSCRIPTIONS_UNCHANGED_PER_UNIT: Final = 8
+"""Subscriptions that did nothing, which the history passes with 1 unit."""
+MOVED_PER_UNIT: Final = 32
+"""Entries that add 1 unit when a cursor moves: what consumers hold, and what waits for
+redelivery."""
+CONNECTION_MEASURED: Final = _step(
+    "connection measured", 1, "a connection whose memory is measured", _JOBS
+)
+"""Without its producers and consumers."""
+OBJECTS_PER_MEASURED: Final = 20
+"""As many producers and consumers are measured with one unit."""
+CONNECTION_SLOWED: Final = _step(
+    "connection slowed", 2, "a connection that is no longer read", _JOBS
+)
+CONNECTION_RESUMED: Final = _step(
+    "connection resumed", 16, "a connection that is read again, with a larger buffer", _JOBS
+)
+CONNECTION_ENDED: Final = _step("connection ended", 16, "a connection that is closed", _JOBS)
+"""Its many clients are closed in slices of their own."""
