@@ -388,7 +388,10 @@ class LogCheck:
         number, ordinal = piece.entry
         topic = self._topic(number)
         is_certain = piece.is_indexed or piece.is_corrected
-        if not is_certain and not topic.continues(ordinal, segment.role.segment):
+        continues = topic.continues(ordinal, segment.role.segment)
+        if not segment.role.is_replayed:
+            continues = segment.sequence.get(number) == ordinal
+        if not (is_certain or continues):
             return False
         topic.damaged[ordinal] = finding
         topic.end = max(topic.end, ordinal + 1)
