@@ -19,9 +19,16 @@ from tests.service.quota_scenes import words
 
 DELAY_MS = 200
 BUFFER_MB = 4
-GROWTH_MIB_MAX = BUFFER_MB + 40
+CACHE_MB = 8
+LATE_S_MAX = 5.0
+"""Two commits take less than half a second; the machine may be busy with other things."""
+GROWTH_MIB_MAX = BUFFER_MB + CACHE_MB + 30
 """What the process may grow by: messages without a receipt, index, allocator."""
-SETTINGS = words(keepAliveIntervalSeconds=5, maxMessagePublishBufferSizeInMB=BUFFER_MB)
+SETTINGS = words(
+    keepAliveIntervalSeconds=5,
+    maxMessagePublishBufferSizeInMB=BUFFER_MB,
+    managedLedgerCacheSizeMB=CACHE_MB,
+)
 
 
 def traffic_of(broker: BrokerProcess) -> Traffic:
@@ -61,7 +68,7 @@ def test_each_sync_takes_200_ms_longer(
         f"(median), {max(took) * 1_000:.0f} ms at most; grew by {growth_mib:.0f} MiB\n"
     )
     assert median_ms > DELAY_MS
-    assert max(took) < 10 * DELAY_MS / 1_000
+    assert max(took) < LATE_S_MAX
     assert growth_mib < GROWTH_MIB_MAX
 
 

@@ -27,7 +27,7 @@ from headgate.ledger.format.records import (
 )
 from headgate.ledger.index.footer import TRAILER_BYTES
 
-SLACK_PART: Final = 0.1
+SLACK_PART: Final = 0.07
 SLACK_SEGMENTS: Final = 0.5
 GAIN_PART: Final = 1 / 3
 FEW_MIN: Final = 8
