@@ -86,6 +86,9 @@ class Subscriptions:
                     raise NotAllowedError(f"Subscription {name} exists and is non-durable")
                 return known
             log, managed = topic.log, self._logs.of(topic)
+            held = await managed.index.load(log, (at_ordinal,))
+            self._begin_turn()
+            _check_usable(topic)
             self._count_limits.check_subscription(topic, self._creating[log.number])
             acks = AckSet(min(max(at_ordinal, log.first), log.end) - 1)
             cursor_id = managed.log.create_cursor(log.number, name, acks, properties)
@@ -106,6 +109,7 @@ class Subscriptions:
                 name, acks, cursor_id=cursor_id, properties=dict(properties)
             )
             _check_usable(topic)
+            del held  # until here the index of the first entry stays in memory
             return made
 
         return await self._alone(topic, name, work)
@@ -159,10 +163,14 @@ class Subscriptions:
             self._begin_turn()
             if subscription.removed:
                 raise TopicFencedError(f"Subscription {subscription.name} was closed")
+            held = await self.load_passed(subscription, ordinal - 1)
+            if subscription.removed:
+                raise TopicFencedError(f"Subscription {subscription.name} was closed")
             subscription.fenced = True
             try:
                 subscription.disconnect_consumers()
                 subscription.reset(ordinal)
+                del held
                 if subscription.is_durable:
                     await self._logs.of(subscription.topic).committer.when_durable()
             finally:
@@ -173,6 +181,20 @@ class Subscriptions:
                     self._expect_reader(subscription)
 
         await self._alone(subscription.topic, subscription.name, work)
+
+    async def load_passed(self, subscription: Subscription, last: int) -> object:
+        """Bring the index that a move of the cursor to behind ``last`` needs into memory; it stays
+        there as long as the caller holds the result, and the caller goes on in the same turn.
+
+        Raises:
+            StorageError: the index cannot be read.
+        """
+        log = subscription.topic.log
+        last = min(last, log.end - 1)
+        index = self._logs.of(subscription.topic).index
+        held = await index.load(log, subscription.entries_passed(last))
+        self._begin_turn()
+        return held
 
     async def _alone(
         self, topic: Topic, name: str, work: Callable[[], Coroutine[Any, Any, T]]

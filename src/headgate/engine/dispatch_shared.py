@@ -201,6 +201,9 @@ class SharedDispatcher(Dispatcher):
         for consumer in self.subscription.consumers:
             yield consumer, consumer.held
 
+    def delivered_through(self, last: int) -> list[int]:
+        return [ordinal for _, held in self.delivered() for ordinal in held if ordinal <= last]
+
     def _released(self, holder: Consumer, messages: int) -> None:
         """``messages`` are no longer with ``holder``; unblock what this brings below its limit."""
         holder.unacked_messages -= messages

@@ -185,6 +185,10 @@ class Dispatcher(ABC):
         """An administrator or a seek moved the cursor."""
 
     @abstractmethod
+    def delivered_through(self, last: int) -> list[int]:
+        """Entries up to ``last`` that consumers hold: a move of the cursor counts them."""
+
+    @abstractmethod
     def in_flight_messages(self) -> int:
         """Messages delivered to connected consumers and not acknowledged."""
 
@@ -202,6 +206,7 @@ class Dispatcher(ABC):
         """
         subscription = self.subscription
         cache, gate, account = subscription.topic.cache, subscription.gate, subscription.account
+        log = subscription.topic.log
         if subscription.fenced or self.paused_until_ns > now_ns:
             self._rest(Cell.TRANSITION, now_ns)
             return 0
@@ -226,7 +231,7 @@ class Dispatcher(ABC):
                     if first not in cache:
                         self._read(first)
                     return sent
-            if first not in cache:
+            if first not in cache or not (first >= log.memory_first or log.is_indexed(first)):
                 self._read(first)
                 if gate.limited:
                     gate.defer(now_ns)
@@ -240,6 +245,8 @@ class Dispatcher(ABC):
                 return sent
             if stop - first > entries_max - sent:
                 stop = first + entries_max - sent
+            if first < log.memory_first:
+                stop = max(log.indexed_stop(first, stop), first + 1)
             sent += self._hand_over(consumer, first, stop, now_ns)
 
     def _hand_over(self, consumer: Consumer, first: int, stop: int, now_ns: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
@@ -140,6 +139,4 @@ def first_kept(log: EntryLog, acks: AckSet, excess_bytes: int) -> int:
 def _after(log: EntryLog, first: int, stop: int, size_bytes: int) -> int:
     """The least ordinal up to ``stop`` such that the entries from ``first`` to before it have
     ``size_bytes``; ``stop`` if all of them have less."""
-    before = log.bytes_before
-    ordinals = range(first, stop)
-    return first + bisect_left(ordinals, before(first) + size_bytes, key=before)
+    return log.ordinal_with_bytes_before(log.bytes_before(first) + size_bytes, first, stop)

@@ -6,6 +6,7 @@ groups of 100 ms. Publishing and processing happen in ticks of 10 ms, dispatch a
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections import deque
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.broker.slices import at_once
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
+from headgate.engine.ports import IndexPart
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
@@ -58,6 +60,23 @@ class FakeLog:
         self._received_ms.append(now_ms)
         self.end = self.staged_end = len(self._received_ms)
         return self.end - 1
+
+    memory_first = 0
+
+    def is_indexed(self, ordinal: int) -> bool:
+        return True
+
+    def indexed_stop(self, first: int, stop: int) -> int:
+        return stop
+
+    def index_of(self, ordinals: object) -> list[IndexPart]:
+        return []
+
+    def ledger_starts(self) -> list[int]:
+        return [ledger.first_ordinal for ledger in self.ledgers()]
+
+    def ordinal_with_bytes_before(self, size_bytes: int, first: int, stop: int) -> int:
+        return first + bisect_left(range(first, stop), size_bytes, key=self.bytes_before)
 
     def position(self, ordinal: int) -> Position:
         return Position(1, ordinal)

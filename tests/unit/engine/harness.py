@@ -13,7 +13,7 @@ from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.eviction import Eviction
-from headgate.engine.ports import EntryLog
+from headgate.engine.ports import EntryLog, IndexPart
 from headgate.engine.producer import Producer, UnboundedPort
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -44,6 +44,23 @@ class FakeLog:
     @property
     def staged_end(self) -> int:
         return len(self.bodies)
+
+    memory_first = 0
+
+    def is_indexed(self, ordinal: int) -> bool:
+        return True
+
+    def indexed_stop(self, first: int, stop: int) -> int:
+        return stop
+
+    def index_of(self, ordinals: object) -> list[IndexPart]:
+        return []
+
+    def ledger_starts(self) -> list[int]:
+        return [ledger.first_ordinal for ledger in self.ledgers()]
+
+    def ordinal_with_bytes_before(self, size_bytes: int, first: int, stop: int) -> int:
+        return first + bisect_left(range(first, stop), size_bytes, key=self.bytes_before)
 
     def position(self, ordinal: int) -> Position:
         return Position(7, ordinal)

@@ -197,7 +197,7 @@ class LogCheck:
         if not data[:stop].strip(b"\0") or not has_bytes(data, SEGMENT_HEADER_BYTES, stop):
             self.empty.add(role.segment)
         for block in footer.damage:
-            what = f"{block.what}; a start reads the records instead"
+            what = f"{block.what}; the records are read instead"
             self._report.add(segment.name, block.offset, block.size_bytes, what)
         walk = Walk(data, role.segment, stop, footer.index)
         if not data.strip(b"\0"):
