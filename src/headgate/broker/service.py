@@ -222,7 +222,7 @@ class Broker:
             log, upkeep, engine, loop, begin_turn,
             lambda: self.settings.headgateRewriteBytesPerSecond, what,
         )  # fmt: skip
-        index = IndexLoader(log, self.lanes.read, begin_turn)
+        index = IndexLoader(log, self.lanes.read, engine, begin_turn)
         return ManagedLog(log, lane, committer, reader, index, maintenance, rewriting)
 
     def _make_registry(self) -> TopicRegistry:

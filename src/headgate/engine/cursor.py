@@ -58,14 +58,20 @@ class Cursor:
         return log.bytes_before(log.end) - self.done_bytes
 
     def oldest_unacked_ms(self) -> int | None:
-        """When the broker received the oldest unacknowledged message; None without backlog."""
+        """When the broker received the oldest unacknowledged message; None without backlog.
+
+        While the index of that message is on the disk, the time of one shortly before it.
+        """
         log = self.topic.log
         ordinal = self.acks.next_unacked(max(self.acks.mark_delete + 1, log.first), log.end)
         if ordinal >= log.memory_first:
             return log.received_ms(ordinal) if ordinal < log.end else None
-        if self._oldest[0] != ordinal:
-            self._oldest = ordinal, log.received_ms(ordinal)
-        return self._oldest[1]
+        if self._oldest[0] == ordinal:
+            return self._oldest[1]
+        totals, is_exact = log.totals_near(ordinal + 1)
+        if is_exact:
+            self._oldest = ordinal, totals.received_ms
+        return totals.received_ms
 
     def entries_passed(self, last: int) -> list[int]:
         """The entries whose index a move of the cursor to behind ``last`` looks up, as far as that

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from heapq import heappop, heappush
 
 from headgate.engine.consumer import Consumer
@@ -31,6 +32,7 @@ class SharedDispatcher(Dispatcher):
     type = SubscriptionType.SHARED
 
     __slots__ = (
+        "_awaits_index",
         "_level_counts",
         "_levels",
         "_ready",
@@ -56,6 +58,8 @@ class SharedDispatcher(Dispatcher):
         self._level_counts: dict[int, int] = {}
         """Connected consumers by priority level."""
         self._turn_entries = 0
+        self._awaits_index = False
+        """Whether the index of the next entry that a consumer gave back is being read."""
 
     def next_run(self) -> tuple[int, int]:
         acks = self.subscription.acks
@@ -137,7 +141,8 @@ class SharedDispatcher(Dispatcher):
             account = self.subscription.account
             if account.cell is Cell.AWAITING_ACK:
                 account.move(Cell.DISPATCHING, now_ns)
-            self.subscription.wake()
+            if not self._awaits_index:
+                self.subscription.wake()
         return sent + returned
 
     def _next_turn(self, consumer: Consumer) -> None:
@@ -250,6 +255,7 @@ class SharedDispatcher(Dispatcher):
     def _queue_returned(self, entries_max: int) -> int:
         """Queue up to ``entries_max`` entries that consumers gave back; returns how many."""
         used = 0
+        log = self.subscription.topic.log
         self.subscription.throttled_dispatch.forget()
         while self._returned:
             part = self._returned[0]
@@ -259,11 +265,32 @@ class SharedDispatcher(Dispatcher):
                     return used
                 used += 1
                 ordinal = ordinals.pop()
-                if ordinal in held:  # not acknowledged meanwhile
-                    del held[ordinal]
-                    self._give_back(part.holder, ordinal, counted=part.counted)
+                if ordinal not in held:
+                    continue  # it was acknowledged meanwhile
+                if ordinal < log.memory_first and not self._is_indexed(ordinal, ordinals):
+                    ordinals.append(ordinal)
+                    return used
+                del held[ordinal]
+                self._give_back(part.holder, ordinal, counted=part.counted)
             self._returned.popleft()
         return used
+
+    def _is_indexed(self, ordinal: int, following: list[int]) -> bool:
+        """Whether the index of an entry is in memory. Else it is read with those of the next ones,
+        and the subscription continues after that."""
+        subscription = self.subscription
+        if self._awaits_index:
+            return False
+        if subscription.topic.log.is_indexed(ordinal):
+            return True
+        wanted = (ordinal, *following[-GIVE_BACK_ENTRIES:])
+        look_up = partial(subscription.topic.log.index_of, wanted)
+        self._awaits_index = not subscription.topic.is_looked_up(look_up, self._index_read)
+        return not self._awaits_index
+
+    def _index_read(self) -> None:
+        self._awaits_index = False
+        self.subscription.wake()
 
     def _give_back(self, holder: Consumer, ordinal: int, *, counted: bool) -> int:
         """Queue an entry that its holder gave back for redelivery; returns its messages."""

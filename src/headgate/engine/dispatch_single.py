@@ -157,7 +157,9 @@ class SingleActiveDispatcher(Dispatcher):
         read = max(min(self.read_ordinal, log.end), log.first)
         # Entries below the read position that are not acknowledged; acknowledgements above it
         # (after a rewind) are rare and only make this an undercount.
-        return max(0, log.messages_before(read) - subscription.done_messages)
+        if read >= log.memory_first:
+            return max(0, log.messages_before(read) - subscription.done_messages)
+        return max(0, log.totals_near(read)[0].messages - subscription.done_messages)
 
     def to_redeliver(self) -> Amounts:
         return NO_AMOUNTS

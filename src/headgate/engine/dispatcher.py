@@ -70,6 +70,9 @@ class DispatchedTopic(Protocol):
     def engine(self) -> DispatchEngine:
         """The engine of the topic."""
 
+    def is_looked_up(self, action: Callable[[], object], again: Callable[[], None], /) -> bool:
+        """Whether a look-up of entries succeeded; else ``again`` follows when the index is read."""
+
 
 class DispatchedSubscription(Protocol):
     """The subscription that a dispatcher delivers to, as far as dispatch needs it."""
@@ -311,12 +314,18 @@ class Dispatcher(ABC):
         return waiting <= 0
 
     def waiting(self) -> tuple[int, int]:
-        """Messages and bytes that no consumer has and that are not acknowledged."""
+        """Messages and bytes that no consumer has and that are not acknowledged. While the index of
+        the next entry is on the disk, with up to 127 entries before it."""
         log = self.subscription.topic.log
         first = max(self.read_ordinal, log.first)
         _, messages, size = self.to_redeliver()
-        messages += log.messages_before(log.end) - log.messages_before(first)
-        size += log.bytes_before(log.end) - log.bytes_before(first)
+        if first >= log.memory_first:
+            before_messages, before_bytes = log.messages_before(first), log.bytes_before(first)
+        else:
+            before = log.totals_near(first)[0]
+            before_messages, before_bytes = before.messages, before.size_bytes
+        messages += log.messages_before(log.end) - before_messages
+        size += log.bytes_before(log.end) - before_bytes
         acks = self.subscription.acks
         holes = acks.holes_count
         if acks.partials is not None or (holes and holes > acks.holes_below(first)):

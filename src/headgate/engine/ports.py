@@ -50,6 +50,22 @@ class IndexedEntries(Protocol):
         """
 
 
+class Totals(Protocol):
+    """Running totals of a topic before an entry."""
+
+    @property
+    def messages(self) -> int:
+        """Messages of all entries before it since the topic was created."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of those entries."""
+
+    @property
+    def received_ms(self) -> int:
+        """The receive time of the entry before it."""
+
+
 class EntryLog(Protocol):
     """One topic's stored entries, known by ordinal. ``headgate.ledger.TopicLog`` is one.
 
@@ -103,6 +119,10 @@ class EntryLog(Protocol):
 
     def index_of(self, ordinals: Sequence[int], /) -> Sequence[IndexPart]:
         """As :meth:`IndexedEntries.index_of`."""
+
+    def totals_near(self, ordinal: int, /) -> tuple[Totals, bool]:
+        """The totals before an entry, and whether they are exact: for statistics, which must not
+        wait. If its index is on the disk, they may be those before an entry shortly before it."""
 
     def ledger_starts(self) -> Sequence[int]:
         """The first ordinals of the ledgers that :meth:`ledgers` lists."""

@@ -81,15 +81,16 @@ def _bytes_of_first(dispatcher: Dispatcher, permits: int, messages: int, size_by
         return size_bytes
     log = dispatcher.subscription.topic.log
     first = max(dispatcher.read_ordinal, log.first)
+    last = min(first + permits, log.end)
+    if first < log.memory_first and log.indexed_stop(first, last) < last:
+        return size_bytes * permits // messages  # an estimate, until these entries are read
     before = log.messages_before(first)
     new = log.messages_before(log.end) - before
     given_back = max(0, messages - new)
     if permits <= given_back:
         return size_bytes * permits // messages
     wanted = permits - given_back
-    last = min(first + wanted, log.end)  # each entry has a message, so the search ends there
-    if last > first and log.indexed_stop(first, last) < last:
-        return size_bytes * permits // messages  # an estimate, until these entries are read
+    # Each entry has a message, so the search ends at ``last``.
     stop = bisect_left(range(first, last), before + wanted, key=log.messages_before)
     unsent_bytes = log.bytes_before(log.end) - log.bytes_before(first + stop)
     return max(0, size_bytes - unsent_bytes)

@@ -219,7 +219,10 @@ class AdminFacade:
         await accept_damage(self._broker.logs, self._topic(topic))
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> TopicStats:
-        return await self._observer.topic_stats(self._topic(topic), options)
+        found = self._topic(topic)
+        index = self._broker.logs.of(found).index
+        await index.look_up(partial(found.log.bytes_before, found.first_needed_ordinal()))
+        return await self._observer.topic_stats(found, options)
 
     async def internal_stats(self, topic: TopicName, *, metadata: bool) -> InternalStats:
         found = self._topic(topic)

@@ -49,7 +49,7 @@ from headgate.ledger.space.capacity import check_capacity, no_space_to_begin
 from headgate.ledger.space.files_hold import FilesHold
 from headgate.ledger.space.maintenance import Job, Maintenance
 from headgate.ledger.space.rewriting import Rewriting
-from headgate.ledger.statistics import LogStatistics, SegmentWaste, SpaceUse, WrittenBytes
+from headgate.ledger.statistics import IndexUse, LogStatistics, SegmentWaste, SpaceUse, WrittenBytes
 from headgate.ledger.write.batch import Batch
 from headgate.ledger.write.control_records import ControlRecords
 from headgate.ledger.write.health import LogHealth
@@ -373,6 +373,14 @@ class CommitLog:
         prepared = sum(self._writer.has(segment) for segment in spare)
         kept = self._writer.old_files.count
         return space_use(self._state, self._settings.segment_bytes, prepared + kept)
+
+    def index_use(self) -> IndexUse:
+        """The memory and the reads of the stored index."""
+        blocks = self._state.blocks
+        return IndexUse(
+            blocks.size_bytes, blocks.hits, blocks.misses, blocks.read_at_once, blocks.rebuilt,
+            blocks.lost,
+        )  # fmt: skip
 
     def has_segment(self, segment: int) -> bool:
         """Whether a segment with records is there: it is not deleted."""

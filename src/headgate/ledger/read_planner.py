@@ -56,9 +56,11 @@ class ReadPlanner:
         """The blocks of the index that :meth:`locate` needs and that are not in memory. If any are,
         those of :data:`INDEX_AHEAD` times as many entries, for the reads that follow."""
         topic = self._state.topics[handle.number]
-        if not topic.missing_blocks(ordinal, ordinal + count_max):
+        missing = topic.missing_blocks(ordinal, ordinal + count_max)
+        if not missing:
             return []
-        return topic.missing_blocks(ordinal, ordinal + INDEX_AHEAD * count_max)
+        ahead = topic.missing_blocks(ordinal, ordinal + INDEX_AHEAD * count_max)
+        return ahead[: max(len(missing), self._state.blocks.blocks_max // INDEX_AHEAD)]
 
     def keep_index(self, fetched: Iterable[FetchedBlock]) -> StorageError | None:
         """Keep blocks that were fetched; returns why one of them could not be read.
@@ -66,10 +68,12 @@ class ReadPlanner:
         A block whose entries lie in another file by now, or are trimmed, is not kept.
         """
         failed: StorageError | None = None
-        for each in fetched:
+        for each in reversed([*fetched]):  # those that are needed first are evicted last
             topic = self._state.topics.get(each.key.topic_number)
-            self._state.blocks.keep(each, None if topic is None else topic.stored)
-            if each.block is None and isinstance(each.error, StorageError):
+            stored = None if topic is None else topic.stored
+            self._state.blocks.keep(each, stored)
+            is_needed = stored is not None and stored.has(each.key)
+            if each.block is None and is_needed and isinstance(each.error, StorageError):
                 failed = each.error
         return failed
 

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
-from headgate.base.errors import StorageError
+from headgate.base.errors import InvariantError, StorageError
+from headgate.base.units import NS_PER_S
+from headgate.engine.engine import Engine
 from headgate.engine.ports import IndexedEntries, IndexPart
 from headgate.ledger import BlockKey, BlockMissingError, CommitLog, FetchedBlock
 from headgate.storage.lanes import Lane, run_on
 
 T = TypeVar("T")
 
+logger = logging.getLogger("headgate.reads")
+
 TRIES_MAX: Final = 1_000
 """Reads for one look-up. Each brings a block that the look-up lacked; more are needed only if
 segments are rewritten again and again during the reads."""
 
 
+RETRY_NS: Final = NS_PER_S
+"""The pause after a read that failed, if nobody awaits it."""
+
+
 class IndexLoader:
     """Looks entries of one log up without a read on the event loop."""
 
-    def __init__(self, log: CommitLog, lane: Lane, begin_turn: Callable[[], None]) -> None:
+    def __init__(
+        self, log: CommitLog, lane: Lane, engine: Engine, begin_turn: Callable[[], None]
+    ) -> None:
         """``lane`` runs the reads."""
         self._log = log
+        self._engine = engine
         self._lane = lane
         self._begin_turn = begin_turn
 
@@ -58,22 +70,30 @@ class IndexLoader:
             raise error
         return fetched
 
-    def load_then(
-        self,
-        entries: IndexedEntries,
-        ordinals: Iterable[int],
-        then: Callable[[BaseException | None], None],
-    ) -> None:
-        """Bring the index of entries into memory, then call ``then`` in a later turn, with the
-        error if that failed. For callers that cannot await it."""
+    def is_looked_up(self, action: Callable[[], object], again: Callable[[], None]) -> bool:
+        """Run a look-up for a caller that cannot await it. False if a block of the index is not in
+        memory: then ``again`` is called in a later turn, when it was read. If it cannot be read,
+        that is :data:`RETRY_NS` later."""
         try:
-            self._log.look_up(partial(entries.index_of, tuple(ordinals)))
-            keys: Sequence[BlockKey] = ()
+            self._log.look_up(action)
         except BlockMissingError as missing:
-            keys = missing.keys
+            done = partial(self._fetched, again)
+            self._lane.submit(partial(self._log.fetch_index, missing.keys), done)
+            return False
+        return True
 
-        def done(fetched: list[FetchedBlock], error: BaseException | None) -> None:
-            self._begin_turn()
-            then(self._log.keep_index(fetched) if error is None else error)
-
-        self._lane.submit(partial(self._log.fetch_index, keys), done)
+    def _fetched(
+        self,
+        again: Callable[[], None],
+        fetched: list[FetchedBlock],
+        error: BaseException | None,
+    ) -> None:
+        self._begin_turn()
+        if isinstance(error, InvariantError):
+            raise error
+        failed = self._log.keep_index(fetched) if error is None else error
+        if failed is None:
+            again()
+            return
+        logger.error("reading the index of entries: %s", failed)
+        self._engine.wake_at(self._engine.now_ns + RETRY_NS, again)

@@ -18,7 +18,7 @@ from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.broker.slices import at_once
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
-from headgate.engine.ports import IndexPart
+from headgate.engine.ports import IndexPart, Totals
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
@@ -32,6 +32,7 @@ from headgate.flow.limits.precedence import (
 from headgate.flow.limits.rate_limit import Level
 from headgate.flow.quota.backlog_quota import NO_QUOTAS
 from headgate.flow.sentences.disk import CommitLatencyFacts, DiskFacts
+from headgate.ledger.index.columns import TopicTotals
 from headgate.metadata.policies import Retention
 from headgate.observe.explain.delivery import DeliveryReports
 from headgate.observe.explain.reports import SubscriptionReport
@@ -71,6 +72,12 @@ class FakeLog:
 
     def index_of(self, ordinals: object) -> list[IndexPart]:
         return []
+
+    def totals_near(self, ordinal: int) -> tuple[Totals, bool]:
+        before = max(ordinal - 1, 0)
+        return TopicTotals(
+            self.messages_before(ordinal), self.bytes_before(ordinal), self.received_ms(before), 0
+        ), True
 
     def ledger_starts(self) -> list[int]:
         return [ledger.first_ordinal for ledger in self.ledgers()]

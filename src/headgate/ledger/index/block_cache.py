@@ -23,7 +23,7 @@ from headgate.base.errors import CorruptionError, StorageError
 from headgate.base.units import MIB
 from headgate.ledger.format.records import segment_name
 from headgate.ledger.index.columns import Columns, TopicTotals, cut_columns, shifted
-from headgate.ledger.index.index_block import columns_bytes, decode_block
+from headgate.ledger.index.index_block import BLOCK_ENTRIES, columns_bytes, decode_block
 from headgate.ledger.index.rebuilt_block import rebuild_block
 from headgate.ledger.index.stored_run import segment_of_file
 
@@ -147,7 +147,7 @@ class BlockCache:
         self.hits = 0
         """Look-ups that found their block in memory."""
         self.misses = 0
-        """Blocks that were not in memory when a look-up needed them."""
+        """Blocks that were read because a look-up needs them, or soon will."""
         self.read_at_once = 0
         """Blocks that a look-up read itself, on the thread that it ran on."""
         self.rebuilt = 0
@@ -159,6 +159,11 @@ class BlockCache:
     def size_bytes(self) -> int:
         """What blocks and points in memory take."""
         return self._blocks_bytes + _POINT_BYTES * len(self._points)
+
+    @property
+    def blocks_max(self) -> int:
+        """How many whole blocks have room."""
+        return self.size_bytes_max // (columns_bytes(BLOCK_ENTRIES) + _OBJECT_BYTES)
 
     # Blocks ---------------------------------------------------------------------------------
 
@@ -193,6 +198,7 @@ class BlockCache:
         """Keep a block that was read. One that had to be rebuilt is kept by its topic, whose
         stored index is ``owner``; None if the topic is gone."""
         key, block, error, is_whole = fetched
+        self.misses += 1
         if block is None:
             return
         if error is None:
@@ -211,6 +217,12 @@ class BlockCache:
                 if is_whole
                 else "the records do not tell all of it, and the rest is refused as damaged",
             )
+
+    def clear(self) -> None:
+        """Drop all blocks and points."""
+        self._blocks.clear()
+        self._points.clear()
+        self._blocks_bytes = 0
 
     # Points ---------------------------------------------------------------------------------
 
@@ -254,7 +266,6 @@ class BlockCache:
         """
         if not self._may_read:
             raise BlockMissingError([key])
-        self.misses += 1
         self.read_at_once += 1
         return self._fetch(key, is_last_try=True)
 

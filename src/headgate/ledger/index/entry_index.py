@@ -163,6 +163,13 @@ class EntryIndex:
             self._cum_messages[at], self._cum_bytes[at], self._received[at], self._publish_lags[at]
         )
 
+    def totals_near(self, ordinal: int) -> tuple[TopicTotals, bool]:
+        """The totals before an ordinal, and whether they are exact. It never reads: if the index
+        is on the disk, they are those before one of the :data:`BLOCK_ENTRIES` entries before."""
+        if self._sparse is not None and ordinal < self.memory_first:
+            return self._sparse.totals_near(ordinal)
+        return self.totals(ordinal), True
+
     def columns(self, first: int, end: int) -> Columns:
         """The index of a range of retained entries."""
         low, high = first - self.memory_first, end - self.memory_first

@@ -259,6 +259,19 @@ class SparseIndex:
             self._cache.put_point(self._number, ordinal, found)
         return found
 
+    def totals_near(self, ordinal: int) -> tuple[TopicTotals, bool]:
+        """The totals before an entry, and whether they are exact. Without its block they are those
+        before the first entry of that."""
+        if ordinal >= self.stop:
+            return self.after, True
+        row = self._row(ordinal)
+        if self._firsts[row] >= ordinal:
+            return self._totals_of(row), True
+        found = self._cache.point(self._number, ordinal)
+        if found is None and self._is_present(row):
+            found = self._totals_within(row, ordinal)
+        return (self._totals_of(row), False) if found is None else (found, True)
+
     def _totals_within(self, row: int, ordinal: int) -> TopicTotals:
         block, (messages, size_bytes) = self._block(row)
         at, columns = ordinal - block.first, block.columns
@@ -364,16 +377,19 @@ class SparseIndex:
     def pin(self, key: BlockKey, block: Block) -> bool:
         """Keep the columns of a block that was rebuilt, as long as the topic retains its entries.
         False if the topic has no such block any more."""
+        if not self.has(key):
+            return False
+        self._places[self._row(key.first)] = _PINNED
+        self._pinned[key.first] = block
+        return True
+
+    def has(self, key: BlockKey) -> bool:
+        """Whether the entries of a block are still retained, and still in that block."""
         if not self.first <= key.first < self.stop:
             return False
         row = self._row(key.first)
-        if (self._firsts[row], self._files[row], self._places[row]) != (
-            key.first, key.file, key.place,
-        ):  # fmt: skip
-            return False
-        self._places[row] = _PINNED
-        self._pinned[key.first] = block
-        return True
+        place = self._firsts[row], self._files[row], self._places[row]
+        return place == (key.first, key.file, key.place)
 
     # Times ----------------------------------------------------------------------------------
 

@@ -14,7 +14,8 @@ bytes behind them, and reads their rows, about half a millisecond."""
 class Spilling:
     """Takes runs that a footer has from the memory of their topics, oldest segment first.
 
-    A segment waits while an older one has no footer: the index in memory has no gaps.
+    The newest sealed segment stays in memory, for consumers that are a little behind. A segment
+    waits while an older one has no footer: the index in memory has no gaps.
     """
 
     def __init__(self, state: LogState, slice_items: int) -> None:
@@ -47,7 +48,7 @@ class Spilling:
 
     def _next(self) -> int | None:
         stored = self._state.stored
-        if not stored:
+        if len(stored) < 2:
             return None
         segment = min(stored)
         oldest = next(iter(self._state.unsealed), segment)

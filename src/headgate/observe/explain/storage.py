@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from heapq import nlargest
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ from headgate.ledger import CommitLog
 from headgate.metadata.policies import Retention
 from headgate.observe.explain.reports import SpaceReport, StorageHolder, StorageReport
 from headgate.observe.explain.topic import plain
+from headgate.storage.managed_logs import ManagedLog
 
 
 class Logs(Protocol):
@@ -25,6 +27,9 @@ class Logs(Protocol):
 
     def by_name(self) -> dict[str, CommitLog]:
         """The logs with their names in reports."""
+
+    def of(self, topic: Topic, /) -> ManagedLog:
+        """The log of a topic, with its parts."""
 
     def log_of(self, topic: Topic, /) -> CommitLog:
         """The log that holds a topic."""
@@ -53,6 +58,10 @@ class StorageReports:
         held = [space async for topic in live_topics(self._engine, self._turns)
                 if (space := self._space_of(topic)).held_bytes]  # fmt: skip
         worst = nlargest(count, held, key=lambda space: (space.pinned_bytes, space.held_bytes))
+        for space in worst:
+            if space.topic.is_live:
+                find = partial(space.topic.log.bytes_before, space.topic.first_needed_ordinal())
+                await self._logs.of(space.topic).index.look_up(find)
         report = StorageReport(
             at=iso_time(self._engine.now_ms),
             broker=broker,
