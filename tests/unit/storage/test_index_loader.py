@@ -218,9 +218,11 @@ async def test_what_a_consumer_gives_back_waits_for_its_index(world: World) -> N
     settings={"managedLedgerCacheSizeMB": "1"},
 )
 async def test_trims_look_ahead(world: World) -> None:
+    consumer = await (await world.connect()).subscribe(TOPIC, "s", queue_size=0)
     topic = await store(world)
-    consumer = await (await world.connect()).subscribe(TOPIC, "s", queue_size=2_000)
+    consumer.flow(1_700)
     positions = [(await consumer.receive()).position for _ in range(1_700)]
+    forget(world)
     await consumer.ack(*positions)
     forget(world)
     await asyncio.sleep(400)

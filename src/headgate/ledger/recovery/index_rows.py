@@ -135,5 +135,9 @@ def _extend(topic: TopicLog, row: IndexRow, blocks: BlockCache) -> list[Loss]:
 
 def _totals_before(row: IndexRow, blocks: BlockCache) -> TopicTotals:
     if isinstance(row.columns, StoredRun):
-        return stored_totals(row.columns, row.first, blocks)
+        run = row.columns
+        if row.first > run.first:
+            return stored_totals(run, row.first, blocks)
+        _, received, lags, messages, sizes = run.sparse
+        return TopicTotals(messages[run.row], sizes[run.row], received[run.row], lags[run.row])
     return row.columns.totals_before()
