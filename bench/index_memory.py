@@ -167,7 +167,6 @@ def measure(folder: Path, topics: int) -> dict[str, float]:
         "replayed": float(log.statistics().replayed_records),
         "entries": float(sum(t.end - t.first for t in log._state.topics.values())),
     }
-    log._state.blocks.clear()
 
     def by_id(topic: TopicLog, chance: random.Random) -> None:
         acks = AckSet(chance.randrange(topic.end) - 1)
@@ -184,6 +183,7 @@ def measure(folder: Path, topics: int) -> dict[str, float]:
 
     for name, action in (("id_us", by_id), ("time_us", by_time), ("read_us", backlog)):
         forget_pages(folder)
+        log._state.blocks.clear()
         found[name] = times_us(log, action)
     rng = random.Random(3)
     for _ in range(20_000):  # until the cache is full

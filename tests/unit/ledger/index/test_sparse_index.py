@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -105,6 +106,15 @@ class Pair:
         for ordinal in range(first, end + 1):
             for name in ("messages_before", "bytes_before", "totals"):
                 assert getattr(spilled, name)(ordinal) == getattr(plain, name)(ordinal), name
+            near, is_exact = spilled.totals_near(ordinal)
+            assert near <= plain.totals(ordinal)
+            assert near == plain.totals(ordinal) or not is_exact
+            size_bytes = plain.bytes_before(ordinal) + ordinal % 3
+            for low, high in ((first, end), (first, end + 1), (ordinal, end)):
+                found = spilled.ordinal_with_bytes_before(size_bytes, low, high)
+                assert found == plain.ordinal_with_bytes_before(size_bytes, low, high)
+                before = [plain.bytes_before(each) for each in range(low, high)]
+                assert found == low + bisect_left(before, size_bytes)
         for received_ms in range(plain.newest_received_ms + 2):
             for name in ("ordinal_received_at_or_after", "ordinal_published_at_or_after"):
                 assert getattr(spilled, name)(received_ms) == getattr(plain, name)(received_ms)
@@ -118,6 +128,8 @@ class Pair:
                 assert spilled.offset_end(low, end, 999) == plain.offset_end(low, end, 999)
         assert spilled.live_runs() == plain.live_runs()
         assert spilled.ledgers() == plain.ledgers()
+        starts = [ledger.first_ordinal for ledger in plain.ledgers()]
+        assert spilled.ledger_starts() == plain.ledger_starts() == starts
         assert spilled.current_ledger_bytes == plain.current_ledger_bytes
         for segment in range(1, self.segment + 1):
             assert spilled.live_bytes_in(segment) == plain.live_bytes_in(segment)
@@ -140,9 +152,13 @@ STEPS = st.lists(
 
 
 @settings(max_examples=150, deadline=None)
-@given(STEPS, st.sampled_from([0, 4_000, 1 << 20]))
-def test_the_same_answers(steps: list[tuple[object, ...]], cache_bytes: int) -> None:
+@given(STEPS, st.sampled_from([0, 4_000, 1 << 20]), st.booleans())
+def test_the_same_answers(
+    steps: list[tuple[object, ...]], cache_bytes: int, has_points: bool
+) -> None:
     pair = Pair(cache_bytes)
+    if has_points:
+        pair.cache.started()
     pair.both(lambda topic: topic.open_ledger(1, 0, 0))
     for name, *arguments in steps:
         if name == "lose":
@@ -210,17 +226,24 @@ def test_what_begins_a_block_needs_no_read() -> None:
     assert pair.files.reads == 0
     assert topic.bytes_before(5) == pair.plain.bytes_before(5)
     assert topic.message_count(7) == pair.plain.message_count(7)
-    assert pair.files.reads == pair.cache.read_on_loop == 1
+    assert pair.files.reads == pair.cache.read_at_once == 1
 
 
 def test_missing_blocks_can_be_fetched_before_they_are_needed() -> None:
     pair = filled()
     missing = pair.spilled.missing_blocks(6, 17)
     assert [(key.first, key.stop) for key in missing] == [(4, 8), (8, 10), (10, 14), (14, 18)]
-    pair.cache.keep(pair.cache.fetch(missing))
+    assert pair.spilled.indexed_stop(6, 17) == 6
+    assert not pair.spilled.is_indexed(6)
+    for each in pair.cache.fetch(missing[1:]):
+        pair.cache.keep(each, pair.spilled.stored)
+    assert pair.spilled.indexed_stop(6, 17) == 6
+    assert pair.spilled.indexed_stop(9, 17) == 17
+    assert pair.spilled.indexed_stop(9, 25) == 18
+    pair.cache.keep(pair.cache.fetch(missing[:1])[0], pair.spilled.stored)
     assert pair.spilled.missing_blocks(6, 17) == []
     assert pair.spilled.columns(4, 18) == pair.plain.columns(4, 18)
-    assert (pair.cache.read_on_loop, pair.cache.fetched) == (0, 4)
+    assert (pair.cache.read_at_once, pair.cache.misses) == (0, 4)
     assert pair.spilled.missing_blocks(30, 31) == []
 
 
