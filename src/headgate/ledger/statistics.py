@@ -49,7 +49,7 @@ class IndexUse(NamedTuple):
     """The stored index of a log in memory, and what was read of it since the log was opened."""
 
     size_bytes: int
-    """Memory of its blocks and points in the cache."""
+    """Memory of its cache: blocks, and remembered totals."""
     hits: int
     """Look-ups that found their block in memory."""
     misses: int

@@ -5,9 +5,9 @@ and belong on another thread. On the loop a look-up whose block is missing raise
 :class:`BlockMissingError` within :meth:`BlockCache.without_reading`; its owner fetches the block on
 the read lane and looks up again. Elsewhere (a start, and tools) a look-up reads its block at once.
 
-Beside the blocks the cache has *points*: the totals of topics before single ordinals that were
-looked up, at a twentieth of a block's size. Statistics look up the same few points of a cursor
-again and again, long after its block is gone.
+Beside the blocks the cache remembers the totals of topics before single ordinals that were looked
+up, at a tenth of a block's size. Statistics look up the same few ordinals of a cursor again and
+again, long after its block is gone.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from headgate.ledger.index.stored_run import segment_of_file
 
 _OBJECT_BYTES: Final = 720
 """What a block in memory takes beside the bytes of its columns: objects, key, dictionary."""
-_POINT_BYTES: Final = 400
-"""What a point takes: its totals with their numbers, its key, and its place in the dictionary."""
-_POINTS_PART: Final = 8
-"""Points take at most the size of the cache divided by this."""
+_TOTALS_BYTES: Final = 400
+"""What remembered totals take: their numbers, their key, and the place in the dictionary."""
+_TOTALS_PART: Final = 8
+"""Remembered totals take at most the size of the cache divided by this."""
 
 RECORDS_BYTES_MAX: Final = 64 * MIB
 """Most bytes of records that are read to rebuild one damaged block."""
@@ -139,9 +139,9 @@ class BlockCache:
         self._blocks: OrderedDict[tuple[int, int], Block] = OrderedDict()
         self._in_use: WeakValueDictionary[tuple[int, int], Block] = WeakValueDictionary()
         """Blocks that somebody holds, also those that the cache has dropped."""
-        self._points: OrderedDict[tuple[int, int], TopicTotals] = OrderedDict()
+        self._totals: OrderedDict[tuple[int, int], TopicTotals] = OrderedDict()
         self._may_read = True
-        self._has_points = False
+        self._has_totals = False
         self.size_bytes_max = size_bytes_max
         self._blocks_bytes = 0
         self.hits = 0
@@ -157,8 +157,8 @@ class BlockCache:
 
     @property
     def size_bytes(self) -> int:
-        """What blocks and points in memory take."""
-        return self._blocks_bytes + _POINT_BYTES * len(self._points)
+        """What blocks and remembered totals take."""
+        return self._blocks_bytes + _TOTALS_BYTES * len(self._totals)
 
     @property
     def blocks_max(self) -> int:
@@ -219,33 +219,33 @@ class BlockCache:
             )
 
     def clear(self) -> None:
-        """Drop all blocks and points."""
+        """Drop all blocks and remembered totals."""
         self._blocks.clear()
-        self._points.clear()
+        self._totals.clear()
         self._blocks_bytes = 0
 
-    # Points ---------------------------------------------------------------------------------
+    # Totals ---------------------------------------------------------------------------------
 
-    def point(self, topic_number: int, ordinal: int) -> TopicTotals | None:
+    def known_totals(self, topic_number: int, ordinal: int) -> TopicTotals | None:
         """The totals of a topic before an ordinal, if they were looked up not long ago."""
         name = (topic_number, ordinal)
-        found = self._points.get(name)
+        found = self._totals.get(name)
         if found is not None:
-            self._points.move_to_end(name)
+            self._totals.move_to_end(name)
         return found
 
-    def put_point(self, topic_number: int, ordinal: int, totals: TopicTotals) -> None:
+    def remember_totals(self, topic_number: int, ordinal: int, totals: TopicTotals) -> None:
         """Remember the totals of a topic before an ordinal."""
-        if not self._has_points:
+        if not self._has_totals:
             return
-        self._points[topic_number, ordinal] = totals
-        if len(self._points) * _POINT_BYTES * _POINTS_PART > self.size_bytes_max:
-            self._points.popitem(last=False)
+        self._totals[topic_number, ordinal] = totals
+        if len(self._totals) * _TOTALS_BYTES * _TOTALS_PART > self.size_bytes_max:
+            self._totals.popitem(last=False)
 
     def started(self) -> None:
-        """The start is over: from now on no totals of stored entries change, so that points are
+        """The start is over: from now on no totals of stored entries change, so that they are
         worth remembering, and reads are counted."""
-        self._has_points = True
+        self._has_totals = True
         self.hits = self.misses = self.read_at_once = 0
 
     # Reading --------------------------------------------------------------------------------

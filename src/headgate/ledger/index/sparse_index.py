@@ -253,10 +253,10 @@ class SparseIndex:
         row = self._row(ordinal)
         if self._firsts[row] >= ordinal:
             return self._totals_of(row)
-        found = self._cache.point(self._number, ordinal)
+        found = self._cache.known_totals(self._number, ordinal)
         if found is None:
             found = self._totals_within(row, ordinal)
-            self._cache.put_point(self._number, ordinal, found)
+            self._cache.remember_totals(self._number, ordinal, found)
         return found
 
     def totals_near(self, ordinal: int) -> tuple[TopicTotals, bool]:
@@ -267,7 +267,7 @@ class SparseIndex:
         row = self._row(ordinal)
         if self._firsts[row] >= ordinal:
             return self._totals_of(row), True
-        found = self._cache.point(self._number, ordinal)
+        found = self._cache.known_totals(self._number, ordinal)
         if found is None and self._is_present(row):
             found = self._totals_within(row, ordinal)
         return (self._totals_of(row), False) if found is None else (found, True)

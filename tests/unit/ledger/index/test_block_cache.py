@@ -123,15 +123,17 @@ def test_a_look_up_may_not_read() -> None:
     assert (cache.misses, cache.read_at_once) == (1, 1)
 
 
-def test_points_are_kept_from_the_start_on_and_bounded() -> None:
+def test_totals_are_remembered_from_the_start_on_and_bounded() -> None:
     cache = BlockCache(Files(), 8 * 400 * 3)
     totals = TopicTotals(1, 2, 3, 4)
-    cache.put_point(7, 1, totals)
-    assert cache.point(7, 1) is None  # recovery may still change it
+    cache.remember_totals(7, 1, totals)
+    assert cache.known_totals(7, 1) is None  # recovery may still change it
     cache.started()
     for ordinal in range(4):
-        cache.put_point(7, ordinal, totals)
-    assert [cache.point(7, ordinal) is not None for ordinal in range(4)] == [False] + 3 * [True]
+        cache.remember_totals(7, ordinal, totals)
+    assert [cache.known_totals(7, ordinal) is not None for ordinal in range(4)] == [False] + 3 * [
+        True
+    ]
     assert cache.size_bytes == 3 * 400
 
 

@@ -154,10 +154,10 @@ STEPS = st.lists(
 @settings(max_examples=150, deadline=None)
 @given(STEPS, st.sampled_from([0, 4_000, 1 << 20]), st.booleans())
 def test_the_same_answers(
-    steps: list[tuple[object, ...]], cache_bytes: int, has_points: bool
+    steps: list[tuple[object, ...]], cache_bytes: int, has_totals: bool
 ) -> None:
     pair = Pair(cache_bytes)
-    if has_points:
+    if has_totals:
         pair.cache.started()
     pair.both(lambda topic: topic.open_ledger(1, 0, 0))
     for name, *arguments in steps:
