@@ -57,7 +57,7 @@ class Source:
         self._folder = folder
         self._ends = [0] * topics
         self._totals = [TopicTotals(0, 0, 1_700_000_000_000, 0)] * topics
-        self._random = random.Random(7)
+        self._sizes = random.Random(7).choices(range(500, 1_001), k=100_003)
 
     def write(self, entries: int) -> int:
         """Write segments and checkpoint; returns the number of segments."""
@@ -91,7 +91,8 @@ class Source:
             if not count:
                 continue
             before = self._totals[at]
-            sizes = self._random.choices(range(500, 1_001), k=count)
+            start = (segment * 7_919 + at) % (len(self._sizes) - count)
+            sizes = self._sizes[start : start + count]
             columns = Columns(
                 array("I", range(SEGMENT_HEADER_BYTES + at * record, data_end, topics * record)),
                 array("q", range(before.received_ms, before.received_ms + count + 1)),

@@ -38,6 +38,8 @@ class IndexLoader:
         self._engine = engine
         self._lane = lane
         self._begin_turn = begin_turn
+        self._waiting: dict[tuple[int, int], dict[Callable[[], None], None]] = {}
+        """What follows a read, by the file and place of its first block."""
 
     async def look_up(self, action: Callable[[], T]) -> T:
         """What ``action`` returns, after reading the blocks of the index that it needs.
@@ -77,23 +79,33 @@ class IndexLoader:
         try:
             self._log.look_up(action)
         except BlockMissingError as missing:
-            done = partial(self._fetched, again)
-            self._lane.submit(partial(self._log.fetch_index, missing.keys), done)
+            keys = missing.keys
+        else:
+            return True
+        name = keys[0].file, keys[0].place
+        waiting = self._waiting.get(name)
+        if waiting is not None:
+            waiting[again] = None
             return False
-        return True
+        self._waiting[name] = {again: None}
+        self._lane.submit(partial(self._log.fetch_index, keys), partial(self._fetched, name))
+        return False
 
     def _fetched(
         self,
-        again: Callable[[], None],
+        name: tuple[int, int],
         fetched: list[FetchedBlock],
         error: BaseException | None,
     ) -> None:
         self._begin_turn()
+        waiting = self._waiting.pop(name)
         if isinstance(error, InvariantError):
             raise error
         failed = self._log.keep_index(fetched) if error is None else error
-        if failed is None:
-            again()
-            return
-        logger.error("reading the index of entries: %s", failed)
-        self._engine.wake_at(self._engine.now_ns + RETRY_NS, again)
+        if failed is not None:
+            logger.error("reading the index of entries: %s", failed)
+        for again in waiting:
+            if failed is None:
+                again()
+            else:
+                self._engine.wake_at(self._engine.now_ns + RETRY_NS, again)

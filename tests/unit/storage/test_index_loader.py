@@ -364,3 +364,34 @@ async def test_a_look_up_that_never_gets_what_it_needs_ends(world: World) -> Non
     with pytest.raises(StorageError, match="changed again and again"):
         await loader.look_up(never)
     assert calls == TRIES_MAX
+
+
+@ON_DISK
+async def test_look_ups_that_lack_the_same_block_share_one_read(world: World) -> None:
+    topic = await store(world, 2_000)
+    loader, lane, log = world.broker.logs.main.index, world.lanes[1], topic.log
+    forget(world)
+    done: list[str] = []
+    find = partial(log.index_of, (5,))
+    before = lane.jobs_count
+    for name in ("a", "b", "c"):
+        assert not loader.is_looked_up(find, partial(done.append, name))
+    await asyncio.sleep(1)
+    assert done == ["a", "b", "c"]
+    assert lane.jobs_count == before + 1
+    assert loader.is_looked_up(find, partial(done.append, "d"))
+    assert done == ["a", "b", "c"]
+
+
+@ON_DISK
+async def test_a_look_up_that_cannot_be_awaited_is_repeated_after_an_error(world: World) -> None:
+    topic = await store(world, 2_000)
+    loader = world.broker.logs.main.index
+    forget(world)
+    world.lanes[1].fail_next(StorageError("input/output error", retryable=True))
+    done: list[int] = []
+    assert not loader.is_looked_up(partial(topic.log.index_of, (5,)), partial(done.append, 1))
+    await asyncio.sleep(0.5)
+    assert done == []
+    await asyncio.sleep(1)
+    assert done == [1]
