@@ -250,6 +250,7 @@ class EntryIndex:
     def spill(self, run: StoredRun, cache: BlockCache) -> bool:
         """Leave the entries of a sealed segment, up to the end of this run, to the blocks of its
         footer. False if they are not in memory, or not as stored."""
+        self._cut_head(max(min(self.first, self.end) - self.memory_first, 0))
         first = max(run.first, self.memory_first)
         if not first < run.stop <= self.end:
             return False
