@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from headgate.base.ack_set import AckSet
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
@@ -60,6 +62,11 @@ class _Effects:
         return self._log.stage_entry(log, message_count, self.now_ms, 0, body)
 
     def read(self, _subscription: Subscription, _ordinal: int, /) -> None:
+        raise RuntimeError("everything is in memory")
+
+    def is_looked_up(
+        self, _topic: Topic, _action: Callable[[], object], _again: Callable[[], None], /
+    ) -> bool:
         raise RuntimeError("everything is in memory")
 
     def acks_changed(self, subscription: Subscription, /) -> None:

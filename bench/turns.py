@@ -211,11 +211,10 @@ async def redeliver_id(stage: Stage) -> float:
     consumer.permits = 0
     positions = [topic.log.position(ordinal) for ordinal in range(COUNT)]
     command = BaseCommand.FromString(frames.redeliver(consumer.consumer_id, positions)[8:])
-    request = command.redeliverUnacknowledgedMessages
     (connection,) = stage.world.broker.connections
     assert isinstance(connection, Connection)
     connected = connection.consumers[consumer.consumer_id]
-    steps = _redeliver_in_slices(connection, request, connected)
+    steps = _redeliver_in_slices(stage.world.broker.logs, connection, command, connected)
     return cpu_us(lambda: _drain(steps)) / COUNT
 
 
@@ -224,7 +223,8 @@ async def ack_id(stage: Stage) -> float:
     topic, subscription, consumer = _hold(stage, COUNT)
     positions = [topic.log.position(ordinal) for ordinal in range(COUNT)]
     command = BaseCommand.FromString(frames.ack(consumer.consumer_id, positions)[8:])
-    return cpu_us(lambda: _ack_entries(consumer, subscription, command.ack.message_id)) / COUNT
+    ids = command.ack.message_id
+    return cpu_us(lambda: _ack_entries(consumer, subscription, ids, [])) / COUNT
 
 
 async def receipt(stage: Stage) -> float:

@@ -160,6 +160,7 @@ def ledger_settings(settings: Settings) -> LedgerSettings:
         ledger_bytes_max=settings.managedLedgerMaxSizePerLedgerMbytes * MIB,
         ledger_age_ms_min=min(defaults.ledger_age_ms_min, age_ms_max),
         ledger_age_ms_max=age_ms_max,
+        index_cache_bytes=settings.headgateIndexCacheSizeMB * MIB,
     )
 
 
@@ -171,6 +172,12 @@ def _client_memory_bytes(settings: Settings) -> int:
     limit_mb = settings.headgateMemoryLimitMB
     limit_bytes = memory_limit_bytes(limit_mb, physical_memory_bytes(), read_text)
     return client_memory_bytes(settings.headgateClientMemoryMB, limit_bytes)
+
+
+def _cached_bytes(broker: Broker) -> int:
+    """Memory that the caches could give up at once."""
+    logs = broker.logs.by_name().values()
+    return broker.engine.cache.size_bytes + sum(log.index_use().size_bytes for log in logs)
 
 
 async def _open_broker(
@@ -217,7 +224,7 @@ async def _open_broker(
     if settings.adaptivePublisherThrottlingEnabled:
         system = ProcSelfMemory()
         stack.callback(system.close)
-        memory = process_memory(settings, system, lambda: broker.engine.cache.size_bytes, clock)
+        memory = process_memory(settings, system, lambda: _cached_bytes(broker), clock)
     broker = Broker(
         settings=settings,
         clock=clock,

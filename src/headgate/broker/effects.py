@@ -56,6 +56,13 @@ class EngineEffects:
         """Read entries into the topic's cache, off the loop."""
         self.logs.of(subscription.topic).reader.read(subscription, ordinal)
 
+    def is_looked_up(
+        self, topic: Topic, action: Callable[[], object], again: Callable[[], None]
+    ) -> bool:
+        """Whether a look-up of entries needs nothing from the disk; else the read lane brings that,
+        and ``again`` follows."""
+        return self.logs.of(topic).index.is_looked_up(action, again)
+
     def acks_changed(self, subscription: Subscription) -> None:
         """Store a subscription's acknowledgements with one of the next commits. They may have
         released messages."""

@@ -77,9 +77,10 @@ class SingleEntryReader:
         body = topic.cache.get(ordinal)
         if body is not None:
             return body
-        log = self._logs.of(topic).log
+        managed = self._logs.of(topic)
+        log = managed.log
         while True:
-            plan = log.locate(topic.log, ordinal, 1, 1)
+            plan = await managed.index.look_up(partial(log.locate, topic.log, ordinal, 1, 1))
             try:
                 found = await run_on(self._lane, partial(log.read, plan))
             except StorageError:
@@ -105,7 +106,7 @@ class SingleEntryReader:
         if last < log.first:
             none = position if position.entry_id < 0 else position._replace(entry_id=-1)
             return FoundMessage(none)
-        messages = log.message_count(last)
+        messages = await self._logs.of(topic).index.look_up(partial(log.message_count, last))
         if messages > 1:
             return FoundMessage(position, messages - 1)
         # The log's index cannot tell a batch of one message from a single message.

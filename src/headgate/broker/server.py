@@ -38,8 +38,9 @@ def command_handlers(broker: Broker) -> CommandHandlers:
         broker, registry, schemas, broker.subscriptions, broker.count_limits
     )
     consumers = ConsumerCommands(
-        broker, registry, schemas, broker.subscriptions, broker.entries, broker.count_limits
-    )
+        broker, registry, schemas, broker.subscriptions, broker.entries, broker.count_limits,
+        broker.logs,
+    )  # fmt: skip
 
     def check(connection: ClientConnection, command: BaseCommand) -> None:
         check_command(broker.authorizer, connection, command)
@@ -58,7 +59,7 @@ def command_handlers(broker: Broker) -> CommandHandlers:
             CommandType.SUBSCRIBE: consumers.subscribe,
             CommandType.UNSUBSCRIBE: consumers.unsubscribe,
             CommandType.SEEK: consumers.seek,
-            CommandType.REDELIVER_UNACKNOWLEDGED_MESSAGES: redeliver,
+            CommandType.REDELIVER_UNACKNOWLEDGED_MESSAGES: partial(redeliver, broker.logs),
             CommandType.CLOSE_CONSUMER: close_consumer,
             CommandType.GET_LAST_MESSAGE_ID: consumers.last_message_id,
         },

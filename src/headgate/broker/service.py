@@ -63,6 +63,7 @@ from headgate.storage.committer import Committer
 from headgate.storage.disk_monitor import DiskMonitor
 from headgate.storage.entry_reader import EntryReader
 from headgate.storage.identity_writer import IdentityWriter
+from headgate.storage.index_loader import IndexLoader
 from headgate.storage.lane_watch import LaneWatch
 from headgate.storage.lanes import Lane
 from headgate.storage.log_clock import LogClock
@@ -226,7 +227,8 @@ class Broker:
             log, upkeep, engine, loop, begin_turn,
             lambda: self.settings.headgateRewriteBytesPerSecond, what,
         )  # fmt: skip
-        return ManagedLog(log, lane, committer, reader, maintenance, rewriting)
+        index = IndexLoader(log, self.lanes.read, engine, begin_turn)
+        return ManagedLog(log, lane, committer, reader, index, maintenance, rewriting)
 
     def _make_registry(self) -> TopicRegistry:
         telemetry = self._telemetry_topic
@@ -561,7 +563,7 @@ class Broker:
 
     def ordinal_at_time(self, topic: Topic, publish_ms: int) -> int:
         """The first entry that was published at or after a time of the wall clock; the end if
-        there is none."""
+        there is none. A look-up for :meth:`IndexLoader.look_up`."""
         return topic.log.ordinal_published_at_or_after(publish_ms - self.log_clock.skew_ms)
 
     async def when_durable(self, topic: Topic | None = None) -> None:

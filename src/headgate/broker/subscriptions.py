@@ -91,6 +91,9 @@ class Subscriptions:
                     raise NotAllowedError(f"Subscription {name} exists and is non-durable")
                 return known
             log, managed = topic.log, self._logs.of(topic)
+            held = await managed.index.load(log, (at_ordinal,))
+            self._begin_turn()
+            _check_usable(topic)
             self._count_limits.check_subscription(topic, self._creating[log.number])
             acks = AckSet(min(max(at_ordinal, log.first), log.end) - 1)
             cursor_id = managed.log.create_cursor(log.number, name, acks, properties)
@@ -111,6 +114,7 @@ class Subscriptions:
                 name, acks, cursor_id=cursor_id, properties=dict(properties)
             )
             _check_usable(topic)
+            del held  # until here the index of the first entry stays in memory
             return made
 
         return await self._alone(topic, name, work)
@@ -164,12 +168,16 @@ class Subscriptions:
             self._begin_turn()
             if subscription.removed:
                 raise TopicFencedError(f"Subscription {subscription.name} was closed")
+            held = await self.load_passed(subscription, ordinal - 1)
+            if subscription.removed:
+                raise TopicFencedError(f"Subscription {subscription.name} was closed")
             subscription.fenced = True
             try:
                 await self.disconnect(subscription)
                 if subscription.removed:
                     raise TopicFencedError(f"Subscription {subscription.name} was closed")
                 subscription.reset(ordinal)
+                del held
                 if subscription.is_durable:
                     committer = self._logs.of(subscription.topic).committer
                     await _when_stored(committer, "the subscription has moved")
@@ -190,6 +198,20 @@ class Subscriptions:
         steps = subscription.disconnect_in_steps()
         await self._scheduler.run("moving a subscription", JobClass.COMMAND, steps)
         self._begin_turn()
+
+    async def load_passed(self, subscription: Subscription, last: int) -> object:
+        """Bring the index that a move of the cursor to behind ``last`` needs into memory; it stays
+        there as long as the caller holds the result, and the caller goes on in the same turn.
+
+        Raises:
+            StorageError: the index cannot be read.
+        """
+        log = subscription.topic.log
+        last = min(last, log.end - 1)
+        index = self._logs.of(subscription.topic).index
+        held = await index.load(log, subscription.entries_passed(last))
+        self._begin_turn()
+        return held
 
     async def _alone(
         self, topic: Topic, name: str, work: Callable[[], Coroutine[Any, Any, T]]

@@ -293,7 +293,7 @@ class AdaptiveThrottle:
         if control is None:
             control = topic.publishing.control = TopicControl()
         end, parking = log.end, topic.publishing.parking
-        entries = end - log.first
+        entries = end - max(log.first, log.memory_first)  # the index of older ones is on the disk
         held_bytes = (
             topic.publishing.staged_bytes - log.bytes_before(end) + entries * INDEX_ENTRY_BYTES
         )

@@ -30,12 +30,14 @@ class Cursor:
     when all its messages are acknowledged (:mod:`headgate.flow.quota.backlog`).
     """
 
-    __slots__ = ("acks", "done_bytes", "done_entries", "done_messages", "topic")
+    __slots__ = ("_oldest", "acks", "done_bytes", "done_entries", "done_messages", "topic")
 
     def __init__(self, topic: CursorTopic, acks: AckSet) -> None:
         self.topic = topic
         self.acks = acks
         self.done_entries = self.done_messages = self.done_bytes = 0
+        self._oldest = -1, 0
+        """An entry whose index may be on the disk, and its receive time."""
         self.count_done()
 
     @property
@@ -56,10 +58,31 @@ class Cursor:
         return log.bytes_before(log.end) - self.done_bytes
 
     def oldest_unacked_ms(self) -> int | None:
-        """When the broker received the oldest unacknowledged message; None without backlog."""
+        """When the broker received the oldest unacknowledged message; None without backlog.
+
+        While the index of that message is on the disk, the time of one shortly before it.
+        """
         log = self.topic.log
         ordinal = self.acks.next_unacked(max(self.acks.mark_delete + 1, log.first), log.end)
-        return log.received_ms(ordinal) if ordinal < log.end else None
+        if ordinal >= log.memory_first:
+            return log.received_ms(ordinal) if ordinal < log.end else None
+        if self._oldest[0] == ordinal:
+            return self._oldest[1]
+        totals, is_exact = log.totals_near(ordinal + 1)
+        if is_exact:
+            self._oldest = ordinal, totals.received_ms
+        return totals.received_ms
+
+    def entries_passed(self, last: int) -> list[int]:
+        """The entries whose index a move of the cursor to behind ``last`` looks up, as far as that
+        may be on the disk: it must be in memory before the move."""
+        log, acks = self.topic.log, self.acks
+        if log.first >= log.memory_first:
+            return []
+        found = [acks.mark_delete + 1, last, last + 1, acks.next_unacked(last + 1, log.end)]
+        for run_first, run_last in acks.acked_ranges(log.end):
+            found += (run_first, run_last)
+        return [ordinal for ordinal in found if log.first <= ordinal < log.memory_first]
 
     def count_done(self) -> None:
         """Count ``done_*`` again from the acknowledgements, after recovery and resets."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from heapq import heappop, heappush
+from itertools import islice
 
 from headgate.base.work_units import JOB_STEP_UNITS_MAX, MOVED_PER_UNIT
 from headgate.engine.consumer import Consumer
@@ -34,6 +35,7 @@ class SharedDispatcher(Dispatcher):
     type = SubscriptionType.SHARED
 
     __slots__ = (
+        "_awaits_index",
         "_level_counts",
         "_levels",
         "_moved",
@@ -65,6 +67,8 @@ class SharedDispatcher(Dispatcher):
         self._level_counts: dict[int, int] = {}
         """Connected consumers by priority level."""
         self._turn_entries = 0
+        self._awaits_index = False
+        """Whether the index of the next entry that a consumer gave back is being read."""
 
     def next_run(self) -> tuple[int, int]:
         acks = self.subscription.acks
@@ -152,7 +156,8 @@ class SharedDispatcher(Dispatcher):
             account = self.subscription.account
             if account.cell is Cell.AWAITING_ACK:
                 account.move(Cell.DISPATCHING, now_ns)
-            self.subscription.wake()
+            if not self._awaits_index:
+                self.subscription.wake()
         return sent + returned
 
     def _next_turn(self, consumer: Consumer) -> None:
@@ -222,6 +227,9 @@ class SharedDispatcher(Dispatcher):
         for consumer in self.subscription.consumers:
             yield consumer, consumer.held
 
+    def delivered_through(self, last: int) -> list[int]:
+        return [ordinal for _, held in self.delivered() for ordinal in held if ordinal <= last]
+
     def _released(self, holder: Consumer, messages: int) -> None:
         """``messages`` are no longer with ``holder``; unblock what this brings below its limit."""
         holder.unacked_messages -= messages
@@ -272,6 +280,7 @@ class SharedDispatcher(Dispatcher):
     def _queue_returned(self, entries_max: int) -> int:
         """Queue up to ``entries_max`` entries that consumers gave back; returns how many."""
         used = 0
+        log = self.subscription.topic.log
         self.subscription.throttled_dispatch.forget()
         while self._returned:
             part = self._returned[0]
@@ -280,12 +289,32 @@ class SharedDispatcher(Dispatcher):
                 if used >= entries_max:
                     return used
                 used += 1
-                ordinal = ordinals.popleft()
+                ordinal = ordinals[0]
                 if ordinal in held:  # not acknowledged meanwhile
+                    if ordinal < log.memory_first and not self._is_indexed(ordinal, ordinals):
+                        return used
                     messages = self._give_back(part.holder, ordinal, counted=part.counted)
                     self._take_back(part, ordinal, messages)
+                ordinals.popleft()
             self._returned.popleft()
         return used
+
+    def _is_indexed(self, ordinal: int, following: Iterable[int]) -> bool:
+        """Whether the index of an entry is in memory. Else it is read with those of the next ones,
+        and the subscription continues after that."""
+        subscription = self.subscription
+        if self._awaits_index:
+            return False
+        if subscription.topic.log.is_indexed(ordinal):
+            return True
+        wanted = tuple(islice(following, GIVE_BACK_ENTRIES))
+        look_up = partial(subscription.topic.log.index_of, wanted)
+        self._awaits_index = not subscription.topic.is_looked_up(look_up, self._index_read)
+        return not self._awaits_index
+
+    def _index_read(self) -> None:
+        self._awaits_index = False
+        self.subscription.wake()
 
     def _take_back(self, part: _Returned, ordinal: int, messages: int) -> None:
         """An entry leaves what its holder gave back."""
@@ -324,16 +353,17 @@ class SharedDispatcher(Dispatcher):
     def _forget_passed(self, units_max: int) -> int:
         """Forget what the cursor passed, for up to ``units_max``; returns the units of that."""
         used = 0
-        steps = self._moved
-        while steps is not None and used < units_max:
-            units = next(steps, 0)
-            used += units
-            if not units:
-                self._moved = steps = None
+        while self._moved is not None and used < units_max and not self._awaits_index:
+            units = next(self._moved, None)
+            if units is None:
+                self._moved = None
+            else:
+                used += units
         return used
 
     def _passed(self) -> Iterator[int]:
-        """Look at each entry that is delivered or waits for redelivery; yields units."""
+        """Look at each entry that is delivered or waits for redelivery; yields units, and 0 to wait
+        for the index of an entry."""
         for part in list(self._returned):
             yield from self._passed_of(list(part.held), partial(self._passed_returned, part))
         for consumer in list(self.subscription.consumers):
@@ -345,11 +375,13 @@ class SharedDispatcher(Dispatcher):
         yield from self._passed_of(list(self.redelivery_counts), lambda o: forget(o, None))
 
     def _passed_of(self, ordinals: list[int], forget: Callable[[int], object]) -> Iterator[int]:
-        acks = self.subscription.acks
+        acks, log = self.subscription.acks, self.subscription.topic.log
         for start in range(0, len(ordinals), MOVED_PER_UNIT):
-            for ordinal in ordinals[start : start + MOVED_PER_UNIT]:
-                if acks.is_acked(ordinal):
-                    forget(ordinal)
+            piece = [o for o in ordinals[start : start + MOVED_PER_UNIT] if acks.is_acked(o)]
+            for at, ordinal in enumerate(piece):
+                while ordinal < log.memory_first and not self._is_indexed(ordinal, piece[at:]):
+                    yield 0
+                forget(ordinal)
             yield 1
 
     def _passed_returned(self, part: _Returned, ordinal: int) -> None:

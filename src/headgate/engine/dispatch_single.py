@@ -146,6 +146,9 @@ class SingleActiveDispatcher(Dispatcher):
         elif self.read_ordinal <= acks.mark_delete:
             self.read_ordinal = acks.mark_delete + 1
 
+    def delivered_through(self, last: int) -> list[int]:  # noqa: ARG002
+        return []  # they are known by the cursor and the read position
+
     def in_flight_messages(self) -> int:
         subscription = self.subscription
         if self.active is None:
@@ -154,7 +157,9 @@ class SingleActiveDispatcher(Dispatcher):
         read = max(min(self.read_ordinal, log.end), log.first)
         # Entries below the read position that are not acknowledged; acknowledgements above it
         # (after a rewind) are rare and only make this an undercount.
-        return max(0, log.messages_before(read) - subscription.done_messages)
+        if read >= log.memory_first:
+            return max(0, log.messages_before(read) - subscription.done_messages)
+        return max(0, log.totals_near(read)[0].messages - subscription.done_messages)
 
     def to_redeliver(self) -> Amounts:
         return NO_AMOUNTS

@@ -70,6 +70,9 @@ class DispatchedTopic(Protocol):
     def engine(self) -> DispatchEngine:
         """The engine of the topic."""
 
+    def is_looked_up(self, action: Callable[[], object], again: Callable[[], None], /) -> bool:
+        """Whether a look-up of entries succeeded; else ``again`` follows when the index is read."""
+
 
 class DispatchedSubscription(Protocol):
     """The subscription that a dispatcher delivers to, as far as dispatch needs it."""
@@ -185,6 +188,10 @@ class Dispatcher(ABC):
         """An administrator or a seek moved the cursor."""
 
     @abstractmethod
+    def delivered_through(self, last: int) -> list[int]:
+        """Entries up to ``last`` that consumers hold: a move of the cursor counts them."""
+
+    @abstractmethod
     def in_flight_messages(self) -> int:
         """Messages delivered to connected consumers and not acknowledged."""
 
@@ -202,6 +209,7 @@ class Dispatcher(ABC):
         """
         subscription = self.subscription
         cache, gate, account = subscription.topic.cache, subscription.gate, subscription.account
+        log = subscription.topic.log
         if subscription.fenced or self.paused_until_ns > now_ns:
             self._rest(Cell.TRANSITION, now_ns)
             return 0
@@ -226,7 +234,7 @@ class Dispatcher(ABC):
                     if first not in cache:
                         self._read(first)
                     return sent
-            if first not in cache:
+            if first not in cache or not (first >= log.memory_first or log.is_indexed(first)):
                 self._read(first)
                 if gate.limited:
                     gate.defer(now_ns)
@@ -240,6 +248,8 @@ class Dispatcher(ABC):
                 return sent
             if stop - first > entries_max - sent:
                 stop = first + entries_max - sent
+            if first < log.memory_first:
+                stop = max(log.indexed_stop(first, stop), first + 1)
             sent += self._hand_over(consumer, first, stop, now_ns)
 
     def _hand_over(self, consumer: Consumer, first: int, stop: int, now_ns: int) -> int:
@@ -304,12 +314,18 @@ class Dispatcher(ABC):
         return waiting <= 0
 
     def waiting(self) -> tuple[int, int]:
-        """Messages and bytes that no consumer has and that are not acknowledged."""
+        """Messages and bytes that no consumer has and that are not acknowledged. While the index of
+        the next entry is on the disk, with up to 127 entries before it."""
         log = self.subscription.topic.log
         first = max(self.read_ordinal, log.first)
         _, messages, size = self.to_redeliver()
-        messages += log.messages_before(log.end) - log.messages_before(first)
-        size += log.bytes_before(log.end) - log.bytes_before(first)
+        if first >= log.memory_first:
+            before_messages, before_bytes = log.messages_before(first), log.bytes_before(first)
+        else:
+            before = log.totals_near(first)[0]
+            before_messages, before_bytes = before.messages, before.size_bytes
+        messages += log.messages_before(log.end) - before_messages
+        size += log.bytes_before(log.end) - before_bytes
         acks = self.subscription.acks
         holes = acks.holes_count
         if acks.partials is not None or (holes and holes > acks.holes_below(first)):

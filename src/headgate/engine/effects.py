@@ -6,6 +6,7 @@ into the engine before it returns.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.engine.publishing import EntryAppender
@@ -23,6 +24,12 @@ class Effects(EntryAppender, Protocol):
     def read(self, subscription: Subscription, ordinal: int, /) -> None:
         """Read entries of the topic, from ``ordinal`` on, into its cache, then call
         :meth:`Subscription.read_completed`."""
+
+    def is_looked_up(
+        self, topic: Topic, action: Callable[[], object], again: Callable[[], None], /
+    ) -> bool:
+        """Run a look-up of entries of the topic. False if it needs a part of the index that is on
+        the disk: then call ``again`` when that is in memory."""
 
     def acks_changed(self, subscription: Subscription, /) -> None:
         """A subscription acknowledged more or its cursor was moved: store that soon."""

@@ -340,6 +340,12 @@ class Engine:
         """Read entries into the topic's cache."""
         self.effects.read(subscription, ordinal)
 
+    def is_looked_up(
+        self, topic: Topic, action: Callable[[], object], again: Callable[[], None]
+    ) -> bool:
+        """Whether a look-up of entries succeeded; else ``again`` follows when the index is read."""
+        return self.effects.is_looked_up(topic, action, again)
+
     def acks_changed(self, subscription: Subscription) -> None:
         """Store a subscription's acknowledgements soon."""
         self.effects.acks_changed(subscription)

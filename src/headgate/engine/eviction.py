@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
@@ -27,6 +26,9 @@ class QuotaSubscription(Protocol):
 
     def oldest_unacked_ms(self) -> int | None:
         """When the broker received the oldest unacknowledged message; None without backlog."""
+
+    def entries_passed(self, last: int, /) -> list[int]:
+        """The entries whose index a move to behind ``last`` looks up."""
 
     def evict_to(self, ordinal: int, quota: Quota, /) -> tuple[int, int]:
         """Drop everything below ``ordinal``; returns the messages and bytes that were lost."""
@@ -98,7 +100,6 @@ def evict(
     log: EntryLog,
     subscriptions: Iterable[QuotaSubscription],
     quota: Quota,
-    *,
     staged_bytes: int,
     log_ms: int,
 ) -> list[SubscriptionLoss]:
@@ -109,18 +110,41 @@ def evict(
     """
     losses = []
     for subscription in subscriptions:
-        if quota.type is QuotaType.TIME:
-            last_ms = log_ms - age_evicted_ms(quota.limit)
-            stop = log.ordinal_received_at_or_after(last_ms + 1)
-        else:
-            backlog_bytes = staged_bytes - subscription.done_bytes
-            excess_bytes = backlog_bytes - size_after_eviction(quota.limit)
-            stop = first_kept(log, subscription.acks, excess_bytes) if excess_bytes > 0 else 0
+        stop = _stop(log, subscription, quota, staged_bytes, log_ms)
         messages, size = subscription.evict_to(stop, quota)
         if messages:
             losses.append(SubscriptionLoss(subscription.name, messages, size))
     losses.sort(key=lambda loss: -loss.bytes)
     return losses
+
+
+def look_ahead(
+    log: EntryLog,
+    subscriptions: Iterable[QuotaSubscription],
+    quota: Quota,
+    staged_bytes: int,
+    log_ms: int,
+) -> None:
+    """Look up what :func:`evict` looks up, and change nothing."""
+    for subscription in subscriptions:
+        stop = _stop(log, subscription, quota, staged_bytes, log_ms)
+        log.index_of(subscription.entries_passed(stop - 1))
+
+
+def _stop(
+    log: EntryLog,
+    subscription: QuotaSubscription,
+    quota: Quota,
+    staged_bytes: int,
+    log_ms: int,
+) -> int:
+    """Where a subscription stands after an eviction; what is before its position if it loses
+    nothing."""
+    if quota.type is QuotaType.TIME:
+        last_ms = log_ms - age_evicted_ms(quota.limit)
+        return log.ordinal_received_at_or_after(last_ms + 1)
+    excess_bytes = staged_bytes - subscription.done_bytes - size_after_eviction(quota.limit)
+    return first_kept(log, subscription.acks, excess_bytes) if excess_bytes > 0 else 0
 
 
 def first_kept(log: EntryLog, acks: AckSet, excess_bytes: int) -> int:
@@ -140,6 +164,4 @@ def first_kept(log: EntryLog, acks: AckSet, excess_bytes: int) -> int:
 def _after(log: EntryLog, first: int, stop: int, size_bytes: int) -> int:
     """The least ordinal up to ``stop`` such that the entries from ``first`` to before it have
     ``size_bytes``; ``stop`` if all of them have less."""
-    before = log.bytes_before
-    ordinals = range(first, stop)
-    return first + bisect_left(ordinals, before(first) + size_bytes, key=before)
+    return log.ordinal_with_bytes_before(log.bytes_before(first) + size_bytes, first, stop)

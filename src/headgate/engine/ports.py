@@ -32,6 +32,40 @@ class LedgerRange(Protocol):
         """When the ledger was opened, in the time of the log."""
 
 
+class IndexPart(Protocol):
+    """A part of a topic's index that is in memory as long as somebody holds it."""
+
+    @property
+    def first(self) -> int:
+        """The first entry of the part."""
+
+
+class IndexedEntries(Protocol):
+    """Entries whose index may be on the disk."""
+
+    def index_of(self, ordinals: Sequence[int], /) -> Sequence[IndexPart]:
+        """The parts of the index with these entries, as far as they are stored apart.
+
+        Raises an error, which the storage handles, if one of them is not in memory.
+        """
+
+
+class Totals(Protocol):
+    """Running totals of a topic before an entry."""
+
+    @property
+    def messages(self) -> int:
+        """Messages of all entries before it since the topic was created."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of those entries."""
+
+    @property
+    def received_ms(self) -> int:
+        """The receive time of the entry before it."""
+
+
 class EntryLog(Protocol):
     """One topic's stored entries, known by ordinal. ``headgate.ledger.TopicLog`` is one.
 
@@ -45,6 +79,9 @@ class EntryLog(Protocol):
     first: int
     end: int
     staged_end: int
+    memory_first: int
+    """The first entry whose index is always in memory. A look-up of an entry before it may need a
+    part of the index that is on the disk: see :meth:`is_indexed`."""
     damage: str
     """Where and what the topic lost on the disk; empty if nothing or if that was accepted."""
 
@@ -73,6 +110,26 @@ class EntryLog(Protocol):
 
     def ordinal_published_at_or_after(self, publish_ms: int, /) -> int:
         """The first durable entry that was published then or later; ``end`` if none."""
+
+    def is_indexed(self, ordinal: int, /) -> bool:
+        """Whether the index of a retained entry is in memory, so that a look-up reads nothing."""
+
+    def indexed_stop(self, first: int, stop: int, /) -> int:
+        """Up to where the index of the entries from ``first`` on is in memory, at most ``stop``."""
+
+    def index_of(self, ordinals: Sequence[int], /) -> Sequence[IndexPart]:
+        """As :meth:`IndexedEntries.index_of`."""
+
+    def totals_near(self, ordinal: int, /) -> tuple[Totals, bool]:
+        """The totals before an entry, and whether they are exact: for statistics, which must not
+        wait. If its index is on the disk, they may be those before an entry shortly before it."""
+
+    def ledger_starts(self) -> Sequence[int]:
+        """The first ordinals of the ledgers that :meth:`ledgers` lists."""
+
+    def ordinal_with_bytes_before(self, size_bytes: int, first: int, stop: int, /) -> int:
+        """The first entry from ``first`` on before which the topic has at least ``size_bytes``
+        since it was created; ``stop`` if there is none before that."""
 
     def message_count(self, ordinal: int, /) -> int:
         """Messages in the entry: more than one for a batch."""

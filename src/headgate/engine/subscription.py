@@ -72,6 +72,7 @@ class Subscription(Cursor):
         "read_failed",
         "redelivered_messages",
         "removed",
+        "resets_count",
         "rewound_messages",
         "skipped_messages",
         "throttled",
@@ -104,6 +105,8 @@ class Subscription(Cursor):
         self.type_known = False
         self.fenced = False
         self.removed = False
+        self.resets_count = 0
+        """How often a seek or an administrator reset the cursor."""
         self.dirty = False
         self.acks_dirty = False
         self.acked_messages = 0
@@ -302,8 +305,11 @@ class Subscription(Cursor):
         engine = self.topic.engine
         now_ms = engine.now_ms
         consumer.last_acked_ms = self.last_acked_ms = now_ms
-        if self.acks.mark_delete != mark_delete_before:
+        mark_delete = self.acks.mark_delete
+        if mark_delete != mark_delete_before:
             self.last_mark_delete_ms = now_ms
+            if mark_delete < self.topic.log.memory_first:
+                self.oldest_unacked_ms()  # later its index may no longer be in memory
         self._acks_changed()
         if self.done_entries >= self.topic.log.end and self.account.cell is not Cell.CAUGHT_UP:
             # Whatever it waited for: an entry may be acknowledged while it waits for redelivery,
@@ -355,6 +361,10 @@ class Subscription(Cursor):
 
     def skip_messages(self, count: int) -> int:
         """Skip the next ``count`` unacknowledged entries; returns how many messages that were."""
+        return self.skip_to(self.after_messages(count))
+
+    def after_messages(self, count: int) -> int:
+        """The ordinal behind the next ``count`` unacknowledged entries."""
         log = self.topic.log
         ordinal = max(self.acks.mark_delete + 1, log.first)
         for first, last in self.acks.acked_ranges():
@@ -363,7 +373,7 @@ class Subscription(Cursor):
                 break
             count -= unacked
             ordinal = max(ordinal, last + 1)
-        return self.skip_to(min(ordinal + count, log.end))
+        return min(ordinal + count, log.end)
 
     def skip_lost(self, ordinal: int) -> None:
         """Skip one entry that the disk lost, after an administrator accepted that."""
@@ -395,6 +405,7 @@ class Subscription(Cursor):
         log = self.topic.log
         target = min(max(ordinal, log.first), log.end)
         before = self.done_messages
+        self.resets_count += 1
         self.acks.reset(target - 1)
         self.damage = ""  # its old acknowledgements no longer matter
         self.count_done()
@@ -406,6 +417,14 @@ class Subscription(Cursor):
         self._moved()
         if self.topic.quota is not None:
             self.topic.quota.subscription_changed(self)
+
+    def entries_passed(self, last: int) -> list[int]:
+        found = super().entries_passed(last)
+        log = self.topic.log
+        if log.first < log.memory_first:
+            held = self.dispatcher.delivered_through(last)
+            found += [ordinal for ordinal in held if log.first <= ordinal < log.memory_first]
+        return found
 
     def _moved(self) -> None:
         engine = self.topic.engine

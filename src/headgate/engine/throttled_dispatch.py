@@ -81,13 +81,16 @@ def _bytes_of_first(dispatcher: Dispatcher, permits: int, messages: int, size_by
         return size_bytes
     log = dispatcher.subscription.topic.log
     first = max(dispatcher.read_ordinal, log.first)
+    last = min(first + permits, log.end)
+    if first < log.memory_first and log.indexed_stop(first, last) < last:
+        return size_bytes * permits // messages  # an estimate, until these entries are read
     before = log.messages_before(first)
     new = log.messages_before(log.end) - before
     given_back = max(0, messages - new)
     if permits <= given_back:
         return size_bytes * permits // messages
-    stop = bisect_left(
-        range(first, log.end), before + permits - given_back, key=log.messages_before
-    )
+    wanted = permits - given_back
+    # Each entry has a message, so the search ends at ``last``.
+    stop = bisect_left(range(first, last), before + wanted, key=log.messages_before)
     unsent_bytes = log.bytes_before(log.end) - log.bytes_before(first + stop)
     return max(0, size_bytes - unsent_bytes)

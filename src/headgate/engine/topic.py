@@ -102,6 +102,11 @@ class TopicEngine(Protocol):
     def read(self, subscription: Subscription, ordinal: int, /) -> None:
         """Read entries into the topic's cache."""
 
+    def is_looked_up(
+        self, topic: Topic, action: Callable[[], object], again: Callable[[], None], /
+    ) -> bool:
+        """Whether a look-up of entries succeeded; else ``again`` follows when the index is read."""
+
     def may_release(self, topic: Topic, /) -> None:
         """Look soon whether entries of a topic can be trimmed."""
 
@@ -283,6 +288,10 @@ class Topic:
         """Report that a quota took messages from subscriptions."""
         self.engine.evicted(self, eviction)
 
+    def is_looked_up(self, action: Callable[[], object], again: Callable[[], None]) -> bool:
+        """Whether a look-up of entries succeeded; else ``again`` follows when the index is read."""
+        return self.engine.is_looked_up(self, action, again)
+
     # -- subscriptions ---------------------------------------------------------------------
 
     def add_subscription(
@@ -340,6 +349,10 @@ class Topic:
             (s.acks.mark_delete + 1 for s in self.subscriptions.values() if s.is_durable),
             default=end,
         )
+
+    def first_needed_ordinal(self) -> int:
+        """:meth:`slowest_durable_ordinal`, within the retained entries."""
+        return min(max(self.slowest_durable_ordinal(), self.log.first), self.log.end)
 
     def oldest_unacked(self) -> tuple[int, str] | None:
         """When the broker received the oldest message that a durable subscription has not

@@ -9,7 +9,8 @@ append must do so: without a backlog, while a quota is exceeded, and while a pro
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.names import TopicName
@@ -21,6 +22,7 @@ from headgate.engine.eviction import (
     QuotaSubscription,
     TopicEvictions,
     evict,
+    look_ahead,
 )
 from headgate.engine.lazy_min_heap import LazyMinHeap
 from headgate.engine.ports import EntryLog
@@ -137,6 +139,9 @@ class QuotaTopic(Protocol):
 
     def evicted(self, eviction: Eviction, /) -> None:
         """Report that a quota took messages from subscriptions."""
+
+    def is_looked_up(self, action: Callable[[], object], again: Callable[[], None], /) -> bool:
+        """Whether a look-up of entries succeeded; else ``again`` follows when the index is read."""
 
 
 class TopicQuota:
@@ -327,6 +332,8 @@ class TopicQuota:
     def evaluate(self) -> None:
         """Enforce the quotas now: evict, stop producers or release them."""
         size, time = self.quotas
+        if time is not None and not self._knows_oldest():
+            return
         before = self.exceeded_by_type
         if size is None or size.policy.stops_producers:
             late = self._enforce(time, before.time)
@@ -359,6 +366,20 @@ class TopicQuota:
             keeper.arm(self, time.limit)
             if self.awaits_durable:
                 self._set_safe_below(ADMIT_NONE)
+
+    def _knows_oldest(self) -> bool:
+        """Whether the age of the oldest message is exact. Else its index is read, and the quotas
+        are evaluated after that."""
+        topic, oldest = self.topic, self.oldest()
+        log = topic.log
+        if oldest is None or oldest.acks.mark_delete + 1 >= log.memory_first:
+            return True
+        acks = oldest.acks
+        ordinal = acks.next_unacked(max(acks.mark_delete + 1, log.first), log.end)
+        if log.totals_near(ordinal + 1)[1]:
+            return True
+        look_up = partial(log.index_of, (ordinal,))
+        return topic.is_looked_up(look_up, self._evict_later)
 
     def evaluate_when_due(self) -> None:
         """Evaluate because the oldest message may be too old by now. Without a backlog, the next
@@ -400,13 +421,12 @@ class TopicQuota:
     def _evict(self, quota: Quota) -> None:
         topic, engine = self.topic, self.topic.engine
         backlog_bytes, age = self.backlog_bytes(), self.age_ms()
-        losses = evict(
-            topic.log,
-            self._durable(),
-            quota,
-            staged_bytes=topic.publishing.staged_bytes,
-            log_ms=engine.log_ms,
-        )
+        bounds = topic.publishing.staged_bytes, engine.log_ms
+        if topic.log.first < topic.log.memory_first:
+            action = partial(look_ahead, topic.log, self._durable(), quota, *bounds)
+            if not topic.is_looked_up(action, self._evict_later):
+                return
+        losses = evict(topic.log, self._durable(), quota, *bounds)
         if not losses:
             return
         act = Eviction(quota, backlog_bytes, age, losses, self.backlog_bytes(), self.age_ms())
@@ -414,6 +434,11 @@ class TopicQuota:
             self._evictions = TopicEvictions()
         self._evictions.add(act, engine.now_ns)
         topic.evicted(act)
+
+    def _evict_later(self) -> None:
+        """Evaluate again: the index that an eviction needs is in memory now."""
+        if self.topic.is_live:
+            self.topic.engine.quotas.touch(self)
 
     @property
     def queue(self) -> deque[Producer] | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from headgate.base.errors import CorruptionError, InputError, StorageError
@@ -245,11 +246,15 @@ class AdminFacade:
         await accept_damage(self._broker.logs, self._topic(topic))
 
     async def topic_stats(self, topic: TopicName, options: StatsOptions) -> TopicStats:
-        return await self._observer.topic_stats(self._topic(topic), options)
+        found = self._topic(topic)
+        index = self._broker.logs.of(found).index
+        await index.look_up(partial(found.log.bytes_before, found.first_needed_ordinal()))
+        return await self._observer.topic_stats(found, options)
 
     async def internal_stats(self, topic: TopicName, *, metadata: bool) -> InternalStats:
         found = self._topic(topic)
         skew_ms = self._broker.log_clock.skew_ms
+        await self._broker.logs.of(found).index.look_up(found.log.ledgers)
         work = internal_stats(found, metadata=metadata, skew_ms=skew_ms)
         return await in_slices(self._turns, work)
 
@@ -260,7 +265,7 @@ class AdminFacade:
     async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
         """Publish times are on the clock of the producers, bounded by the receive time."""
         found = self._topic(topic)
-        position = found.log.position(self._broker.ordinal_at_time(found, publish_ms))
+        position = found.log.position(await self._ordinal(found, AtTime(publish_ms)))
         if position == EARLIEST:
             raise not_found("Message ID not found")
         return FoundMessage(position)
@@ -291,7 +296,7 @@ class AdminFacade:
         found = self._topic(topic)
         if name in found.subscriptions:
             raise conflict("Subscription already exists for topic")
-        ordinal = self._ordinal(found, at)
+        ordinal = await self._ordinal(found, at)
         with _refusals():
             await self._subscriptions.create(found, name, at_ordinal=ordinal, properties=properties)
 
@@ -304,19 +309,25 @@ class AdminFacade:
     async def skip_messages(self, topic: TopicName, name: str, count: int) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
+        held = await self._subscriptions.load_passed(
+            subscription, subscription.after_messages(count) - 1
+        )
         subscription.skip_messages(count)
+        del held
         await self._broker.when_durable(subscription.topic)
 
     async def clear_backlog(self, topic: TopicName, name: str) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
+        held = await self._subscriptions.load_passed(subscription, subscription.topic.log.end - 1)
         subscription.skip_to(subscription.topic.log.end)
+        del held
         await self._broker.when_durable(subscription.topic)
 
     async def reset_cursor(self, topic: TopicName, name: str, to: AtPosition | AtTime) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
-        ordinal = self._ordinal(subscription.topic, to)
+        ordinal = await self._ordinal(subscription.topic, to)
         with _refusals():
             await self._subscriptions.seek(subscription, ordinal)
 
@@ -327,11 +338,16 @@ class AdminFacade:
         subscription = self._subscription(topic, name)
         if isinstance(what, OlderThan):
             before_ms = subscription.topic.log_ms - what.age_s * MS_PER_S
-            ordinal = subscription.topic.log.ordinal_received_at_or_after(before_ms)
+            find = subscription.topic.log.ordinal_received_at_or_after
+            index = self._broker.logs.of(subscription.topic).index
+            ordinal = await index.look_up(partial(find, before_ms))
         else:
             # A position that the topic no longer holds expires nothing after it.
-            ordinal = self._ordinal(subscription.topic, replace(what, excluded=True))
-        if not subscription.skip_to(ordinal, expired=True):
+            ordinal = await self._ordinal(subscription.topic, replace(what, excluded=True))
+        held = await self._subscriptions.load_passed(subscription, ordinal - 1)
+        skipped = subscription.skip_to(ordinal, expired=True)
+        del held
+        if not skipped:
             return False
         await self._broker.when_durable(subscription.topic)
         return True
@@ -351,10 +367,11 @@ class AdminFacade:
             raise not_found(f"Subscription {subscription} not found for topic {name}")
         return found
 
-    def _ordinal(self, topic: Topic, at: AtPosition | AtTime) -> int:
+    async def _ordinal(self, topic: Topic, at: AtPosition | AtTime) -> int:
         """The ordinal of the entry at a place in a topic; the end of the topic if there is none."""
         if isinstance(at, AtTime):
-            return self._broker.ordinal_at_time(topic, at.publish_ms)
+            find = partial(self._broker.ordinal_at_time, topic, at.publish_ms)
+            return await self._broker.logs.of(topic).index.look_up(find)
         log = topic.log
         if at.position == LATEST:
             return log.end

@@ -7,7 +7,6 @@ trimmed by whole ledgers. A time bound releases at a known time, a size bound by
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol
 
@@ -32,6 +31,10 @@ class RetainedEntries(Protocol):
     def bytes_before(self, ordinal: int, /) -> int:
         """Bytes of all entries before ``ordinal``, trimmed ones included."""
 
+    def ordinal_with_bytes_before(self, size_bytes: int, first: int, stop: int, /) -> int:
+        """The first ordinal from ``first`` to before ``stop`` before which there are at least so
+        many bytes; ``stop`` if there is none."""
+
     def received_ms(self, ordinal: int, /) -> int:
         """When the broker received a retained entry, as a time of the log."""
 
@@ -54,8 +57,9 @@ def releasable_end(
         over_size = entries.end
     elif size_bytes > 0:
         over_bytes = entries.bytes_before(entries.end) - size_bytes
-        ends = range(entries.first, entries.end + 1)
-        over_size += max(bisect_right(ends, over_bytes, key=entries.bytes_before) - 1, 0)
+        # The last end with at most so many bytes before it.
+        beyond = entries.ordinal_with_bytes_before(over_bytes + 1, entries.first, entries.end + 1)
+        over_size = max(beyond - 1, entries.first)
     return min(acknowledged_end, max(too_old, over_size))
 
 

@@ -18,6 +18,7 @@ from headgate.ledger.errors import (
     UnknownTopicsError,
 )
 from headgate.ledger.format.identity import Identity, LogFound, look_at_log
+from headgate.ledger.index.block_cache import BlockKey, BlockMissingError, FetchedBlock
 from headgate.ledger.index.cursors import CursorState
 from headgate.ledger.index.receive_time_bound import ReceiveTimeBound
 from headgate.ledger.index.topic_log import LedgerInfo, TopicLog
@@ -29,9 +30,12 @@ from headgate.ledger.write.batch import Batch
 
 __all__ = [
     "Batch",
+    "BlockKey",
+    "BlockMissingError",
     "CommitLog",
     "CursorState",
     "DirectoryInUseError",
+    "FetchedBlock",
     "Identity",
     "Job",
     "LedgerInfo",

@@ -1,12 +1,14 @@
 """The commit log of a broker, as its event loop uses it.
 
 * *Event loop* (``stage_*``, ``seal_batch``, ``complete``, ``fail``, ``locate``, maintenance steps):
-  these calls never block and never touch the disk.
+  these calls do not block. A look-up of an entry whose block of the index is not in memory is the
+  exception, so the loop fetches such blocks first (``look_up``, see index/block_cache.py).
 * *Commit thread* (``write_batch``, ``Job.run`` of an exclusive job): these block, and touch only
   the batch and the files. One thread at a time.
 * *Upkeep thread* (``Job.run`` of any other job): it may be another thread than the one that
   commits, so that no commit waits for maintenance. One job at a time.
-* *Reader threads* (``fetch``): these block, and touch only the plan and the files.
+* *Reader threads* (``fetch``, ``fetch_index``): these block, and touch only what they are given and
+  the files.
 * ``open`` and ``close`` block; call them while nothing else runs.
 
 An entry becomes visible (``TopicLog.end``) when its batch is complete, in order of ordinals. If a
@@ -32,6 +34,7 @@ from headgate.ledger.errors import LogFailedError, LogFullError
 from headgate.ledger.format.directory import adopt, lock_directory
 from headgate.ledger.format.identity import Identity, write_identity
 from headgate.ledger.format.records import STAMP_BYTES, segment_name
+from headgate.ledger.index.block_cache import BlockCache
 from headgate.ledger.index.cursors import CursorState
 from headgate.ledger.index.receive_time_bound import ReceiveTimeBound
 from headgate.ledger.index.state import LogState
@@ -46,7 +49,7 @@ from headgate.ledger.space.capacity import check_capacity, no_space_to_begin
 from headgate.ledger.space.files_hold import FilesHold
 from headgate.ledger.space.maintenance import Job, Maintenance
 from headgate.ledger.space.rewriting import Rewriting
-from headgate.ledger.statistics import LogStatistics, SegmentWaste, SpaceUse, WrittenBytes
+from headgate.ledger.statistics import IndexUse, LogStatistics, SegmentWaste, SpaceUse, WrittenBytes
 from headgate.ledger.write.batch import Batch
 from headgate.ledger.write.control_records import ControlRecords
 from headgate.ledger.write.health import LogHealth
@@ -66,6 +69,7 @@ class CommitLog:
         state: LogState,
         writer: LogWriter,
         lock: Lock,
+        reader: LogReader,
     ) -> None:
         """For :meth:`open` only."""
         self._fs = fs
@@ -75,7 +79,7 @@ class CommitLog:
         self._writer = writer
         self._lock = lock
         self._health = LogHealth()
-        self._reader = LogReader(fs, directory)
+        self._reader = reader
         rollover = LedgerRollover(settings, state)
         self._staging = staging = Staging(settings, state, writer, rollover, self._health)
         self._controls = controls = ControlRecords(state, staging, self._health)
@@ -106,6 +110,10 @@ class CommitLog:
         self.locate = planner.locate
         self.is_outdated = planner.is_outdated
         self.fetch = self._reader.fetch
+        self.fetch_index = state.blocks.fetch
+        self.keep_index = planner.keep_index
+        self.missing_index = planner.missing_index
+        self.look_up = state.blocks.look_up
 
     @classmethod
     def open(
@@ -144,9 +152,11 @@ class CommitLog:
             check_capacity(fs, directory, settings)
             stamp = int.from_bytes(entropy(STAMP_BYTES), "little")
             writer = LogWriter(fs, directory, settings.segment_bytes, stamp)
+            reader = LogReader(fs, directory)
+            blocks = BlockCache(reader, settings.index_cache_bytes)
             state = recover(
                 fs, directory, topic_numbers, writer, receive_time_bound, topic_number_last,
-                ids_min, batch_min,
+                ids_min, batch_min, blocks,
             )  # fmt: skip
             adopt(fs, directory)
             ready = prepare_first(fs, directory, state, writer)
@@ -158,7 +168,8 @@ class CommitLog:
         except BaseException:
             lock.release()
             raise
-        log = cls(fs, directory, settings, state, writer, lock)
+        state.blocks.started()
+        log = cls(fs, directory, settings, state, writer, lock, reader)
         if not ready:
             log._health.disk_full()
         return log
@@ -375,6 +386,14 @@ class CommitLog:
         prepared = sum(self._writer.has(segment) for segment in spare)
         kept = self._writer.old_files.count
         return space_use(self._state, self._settings.segment_bytes, prepared + kept)
+
+    def index_use(self) -> IndexUse:
+        """The memory and the reads of the stored index."""
+        blocks = self._state.blocks
+        return IndexUse(
+            blocks.size_bytes, blocks.hits, blocks.misses, blocks.read_at_once, blocks.rebuilt,
+            blocks.lost,
+        )  # fmt: skip
 
     def has_segment(self, segment: int) -> bool:
         """Whether a segment with records is there: it is not deleted."""

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from headgate.base.errors import invariant
+from collections.abc import Iterable
+from typing import Final
+
+from headgate.base.errors import StorageError, invariant
 from headgate.ledger.format.records import ENTRY_HEAD_BYTES
+from headgate.ledger.index.block_cache import BlockKey, FetchedBlock
 from headgate.ledger.index.state import LogState
 from headgate.ledger.index.topic_log import NumberedTopic
 from headgate.ledger.reader import ReadPlan
 from headgate.ledger.settings import LedgerSettings
+
+INDEX_AHEAD: Final = 4
+"""Blocks of the index are fetched for so many reads at once."""
 
 
 class ReadPlanner:
@@ -44,6 +51,31 @@ class ReadPlanner:
             topic.number, segment, version, start, size, needed, ordinal, count, offsets[:count],
             sizes,
         )  # fmt: skip
+
+    def missing_index(self, handle: NumberedTopic, ordinal: int, count_max: int) -> list[BlockKey]:
+        """The blocks of the index that :meth:`locate` needs and that are not in memory. If any are,
+        those of :data:`INDEX_AHEAD` times as many entries, for the reads that follow."""
+        topic = self._state.topics[handle.number]
+        missing = topic.missing_blocks(ordinal, ordinal + count_max)
+        if not missing:
+            return []
+        ahead = topic.missing_blocks(ordinal, ordinal + INDEX_AHEAD * count_max)
+        return ahead[: max(len(missing), self._state.blocks.blocks_max // INDEX_AHEAD)]
+
+    def keep_index(self, fetched: Iterable[FetchedBlock]) -> StorageError | None:
+        """Keep blocks that were fetched; returns why one of them could not be read.
+
+        A block whose entries lie in another file by now, or are trimmed, is not kept.
+        """
+        failed: StorageError | None = None
+        for each in reversed([*fetched]):  # those that are needed first are evicted last
+            topic = self._state.topics.get(each.key.topic_number)
+            stored = None if topic is None else topic.stored
+            self._state.blocks.keep(each, stored)
+            is_needed = stored is not None and stored.has(each.key)
+            if each.block is None and is_needed and isinstance(each.error, StorageError):
+                failed = each.error
+        return failed
 
     def _file_of(self, number: int, segment: int) -> tuple[int, int]:
         """The version of the file with a topic's entries of a segment, and its end of records."""

@@ -28,6 +28,7 @@ from headgate.ledger.format.records import (
     crc32c_extend,
     segment_name,
 )
+from headgate.ledger.index.stored_run import file_id, segment_of_file, version_of_file
 
 _OPEN_FILES_MAX = 64
 
@@ -80,12 +81,20 @@ class LogReader:
         Raises :class:`StorageError` if the disk cannot be read.
         """
         size = plan.size_bytes if plan.others else plan.needed_bytes
+        return self.read(file_id(plan.segment, plan.version), plan.offset, size)
+
+    def read(self, file: int, offset: int, size: int) -> bytes:
+        """Bytes of a segment's file; fewer only at its end. Blocks. ``file`` is its
+        :func:`headgate.ledger.index.stored_run.file_id`.
+
+        Raises :class:`StorageError` if the disk cannot be read.
+        """
+        segment, version = segment_of_file(file), version_of_file(file)
         try:
-            return self._file(plan.segment, plan.version).read_at(plan.offset, size)
+            return self._file(segment, version).read_at(offset, size)
         except OSError as error:
             raise StorageError(
-                f"reading {segment_name(plan.segment)} at {plan.offset} failed: {error}",
-                retryable=True,
+                f"reading {segment_name(segment)} at {offset} failed: {error}", retryable=True
             ) from error
 
     def forget(self, segment: int) -> None:

@@ -52,6 +52,23 @@ class SpaceUse:
         return self.file_bytes - self.unused_bytes
 
 
+class IndexUse(NamedTuple):
+    """The stored index of a log in memory, and what was read of it since the log was opened."""
+
+    size_bytes: int
+    """Memory of its cache: blocks, and remembered totals."""
+    hits: int
+    """Look-ups that found their block in memory."""
+    misses: int
+    """Blocks that were read from the disk."""
+    read_at_once: int
+    """Those of them that a look-up had to wait for on the event loop."""
+    rebuilt: int
+    """Damaged blocks that were rebuilt from the records."""
+    lost: int
+    """Damaged blocks that could not be rebuilt in full."""
+
+
 class WrittenBytes(NamedTuple):
     """What a log has written since it was opened, by what it is for."""
 

@@ -230,6 +230,13 @@ class Settings:
     managedLedgerMaxLedgerRolloverTimeMinutes: int = setting(
         240, "A topic's ledger ends at this age, so that retention can remove it.", minimum=1
     )
+    headgateIndexCacheSizeMB: int = setting(
+        32,
+        "Most memory of each log, in megabytes, for the index of stored messages that are neither "
+        "new nor in the cache of messages. The index lies on the disk; a thousand readers far "
+        "behind need about 20 MB of it at a time. With less they read it again and again.",
+        minimum=4,
+    )
     headgateRewriteBytesPerSecond: int = setting(
         16 * MIB,
         "Most bytes that each log writes in a second to copy retained messages out of segments "

@@ -14,7 +14,7 @@ from headgate.base.errors import CorruptionError, InvariantError, StorageError, 
 from headgate.base.units import MIB, NS_PER_S
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
-from headgate.ledger import CommitLog, ReadPlan, entries_of
+from headgate.ledger import CommitLog, FetchedBlock, ReadPlan, entries_of
 from headgate.ledger.format.records import segment_name
 from headgate.storage.committer import Committer
 from headgate.storage.lanes import Lane
@@ -138,15 +138,60 @@ class EntryReader:
     def _fetch(self) -> None:
         while self._queue and self._fetching + len(self._open) < OPEN_READS_MAX:
             subscription, ordinal = self._queue.popleft()
-            topic = subscription.topic
-            if subscription.removed:
-                self._no_longer_waiting(topic.log.number)
-            elif ordinal < topic.log.first or ordinal in topic.cache:
-                # It was trimmed, or another read fetched it, while this read was in the queue.
-                self._no_longer_waiting(topic.log.number)
-                subscription.read_completed()
-            else:
-                self._submit(subscription, ordinal)
+            if not self._is_over(subscription, ordinal):
+                self._prepare(subscription, ordinal)
+
+    def _is_over(self, subscription: Subscription, ordinal: int) -> bool:
+        """Whether nobody needs a read that was waiting; then it is done."""
+        topic = subscription.topic
+        if subscription.removed:
+            self._no_longer_waiting(topic.log.number)
+        elif ordinal < topic.log.first or (
+            ordinal in topic.cache and topic.log.is_indexed(ordinal)
+        ):
+            # It was trimmed, or another read fetched it, while this read was in the queue. What is
+            # in memory without its index is no longer read, but its index is.
+            self._no_longer_waiting(topic.log.number)
+            subscription.read_completed()
+        else:
+            return False
+        return True
+
+    def _prepare(self, subscription: Subscription, ordinal: int) -> None:
+        """Read; bring the blocks of the index that it needs into memory first."""
+        missing = self._log.missing_index(subscription.topic.log, ordinal, READ_ENTRIES_MAX)
+        if not missing:
+            self._submit(subscription, ordinal)
+            return
+        self._fetching += 1
+        self._lane.submit(
+            partial(self._log.fetch_index, missing),
+            partial(self._prepared, subscription, ordinal),
+        )
+
+    def _prepared(
+        self,
+        subscription: Subscription,
+        ordinal: int,
+        blocks: list[FetchedBlock],
+        error: BaseException | None,
+    ) -> None:
+        self._fetching -= 1
+        if self._closed:
+            return
+        self._begin_turn()
+        if isinstance(error, InvariantError):
+            raise error
+        if error is None:
+            error = self._log.keep_index(blocks)
+        if error is not None and not subscription.removed:
+            self._no_longer_waiting(subscription.topic.log.number)
+            self._retry_later(subscription, error)
+        elif not self._is_over(subscription, ordinal):
+            # ``blocks`` holds them. If the entries lie in another file by now, they are fetched
+            # again.
+            self._prepare(subscription, ordinal)
+        self._fetch()
 
     def _submit(self, subscription: Subscription, ordinal: int) -> None:
         bytes_max = min(READ_BYTES_MAX, self._engine.cache.size_bytes_max // CACHE_PARTS)

@@ -16,6 +16,7 @@ from headgate.engine.topic import Topic
 from headgate.ledger import CommitLog
 from headgate.storage.committer import Committer
 from headgate.storage.entry_reader import EntryReader
+from headgate.storage.index_loader import IndexLoader
 from headgate.storage.lanes import Lane
 from headgate.storage.log_maintenance import LogMaintenance
 from headgate.storage.log_rewriting import LogRewriting
@@ -37,6 +38,7 @@ class ManagedLog:
     """The thread that writes the log."""
     committer: Committer
     reader: EntryReader
+    index: IndexLoader
     maintenance: LogMaintenance
     rewriting: LogRewriting
 

@@ -108,7 +108,7 @@ def test_each_subscription_loses_what_it_has_too_much_the_largest_loss_first() -
     rig.topic.add_subscription("done", AckSet(9), cursor_id=3)
     quota = Quota(QuotaType.SIZE, 50, QuotaPolicy.EVICTION, "topic policy")
     subscriptions = list(rig.topic.subscriptions.values())
-    losses = evict(rig.log, subscriptions, quota, staged_bytes=100, log_ms=rig.engine.log_ms)
+    losses = evict(rig.log, subscriptions, quota, 100, rig.engine.log_ms)
     assert losses == [SubscriptionLoss("s", 6, 60), SubscriptionLoss("fast", 1, 10)]
     assert slow.backlog_bytes == 40
 

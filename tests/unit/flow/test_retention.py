@@ -32,6 +32,9 @@ class Entries:
     def ordinal_received_at_or_after(self, received_ms: int) -> int:
         return max(bisect_left(self._received_ms, received_ms), self.first)
 
+    def ordinal_with_bytes_before(self, size_bytes: int, first: int, stop: int) -> int:
+        return first + bisect_left(self._sums[first:stop], size_bytes)
+
     def received_ms(self, ordinal: int) -> int:
         return self._received_ms[ordinal]
 

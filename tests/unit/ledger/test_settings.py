@@ -24,6 +24,7 @@ def test_the_defaults_hold() -> None:
         ("ledger_bytes_max", 0),
         ("ledger_age_ms_min", -1),
         ("ledger_age_ms_max", 1),
+        ("index_cache_bytes", -1),
         ("slice_items", 0),
     ],
 )

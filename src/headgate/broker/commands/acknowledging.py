@@ -1,6 +1,7 @@
 """Carries out ACK: the answer follows when the acknowledgement is durable.
 
-Ids that are not stored, or belong to another topic, change nothing.
+Ids that are not stored, or belong to another topic, change nothing. Entries whose index is on the
+disk are acknowledged when the read lane has brought it; a seek meanwhile makes that void.
 """
 
 from __future__ import annotations
@@ -39,41 +40,98 @@ class Acknowledgements:
             return 1
         consumer, subscription = connected
         if ack.ack_type == AckType.CUMULATIVE:
-            problem = _ack_through(consumer, subscription, ack)
-            if ack.HasField("request_id"):
-                if problem:
+            problem, last = _find_last(subscription, ack)
+            passed: list[int] = []
+            if last > subscription.acks.mark_delete:
+                passed = subscription.entries_passed(last)
+            if problem:
+                if ack.HasField("request_id"):
                     _refuse(connection, ack, ServerError.NOT_ALLOWED_ERROR, problem)
-                else:
-                    self._answer_when_durable(connection, subscription, ack)
+            elif not all(map(subscription.topic.log.is_indexed, passed)):
+                rest = self._ack_loaded(connection, ack, connected, passed, last)
+                connection.run_waiting(rest, command)
+            else:
+                subscription.ack_through(consumer, last)
+                self._answer_when_durable(connection, subscription, ack)
             return 1
         count = len(ack.message_id)
         if count > 1 and count > _slice_ids(subscription):
-            connection.run_in_slices(self._ack_in_slices(connection, ack, connected))
+            connection.run_in_slices(self._ack_in_slices(connection, command, connected))
             return 1
-        work = _ack_entries(consumer, subscription, ack.message_id)
-        if ack.HasField("request_id"):
-            self._answer_when_durable(connection, subscription, ack)
+        cold: list[int] = []
+        work = _ack_entries(consumer, subscription, ack.message_id, cold)
+        self._finish(connection, command, connected, cold)
         return work or 1
 
-    def _ack_in_slices(
+    def _finish(
+        self,
+        connection: ClientConnection,
+        command: BaseCommand,
+        connected: tuple[Consumer, Subscription],
+        cold: list[int],
+    ) -> None:
+        """Answer an ACK, after acknowledging the entries whose index is not in memory."""
+        if cold:
+            rest = self._ack_loaded(connection, command.ack, connected, cold)
+            connection.run_waiting(rest, command)
+        else:
+            self._answer_when_durable(connection, connected[1], command.ack)
+
+    async def _ack_loaded(
         self,
         connection: ClientConnection,
         ack: CommandAck,
         connected: tuple[Consumer, Subscription],
+        ordinals: list[int],
+        last: int | None = None,
+    ) -> None:
+        """Load the index of entries, then acknowledge them, or everything up to ``last``. The
+        consumer may be closed meanwhile: that makes no difference.
+
+        Raises:
+            StorageError: the index cannot be read: nothing of this was acknowledged.
+        """
+        consumer, subscription = connected
+        resets_count, log = subscription.resets_count, subscription.topic.log
+        index = self._logs.of(subscription.topic).index
+        for start in range(0, len(ordinals), SLICE_IDS):
+            part = ordinals[start : start + SLICE_IDS] if last is None else ordinals
+            held = await index.load(log, part)
+            if subscription.removed or subscription.resets_count != resets_count:
+                break  # what the client acknowledged is void
+            if last is not None:
+                subscription.ack_through(consumer, last)
+                break
+            for ordinal in part:
+                subscription.ack_entry(consumer, ordinal)
+            del held
+        if connection.is_open:
+            self._answer_when_durable(connection, subscription, ack)
+
+    def _ack_in_slices(
+        self,
+        connection: ClientConnection,
+        command: BaseCommand,
+        connected: tuple[Consumer, Subscription],
     ) -> Iterator[int]:
         consumer, subscription = connected
+        ack = command.ack
+        cold: list[int] = []
         slice_ids = _slice_ids(subscription)
         for start in range(0, len(ack.message_id), slice_ids):
             if not is_unchanged(connection, connected):
                 _refuse_without_consumer(connection, ack)
                 return
-            yield _ack_entries(consumer, subscription, ack.message_id[start : start + slice_ids])
-        if ack.HasField("request_id"):
-            self._answer_when_durable(connection, subscription, ack)
+            ids = ack.message_id[start : start + slice_ids]
+            yield _ack_entries(consumer, subscription, ids, cold)
+        self._finish(connection, command, connected, cold)
 
     def _answer_when_durable(
         self, connection: ClientConnection, subscription: Subscription, ack: CommandAck
     ) -> None:
+        """Answer, if the client asked for it, when everything staged until now is durable."""
+        if not ack.HasField("request_id"):
+            return
         consumer_id, request_id = ack.consumer_id, ack.request_id
 
         def stored(future: asyncio.Future[None]) -> None:
@@ -104,9 +162,13 @@ def _slice_ids(subscription: Subscription) -> int:
 
 
 def _ack_entries(
-    consumer: Consumer, subscription: Subscription, message_ids: Sequence[MessageIdData]
+    consumer: Consumer,
+    subscription: Subscription,
+    message_ids: Sequence[MessageIdData],
+    cold: list[int],
 ) -> int:
-    """Acknowledge entries; returns the work that it took."""
+    """Acknowledge entries; returns the work that it took. Those whose index is not in memory are
+    added to ``cold`` instead."""
     log, dispatcher = subscription.topic.log, subscription.dispatcher
     searched_before = dispatcher.holders_searched_count
     for ids in message_ids:
@@ -115,26 +177,40 @@ def _ack_entries(
         position = (to_signed(ids.ledgerId), to_signed(ids.entryId))
         ordinal = log.ordinal_at_or_after(*position)
         if ordinal < log.end and log.position(ordinal) == position:
-            subscription.ack_entry(consumer, ordinal)
+            if ordinal < log.memory_first and not _is_indexed(subscription, ordinal):
+                cold.append(ordinal)
+            else:
+                subscription.ack_entry(consumer, ordinal)
     searched_count = dispatcher.holders_searched_count - searched_before
     return len(message_ids) + searched_count // HOLDERS_PER_WORK
 
 
-def _ack_through(consumer: Consumer, subscription: Subscription, ack: CommandAck) -> str:
-    """Acknowledge everything up to one entry; returns why that is refused, or an empty text."""
+def _is_indexed(subscription: Subscription, ordinal: int) -> bool:
+    """Whether an acknowledgement of an entry, and the move of the cursor by it, reads nothing."""
+    log, acks = subscription.topic.log, subscription.acks
+    if not log.is_indexed(ordinal):
+        return False
+    if ordinal != acks.mark_delete + 1:
+        return True
+    following = acks.next_unacked(ordinal + 1, log.end)
+    return following == log.end or log.is_indexed(following)
+
+
+def _find_last(subscription: Subscription, ack: CommandAck) -> tuple[str, int]:
+    """Why a cumulative acknowledgement is refused, or an empty text; and the last entry that it
+    acknowledges."""
     if len(ack.message_id) != 1 or subscription.type.is_shared:
-        return "A cumulative acknowledgement names one message of an unshared subscription"
+        return "A cumulative acknowledgement names one message of an unshared subscription", -1
     ids = ack.message_id[0]
     log = subscription.topic.log
     position = (to_signed(ids.ledgerId), to_signed(ids.entryId))
     ordinal = log.ordinal_at_or_after(*position)
     if ordinal == log.end and position >= log.position(log.end):
         # Most likely an id of another topic: up to it lies the whole backlog.
-        return f"{position[0]}:{position[1]} is not stored yet: nothing was acknowledged"
+        return f"{position[0]}:{position[1]} is not stored yet: nothing was acknowledged", -1
     if _leaves_messages(ids) or ordinal == log.end or log.position(ordinal) != position:
         ordinal -= 1
-    subscription.ack_through(consumer, ordinal)
-    return ""
+    return "", min(ordinal, log.end - 1)
 
 
 def _leaves_messages(ids: MessageIdData) -> bool:

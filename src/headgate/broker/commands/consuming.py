@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import HeadgateError
@@ -30,6 +31,7 @@ from headgate.engine.errors import (
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
+from headgate.storage.managed_logs import ManagedLogs
 from headgate.wire import encode
 from headgate.wire.codes import InitialPosition, ServerError
 from headgate.wire.codes import SubscriptionType as WireType
@@ -52,6 +54,7 @@ class ConsumerCommands:
         subscriptions: Subscriptions,
         entries: SingleEntryReader,
         count_limits: CountLimits,
+        logs: ManagedLogs,
     ) -> None:
         self._host = host
         self._registry = registry
@@ -59,6 +62,7 @@ class ConsumerCommands:
         self._subscriptions = subscriptions
         self._entries = entries
         self._count_limits = count_limits
+        self._logs = logs
 
     async def subscribe(self, connection: ClientConnection, command: BaseCommand) -> None:
         """Connect a consumer; its subscription (and topic) are created if they do not exist."""
@@ -128,33 +132,48 @@ class ConsumerCommands:
                 kind = "durable" if present.is_durable else "non-durable"
                 raise NotAllowedError(f"Subscription {name} exists and is {kind}")
             if request.start_message_rollback_duration_sec > 0 and not present.consumers:
-                await self._subscriptions.seek(present, self._rollback_ordinal(topic, request))
+                ordinal = await self._rollback_ordinal(topic, request)
+                await self._subscriptions.seek(present, ordinal)
             return present
         topic.check_not_fenced()
-        ordinal = self._start_ordinal(topic, request)
+        ordinal = await self._start_ordinal(topic, request)
         if not request.durable:
-            self._host.begin_turn()
-            return topic.add_subscription(name, AckSet(ordinal - 1), cursor_id=None)
+            return await self._add_reader(topic, name, ordinal)
         properties = {item.key: item.value for item in request.subscription_properties}
         return await self._subscriptions.create(
             topic, name, at_ordinal=ordinal, properties=properties
         )
 
-    def _start_ordinal(self, topic: Topic, request: CommandSubscribe) -> int:
+    async def _add_reader(self, topic: Topic, name: str, ordinal: int) -> Subscription:
+        held = await self._logs.of(topic).index.load(topic.log, (ordinal,))
+        self._host.begin_turn()
+        topic.check_not_fenced()
+        topic.check_loaded()
+        added = topic.subscriptions.get(name)
+        if added is None:
+            added = topic.add_subscription(name, AckSet(ordinal - 1), cursor_id=None)
+        del held
+        return added
+
+    async def _start_ordinal(self, topic: Topic, request: CommandSubscribe) -> int:
         """The first ordinal of a new subscription. The entry of a start message id is delivered
         whole, because the client may have read a part of its batch, and drops that part."""
         log = topic.log
         if request.start_message_rollback_duration_sec > 0:
-            return self._rollback_ordinal(topic, request)
+            return await self._rollback_ordinal(topic, request)
         if request.HasField("start_message_id"):
             return log.ordinal_at_or_after(*position_of(request.start_message_id))
         if request.durable and request.initialPosition == InitialPosition.EARLIEST:
             return log.first
         return log.end
 
-    def _rollback_ordinal(self, topic: Topic, request: CommandSubscribe) -> int:
+    async def _rollback_ordinal(self, topic: Topic, request: CommandSubscribe) -> int:
         rollback_ms = request.start_message_rollback_duration_sec * MS_PER_S
-        return self._host.ordinal_at_time(topic, topic.now_ms - rollback_ms)
+        return await self._ordinal_at_time(topic, topic.now_ms - rollback_ms)
+
+    async def _ordinal_at_time(self, topic: Topic, publish_ms: int) -> int:
+        find = partial(self._host.ordinal_at_time, topic, publish_ms)
+        return await self._logs.of(topic).index.look_up(find)
 
     def _make_consumer(
         self, connection: ClientConnection, topic: Topic, request: CommandSubscribe
@@ -202,7 +221,7 @@ class ConsumerCommands:
         topic = subscription.topic
         if request.HasField("message_publish_time"):
             publish_ms = min(request.message_publish_time, INT64_MAX)
-            ordinal = self._host.ordinal_at_time(topic, publish_ms)
+            ordinal = await self._ordinal_at_time(topic, publish_ms)
         elif request.HasField("message_id"):
             ordinal = topic.log.ordinal_at_or_after(*position_of(request.message_id))
         else:
@@ -285,14 +304,14 @@ def _consumer_of(connection: ClientConnection, consumer_id: int) -> tuple[Consum
     return connected
 
 
-def redeliver(connection: ClientConnection, command: BaseCommand) -> None:
+def redeliver(logs: ManagedLogs, connection: ClientConnection, command: BaseCommand) -> None:
     """Redeliver a consumer's entries: those that the command names, in slices, or all."""
     request = command.redeliverUnacknowledgedMessages
     connected = connection.consumers.get(request.consumer_id)
     if connected is None:
         return
     if request.message_ids and connected[1].type.is_shared:
-        connection.run_in_slices(_redeliver_in_slices(connection, request, connected))
+        connection.run_in_slices(_redeliver_in_slices(logs, connection, command, connected))
     elif not connection.is_partial:
         connection.run_in_slices(_redeliver_all(connection, request, connected))
 
@@ -312,12 +331,15 @@ def _redeliver_all(
 
 
 def _redeliver_in_slices(
+    logs: ManagedLogs,
     connection: ClientConnection,
-    request: CommandRedeliverUnacknowledgedMessages,
+    command: BaseCommand,
     connected: tuple[Consumer, Subscription],
 ) -> Iterator[int]:
     consumer, subscription = connected
+    request = command.redeliverUnacknowledgedMessages
     log = subscription.topic.log
+    cold: list[int] = []
     for start in range(0, len(request.message_ids), SLICE_REDELIVERED_IDS):
         if not is_unchanged(connection, connected):
             return  # closing the consumer has redelivered its entries
@@ -327,9 +349,35 @@ def _redeliver_in_slices(
             position = position_of(message_id)
             ordinal = log.ordinal_at_or_after(*position)
             if ordinal < log.end and log.position(ordinal) == position:
-                ordinals.append(ordinal)
+                (ordinals if log.is_indexed(ordinal) else cold).append(ordinal)
         subscription.redeliver(consumer, ordinals, _epoch(request))
         yield len(message_ids) * REDELIVER_ID
+    if cold:
+        rest = _redeliver_loaded(logs, connection, connected, cold, _epoch(request))
+        connection.run_waiting(rest, command)
+
+
+async def _redeliver_loaded(
+    logs: ManagedLogs,
+    connection: ClientConnection,
+    connected: tuple[Consumer, Subscription],
+    ordinals: list[int],
+    epoch: int,
+) -> None:
+    """Redeliver entries whose index is on the disk, after loading it.
+
+    Raises:
+        StorageError: it cannot be read. The entries stay with their consumer.
+    """
+    consumer, subscription = connected
+    index = logs.of(subscription.topic).index
+    for start in range(0, len(ordinals), SLICE_REDELIVERED_IDS):
+        part = ordinals[start : start + SLICE_REDELIVERED_IDS]
+        held = await index.load(subscription.topic.log, part)
+        if not is_unchanged(connection, connected):
+            return  # closing the consumer has redelivered its entries
+        subscription.redeliver(consumer, part, epoch)
+        del held
 
 
 def _epoch(request: CommandRedeliverUnacknowledgedMessages) -> int:

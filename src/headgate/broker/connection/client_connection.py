@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Coroutine, Iterator
+from typing import Any, Protocol
 
 from headgate.base.errors import HeadgateError
 from headgate.engine.consumer import Consumer, ConsumerPort
@@ -72,6 +72,10 @@ class ClientConnection(Protocol):
         """Carry out a long command in slices, each of which yields the work that it took. No other
         command of the connection runs before its end. If the connection ends earlier, the rest is
         dropped."""
+
+    def run_waiting(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand, /) -> None:
+        """Carry out the rest of a command that waits. Other commands of the connection go on, as
+        far as its bounds on waiting commands allow."""
 
     def pause_reading(self) -> None:
         """Carry out no more commands and read no more until :meth:`resume` finds room."""

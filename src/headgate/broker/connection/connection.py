@@ -378,6 +378,11 @@ class Connection(asyncio.BufferedProtocol):
     def run_in_slices(self, slices: Iterator[int]) -> None:
         self._unfinished = slices
 
+    def run_waiting(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:
+        self._waiting_commands.add(coroutine, command)
+        if self._waiting_commands.is_full:
+            self.pause_reading()
+
     def _carry_out_other(self, kind: int, command: BaseCommand) -> None:
         if kind == CommandType.CONNECT:
             self._connect(command)
@@ -389,9 +394,7 @@ class Connection(asyncio.BufferedProtocol):
                 return
             coroutine = handler(self, command)
             if coroutine is not None:
-                self._waiting_commands.add(coroutine, command)
-                if self._waiting_commands.is_full:
-                    self.pause_reading()
+                self.run_waiting(coroutine, command)
         else:
             name = CommandType(kind).name
             self.refuse(command, NotAllowedError(f"{name} is not supported by this broker"))

@@ -18,9 +18,12 @@ look. So the walk of all topics is a net that finds nothing: ``found_by_walk`` c
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
+from headgate.base.errors import StorageError
 from headgate.base.names import TopicName
 from headgate.base.units import MIB, MS_PER_S, NS_PER_S, S_PER_MINUTE
 from headgate.broker.slices import Pace, Turns, live_topics
@@ -38,6 +41,8 @@ from headgate.flow.retention import (
 from headgate.ledger import CommitLog
 from headgate.metadata.policies import Retention
 from headgate.storage.managed_logs import ManagedLogs
+
+logger = logging.getLogger("headgate.sweeps")
 
 TOUCHED_NS: Final = 30 * NS_PER_S
 """From the first event of a topic since the last look to the next look. The pause spares a busy
@@ -160,7 +165,7 @@ class Trimming:
             is_awaited |= due_ms is not None and due_ms <= log_ms + RECHECK_MS
             if not _may_release(topic):
                 continue  # most topics, most of the time
-            found_count += self._trim_topic(topic) and not is_awaited
+            found_count += await self._trim_loaded(topic) and not is_awaited
             if pace.spent(TOPIC_TRIMMED):
                 await pace.give_way()
         self._commit()
@@ -172,11 +177,38 @@ class Trimming:
         for topic in topics:
             has_looked = True
             if topic.is_live and _may_release(topic):
-                self._trim_topic(topic)
+                await self._trim_loaded(topic)
             if pace.spent(TOPIC_TRIMMED):
                 await pace.give_way()
         if has_looked:
             self._commit()
+
+    async def _trim_loaded(self, topic: Topic) -> bool:
+        """Load what trimming a topic looks up of its index, then trim it."""
+        index = self._logs.of(topic).index
+        try:
+            await index.look_up(partial(self._look_ahead, topic))
+        except StorageError as error:
+            logger.error("trimming %s waits: %s", topic.name, error)
+            return False
+        return topic.is_live and _may_release(topic) and self._trim_topic(topic)
+
+    def _look_ahead(self, topic: Topic) -> None:
+        """Look up what trimming a topic looks up, so that it is in memory then."""
+        entries = topic.log
+        if entries.first >= entries.memory_first:
+            return
+        acknowledged_end = topic.slowest_durable_ordinal()
+        bounds = _bounds(self._retention_of(topic.name))
+        releasable = releasable_end(entries, acknowledged_end, *bounds, self._engine.log_ms)
+        starts = entries.ledger_starts()
+        for ordinal in (trimmable_end(entries.first, starts[1:], releasable), acknowledged_end):
+            if entries.first <= ordinal <= entries.end:
+                entries.bytes_before(ordinal)
+        for start in starts[1:]:
+            if start > releasable:
+                entries.received_ms(start - 1)
+                break
 
     def _commit(self) -> None:
         for managed in self._logs:
@@ -233,9 +265,7 @@ class Trimming:
     def _ledger_of(self, topic: Topic, first: int) -> OldestLedger:
         """The ledger of the retained entry ``first``."""
         entries = topic.log
-        ledgers = entries.ledgers()
-        for ledger in ledgers[:-1]:
-            stop = ledger.first_ordinal + ledger.entries
+        for stop in entries.ledger_starts()[1:]:
             if stop > first:
                 return OldestLedger(first, stop, None)
         ends_ms = self._logs.of(topic).log.ledger_due_ms(entries)
@@ -262,16 +292,14 @@ def close_and_find_end(
     )
     if releasable <= entries.first:
         return entries.first
-    if releasable > entries.ledgers()[-1].first_ordinal and (
+    if releasable > entries.ledger_starts()[-1] and (
         is_last_resort
         or _is_acknowledged(topic, releasable)
         or log.ledger_is_over(entries, log_ms)
         or 0 < idle_ms <= log_ms - entries.received_ms(entries.end - 1)
     ):
         log.roll_ledger(entries, log_ms)
-    closed = entries.ledgers()[:-1]
-    ends = (ledger.first_ordinal + ledger.entries for ledger in closed)
-    return trimmable_end(entries.first, ends, releasable)
+    return trimmable_end(entries.first, entries.ledger_starts()[1:], releasable)
 
 
 def _may_release(topic: Topic) -> bool:

@@ -37,3 +37,31 @@ class Columns(NamedTuple):
     def totals_before(self) -> TopicTotals:
         """The topic's totals before the range."""
         return TopicTotals(self.messages[0], self.sizes[0], self.received[0], self.publish_lags[0])
+
+
+def cut_columns(columns: Columns, first: int, end: int) -> Columns:
+    """The columns of entries ``first`` to ``end``, counted from the beginning."""
+    offsets, received, publish_lags, messages, sizes = columns
+    return Columns(
+        offsets[first:end],
+        received[first : end + 1],
+        publish_lags[first : end + 1],
+        messages[first : end + 1],
+        sizes[first : end + 1],
+    )
+
+
+def shifted(columns: Columns, messages: int, size_bytes: int) -> Columns:
+    """The same columns with totals that are higher by these numbers."""
+    if messages:
+        columns.messages[:] = array("q", (value + messages for value in columns.messages))
+    if size_bytes:
+        columns.sizes[:] = array("q", (value + size_bytes for value in columns.sizes))
+    return columns
+
+
+def extend_columns(columns: Columns, more: Columns) -> None:
+    """Append the columns of the entries that follow; the first columns may be empty."""
+    columns.offsets.extend(more.offsets)
+    for column, values in zip(columns[1:], more[1:], strict=True):
+        column.extend(values[1:] if column else values)

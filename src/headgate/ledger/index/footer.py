@@ -42,7 +42,7 @@ from headgate.ledger.index.index_block import (
     decode_columns,
     encode_block,
 )
-from headgate.ledger.index.stored_run import StoredRun
+from headgate.ledger.index.stored_run import StoredRun, file_id
 from headgate.ledger.index.topic_log import TopicLog
 
 FOOTER_VERSION: Final = 3
@@ -152,7 +152,8 @@ class FooterBuilder:
             _, received, lags, messages, sizes = columns
             after = TopicTotals(messages[-1], sizes[-1], received[-1], lags[-1])
             rows.append(_RUN_ROW.pack(topic, count, first, begin, *after, 0))
-            stored.append(StoredRun(topic, first, count, self._segment, begin, sparse, row, after))
+            place = file_id(self._segment, 0), begin
+            stored.append(StoredRun(topic, first, count, *place, sparse, row, after, BLOCK_ENTRIES))
         self._runs = []
         self.directory = Directory(self._data_end, stored)
         return [*blocks, *_directory_and_trailer(self._segment, self._data_end, rows, sparse)]
@@ -226,11 +227,13 @@ def directory_begin(version: int, runs: int, end_bytes: bytes, end: int) -> int 
 def decode_directory(directory: bytes, runs: int, segment: int) -> list[StoredRun]:
     """The runs of a sound directory of this version.
 
-    Raises :class:`CorruptionError` if its rows do not fit together.
+    Raises :class:`CorruptionError` if its rows do not fit together, or its blocks are too large.
     """
     blocks, block_entries = _DIRECTORY_END.unpack_from(
         directory, len(directory) - _DIRECTORY_END.size
     )
+    if not 0 < block_entries <= BLOCK_ENTRIES:
+        raise CorruptionError(f"the footer of segment {segment:016x} has blocks of another size")
     at = runs * _RUN_ROW.size
     columns = _sparse_columns()
     offsets, received, lags, messages, sizes = columns
@@ -238,13 +241,13 @@ def decode_directory(directory: bytes, runs: int, segment: int) -> list[StoredRu
         column.frombytes(directory[at : at + blocks * column.itemsize])
         at += blocks * column.itemsize
     found: list[StoredRun] = []
-    block = 0
+    block, file = 0, file_id(segment, 0)
     for row in range(runs):
         topic, count, first, place, *after, _ = _RUN_ROW.unpack_from(directory, row * _RUN_ROW.size)
-        stop = block + -(-count // max(block_entries, 1))
+        stop = block + -(-count // block_entries)
         totals = TopicTotals(*after)
         found.append(
-            StoredRun(topic, first, count, segment, place, columns, block, totals, block_entries)
+            StoredRun(topic, first, count, file, place, columns, block, totals, block_entries)
         )
         block = stop
     if block != blocks:
@@ -309,7 +312,9 @@ def _whole_run(body: bytes, begin: int, run: StoredRun) -> FooterRun:
         for block in range(run.blocks):
             at = run.place_of(block) - begin
             size = block_bytes(run.count_of(block))
-            part = decode_block(body[at : at + size], run.topic_number, run.first_of(block))
+            first = run.first_of(block)
+            stop = first + run.count_of(block)
+            _, part = decode_block(body[at : at + size], run.topic_number, first, stop)
             columns.offsets.extend(part.offsets)
             for column, values in zip(columns[1:], part[1:], strict=True):
                 column.extend(values if not column else values[1:])

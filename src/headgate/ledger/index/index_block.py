@@ -68,19 +68,22 @@ def encode_block(topic: int, ordinal: int, columns: Columns, first: int, end: in
     return b"".join((head, body, CRC.pack(crc32c_extend(crc32c(head), body))))
 
 
-def decode_block(data: bytes, topic: int, ordinal: int) -> Columns:
-    """The columns of a block at the beginning of ``data``, which may have more bytes.
+def decode_block(data: bytes, topic: int, first: int, stop: int) -> tuple[int, Columns]:
+    """The first ordinal and the columns of a block at the beginning of ``data``, which may have
+    more bytes.
 
-    Raises :class:`CorruptionError` if it is damaged, or of another topic or first ordinal.
+    Raises :class:`CorruptionError` if it is damaged, or not the index of these entries of the
+    topic, with or without others.
     """
     if len(data) < _HEAD.size:
         raise CorruptionError("a block of the index is cut short")
-    number, count, first = _HEAD.unpack_from(data)
+    number, count, begin = _HEAD.unpack_from(data)
     end = block_bytes(count) - CRC_BYTES
     if end + CRC_BYTES > len(data) or CRC.unpack_from(data, end)[0] != crc32c(data[:end]):
         raise CorruptionError("a block of the index has a wrong checksum")
-    if (number, first) != (topic, ordinal):
+    if number != topic or not begin <= first < stop <= begin + count:
         raise CorruptionError(
-            f"a block of the index is that of topic number {number} from entry {first} on"
+            f"a block of the index is that of topic number {number}, entries {begin} to "
+            f"{begin + count - 1}"
         )
-    return decode_columns(data, _HEAD.size, count)
+    return begin, decode_columns(data, _HEAD.size, count)

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from headgate.ledger.format.records import SEGMENT_HEADER_BYTES
+from headgate.ledger.index.block_cache import BlockCache, NoFiles
 from headgate.ledger.index.cursors import CursorState
 from headgate.ledger.index.orphaned_records import OrphanedRecords
+from headgate.ledger.index.stored_run import StoredRun, file_id
 from headgate.ledger.index.topic_log import Released, TopicLog
 
 
@@ -114,6 +116,10 @@ class LogState:
     """Names of empty or temporary files to remove."""
     topics_bounded: int = 0
     """Topics with a receive time that the start lowered to its bound."""
+    blocks: BlockCache = field(default_factory=lambda: BlockCache(NoFiles(), 0))
+    """Blocks of footers in memory."""
+    stored: dict[int, list[StoredRun]] = field(default_factory=dict)
+    """Runs that are stored in a footer while topics have them in memory as well, by segment."""
     orphans: OrphanedRecords = field(default_factory=OrphanedRecords)
     """Records of unknown topic numbers."""
     replayed_records: int = 0
@@ -189,16 +195,23 @@ class LogState:
         info.version += 1
 
     def switch_topic(
-        self, number: int, first_segment: int, first: int, offsets: array[int]
+        self,
+        number: int,
+        first_segment: int,
+        first: int,
+        offsets: array[int],
+        stored: StoredRun | None,
     ) -> None:
         """Lead a topic to the rewritten file, where its entries from ``first`` on have these
-        offsets. A topic that was deleted meanwhile stays so."""
+        offsets, and which has their index. A topic that was deleted meanwhile stays so."""
         switch, topic = self.switch, self.topics.get(number)
         if switch is None or topic is None:
             return
         switch.pending.discard(number)
         target = self.segments[switch.segment]
-        moved = topic.move_runs(first_segment, target.segment, first, offsets)
+        if stored is not None:
+            stored = stored._replace(file=file_id(target.segment, target.version))
+        moved = topic.move_runs(first_segment, target.segment, first, offsets, stored, self.blocks)
         if moved and moved[-1].segment != target.segment:
             target.live_runs += 1
         for segment, live_bytes in moved:
@@ -235,6 +248,7 @@ class LogState:
     def forget_segment(self, segment: int) -> None:
         """Forget a sealed segment whose file is deleted."""
         self.dead.pop(segment, None)
+        self.stored.pop(segment, None)
         info = self.segments.pop(segment, None)
         if info is not None:
             self.space.sealed_bytes -= info.file_bytes

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headgate.ledger.index.columns import Columns, TopicTotals
-from headgate.ledger.index.index_block import BLOCK_ENTRIES, block_bytes
+from headgate.ledger.index.index_block import block_bytes
+
+_VERSION_BITS: Final = 20
+_VERSION_MASK = (1 << _VERSION_BITS) - 1
+
+
+def file_id(segment: int, version: int) -> int:
+    """One number for a file of a segment; ``version`` is how often that was replaced since the
+    start."""
+    return segment << _VERSION_BITS | version & _VERSION_MASK
+
+
+def segment_of_file(file: int) -> int:
+    """The segment of a :func:`file_id`."""
+    return file >> _VERSION_BITS
+
+
+def version_of_file(file: int) -> int:
+    """The version in a :func:`file_id`."""
+    return file & _VERSION_MASK
 
 
 class StoredRun(NamedTuple):
@@ -16,8 +35,8 @@ class StoredRun(NamedTuple):
     """The first ordinal."""
     entries: int
     """Entries of the run."""
-    segment: int
-    """The segment whose footer has the blocks."""
+    file: int
+    """The :func:`file_id` of the file whose footer has the blocks."""
     place: int
     """File offset of the first block."""
     sparse: Columns
@@ -27,8 +46,13 @@ class StoredRun(NamedTuple):
     """The row of the first block."""
     after: TopicTotals
     """The topic's totals up to and with the run."""
-    block_entries: int = BLOCK_ENTRIES
+    block_entries: int
     """Entries of each block but the last."""
+
+    @property
+    def segment(self) -> int:
+        """The segment of the file."""
+        return segment_of_file(self.file)
 
     @property
     def stop(self) -> int:

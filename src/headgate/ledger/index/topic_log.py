@@ -1,26 +1,7 @@
-"""The index of one topic's entries: position, size and times.
+"""The entries of one topic: their index, their runs and their ledgers.
 
-Compact arrays hold it, with no object per entry: 4 bytes of offset, 8 of receive time, 4 of publish
-lag and two running totals of 8 bytes each (messages and bytes since the topic's creation). That is
-32 bytes an entry, before the arrays' spare room. Size and message count are differences of the
-totals, so the messages and bytes of any range, and thus of any backlog, cost one subtraction.
-
-An entry has two times. Neither runs backwards in its topic, so bisection finds both:
-
-* The *receive time*, for ages: the time of the log (see headgate.base.log_time) when the entry was
-  staged, but not before the receive time of the entry before it.
-* The *publish time*, for seeks: the producer's clock, but not after the receive time and not before
-  the publish time of the entry before. The index stores the *publish lag*, the milliseconds from
-  publish to receive time. It is at most :data:`PUBLISH_LAG_MS_MAX`, 49.7 days. If the producer
-  sends no time, the publish time is the receive time.
-
-The times of the last entry outlive it: all arrays but the offsets begin with an element for the
-entry before the first indexed one, and RUN records, footers and checkpoints store that element. So
-the last times are known after any start, also if all entries are trimmed. If an entry was staged
-and did not become durable, its times are forgotten too, because no client saw them.
-
-A *run* is the range of a topic's entries in one segment. Other packages use methods only, so a
-later release can leave the index of sealed segments on disk, in their footers.
+A *run* is the range of a topic's entries in one segment, a *ledger* a range of message ids. The
+index of the entries themselves is an :class:`headgate.ledger.index.entry_index.EntryIndex`.
 """
 
 from __future__ import annotations
@@ -28,21 +9,17 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from itertools import islice
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from headgate.base.errors import invariant
 from headgate.base.positions import EARLIEST, Position
 from headgate.ledger.format.records import ENTRY_HEAD_BYTES, SEGMENT_HEADER_BYTES
+from headgate.ledger.index.block_cache import BlockCache
 from headgate.ledger.index.columns import Columns, TopicTotals
+from headgate.ledger.index.entry_index import EntryIndex
+from headgate.ledger.index.stored_run import StoredRun
 
 _make_tuple = tuple.__new__
-
-_COMPACT_ENTRIES_MIN = 1024
-"""The arrays are compacted when at least this many entries, and half of all, are trimmed."""
-
-PUBLISH_LAG_MS_MAX: Final = 0xFFFFFFFF
-"""The largest publish lag: what 4 bytes hold, 49.7 days."""
 
 
 class NumberedTopic(Protocol):
@@ -86,7 +63,7 @@ class LedgerInfo:
     """When it was opened, in the time of the log."""
 
 
-class TopicLog:
+class TopicLog(EntryIndex):
     """The entries of one topic in the log, created by :meth:`headgate.ledger.CommitLog.open` and
     :meth:`headgate.ledger.CommitLog.enter_topic`.
 
@@ -95,20 +72,12 @@ class TopicLog:
     """
 
     __slots__ = (
-        "_base", "_cum_bytes", "_cum_messages", "_ledger_created", "_ledger_first", "_ledger_ids",
-        "_offsets", "_publish_lags", "_received", "_run_first", "_run_segment", "damage", "end",
-        "first", "ledger_limit", "lost", "mark", "number", "staged_end",
+        "_ledger_created", "_ledger_first", "_ledger_ids", "_ledger_totals", "_run_first",
+        "_run_segment", "damage", "ledger_limit", "lost", "mark",
     )  # fmt: skip
 
     def __init__(self, number: int) -> None:
-        self.number = number
-        """The topic's number: never reused."""
-        self.first = 0
-        """The first retained ordinal."""
-        self.end = 0
-        """One past the last durable entry. Only durable entries are visible."""
-        self.staged_end = 0
-        """One past the last staged entry: the next entry's ordinal."""
+        super().__init__(number)
         self.mark = -1
         """The batch that last appended to the topic; for the log only."""
         self.ledger_limit = -1
@@ -117,66 +86,15 @@ class TopicLog:
         """What the topic lost, and where; empty if nothing, or if an operator accepted the loss."""
         self.lost: list[tuple[int, int]] = []
         """Ranges of lost entries, ``(first, one past the last)``, ascending and disjoint."""
-        self._base = 0
-        self._offsets = array("I")
-        self._received = array("q", (0,))
-        self._publish_lags = array("I", (0,))
-        self._cum_messages = array("q", (0,))
-        self._cum_bytes = array("q", (0,))
-        self._run_first: list[int] = []
-        self._run_segment: list[int] = []
+        self._run_first = array("q")
+        self._run_segment = array("q")
         self._ledger_ids: list[int] = []
         self._ledger_first: list[int] = []
         self._ledger_created: list[int] = []
+        self._ledger_totals: list[int] = []
+        """Bytes of the topic before each ledger; -1 if that was not looked up yet."""
 
-    # Reads ----------------------------------------------------------------------------------
-
-    def message_count(self, ordinal: int) -> int:
-        """Messages in an entry: the producer's count; 1 if it is not a batch."""
-        totals = self._cum_messages
-        at = ordinal - self._base
-        return totals[at + 1] - totals[at]
-
-    def size_bytes(self, ordinal: int) -> int:
-        """Bytes of an entry's body."""
-        totals = self._cum_bytes
-        at = ordinal - self._base
-        return totals[at + 1] - totals[at]
-
-    def received_ms(self, ordinal: int) -> int:
-        """The receive time of an entry."""
-        return self._received[ordinal - self._base + 1]
-
-    def published_ms(self, ordinal: int) -> int:
-        """The publish time of an entry."""
-        at = ordinal - self._base + 1
-        return self._received[at] - self._publish_lags[at]
-
-    def messages_before(self, ordinal: int) -> int:
-        """Messages since the topic's creation before an ordinal, ``first`` to ``staged_end``.
-
-        An ordinal below the index counts as the first indexed one.
-        """
-        at = ordinal - self._base
-        return self._cum_messages[at if at > 0 else 0]
-
-    def bytes_before(self, ordinal: int) -> int:
-        """Bytes of bodies since the topic's creation; as :meth:`messages_before`."""
-        at = ordinal - self._base
-        return self._cum_bytes[at if at > 0 else 0]
-
-    def ordinal_received_at_or_after(self, log_ms: int) -> int:
-        """The first retained entry received at or after a time; ``end`` if there is none.
-
-        A bisection of ``log n`` steps.
-        """
-        before = self._base - 1
-        return bisect_left(self._received, log_ms, self.first - before, self.end - before) + before
-
-    def ordinal_published_at_or_after(self, publish_ms: int) -> int:
-        """The first retained entry published at or after a time; ``end`` if there is none."""
-        entries = range(self.first, self.end)
-        return self.first + bisect_left(entries, publish_ms, key=self.published_ms)
+    # Positions and ledgers ------------------------------------------------------------------
 
     def position(self, ordinal: int) -> Position:
         """The message id of an entry, or of the position just before or after the entries.
@@ -221,12 +139,22 @@ class TopicLog:
             if stop <= self.first and not last:
                 continue  # it is kept only for the id of the last entry
             kept = min(max(first, self.first), stop)
-            size = self.bytes_before(stop) - self.bytes_before(kept) if stop > kept else 0
+            before = self._bytes_before_ledger(at) if kept == first else self.bytes_before(kept)
+            after = self.bytes_before(stop) if last else self._bytes_before_ledger(at + 1)
+            size = after - before if stop > kept else 0
             created = self._ledger_created[at]
             found.append(
                 LedgerInfo(self._ledger_ids[at], first, max(stop - first, 0), size, created)
             )
         return found
+
+    def ledger_starts(self) -> list[int]:
+        """The first ordinals of the ledgers that :meth:`ledgers` lists."""
+        firsts = self._ledger_first
+        at = 0
+        while at + 1 < len(firsts) and firsts[at + 1] <= self.first:
+            at += 1
+        return firsts[at:]
 
     @property
     def current_ledger_entries(self) -> int:
@@ -238,40 +166,14 @@ class TopicLog:
         """Retained bytes in the last ledger; 0 without a ledger."""
         if not self._ledger_first:
             return 0
-        return self.bytes_before(self.end) - self.bytes_before(
-            min(max(self._ledger_first[-1], self.first), self.end)
-        )
+        first = self._ledger_first[-1]
+        if first < self.first:
+            before = self.bytes_before(min(self.first, self.end))
+        else:
+            before = self._bytes_before_ledger(len(self._ledger_first) - 1)
+        return self.bytes_before(self.end) - before
 
     # Changes by the log ---------------------------------------------------------------------
-
-    def times_of_next(self, log_ms: int, publish_ms: int) -> tuple[int, int]:
-        """``(receive time, publish lag)`` in milliseconds of an entry that is staged now.
-
-        ``log_ms`` is the time of the log and ``publish_ms`` the producer's publish time, 0 if it
-        sent none. Recovery does not call this: it indexes the times in the records.
-        """
-        before_ms = self._received[-1]
-        received_ms = log_ms if log_ms > before_ms else before_ms
-        if not 0 < publish_ms < received_ms:
-            return received_ms, 0
-        earliest_ms = before_ms - self._publish_lags[-1]
-        lag_ms = received_ms - (publish_ms if publish_ms > earliest_ms else earliest_ms)
-        return received_ms, lag_ms if lag_ms < PUBLISH_LAG_MS_MAX else PUBLISH_LAG_MS_MAX
-
-    def append(
-        self, message_count: int, size: int, received_ms: int, publish_lag_ms: int, offset: int
-    ) -> None:
-        """Index the next entry, which lies at ``offset`` in the last run's segment.
-
-        ``received_ms`` and ``publish_lag_ms`` are as :meth:`times_of_next` returned them.
-        """
-        self._offsets.append(offset)
-        self._received.append(received_ms)
-        self._publish_lags.append(publish_lag_ms)
-        messages, sizes = self._cum_messages, self._cum_bytes
-        messages.append(messages[-1] + message_count)
-        sizes.append(sizes[-1] + size)
-        self.staged_end += 1
 
     @property
     def segment(self) -> int:
@@ -300,6 +202,8 @@ class TopicLog:
         self._ledger_ids.append(ledger_id)
         self._ledger_first.append(first_ordinal)
         self._ledger_created.append(created_ms)
+        is_next = first_ordinal == self.staged_end
+        self._ledger_totals.append(self._cum_bytes[-1] if is_next else -1)
 
     def roll_ledger(self, ledger_id: int, created_ms: int) -> None:
         """Close the last ledger, if it has entries: the next entry belongs to a new one.
@@ -321,22 +225,28 @@ class TopicLog:
 
     def staged_ledger_bytes(self) -> int:
         """Indexed bytes in the last ledger, staged entries included."""
-        return self._cum_bytes[-1] - self.bytes_before(self._ledger_first[-1])
+        return self._cum_bytes[-1] - self._bytes_before_ledger(len(self._ledger_first) - 1)
 
-    def totals(self, ordinal: int) -> TopicTotals:
-        """The totals before an ordinal; before the first indexed one if it is below that."""
-        at = max(ordinal - self._base, 0)
-        return TopicTotals(
-            self._cum_messages[at], self._cum_bytes[at], self._received[at], self._publish_lags[at]
-        )
+    def _bytes_before_ledger(self, at: int) -> int:
+        """What :meth:`bytes_before` gives for the first entry of a ledger, which may lie in a block
+        that is not in memory, without a second look-up."""
+        first, base = self._ledger_first[at], self.base
+        if first <= base or first > self.staged_end:
+            return self.bytes_before(max(first, base) if first <= base else self.staged_end)
+        if self._ledger_totals[at] < 0:
+            self._ledger_totals[at] = self.bytes_before(first)
+        return self._ledger_totals[at]
+
+    def learn_last_ledger(self) -> None:
+        """Look up what the bytes of the last ledger are counted from, once at the start: the next
+        entry must not wait for that."""
+        if self._ledger_first:
+            self._bytes_before_ledger(len(self._ledger_first) - 1)
 
     def rewind(self) -> list[int]:
         """Forget entries that are staged and not durable; returns the segments that lost a run."""
         self.staged_end = self.end
-        keep = self.end - self._base
-        del self._offsets[keep:]
-        del self._received[keep + 1 :], self._publish_lags[keep + 1 :]
-        del self._cum_messages[keep + 1 :], self._cum_bytes[keep + 1 :]
+        self._cut_tail(self.end)
         lost: list[int] = []
         # A trim up to the end spared the last run for the staged entries, which are gone now.
         is_empty = self.first == self.end
@@ -376,9 +286,8 @@ class TopicLog:
         while gone + 1 < len(firsts) and firsts[gone + 1] <= stop:
             gone += 1
         del self._ledger_ids[:gone], self._ledger_first[:gone], self._ledger_created[:gone]
-        dead = self.first - self._base
-        if dead >= len(self._offsets) or dead >= max(_COMPACT_ENTRIES_MIN, len(self._offsets) // 2):
-            self._cut_head(dead)
+        del self._ledger_totals[:gone]
+        self._cut_trimmed()
         return released
 
     def live_bytes(self, first: int, end: int) -> int:
@@ -413,21 +322,10 @@ class TopicLog:
             at = self._run_segment.index(segment)
         except ValueError:
             return None
-        first = max(self._run_first[at], self._base)
+        first = max(self._run_first[at], self.base)
         last = at + 1 == len(self._run_first)
         stop = self.staged_end if last else self._run_first[at + 1]
         return (first, stop) if first < stop else None
-
-    def columns(self, first: int, end: int) -> Columns:
-        """The index of a range of retained entries."""
-        low, high = first - self._base, end - self._base
-        return Columns(
-            self._offsets[low:high],
-            self._received[low : high + 1],
-            self._publish_lags[low : high + 1],
-            self._cum_messages[low : high + 1],
-            self._cum_bytes[low : high + 1],
-        )
 
     def run_of(self, ordinal: int) -> tuple[int, int]:
         """``(segment, end of its run)`` for a retained, durable ordinal."""
@@ -437,10 +335,17 @@ class TopicLog:
         return self._run_segment[at], min(stop, self.end)
 
     def move_runs(
-        self, first_segment: int, segment: int, first: int, offsets: array[int]
+        self,
+        first_segment: int,
+        segment: int,
+        first: int,
+        offsets: array[int],
+        stored: StoredRun | None,
+        cache: BlockCache,
     ) -> list[LiveRun]:
         """Make one run in ``segment`` of the runs from ``first_segment`` to it. Their entries from
-        ``first`` on have these ``offsets`` now; it must not be above the first retained one.
+        ``first`` on have these ``offsets`` now, and their index is ``stored``; ``first`` must not
+        be above the first retained one.
 
         Returns what the topic retained in each of these segments.
         """
@@ -449,18 +354,10 @@ class TopicLog:
         if low == high:
             return []
         moved = self.live_runs()[low:high]
-        start = max(first, self._base)
-        stop = first + len(offsets)
-        if start < stop:
-            self._offsets[start - self._base : stop - self._base] = offsets[start - first :]
+        self._move_entries(first, offsets, stored, cache)
         del self._run_first[low + 1 : high]
-        self._run_segment[low:high] = [segment]
+        self._run_segment[low:high] = array("q", (segment,))
         return moved
-
-    def offset_end(self, from_ordinal: int, end: int, offset_limit: int) -> int:
-        """One past the last entry before ``end`` that starts below an offset of its segment."""
-        low, high = from_ordinal - self._base, end - self._base
-        return bisect_left(self._offsets, offset_limit, low, high) + self._base
 
     # Lost entries ---------------------------------------------------------------------------
 
@@ -502,24 +399,23 @@ class TopicLog:
 
     def restart_at(self, ordinal: int, totals: TopicTotals) -> None:
         """Forget all entries and continue with ``ordinal`` and these totals."""
-        self._base = self.end = self.staged_end = ordinal
-        del self._offsets[:]
-        self._cum_messages = array("q", (totals.messages,))
-        self._cum_bytes = array("q", (totals.size_bytes,))
-        self._received = array("q", (totals.received_ms,))
-        self._publish_lags = array("I", (totals.publish_lag_ms,))
-        self._run_first.clear()
-        self._run_segment.clear()
+        self._forget_entries(ordinal, totals)
+        self.end = self.staged_end = ordinal
+        self._ledger_totals = [-1] * len(self._ledger_totals)
+        del self._run_first[:], self._run_segment[:]
 
     def extend(self, segment: int, columns: Columns) -> None:
-        """Index a whole run of a sealed segment at once."""
+        """Index a whole run of a sealed segment at once, in memory."""
         self.open_run(segment)
-        self._offsets.extend(columns.offsets)
-        self._received.extend(islice(columns.received, 1, None))
-        self._publish_lags.extend(islice(columns.publish_lags, 1, None))
-        _extend_sums(self._cum_messages, columns.messages)
-        _extend_sums(self._cum_bytes, columns.sizes)
-        self.staged_end = self.end = self._base + len(self._offsets)
+        self._extend_columns(columns)
+        self.staged_end = self.end = self.memory_first + len(self._offsets)
+
+    def extend_stored(self, run: StoredRun, first: int, stop: int, cache: BlockCache) -> None:
+        """Index the entries ``first`` to ``stop`` of a sealed segment, which follow the others,
+        without their blocks."""
+        self.open_run(run.segment)
+        self._add_stored(run, first, stop, cache)
+        self.staged_end = self.end = self.memory_first
 
     def bound_times(self, before_segment: int | None, received_ms: int) -> bool:
         """Bound the times of entries in segments before ``before_segment`` (None: all) by
@@ -528,42 +424,15 @@ class TopicLog:
         if before_segment is not None:
             runs = zip(self._run_first, self._run_segment, strict=True)
             stop = next((first for first, segment in runs if segment >= before_segment), stop)
-        received, lags = self._received, self._publish_lags
-        # The entry before the first, too: its time bounds those after it.
-        end = max(stop - self._base, 0) + 1
-        at = bisect_right(received, received_ms, 0, end)
-        late = range(at, end)
-        for at in late:
-            lags[at] = max(received_ms - received[at] + lags[at], 0)
-            received[at] = received_ms
+        is_late = self._bound_entries(stop, received_ms)
         created = self._ledger_created
         for at, first in enumerate(self._ledger_first):
             if first < max(stop, 1):
                 created[at] = min(created[at], received_ms)
-        return bool(late)
-
-    @property
-    def newest_received_ms(self) -> int:
-        """The receive time of the last entry, trimmed or not; 0 if there never was one."""
-        return self._received[-1]
-
-    @property
-    def base(self) -> int:
-        """The first indexed ordinal; at most ``first``."""
-        return self._base
+        return is_late
 
     def _pop_ledger(self) -> None:
         self._ledger_ids.pop()
         self._ledger_first.pop()
         self._ledger_created.pop()
-
-    def _cut_head(self, count: int) -> None:
-        del self._offsets[:count], self._received[:count], self._publish_lags[:count]
-        del self._cum_messages[:count], self._cum_bytes[:count]
-        self._base += count
-
-
-def _extend_sums(sums: array[int], more: array[int]) -> None:
-    """Append to running sums. They are shifted if entries of unknown size are lost between."""
-    step = sums[-1] - more[0]
-    sums.extend(islice(more, 1, None) if not step else (value + step for value in more[1:]))
+        self._ledger_totals.pop()

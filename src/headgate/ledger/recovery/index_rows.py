@@ -12,8 +12,11 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from headgate.ledger.format.records import segment_name
-from headgate.ledger.index.columns import Columns
+from headgate.ledger.index.block_cache import BlockCache
+from headgate.ledger.index.columns import Columns, TopicTotals
+from headgate.ledger.index.sparse_index import stored_totals
 from headgate.ledger.index.state import LogState
+from headgate.ledger.index.stored_run import StoredRun
 from headgate.ledger.index.topic_log import TopicLog
 from headgate.ledger.recovery.loss_assessment import Loss
 
@@ -26,17 +29,33 @@ class IndexRow(NamedTuple):
     """The first ordinal."""
     segment: int
     """The id of the file."""
-    columns: Columns
+    columns: Columns | StoredRun
+    """The columns of the range, or the stored run that it is in."""
     knows_totals: bool = True
     """Whether the totals before the range are known. Without the RUN record they are not."""
+    stop_within: int = -1
+    """One past the last ordinal of a range that ends within its stored run; else -1."""
 
     @property
     def stop(self) -> int:
         """One past the last ordinal."""
+        if self.stop_within >= 0:
+            return self.stop_within
+        if isinstance(self.columns, StoredRun):
+            return self.columns.stop
         return self.first + len(self.columns.offsets)
+
+    def size_bytes(self) -> int:
+        """Bytes of the entries, if it is not cut."""
+        if isinstance(self.columns, StoredRun):
+            run = self.columns
+            return run.after.size_bytes - run.sparse.sizes[run.row]
+        return self.columns.sizes[-1] - self.columns.sizes[0]
 
     def cut(self, first: int, stop: int) -> IndexRow:
         """The part of it within a range of ordinals."""
+        if isinstance(self.columns, StoredRun):
+            return self._replace(first=max(first, self.first), stop_within=min(stop, self.stop))
         low, high = max(first - self.first, 0), min(stop - self.first, len(self.columns.offsets))
         if (low, high) == (0, len(self.columns.offsets)):
             return self
@@ -52,14 +71,14 @@ def place_rows(rows: Iterable[IndexRow], state: LogState) -> list[Loss]:
         state.orphans.note_number(row.topic_number)
         topic = state.topics.get(row.topic_number)
         if topic is None:
-            size_bytes = row.columns.sizes[-1] - row.columns.sizes[0]
-            state.orphans.add(row.segment, row.topic_number, row.stop - row.first, size_bytes)
+            entries = row.stop - row.first
+            state.orphans.add(row.segment, row.topic_number, entries, row.size_bytes())
         elif row.stop > topic.first:
             by_topic.setdefault(topic.number, []).append(row)
     losses: list[Loss] = []
     for number, found in by_topic.items():
         for row in without_overlaps(found):
-            losses += _extend(state.topics[number], row)
+            losses += _extend(state.topics[number], row, state.blocks)
     return losses
 
 
@@ -97,9 +116,9 @@ def _segment(row: IndexRow) -> int:
     return row.segment
 
 
-def _extend(topic: TopicLog, row: IndexRow) -> list[Loss]:
+def _extend(topic: TopicLog, row: IndexRow, blocks: BlockCache) -> list[Loss]:
     """Append a row to its topic; returns the entries missing before it."""
-    totals = row.columns.totals_before() if row.knows_totals else None
+    totals = _totals_before(row, blocks) if row.knows_totals else None
     losses: list[Loss] = []
     if topic.base < topic.staged_end < row.first:
         place = f"before {segment_name(row.segment)}"
@@ -107,5 +126,18 @@ def _extend(topic: TopicLog, row: IndexRow) -> list[Loss]:
         topic.append_lost(row.first, totals)
     elif topic.base == topic.staged_end:
         topic.restart_at(row.first, totals or topic.totals(topic.staged_end))
-    topic.extend(row.segment, row.columns)
+    if isinstance(row.columns, StoredRun):
+        topic.extend_stored(row.columns, row.first, row.stop, blocks)
+    else:
+        topic.extend(row.segment, row.columns)
     return losses
+
+
+def _totals_before(row: IndexRow, blocks: BlockCache) -> TopicTotals:
+    if isinstance(row.columns, StoredRun):
+        run = row.columns
+        if row.first > run.first:
+            return stored_totals(run, row.first, blocks)
+        _, received, lags, messages, sizes = run.sparse
+        return TopicTotals(messages[run.row], sizes[run.row], received[run.row], lags[run.row])
+    return row.columns.totals_before()

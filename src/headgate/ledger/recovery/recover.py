@@ -14,6 +14,7 @@ from headgate.ledger.format.flush_position import (
     read_flush_position,
 )
 from headgate.ledger.format.records import segment_of_name
+from headgate.ledger.index.block_cache import BlockCache
 from headgate.ledger.index.checkpoint import TopicState
 from headgate.ledger.index.receive_time_bound import ReceiveTimeBound, bound_times
 from headgate.ledger.index.state import LogState
@@ -42,19 +43,21 @@ def recover(
     topic_number_last: int | None = None,
     ids_min: int = 1,
     batch_min: int = 0,
+    blocks: BlockCache | None = None,
 ) -> LogState:
     """Recover the log in ``directory``. Topics and cursors that lost something have ``damage``.
 
     ``topic_number_last`` is the highest number ever given to a topic; None if that is unknown.
-    Ids of ledgers and cursors below ``ids_min`` are not used. Raises :class:`UnknownTopicsError`,
-    before anything is changed, if a record has a higher topic number, :class:`OlderLogError`, as
-    early, if the log ends before batch ``batch_min`` and has nothing that says so, and
+    Ids of ledgers and cursors below ``ids_min`` are not used. ``blocks`` reads the blocks of
+    footers. Raises :class:`UnknownTopicsError`, before anything is changed, if a record has a
+    higher topic number, :class:`OlderLogError`, as early, if the log ends before batch
+    ``batch_min`` and has nothing that says so, and
     :class:`CorruptionError` with the file's name if one is missing that was durable.
     """
     names = fs.list_directory(directory)
     recorded = read_flush_position(fs, directory)
     segments = sorted(s for s in map(segment_of_name, names) if s is not None)
-    state = LogState()
+    state = LogState() if blocks is None else LogState(blocks=blocks)
     loaded = load_checkpoint(fs, directory, names, frozenset(topic_numbers), state)
     is_rebuilt = not loaded.is_found and _lacks_checkpoint(
         fs, directory, segments, recorded, loaded
@@ -180,6 +183,7 @@ def _finish_topics(state: LogState, replay: Replay, saved: dict[int, TopicState]
     is_worse = replay.assessment.mark_damaged()
     for topic in state.topics.values():
         state.count_live(topic)
+        topic.learn_last_ledger()
     return is_worse
 
 

@@ -84,6 +84,7 @@ def seal_segments(
             footer = builder.finish()
             writer.seal(segment, info.data_end, footer)
             state.seal(info, info.data_end + sum(map(len, footer)))
+            state.stored[segment] = builder.directory.runs
         if not info.sealed:
             writer.sync(segment)
 

@@ -12,7 +12,7 @@ from headgate.ledger.format.records import (
     has_bytes,
     segment_name,
 )
-from headgate.ledger.index.footer import read_footer
+from headgate.ledger.index.footer import read_directory, read_footer
 from headgate.ledger.index.state import LogState, SegmentInfo
 from headgate.ledger.recovery.batch_head import BatchHead, first_head, read_beginning
 from headgate.ledger.recovery.index_rows import IndexRow, place_rows
@@ -51,11 +51,8 @@ class SegmentLoader:
         file = self._fs.open(f"{self._directory}/{segment_name(segment)}")
         size = file.size()
         info = self._state.segments[segment] = SegmentInfo(segment)
-        try:
-            footer = read_footer(file, segment, size)
-        except CorruptionError:
-            footer = None
-        if footer is None:
+        found = self._indexed(file, segment, size)
+        if found is None:
             # A segment whose torn tail was cut may have had no time to be sealed.
             limit = size
             if recorded is not None and recorded.segment == segment:
@@ -63,12 +60,27 @@ class SegmentLoader:
             info.data_end, rows = self._replay.index_only(file.read_at(0, limit), segment)
             self._rows += rows
         else:
-            info.data_end = footer.data_end
-            self._rows += [
-                IndexRow(r.topic_number, r.first_ordinal, segment, r.columns) for r in footer.runs
-            ]
+            info.data_end, rows = found
+            self._rows += rows
         self._seal(info, file)
         file.close()
+
+    def _indexed(self, file: File, segment: int, size: int) -> tuple[int, list[IndexRow]] | None:
+        """What a sound footer tells: the end of the records, and the index. Its blocks are left on
+        the disk, so one that is damaged is not noticed here."""
+        try:
+            directory = read_directory(file, segment, size)
+            if directory is not None:
+                rows = [IndexRow(r.topic_number, r.first, segment, r) for r in directory.runs]
+                return directory.data_end, rows
+            footer = read_footer(file, segment, size)
+        except CorruptionError:
+            return None
+        if footer is None:
+            return None
+        return footer.data_end, [
+            IndexRow(r.topic_number, r.first_ordinal, segment, r.columns) for r in footer.runs
+        ]
 
     def place_rows(self) -> None:
         """Place what :meth:`load_sealed` gathered into the topics."""
@@ -149,6 +161,9 @@ class SegmentLoader:
         info.data_end = self._replay.segment(data, segment, limit, footer, follows=follows)
         if footer is not None:
             self._seal(info, file)
+            directory = read_directory(file, segment, size)
+            if directory is not None:
+                state.stored[segment] = directory.runs
         file.close()
         info.last_batch = state.last_batch
         state.replayed_bytes += info.data_end - SEGMENT_HEADER_BYTES

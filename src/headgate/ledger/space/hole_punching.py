@@ -2,18 +2,19 @@
 
 A segment is deleted when no topic retains an entry in it. Until then a few small entries would pin
 all of it, so maintenance punches holes between the retained entries. A hole reads as zeros, and
-nothing reads it: a start takes the index from the footer, and replays no segment before the
+nothing reads it: the index is in the footer, and a start replays no segment before the
 checkpoint. The file keeps its length, and every offset stays valid.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable
 from typing import Final
 
 from headgate.base.units import KIB
 from headgate.ledger.format.records import ENTRY_HEAD_BYTES, SEGMENT_HEADER_BYTES
+from headgate.ledger.index.block_cache import BlockPart
+from headgate.ledger.index.columns import Columns
 from headgate.ledger.index.state import SegmentInfo
 from headgate.ledger.index.topic_log import TopicLog
 
@@ -53,28 +54,26 @@ class HoleFinder:
             return 0
         return self._info.data_end - SEGMENT_HEADER_BYTES - self._live_bytes
 
-    def retained(self) -> list[tuple[array[int], array[int]]]:
-        """Offsets and running sizes of the entries that are retained now; entries trimmed since
-        :meth:`add` are left out."""
-        found = []
+    def retained(self) -> list[Columns | BlockPart]:
+        """The index of the entries that are retained now, as far as it is in memory; entries
+        trimmed since :meth:`add` are left out."""
+        found: list[Columns | BlockPart] = []
         for topic, first, end in self._retained:
             kept = max(first, topic.first)
-            columns = topic.columns(kept, max(end, kept))
-            found.append((columns.offsets, columns.sizes))
+            if kept < end:
+                found += topic.parts(kept, end)
         return found
 
 
-def holes(
-    retained: Iterable[tuple[array[int], array[int]]], data_end: int, hole_bytes_min: int
-) -> list[tuple[int, int]]:
+def holes(retained: Iterable[Columns], data_end: int, hole_bytes_min: int) -> list[tuple[int, int]]:
     """``(offset, size)`` of the holes between retained entries and before the footer.
 
     For the upkeep thread: it sorts all retained entries.
     """
     extents = sorted(
-        (offset, offset + ENTRY_HEAD_BYTES + sizes[at + 1] - sizes[at])
-        for offsets, sizes in retained
-        for at, offset in enumerate(offsets)
+        (offset, offset + ENTRY_HEAD_BYTES + columns.sizes[at + 1] - columns.sizes[at])
+        for columns in retained
+        for at, offset in enumerate(columns.offsets)
     )
     found: list[tuple[int, int]] = []
     before = SEGMENT_HEADER_BYTES

@@ -1,10 +1,10 @@
-"""Log maintenance in bounded slices: prepare, seal, checkpoint, punch, delete.
+"""Log maintenance in bounded slices: prepare, seal, spill, checkpoint, punch, delete.
 
 The loop calls :meth:`Maintenance.step`. Each call handles at most ``slice_items`` topics or cursors
 and may return a :class:`Job`, whose blocking part another thread runs, one job at a time. Batches
-are written meanwhile. The order is: prepare the
-next segment, seal full segments, write a checkpoint, delete or punch segments with dead entries.
-Segments that little live data pins are rewritten beside this: see rewriting.py.
+are written meanwhile. The order is: prepare the next segment, seal full segments and leave their
+index to the disk, write a checkpoint, delete or punch segments with dead entries. Segments that
+little live data pins are rewritten beside this: see rewriting.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from headgate.base.errors import StorageError
+from headgate.base.errors import CorruptionError, StorageError
 from headgate.ledger.errors import LogFullError
 from headgate.ledger.format.records import segment_name
 from headgate.ledger.index.checkpoint import CheckpointBuilder
@@ -26,6 +26,7 @@ from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.space.early_checkpoint import EarlyCheckpoint
 from headgate.ledger.space.files_hold import FilesHold
 from headgate.ledger.space.hole_punching import WASTE_PART, HoleFinder, holes
+from headgate.ledger.space.spilling import Spilling
 from headgate.ledger.write.control_records import ControlRecords
 from headgate.ledger.write.health import LogHealth
 from headgate.ledger.write.staging import Staging
@@ -88,6 +89,7 @@ class Maintenance:
         self._can_punch = True
         self.hold = FilesHold()
         """While a backup holds the files, none is deleted or punched."""
+        self._spilling = Spilling(state, settings.slice_items)
         self._early_checkpoint = EarlyCheckpoint(settings.segment_bytes)
         self.now_ns = 0
         """The time of the monotonic clock; the owner of the log sets it about once a second."""
@@ -117,7 +119,7 @@ class Maintenance:
             return True
         if self._make_way or self._to_seal() is not None or self._to_delete() is not None:
             return True
-        if self._to_punch() is not None or self._gives_back():
+        if self._to_punch() is not None or self._gives_back() or self._spilling.is_due():
             return True
         if self._target is None:
             return self._checkpoint_wanted()
@@ -142,6 +144,8 @@ class Maintenance:
         seal = self._to_seal()
         if seal is not None:
             return self._step_seal(seal)
+        if self._spilling.step():
+            return None
         if self._target is None and (force_checkpoint or self._checkpoint_wanted()):
             spare = self._staging.active_segment() + 1
             if self._health.is_full and not self._writer.has(spare):
@@ -284,6 +288,7 @@ class Maintenance:
 
         def done() -> None:
             self._state.seal(info, file_bytes)
+            self._state.stored[segment] = builder.directory.runs
             self.footer_bytes_written += file_bytes - info.data_end
 
         return self._start(Job("seal", segment, run, done, is_exclusive=must_wipe))
@@ -426,7 +431,11 @@ class Maintenance:
 
         def run() -> None:
             nonlocal punched_bytes
-            ranges = holes(retained, info.data_end, smallest)
+            try:
+                known = [self._state.blocks.resolve(part) for part in retained]
+            except CorruptionError:
+                return  # what is retained is not known, and a look-up will say so
+            ranges = holes(known, info.data_end, smallest)
             self._can_punch = self._writer.punch(segment, ranges)
             if self._can_punch:
                 punched_bytes = sum(size for _, size in ranges)

@@ -16,6 +16,7 @@ segment finds that until then.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -23,6 +24,7 @@ from headgate.base.errors import CorruptionError, StorageError, invariant
 from headgate.base.units import NS_PER_S
 from headgate.fs.api import Fs
 from headgate.ledger.format.records import SEGMENT_HEADER_BYTES, segment_name
+from headgate.ledger.index.block_cache import BlockCache, BlockMissingError, FetchedBlock
 from headgate.ledger.index.state import LogState, SegmentInfo
 from headgate.ledger.reader import LogReader
 from headgate.ledger.settings import LedgerSettings
@@ -187,28 +189,51 @@ class Rewriting:
             info.sealed and info.segment not in self._unfit,
         )
 
-    def _collected(self, segments: tuple[int, ...]) -> Generator[None, None, SegmentCopy | None]:
+    def _collected(
+        self, segments: tuple[int, ...]
+    ) -> Generator[Job | None, None, SegmentCopy | None]:
         """What the topics retain in the segments; None if a topic in them lost something: bytes
         outside the index may be needed for a repair."""
         state = self._state
         last_batch, stamp = state.checkpoint_last_batch, self._writer.stamp
-        copy = SegmentCopy(self._fs, self._directory, segments, last_batch, stamp)
+        copy = SegmentCopy(self._fs, self._directory, segments, last_batch, stamp, state.blocks)
         numbers: dict[int, None] = {}
         for segment in segments:
             numbers.update(state.segments[segment].topics)
         left = iter(numbers)
         while some := list(islice(left, self._settings.slice_items)):
             for number in some:
+                part = yield from self._part(number, segments)
                 topic = state.topics.get(number)
-                part = None if topic is None else topic_part(topic, segments)
                 if topic is None or part is None:
                     continue
                 is_whole = not topic.damage and all(stop <= topic.first for _, stop in topic.lost)
                 if not is_whole or 0 not in part.runs:
                     return None
                 copy.parts.append(part)
-            yield
+            yield None
         return copy
+
+    def _part(
+        self, number: int, segments: tuple[int, ...]
+    ) -> Generator[Job | None, None, TopicPart | None]:
+        """What a topic retains in the segments; None if it is nothing. Jobs read the blocks of the
+        index that are needed for that. Raises :class:`StorageError`."""
+        blocks, topics = self._state.blocks, self._state.topics
+        while (topic := topics.get(number)) is not None:
+            try:
+                return blocks.look_up(partial(topic_part, topic, segments))
+            except BlockMissingError as missing:
+                fetched: list[FetchedBlock] = []
+                yield Job("rewrite", segments[-1], _reading(blocks, missing, fetched), _nothing)
+                error, self._error = self._error, None
+                if error is not None:
+                    raise error from missing
+                for each in fetched:
+                    if each.block is None and isinstance(each.error, StorageError):
+                        raise each.error from missing
+                    blocks.keep(each, topic.stored)
+        return None
 
     def _copied(self, copy: SegmentCopy) -> _Slices:
         """Write the new file and put it in the place of the last segment."""
@@ -273,12 +298,30 @@ class Rewriting:
         freed_bytes = sum(info.file_bytes - info.punched_bytes for info in infos)
         parts = copy.parts
         numbers = [part.number for part in parts]
+        for segment in copy.segments:
+            state.stored.pop(segment, None)  # what is still in memory is left to the new file
         state.begin_switch(infos[-1], copy.data_end, copy.file_bytes, numbers)
         left: Iterator[TopicPart] = iter(parts)
         while some := list(islice(left, self._settings.slice_items)):
             for part in some:
-                state.switch_topic(part.number, copy.segments[0], part.first, part.offsets)
+                stored = copy.stored.get(part.number)
+                state.switch_topic(part.number, copy.segments[0], part.first, part.offsets, stored)
             yield
         state.end_switch()
         self.bytes_freed += freed_bytes - copy.file_bytes
         self.segments_rewritten += len(infos)
+
+
+def _reading(
+    blocks: BlockCache, missing: BlockMissingError, fetched: list[FetchedBlock]
+) -> Callable[[], None]:
+    """Work that reads missing blocks, for the thread."""
+
+    def run() -> None:
+        fetched.extend(blocks.fetch(missing.keys))
+
+    return run
+
+
+def _nothing() -> None:
+    """What follows a job that the loop awaits anyway."""

@@ -37,8 +37,10 @@ from headgate.ledger.format.records import (
     segment_name,
     segment_of_name,
 )
-from headgate.ledger.index.columns import Columns
+from headgate.ledger.index.block_cache import BlockCache, BlockPart
+from headgate.ledger.index.columns import Columns, extend_columns
 from headgate.ledger.index.footer import FooterBuilder
+from headgate.ledger.index.stored_run import StoredRun
 from headgate.ledger.index.topic_log import TopicLog
 from headgate.ledger.recovery.batch_head import first_head, read_beginning
 
@@ -46,6 +48,8 @@ WINDOW_BYTES: Final = 256 * KIB
 """Bytes of an old file that one step reads at most, but for the rest of a longer entry."""
 SYNC_BYTES: Final = 8 * MIB
 """The disk is told after so many bytes, so that no commit waits for more."""
+_STEP_BLOCKS: Final = 64
+"""Blocks of the index that one step reads at most."""
 _STEP_ITEMS: Final = 512
 """Topics, or parts of them, that one step looks at."""
 _TOPIC_BITS: Final = 24
@@ -59,14 +63,20 @@ class TopicPart:
     number: int
     first: int
     """The first retained ordinal."""
-    columns: Columns
-    """The index of its entries; the new offsets take the place of the old ones in ``offsets``."""
+    entries: int
+    size_bytes: int
+    """Bytes of their bodies."""
+    index: list[Columns | BlockPart]
+    """The index of its entries, as far as it is in memory."""
     pieces: list[tuple[int, int, int]]
     """``(segment, begin, end)``: positions in the columns of what lies in each segment."""
     runs: dict[int, bytes]
     """RUN records, which stand before the entry at a position, but for their batch."""
     offsets: array[int] = field(default_factory=lambda: array("I"))
     """The offsets in the new file."""
+    columns: Columns = field(default_factory=lambda: Columns(*(array(code) for code in "IqIqq")))
+    """The index of its entries, once it is loaded; the new offsets take the place of the old ones
+    in ``offsets``."""
 
 
 def topic_part(topic: TopicLog, segments: tuple[int, ...]) -> TopicPart | None:
@@ -90,7 +100,9 @@ def topic_part(topic: TopicLog, segments: tuple[int, ...]) -> TopicPart | None:
             fields = (topic.number, lag_ms, ordinal, messages, size, received_ms, *ledger)
             heads[ordinal - first] = RUN.pack(*fields)
     pieces = [(segment, low - first, high - first) for segment, low, high in found]
-    return TopicPart(topic.number, first, topic.columns(first, stop), pieces, heads)
+    size_bytes = topic.bytes_before(stop) - topic.bytes_before(first)
+    index = topic.parts(first, stop)
+    return TopicPart(topic.number, first, stop - first, size_bytes, index, pieces, heads)
 
 
 class SegmentCopy:
@@ -103,6 +115,7 @@ class SegmentCopy:
         segments: tuple[int, ...],
         last_batch: int,
         stamp: int,
+        blocks: BlockCache,
     ) -> None:
         """``segments`` are neighbours, ascending, before the segment of the last checkpoint.
         ``last_batch`` is the number of the last batch before that one."""
@@ -112,6 +125,7 @@ class SegmentCopy:
         self.target = segments[-1]
         self._last_batch = last_batch
         self._stamp = stamp
+        self._blocks = blocks
         self.parts: list[TopicPart] = []
         self._file: File | None = None
         self._out: list[bytes] = []
@@ -123,6 +137,8 @@ class SegmentCopy:
         self._number = 0
         self.data_end = 0
         self.file_bytes = 0
+        self.stored: dict[int, StoredRun] = {}
+        """The index in the new file, by topic number."""
         self.is_in_place = False
         """The new file has the name of the last segment."""
 
@@ -135,8 +151,7 @@ class SegmentCopy:
         """The size of the records of the new file."""
         size = SEGMENT_HEADER_BYTES + BATCH_RECORD_BYTES
         for part in self.parts:
-            sizes = part.columns.sizes
-            size += sizes[-1] - sizes[0] + ENTRY_HEAD_BYTES * len(part.columns.offsets)
+            size += part.size_bytes + ENTRY_HEAD_BYTES * part.entries
             size += RUN_RECORD_BYTES * len(part.runs)
         return size
 
@@ -151,6 +166,7 @@ class SegmentCopy:
 
         Raises :class:`OSError`, and :class:`CorruptionError` if a segment is not as its index says.
         """
+        yield from self._load()
         yield from self._begin()
         for segment in self.segments:
             file = self._fs.open(self._path(segment_name(segment)))
@@ -178,6 +194,17 @@ class SegmentCopy:
     def _path(self, name: str) -> str:
         return f"{self._directory}/{name}"
 
+    def _load(self) -> Iterator[int]:
+        """Read the blocks of the index that are not in memory."""
+        items = 0
+        for part in self.parts:
+            for piece in part.index:
+                extend_columns(part.columns, self._blocks.resolve(piece))
+                items += 1
+                if items % _STEP_BLOCKS == 0:
+                    yield 0
+            part.index.clear()
+
     def _begin(self) -> Iterator[int]:
         previous = self._previous_of(self.segments[0])
         if previous is None:
@@ -187,7 +214,7 @@ class SegmentCopy:
         self._number = self._last_batch if following is None else following
         if self._number <= previous:
             raise CorruptionError(f"batch {self._number} ends what begins behind {previous}")
-        count = sum(len(part.runs) + len(part.columns.offsets) for part in self.parts)
+        count = sum(len(part.runs) + part.entries for part in self.parts)
         fields = (
             BATCH_MAGIC, self._number, previous, 0, 0, self.target, self._stamp, count,
             self.expected_bytes() - SEGMENT_HEADER_BYTES,
@@ -285,6 +312,7 @@ class SegmentCopy:
             self._put(block)
             if self._at - self._written >= WINDOW_BYTES:
                 yield self._flush()
+        self.stored = {run.topic_number: run for run in builder.directory.runs}
         self._flush()
         self.file_bytes = self._at
         if self._file is not None:

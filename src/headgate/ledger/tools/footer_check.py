@@ -138,17 +138,17 @@ def _check_run(
     topic = run.topic_number
     for block in range(run.blocks):
         at, size = run.place_of(block), block_bytes(run.count_of(block))
+        first, stop = run.first_of(block), run.first_of(block) + run.count_of(block)
         try:
-            columns = decode_block(data[at : at + size], topic, run.first_of(block))
+            _, columns = decode_block(data[at : at + size], topic, first, stop)
         except CorruptionError:
-            low, high = run.first_of(block), run.first_of(block) + run.count_of(block) - 1
             what = (
-                f"the index of topic number {topic} in the footer, entries {low} to {high}, has a "
-                "wrong checksum"
+                f"the index of topic number {topic} in the footer, entries {first} to {stop - 1}, "
+                "has a wrong checksum"
             )
             found.damage.append(DamagedBlock(at, size, what))
             continue
-        _list_entries(topic, run.first_of(block), columns, lost, found)
+        _list_entries(topic, first, columns, lost, found)
     found.runs.append(IndexedRun(topic, run.first, run.stop))
 
 

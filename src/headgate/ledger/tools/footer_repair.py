@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Collection, Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from headgate.base.errors import CorruptionError
 from headgate.ledger.format.records import (
@@ -146,9 +146,10 @@ def _from_directory(
 
 
 def _sound_block(data: bytes, run: StoredRun, block: int) -> Columns | None:
-    at, size = run.place_of(block), block_bytes(run.count_of(block))
+    at, first, count = run.place_of(block), run.first_of(block), run.count_of(block)
+    body = data[at : at + block_bytes(count)]
     try:
-        return decode_block(data[at : at + size], run.topic_number, run.first_of(block))
+        return decode_block(body, run.topic_number, first, first + count)[1]
     except CorruptionError:
         return None
 
@@ -261,7 +262,7 @@ def _from_blocks(data: bytes, data_end: int) -> list[_Run] | None:
         topic, count, first = _BLOCK_HEAD.unpack_from(data, at)
         stop = at + block_bytes(count)
         try:
-            part = decode_block(data[at : min(stop, end)], topic, first)
+            _, part = decode_block(data[at : min(stop, end)], topic, first, first + count)
         except CorruptionError:
             break
         last = runs[-1] if runs else None
@@ -287,7 +288,8 @@ def _from_records(
     assessment = replay.assessment
     if replay.damaged_places or assessment.losses or assessment.doubts:
         return None
-    return end, [_Run(row.topic_number, row.first, row.columns) for row in rows]
+    # A range that was read from records has columns; only one from a footer is a stored run.
+    return end, [_Run(row.topic_number, row.first, cast(Columns, row.columns)) for row in rows]
 
 
 def _empty_columns() -> Columns:

@@ -223,7 +223,7 @@ class LogCheck:
         stop = len(data) if footer.data_end is None else footer.data_end
         self._note_empty(data, role.segment)
         for block in footer.damage:
-            what = f"{block.what}; a start reads the records instead"
+            what = f"{block.what}; the records are read instead"
             finding = self._report.add(segment.name, block.offset, block.size_bytes, what)
             segment.footer_findings.append(finding)
         walk = Walk(data, role.segment, stop, footer.index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Protocol
 
 from headgate.base.instants import iso_time
@@ -26,6 +27,7 @@ from headgate.observe.explain.reports import (
     StorageReport,
 )
 from headgate.observe.explain.topic import plain
+from headgate.storage.managed_logs import ManagedLog
 
 SPACE_UNITS: Final = 1 / 2
 """Of each segment of a topic whose space is added up."""
@@ -39,6 +41,9 @@ class Logs(Protocol):
 
     def by_name(self) -> dict[str, CommitLog]:
         """The logs with their names in reports."""
+
+    def of(self, topic: Topic, /) -> ManagedLog:
+        """The log of a topic, with its parts."""
 
     def log_of(self, topic: Topic, /) -> CommitLog:
         """The log that holds a topic."""
@@ -79,7 +84,7 @@ class StorageReports:
         holders = []
         for space in worst.items():
             if space.topic.is_live:
-                holders.append(self._holder(space))
+                holders.append(await self._looked_up_holder(space))
             if pace.spent(HOLDER_UNITS):
                 await pace.give_way()
         report = StorageReport(
@@ -87,13 +92,13 @@ class StorageReports:
             broker=broker,
             started=iso_time(self._started_ms),
             logs=[_space(name, log) for name, log in self._logs.by_name().items()],
-            forecast=self._forecast(count),
+            forecast=await self._forecast(count),
             topics_total=topics_total,
             topics=holders,
         )
         return plain(report)
 
-    def _forecast(self, count: int) -> FillingReport:
+    async def _forecast(self, count: int) -> FillingReport:
         facts = self._filling_of(count)
         forecast, growth = facts.forecast, facts.forecast.growth
         full_at_ms = self._engine.now_ms + round((facts.full_in_s or 0) * MS_PER_S)
@@ -108,16 +113,18 @@ class StorageReports:
             unneeded_bytes_per_s=None if growth is None else growth.unneeded_per_s,
             other_bytes_per_s=None if growth is None else growth.other_per_s,
             held_for_backup=facts.is_held_for_backup,
-            topics=[topic for one in facts.topics if (topic := self._growing(one)) is not None],
+            topics=[
+                topic for one in facts.topics if (topic := await self._growing(one)) is not None
+            ],
             sentence=filling_sentence(facts),
         )
 
-    def _growing(self, growth: TopicGrowth) -> GrowingTopic | None:
+    async def _growing(self, growth: TopicGrowth) -> GrowingTopic | None:
         """The report on a topic that grows; None if it was unloaded since it was measured."""
         topic = self._engine.topics.get(growth.topic)
         if topic is None or topic.log.number != growth.number:
             return None
-        holder = self._holder(self._space_of(topic))
+        holder = await self._looked_up_holder(self._space_of(topic))
         return GrowingTopic(
             topic=holder.topic,
             growth_bytes_per_s=growth.bytes_per_s,
@@ -141,6 +148,12 @@ class StorageReports:
             if waste.live_runs <= 1:
                 space.frees_bytes += waste.rest_bytes
         return space
+
+    async def _looked_up_holder(self, space: _TopicSpace) -> StorageHolder:
+        """:meth:`_holder`, after reading the block of the index that it needs."""
+        find = partial(space.topic.log.bytes_before, space.topic.first_needed_ordinal())
+        await self._logs.of(space.topic).index.look_up(find)
+        return self._holder(space)
 
     def _holder(self, space: _TopicSpace) -> StorageHolder:
         topic = space.topic

@@ -173,7 +173,7 @@ def _storage_fields(topic: Topic) -> dict[str, int]:
     """Bytes of the records that a topic keeps on the disk: those that its slowest durable
     subscription has acknowledged, which retention or an unfinished ledger keeps, and the others."""
     log = topic.log
-    mark = min(max(topic.slowest_durable_ordinal(), log.first), log.end)
+    mark = topic.first_needed_ordinal()
     acknowledged_bytes = log.live_bytes(log.first, mark)
     waiting_bytes = log.live_bytes(mark, log.end)
     return {

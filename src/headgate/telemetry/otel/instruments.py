@@ -187,6 +187,10 @@ STORAGE_INSTRUMENTS: Final = (
     _ours(storage.STORAGE_BYTES_SERIES, GAUGE, "By", readings.storage_bytes),
     _ours(storage.STORAGE_SEGMENTS_SERIES, GAUGE, "{file}", readings.storage_segments),
     _ours(storage.STORAGE_WRITTEN_SERIES, COUNTER, "By", readings.storage_written_bytes),
+    _ours(storage.INDEX_SERIES[0], GAUGE, "By", readings.index_use(0)),
+    _ours(storage.INDEX_SERIES[1], COUNTER, "{lookup}", readings.index_use(1)),
+    *(_ours(series, COUNTER, "{block}", readings.index_use(at))
+      for at, series in enumerate(storage.INDEX_SERIES) if at > 1),
     _ours(storage.TRIMS_FOUND_SERIES, COUNTER, "{topic}",
           lambda storage: storage.trimming.found_by_walk),
 )  # fmt: skip

@@ -177,6 +177,17 @@ def storage_written_bytes(storage: Storage) -> Values:
             yield {"log": name, "content": content}, size_bytes
 
 
+def index_use(at: int) -> Callable[[Storage], Values]:
+    """A reader of one figure of each log's index, by its place in
+    :class:`headgate.ledger.statistics.IndexUse`."""
+
+    def read(storage: Storage) -> Values:
+        for name, log in storage.logs.items():
+            yield {"log": name}, log.index_use()[at]
+
+    return read
+
+
 def broker_limit(policies: Policies) -> Values:
     """The broker's limits in force, on dispatch and on publishing."""
     yield from _limit("broker", policies.dispatch)

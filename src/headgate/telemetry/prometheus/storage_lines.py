@@ -20,6 +20,7 @@ from headgate.telemetry.prometheus.series.storage import (
     DISK_FULL_SERIES,
     DISK_GROWTH_SERIES,
     DISK_SIZE_SERIES,
+    INDEX_SERIES,
     STORAGE_BYTES_SERIES,
     STORAGE_SEGMENTS_SERIES,
     STORAGE_WRITTEN_SERIES,
@@ -70,6 +71,8 @@ class StorageLines:
         self._add(CONNECTIONS_REFUSED_SERIES, labels, self._admission.refused_count)
         self._add(TRIMS_FOUND_SERIES, labels, self._trimming.found_by_walk)
         for name, log in self._logs.items():
+            for series, value in zip(INDEX_SERIES, log.index_use(), strict=True):
+                self._add(series, f'{labels},log="{name}"', value)
             self._add_space(f'{labels},log="{name}"', log.space_use())
             for content, size_bytes in log.written_bytes()._asdict().items():
                 of_content = f'{labels},log="{name}",content="{content}"'

@@ -1,0 +1,111 @@
+"""Brings blocks of a log's index into memory, on the read lane, for look-ups of the event loop."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Final, TypeVar
+
+from headgate.base.errors import InvariantError, StorageError
+from headgate.base.units import NS_PER_S
+from headgate.engine.engine import Engine
+from headgate.engine.ports import IndexedEntries, IndexPart
+from headgate.ledger import BlockKey, BlockMissingError, CommitLog, FetchedBlock
+from headgate.storage.lanes import Lane, run_on
+
+T = TypeVar("T")
+
+logger = logging.getLogger("headgate.reads")
+
+TRIES_MAX: Final = 1_000
+"""Reads for one look-up. Each brings a block that the look-up lacked; more are needed only if
+segments are rewritten again and again during the reads."""
+
+
+RETRY_NS: Final = NS_PER_S
+"""The pause after a read that failed, if nobody awaits it."""
+
+
+class IndexLoader:
+    """Looks entries of one log up without a read on the event loop."""
+
+    def __init__(
+        self, log: CommitLog, lane: Lane, engine: Engine, begin_turn: Callable[[], None]
+    ) -> None:
+        """``lane`` runs the reads."""
+        self._log = log
+        self._engine = engine
+        self._lane = lane
+        self._begin_turn = begin_turn
+        self._waiting: dict[tuple[int, int], dict[Callable[[], None], None]] = {}
+        """What follows a read, by the file and place of its first block."""
+
+    async def look_up(self, action: Callable[[], T]) -> T:
+        """What ``action`` returns, after reading the blocks of the index that it needs.
+
+        ``action`` looks entries up and changes nothing, because it is repeated after each read. It
+        runs at once if all blocks are in memory; the caller goes on in the turn in which it ran.
+
+        Raises:
+            StorageError: a block could be neither read nor rebuilt.
+        """
+        held: list[object] = []  # so that reads of others do not evict what this look-up brought
+        for _ in range(TRIES_MAX):
+            try:
+                return self._log.look_up(action)
+            except BlockMissingError as missing:
+                keys = missing.keys
+            held.append(await self._fetch(keys))
+        raise StorageError("the index of the entries changed again and again", retryable=True)
+
+    async def load(self, entries: IndexedEntries, ordinals: Iterable[int]) -> Sequence[IndexPart]:
+        """Bring the index of these entries into memory; it stays there as long as the caller holds
+        the result. Raises :class:`StorageError`, as :meth:`look_up`."""
+        return await self.look_up(partial(entries.index_of, tuple(ordinals)))
+
+    async def _fetch(self, keys: Sequence[BlockKey]) -> object:
+        fetched = await run_on(self._lane, partial(self._log.fetch_index, keys))
+        self._begin_turn()
+        error = self._log.keep_index(fetched)
+        if error is not None:
+            raise error
+        return fetched
+
+    def is_looked_up(self, action: Callable[[], object], again: Callable[[], None]) -> bool:
+        """Run a look-up for a caller that cannot await it. False if a block of the index is not in
+        memory: then ``again`` is called in a later turn, when it was read. If it cannot be read,
+        that is :data:`RETRY_NS` later."""
+        try:
+            self._log.look_up(action)
+        except BlockMissingError as missing:
+            keys = missing.keys
+        else:
+            return True
+        name = keys[0].file, keys[0].place
+        waiting = self._waiting.get(name)
+        if waiting is not None:
+            waiting[again] = None
+            return False
+        self._waiting[name] = {again: None}
+        self._lane.submit(partial(self._log.fetch_index, keys), partial(self._fetched, name))
+        return False
+
+    def _fetched(
+        self,
+        name: tuple[int, int],
+        fetched: list[FetchedBlock],
+        error: BaseException | None,
+    ) -> None:
+        self._begin_turn()
+        waiting = self._waiting.pop(name)
+        if isinstance(error, InvariantError):
+            raise error
+        failed = self._log.keep_index(fetched) if error is None else error
+        if failed is not None:
+            logger.error("reading the index of entries: %s", failed)
+        for again in waiting:
+            if failed is None:
+                again()
+            else:
+                self._engine.wake_at(self._engine.now_ns + RETRY_NS, again)
