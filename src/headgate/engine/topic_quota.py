@@ -332,15 +332,13 @@ class TopicQuota:
     def evaluate(self) -> None:
         """Enforce the quotas now: evict, stop producers or release them."""
         size, time = self.quotas
-        if time is not None and not self._knows_oldest():
-            return
         before = self.exceeded_by_type
         if size is None or size.policy.stops_producers:
-            late = self._enforce(time, before.time)
+            late = self._enforce_time(time, before.time)
             full = self._enforce(size, before.size)
         else:  # its eviction may take what is too old
             full = self._enforce(size, before.size)
-            late = self._enforce(time, before.time)
+            late = self._enforce_time(time, before.time)
         self.exceeded = full or late
         self.awaits_durable = False
         if (full, late) != before:
@@ -401,6 +399,12 @@ class TopicQuota:
         self._evict(quota)
         # Staged entries cannot be evicted: SENDs wait until they are durable.
         return quota if quota.type is QuotaType.SIZE and self._is_exceeded(quota, None) else None
+
+    def _enforce_time(self, quota: Quota | None, before: Quota | None) -> Quota | None:
+        """:meth:`_enforce` for the time quota. While the age is not known, its state stays."""
+        if quota is not None and not self._knows_oldest():
+            return before if before == quota else None
+        return self._enforce(quota, before)
 
     def _is_exceeded(self, quota: Quota, before: Quota | None) -> bool:
         """Whether the limit is reached, or was reached and the release level is not."""

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Final, TypeVar
 
 from headgate.base.errors import InvariantError, StorageError
-from headgate.base.units import NS_PER_S
 from headgate.engine.engine import Engine
 from headgate.engine.ports import IndexedEntries, IndexPart
 from headgate.ledger import BlockKey, BlockMissingError, CommitLog, FetchedBlock
+from headgate.storage.entry_reader import RETRY_NS
 from headgate.storage.lanes import Lane, run_on
 
 T = TypeVar("T")
@@ -21,10 +21,6 @@ logger = logging.getLogger("headgate.reads")
 TRIES_MAX: Final = 1_000
 """Reads for one look-up. Each brings a block that the look-up lacked; more are needed only if
 segments are rewritten again and again during the reads."""
-
-
-RETRY_NS: Final = NS_PER_S
-"""The pause after a read that failed, if nobody awaits it."""
 
 
 class IndexLoader:

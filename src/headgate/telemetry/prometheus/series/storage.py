@@ -106,50 +106,49 @@ STORAGE_WRITTEN_SERIES: Final = Series(
 )
 
 
-def _index_series(name: str, kind: str, unit: str, text: str) -> Series:
-    return Series(f"headgate_index_{name}", kind, (*BROKER_LABELS, "log"), unit, text)
-
-
-INDEX_SERIES: Final = (
-    _index_series(
-        "cache_bytes",
-        "gauge",
-        "bytes",
-        "Memory of the log's index blocks that were read from the disk; at most"
-        " headgateIndexCacheSizeMB.",
-    ),
-    _index_series(
-        "cache_hits_total",
-        "counter",
-        "look-ups",
-        "Look-ups of old messages that found their index block in memory, since the start.",
-    ),
-    _index_series(
-        "cache_misses_total",
-        "counter",
-        "blocks",
-        "Index blocks that were read from the disk since the start, 4 KB each. If it grows as fast"
-        " as the hits, headgateIndexCacheSizeMB is small for so many readers.",
-    ),
-    _index_series(
-        "blocks_read_at_once_total",
-        "counter",
-        "blocks",
-        "Those of them that the event loop itself read and waited for.",
-    ),
-    _index_series(
-        "blocks_rebuilt_total",
-        "counter",
-        "blocks",
-        "Damaged index blocks that were rebuilt from the messages, since the start.",
-    ),
-    _index_series(
-        "blocks_lost_total",
-        "counter",
-        "blocks",
-        "Damaged index blocks that could not be rebuilt in full, since the start: the messages that"
-        " are missing in them are refused as damaged.",
-    ),
+INDEX_SERIES: Final = tuple(
+    Series(f"headgate_index_{name}", kind, (*BROKER_LABELS, "log"), unit, text)
+    for name, kind, unit, text in (
+        (
+            "cache_bytes",
+            "gauge",
+            "bytes",
+            "Memory of the log's index blocks that were read from the disk; at most"
+            " headgateIndexCacheSizeMB.",
+        ),
+        (
+            "cache_hits_total",
+            "counter",
+            "look-ups",
+            "Look-ups of old messages that found their index block in memory, since the start.",
+        ),
+        (
+            "cache_misses_total",
+            "counter",
+            "blocks",
+            "Index blocks that were read from the disk since the start, 4 KB each. If it grows as fast"
+            " as the hits, headgateIndexCacheSizeMB is small for so many readers.",
+        ),
+        (
+            "blocks_read_at_once_total",
+            "counter",
+            "blocks",
+            "Those of them that the event loop itself read and waited for.",
+        ),
+        (
+            "blocks_rebuilt_total",
+            "counter",
+            "blocks",
+            "Damaged index blocks that were rebuilt from the messages, since the start.",
+        ),
+        (
+            "blocks_lost_total",
+            "counter",
+            "blocks",
+            "Damaged index blocks that could not be rebuilt in full, since the start: the messages that"
+            " are missing in them are refused as damaged.",
+        ),
+    )
 )
 """In the order of :class:`headgate.ledger.statistics.IndexUse`."""
 TRIMS_FOUND_SERIES: Final = own_broker_series(
