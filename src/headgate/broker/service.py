@@ -341,7 +341,7 @@ class Broker:
             lambda: settings.retentionCheckIntervalInSeconds,
         )
         self.space_check = SpaceCheck(self.logs, self)
-        self.topic_growth = growth = TopicGrowthSweep(self.engine, self)
+        self.topic_growth = growth = TopicGrowthSweep(self.engine, self.logs, self)
         sweeps.add("the topic growth sweep", growth.measure, growth.period_s)
         sweeps.add("the space check", self.space_check.check, lambda: SPACE_CHECK_PERIOD_S)
         sweeps.add(

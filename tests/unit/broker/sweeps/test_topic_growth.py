@@ -52,7 +52,7 @@ def test_the_walk_gives_way_and_the_first_round_is_soon() -> None:
     for at in range(300):
         broker.topic(f"persistent://public/default/t{at}")
     engine: Engine = broker.engine
-    sweep = TopicGrowthSweep(engine, Turns())
+    sweep = TopicGrowthSweep(engine, broker.logs, Turns())
     assert sweep.period_s() == FIRST_PERIOD_S
     asyncio.run(sweep.measure())
     assert sweep.period_s() == PERIOD_S
