@@ -126,8 +126,8 @@ INDEX_SERIES: Final = tuple(
             "cache_misses_total",
             "counter",
             "blocks",
-            "Index blocks that were read from the disk since the start, 4 KB each. If it grows as fast"
-            " as the hits, headgateIndexCacheSizeMB is small for so many readers.",
+            "Index blocks that were read from the disk since the start, 4 KB each. If it grows as "
+            "fast as the hits, headgateIndexCacheSizeMB is small for so many readers.",
         ),
         (
             "blocks_read_at_once_total",
@@ -145,8 +145,8 @@ INDEX_SERIES: Final = tuple(
             "blocks_lost_total",
             "counter",
             "blocks",
-            "Damaged index blocks that could not be rebuilt in full, since the start: the messages that"
-            " are missing in them are refused as damaged.",
+            "Damaged index blocks that could not be rebuilt in full, since the start: the messages "
+            "that are missing in them are refused as damaged.",
         ),
     )
 )
