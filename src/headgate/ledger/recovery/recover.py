@@ -80,12 +80,7 @@ def recover(
     _check_end(state, recorded, 0 if is_rebuilt else batch_min)
     log_findings(directory, tails, replay, state)
     if recorded is None and state.last_batch and is_adopted(fs, directory):
-        logger.warning(
-            "%s/%s was missing or damaged and is made anew: this start found the end of the log "
-            "by its batches alone",
-            directory,
-            FLUSH_POSITION_NAME,
-        )
+        _log_lost_flush_position(directory)
     if is_rebuilt and not later:
         replay.assessment.note_unreadable(f"{directory} has neither checkpoint nor segments")
     is_worse = _finish_topics(state, replay, loaded.topics)
@@ -106,6 +101,15 @@ def recover(
     seal_segments(names, segments, state, writer)
     writer.flush_position.begin(end_of(state))
     return state
+
+
+def _log_lost_flush_position(directory: str) -> None:
+    logger.warning(
+        "%s/%s was missing or damaged and is made anew: this start found the end of the log "
+        "by its batches alone",
+        directory,
+        FLUSH_POSITION_NAME,
+    )
 
 
 def _advance_ids(state: LogState, jump: int, ids_min: int) -> bool:
