@@ -214,7 +214,8 @@ async def redeliver_id(stage: Stage) -> float:
     (connection,) = stage.world.broker.connections
     assert isinstance(connection, Connection)
     connected = connection.consumers[consumer.consumer_id]
-    steps = _redeliver_in_slices(stage.world.broker.logs, connection, command, connected)
+    broker = stage.world.broker
+    steps = _redeliver_in_slices(broker.logs, broker.work, connection, command, connected)
     return cpu_us(lambda: _drain(steps)) / COUNT
 
 

@@ -94,7 +94,8 @@ def test_a_disk_that_is_full_from_each_operation_on(copies_on_write: bool) -> No
     assert held > 20
 
 
-@pytest.mark.parametrize("free_bytes", [0, 600, 3000])
+# The start gives back the unused end of the last segment: with 600 bytes more the next one fits.
+@pytest.mark.parametrize("free_bytes", [0, 100, 200])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_start_on_a_disk_that_others_filled_consumes_and_deletes_until_there_is_room(
     free_bytes: int, seed: int, caplog: pytest.LogCaptureFixture

@@ -47,7 +47,7 @@ def command_handlers(broker: Broker) -> CommandHandlers:
 
     return CommandHandlers(
         check=check,
-        acknowledge=Acknowledgements(broker.logs).acknowledge,
+        acknowledge=Acknowledgements(broker.logs, broker.work).acknowledge,
         by_type={
             CommandType.LOOKUP: lookups.lookup,
             CommandType.PARTITIONED_METADATA: lookups.partition_metadata,
@@ -59,7 +59,9 @@ def command_handlers(broker: Broker) -> CommandHandlers:
             CommandType.SUBSCRIBE: consumers.subscribe,
             CommandType.UNSUBSCRIBE: consumers.unsubscribe,
             CommandType.SEEK: consumers.seek,
-            CommandType.REDELIVER_UNACKNOWLEDGED_MESSAGES: partial(redeliver, broker.logs),
+            CommandType.REDELIVER_UNACKNOWLEDGED_MESSAGES: partial(
+                redeliver, broker.logs, broker.work
+            ),
             CommandType.CLOSE_CONSUMER: close_consumer,
             CommandType.GET_LAST_MESSAGE_ID: consumers.last_message_id,
         },

@@ -395,8 +395,10 @@ def test_an_emergency_stop_and_the_return_to_live_are_reported(
 
 @played(settings=ON, memory=MEMORY, ledger=LedgerSettings(segment_bytes=64 * MIB))
 async def test_d10_memory_pressure_slows_who_takes_the_memory(world: World) -> None:
-    """Rule 5.3: the others, and the broker's own topics, keep their rate. What the large topic takes
-    is the index of its newest messages: all of them are in one segment."""
+    """Rule 5.3: the others, and the broker's own topics, keep their rate.
+
+    The large topic takes the index of its newest messages: all of them are in one segment.
+    """
     MEMORY.used = 100
     world.lanes[0].thaw()
     small = Publisher(world, await world.connect(), f"{TOPIC}-small", 5)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from typing import Final
 
+from headgate.base.work_units import ACK_ID, PIECE_UNITS
 from headgate.broker.connection.bounds import HOLDERS_PER_WORK, SLICE_IDS
 from headgate.broker.connection.client_connection import ClientConnection
+from headgate.broker.work.scheduler import JobClass, WorkScheduler
 from headgate.engine.consumer import Consumer
 from headgate.engine.subscription import Subscription
 from headgate.storage.managed_logs import ManagedLogs
@@ -19,12 +22,16 @@ from headgate.wire.codes import AckType, ServerError
 from headgate.wire.ids import to_signed
 from headgate.wire.messages import BaseCommand, CommandAck, MessageIdData
 
+PIECE_IDS: Final = PIECE_UNITS // ACK_ID
+"""Entries that are acknowledged at once after their index was loaded."""
+
 
 class Acknowledgements:
     """Carries out the ACKs of all connections of one broker."""
 
-    def __init__(self, logs: ManagedLogs) -> None:
+    def __init__(self, logs: ManagedLogs, work: WorkScheduler) -> None:
         self._logs = logs
+        self._work = work
 
     def acknowledge(self, connection: ClientConnection, command: BaseCommand) -> int:
         """Carry out an ACK, or its first slice; returns the work that it took.
@@ -94,9 +101,10 @@ class Acknowledgements:
         consumer, subscription = connected
         resets_count, log = subscription.resets_count, subscription.topic.log
         index = self._logs.of(subscription.topic).index
-        for start in range(0, len(ordinals), SLICE_IDS):
-            part = ordinals[start : start + SLICE_IDS] if last is None else ordinals
+        for start in range(0, len(ordinals), PIECE_IDS):
+            part = ordinals[start : start + PIECE_IDS] if last is None else ordinals
             held = await index.load(log, part)
+            await self._work.give_way(PIECE_UNITS, JobClass.COMMAND)
             if subscription.removed or subscription.resets_count != resets_count:
                 break  # what the client acknowledged is void
             if last is not None:

@@ -10,7 +10,7 @@ from headgate.base.errors import HeadgateError
 from headgate.base.names import check_subscription, parse_topic
 from headgate.base.positions import EARLIEST, Position
 from headgate.base.units import INT64_MAX, MS_PER_S
-from headgate.base.work_units import QUEUED_AGAIN, REDELIVER_ID, RETURNED_PER_UNIT
+from headgate.base.work_units import PIECE_UNITS, QUEUED_AGAIN, REDELIVER_ID, RETURNED_PER_UNIT
 from headgate.broker.commands.acknowledging import is_unchanged
 from headgate.broker.commands.command_host import CommandHost
 from headgate.broker.commands.schemas import TopicSchemas
@@ -20,6 +20,7 @@ from headgate.broker.count_limits import CountLimits
 from headgate.broker.entries import SingleEntryReader
 from headgate.broker.registry import TopicRegistry
 from headgate.broker.subscriptions import Subscriptions
+from headgate.broker.work.scheduler import JobClass, WorkScheduler
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_shared import GIVE_BACK_ENTRIES
 from headgate.engine.errors import (
@@ -304,14 +305,16 @@ def _consumer_of(connection: ClientConnection, consumer_id: int) -> tuple[Consum
     return connected
 
 
-def redeliver(logs: ManagedLogs, connection: ClientConnection, command: BaseCommand) -> None:
+def redeliver(
+    logs: ManagedLogs, work: WorkScheduler, connection: ClientConnection, command: BaseCommand
+) -> None:
     """Redeliver a consumer's entries: those that the command names, in slices, or all."""
     request = command.redeliverUnacknowledgedMessages
     connected = connection.consumers.get(request.consumer_id)
     if connected is None:
         return
     if request.message_ids and connected[1].type.is_shared:
-        connection.run_in_slices(_redeliver_in_slices(logs, connection, command, connected))
+        connection.run_in_slices(_redeliver_in_slices(logs, work, connection, command, connected))
     elif not connection.is_partial:
         connection.run_in_slices(_redeliver_all(connection, request, connected))
 
@@ -332,6 +335,7 @@ def _redeliver_all(
 
 def _redeliver_in_slices(
     logs: ManagedLogs,
+    work: WorkScheduler,
     connection: ClientConnection,
     command: BaseCommand,
     connected: tuple[Consumer, Subscription],
@@ -353,12 +357,13 @@ def _redeliver_in_slices(
         subscription.redeliver(consumer, ordinals, _epoch(request))
         yield len(message_ids) * REDELIVER_ID
     if cold:
-        rest = _redeliver_loaded(logs, connection, connected, cold, _epoch(request))
+        rest = _redeliver_loaded(logs, work, connection, connected, cold, _epoch(request))
         connection.run_waiting(rest, command)
 
 
 async def _redeliver_loaded(
     logs: ManagedLogs,
+    work: WorkScheduler,
     connection: ClientConnection,
     connected: tuple[Consumer, Subscription],
     ordinals: list[int],
@@ -371,9 +376,10 @@ async def _redeliver_loaded(
     """
     consumer, subscription = connected
     index = logs.of(subscription.topic).index
-    for start in range(0, len(ordinals), SLICE_REDELIVERED_IDS):
-        part = ordinals[start : start + SLICE_REDELIVERED_IDS]
+    for start in range(0, len(ordinals), PIECE_UNITS // REDELIVER_ID):
+        part = ordinals[start : start + PIECE_UNITS // REDELIVER_ID]
         held = await index.load(subscription.topic.log, part)
+        await work.give_way(PIECE_UNITS, JobClass.COMMAND)
         if not is_unchanged(connection, connected):
             return  # closing the consumer has redelivered its entries
         subscription.redeliver(consumer, part, epoch)

@@ -68,7 +68,7 @@ class FooterCheck:
 
     @property
     def is_usable(self) -> bool:
-        """Whether a start uses the footer: it ignores one that is damaged anywhere."""
+        """Whether all of the footer is sound."""
         return self.is_found and not self.damage
 
 

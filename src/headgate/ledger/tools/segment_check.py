@@ -104,8 +104,10 @@ class _Segment:
 
     @property
     def reads_records(self) -> bool:
-        """Whether a start finds the entries by the records."""
-        return self.role.is_replayed or not self.footer.is_usable
+        """Whether a start finds the entries by the records. Before the checkpoint it needs the
+        directory alone: a damaged block is rebuilt when its entries are read."""
+        has_directory = self.footer.is_usable or self.footer.directory is not None
+        return self.role.is_replayed or not has_directory
 
 
 class LogCheck:
