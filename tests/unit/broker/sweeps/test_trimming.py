@@ -14,11 +14,11 @@ from headgate.broker.slices import at_once
 from headgate.broker.sweeps.trimming import FULL_ROUNDS
 from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.topic import Topic
-from headgate.engine.types import SubscriptionType
 from headgate.ledger import LedgerSettings
 from headgate.metadata.policies import Retention
 from headgate.observe.stats.internal import internal_stats
 from headgate.testing import SimClient, SimConsumer, World
+from headgate.wire.codes import SubscriptionType
 from tests.unit.broker.playing import TOPIC, played
 
 OTHER = f"{TOPIC}-other"
