@@ -10,6 +10,7 @@ import pytest
 
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
+from headgate.base.positions import Position
 from headgate.base.units import KIB, MS_PER_S
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -21,6 +22,7 @@ from headgate.ledger.format.records import segment_of_name
 from headgate.ledger.index.footer import read_directory
 from headgate.ledger.index.index_block import BLOCK_ENTRIES
 from headgate.ledger.statistics import IndexUse
+from headgate.metadata.errors import RefusalError
 from headgate.storage.index_loader import TRIES_MAX
 from headgate.testing import World
 from headgate.testing.world import DIRECTORY
@@ -186,6 +188,34 @@ async def test_seeks_by_id_and_time_resets_skips_and_expiry(world: World) -> Non
     await facade.clear_backlog(NAME, "s")
     assert subscription(world).backlog_entries == 0
     check(world)
+
+
+@ON_DISK
+async def test_a_skip_that_waits_for_the_index_is_refused_if_its_subscription_goes(
+    world: World,
+) -> None:
+    """It moved the cursor of an unloaded topic, which nobody stored, and said that it was done."""
+    await store(world)
+    consumer = await (await world.connect()).subscribe(TOPIC, "s", queue_size=0)
+    await consumer.close()
+    facade = AdminFacade(world.broker, world.observer)
+    forget(world)
+    found = subscription(world)
+    skips = (
+        facade.skip_messages(NAME, "s", 200),
+        facade.clear_backlog(NAME, "s"),
+        facade.expire_messages(NAME, "s", AtPosition(Position(1, 300))),
+    )
+    waiting = [asyncio.create_task(skip) for skip in skips]
+    for _ in range(5):
+        await asyncio.sleep(0)  # they wait for the read lane now
+    world.broker.engine.unload_topic(found.topic)
+    world.broker.registry.get(NAME)
+    for each in waiting:
+        with pytest.raises(RefusalError, match="was closed") as refused:
+            await each
+        assert refused.value.status == 503
+    assert subscription(world).backlog_entries == COUNT
 
 
 @ON_DISK
