@@ -25,6 +25,7 @@ from headgate.ledger.statistics import IndexUse
 from headgate.metadata.errors import RefusalError
 from headgate.storage.index_loader import TRIES_MAX
 from headgate.testing import World
+from headgate.testing.errors import RefusedError
 from headgate.testing.world import DIRECTORY
 from tests.unit.broker.playing import TOPIC, played
 
@@ -146,6 +147,32 @@ async def test_an_acknowledgement_that_waits_is_void_after_a_seek(world: World) 
     await asyncio.sleep(1)
     assert subscription(world).done_entries in (300, 500)
     check(world)
+
+
+@ON_DISK
+async def test_an_acknowledgement_that_waits_while_its_topic_goes_is_not_confirmed(
+    world: World,
+) -> None:
+    await store(world)
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s", queue_size=3_000)
+    positions = [(await consumer.receive()).position for _ in range(1_000)]
+    forget(world)
+    world.lanes[1].freeze()
+    acks = [
+        asyncio.create_task(consumer.ack(*positions[200:300])),
+        asyncio.create_task(consumer.ack_through(positions[500])),
+    ]
+    await asyncio.sleep(0.1)
+    topic = subscription(world).topic
+    topic.fence()
+    world.broker.engine.unload_topic(topic)
+    world.broker.registry.get(NAME)
+    world.lanes[1].thaw()
+    for ack in acks:
+        with pytest.raises(RefusedError):
+            await ack
+    assert subscription(world).done_entries == 0
 
 
 @ON_DISK
