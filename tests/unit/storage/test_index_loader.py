@@ -176,6 +176,27 @@ async def test_an_acknowledgement_that_waits_while_its_topic_goes_is_not_confirm
 
 
 @ON_DISK
+async def test_a_report_on_the_disk_is_answered_while_one_of_its_topics_is_deleted(
+    world: World,
+) -> None:
+    await store(world)
+    consumer = await (await world.connect()).subscribe(TOPIC, "s", queue_size=1_000)
+    await consumer.ack(*[(await consumer.receive()).position for _ in range(450)])
+    await consumer.close()
+    facade = AdminFacade(world.broker, world.observer)
+    await asyncio.sleep(10)
+    forget(world)
+    world.lanes[1].freeze()
+    report = asyncio.create_task(facade.explain_storage(5))
+    await asyncio.sleep(0.1)
+    assert not report.done()
+    await facade.delete_topic(NAME, force=True)
+    world.lanes[1].thaw()
+    assert (await report)["topics"] == []
+    check(world)
+
+
+@ON_DISK
 async def test_seeks_by_id_and_time_resets_skips_and_expiry(world: World) -> None:
     topic = await store(world)
     client = await world.connect()
