@@ -169,8 +169,6 @@ class Subscriptions:
             if subscription.removed:
                 raise TopicFencedError(f"Subscription {subscription.name} was closed")
             held = await self.load_passed(subscription, ordinal - 1)
-            if subscription.removed:
-                raise TopicFencedError(f"Subscription {subscription.name} was closed")
             subscription.fenced = True
             try:
                 await self.disconnect(subscription)
@@ -205,12 +203,15 @@ class Subscriptions:
 
         Raises:
             StorageError: the index cannot be read.
+            TopicFencedError: the subscription was closed meanwhile.
         """
         log = subscription.topic.log
         last = min(last, log.end - 1)
         index = self._logs.of(subscription.topic).index
         held = await index.load(log, subscription.entries_passed(last))
         self._begin_turn()
+        if subscription.removed:
+            raise TopicFencedError(f"Subscription {subscription.name} was closed")
         return held
 
     async def _alone(

@@ -227,8 +227,9 @@ class SharedDispatcher(Dispatcher):
         for consumer in self.subscription.consumers:
             yield consumer, consumer.held
 
-    def delivered_through(self, last: int) -> list[int]:
-        return [ordinal for _, held in self.delivered() for ordinal in held if ordinal <= last]
+    @property
+    def needs_passed(self) -> bool:
+        return self._moved is not None or bool(self._returned)
 
     def _released(self, holder: Consumer, messages: int) -> None:
         """``messages`` are no longer with ``holder``; unblock what this brings below its limit."""
@@ -330,6 +331,8 @@ class SharedDispatcher(Dispatcher):
         log = self.subscription.topic.log
         messages, size = log.message_count(ordinal), log.size_bytes(ordinal)
         self._released(holder, messages)
+        if self.subscription.acks.is_acked(ordinal):
+            return messages  # the cursor passed it: it is forgotten, not queued
         if counted:
             self.redelivery_counts[ordinal] = self.redelivery_counts.get(ordinal, 0) + 1
         self.replaying[ordinal] = messages, size
@@ -404,6 +407,8 @@ class SharedDispatcher(Dispatcher):
         self.unacked_messages = 0
         self.blocked_on_unacked = False
         self.read_ordinal = self.subscription.acks.mark_delete + 1
+        if self._moved is not None:
+            self._moved = self._passed()  # what it had yet to look at is no longer held
 
     def in_flight_messages(self) -> int:
         return self.unacked_messages

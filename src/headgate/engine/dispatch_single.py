@@ -146,8 +146,9 @@ class SingleActiveDispatcher(Dispatcher):
         elif self.read_ordinal <= acks.mark_delete:
             self.read_ordinal = acks.mark_delete + 1
 
-    def delivered_through(self, last: int) -> list[int]:  # noqa: ARG002
-        return []  # they are known by the cursor and the read position
+    @property
+    def needs_passed(self) -> bool:
+        return False  # the cursor has all state
 
     def in_flight_messages(self) -> int:
         subscription = self.subscription

@@ -187,9 +187,11 @@ class Dispatcher(ABC):
     def cursor_moved(self) -> None:
         """An administrator or a seek moved the cursor."""
 
+    @property
     @abstractmethod
-    def delivered_through(self, last: int) -> list[int]:
-        """Entries up to ``last`` that consumers hold: a move of the cursor counts them."""
+    def needs_passed(self) -> bool:
+        """Whether it has yet to look up entries that the cursor may have passed: until then none of
+        the topic's entries are trimmed."""
 
     @abstractmethod
     def in_flight_messages(self) -> int:

@@ -418,14 +418,6 @@ class Subscription(Cursor):
         if self.topic.quota is not None:
             self.topic.quota.subscription_changed(self)
 
-    def entries_passed(self, last: int) -> list[int]:
-        found = super().entries_passed(last)
-        log = self.topic.log
-        if log.first < log.memory_first:
-            held = self.dispatcher.delivered_through(last)
-            found += [ordinal for ordinal in held if log.first <= ordinal < log.memory_first]
-        return found
-
     def _moved(self) -> None:
         engine = self.topic.engine
         self.damaged_entry = self.read_failed = ""

@@ -309,9 +309,9 @@ class AdminFacade:
     async def skip_messages(self, topic: TopicName, name: str, count: int) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
-        held = await self._subscriptions.load_passed(
-            subscription, subscription.after_messages(count) - 1
-        )
+        last = subscription.after_messages(count) - 1
+        with _refusals():
+            held = await self._subscriptions.load_passed(subscription, last)
         subscription.skip_messages(count)
         del held
         await self._broker.when_durable(subscription.topic)
@@ -319,7 +319,9 @@ class AdminFacade:
     async def clear_backlog(self, topic: TopicName, name: str) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
-        held = await self._subscriptions.load_passed(subscription, subscription.topic.log.end - 1)
+        last = subscription.topic.log.end - 1
+        with _refusals():
+            held = await self._subscriptions.load_passed(subscription, last)
         subscription.skip_to(subscription.topic.log.end)
         del held
         await self._broker.when_durable(subscription.topic)
@@ -344,7 +346,8 @@ class AdminFacade:
         else:
             # A position that the topic no longer holds expires nothing after it.
             ordinal = await self._ordinal(subscription.topic, replace(what, excluded=True))
-        held = await self._subscriptions.load_passed(subscription, ordinal - 1)
+        with _refusals():
+            held = await self._subscriptions.load_passed(subscription, ordinal - 1)
         skipped = subscription.skip_to(ordinal, expired=True)
         del held
         if not skipped:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from headgate.base.work_units import JOB_STEP_UNITS_MAX, MOVED_PER_UNIT
+from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_shared import GIVE_BACK_ENTRIES, SharedDispatcher
 from headgate.engine.engine import FLUSH_ENTRIES_MAX
+from headgate.engine.subscription import Subscription
 from headgate.engine.types import SubscriptionType
 from headgate.flow.account.account import Cell
-from tests.unit.engine.harness import START_MS, Rig
+from tests.unit.engine.harness import START_MS, FakePort, Rig
 from tests.unit.work_meter import bytecodes
 
 SHARED = SubscriptionType.SHARED
@@ -372,6 +374,55 @@ def test_what_the_cursor_passed_is_not_redelivered_although_it_is_not_forgotten_
     rig.flush()
     assert port.ordinals[10:] == [8, 9]
     assert subscription.dispatcher.to_redeliver().entries == 0
+
+
+def held_by_one(rig: Rig, subscription: Subscription, entries: int) -> tuple[Consumer, FakePort]:
+    """One consumer holds so many entries."""
+    holder, port = rig.consumer(subscription, SHARED, permits=entries)
+    rig.log.bodies = [b"x"] * entries
+    rig.log.counts, rig.log.times = [1] * entries, [START_MS] * entries
+    rig.log.messages_before = rig.log.bytes_before = lambda ordinal: ordinal  # type: ignore[method-assign,assignment]
+    for ordinal in range(entries):
+        rig.engine.cache.put(rig.topic.cache, ordinal, b"x")
+    rig.log.end = entries
+    subscription.wake()
+    rig.flush()
+    assert len(holder.held) == entries
+    return holder, port
+
+
+def test_a_consumer_leaves_while_what_the_cursor_passed_is_forgotten() -> None:
+    for given_back in (False, True):
+        rig = Rig()
+        subscription = rig.subscribe()
+        entries = 3 * JOB_STEP_UNITS_MAX * MOVED_PER_UNIT
+        holder, _ = held_by_one(rig, subscription, entries)
+        if given_back:
+            subscription.redeliver(holder, None, -1)
+        subscription.skip_to(entries - 10)
+        subscription.remove_consumer(holder)
+        rig.flush()
+        assert subscription.dispatcher.in_flight_messages() == 0
+        _, other = rig.consumer(subscription, SHARED, permits=entries)
+        rig.flush()
+        assert other.ordinals == list(range(entries - 10, entries))
+        assert subscription.dispatcher.in_flight_messages() == 10
+
+
+def test_passed_entries_that_a_consumer_gives_back_leave_nothing() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    entries = 3 * JOB_STEP_UNITS_MAX * MOVED_PER_UNIT
+    holder, _ = held_by_one(rig, subscription, entries)
+    rig.consumer(subscription, SHARED, consumer_id=2)
+    dispatcher = subscription.dispatcher
+    assert isinstance(dispatcher, SharedDispatcher)
+    subscription.skip_to(entries - 10)
+    subscription.redeliver(holder, None, -1)
+    rig.flush()
+    assert dispatcher.in_flight_messages() == 0
+    assert set(dispatcher.redelivery_counts) == set(range(entries - 10, entries))
+    assert len(dispatcher.replaying) == 10
 
 
 def test_a_foreign_acknowledgement_ends_what_another_holds() -> None:

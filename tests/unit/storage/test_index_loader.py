@@ -10,6 +10,7 @@ import pytest
 
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
+from headgate.base.positions import Position
 from headgate.base.units import KIB, MS_PER_S
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -21,8 +22,10 @@ from headgate.ledger.format.records import segment_of_name
 from headgate.ledger.index.footer import read_directory
 from headgate.ledger.index.index_block import BLOCK_ENTRIES
 from headgate.ledger.statistics import IndexUse
+from headgate.metadata.errors import RefusalError
 from headgate.storage.index_loader import TRIES_MAX
 from headgate.testing import World
+from headgate.testing.errors import RefusedError
 from headgate.testing.world import DIRECTORY
 from tests.unit.broker.playing import TOPIC, played
 
@@ -147,6 +150,53 @@ async def test_an_acknowledgement_that_waits_is_void_after_a_seek(world: World) 
 
 
 @ON_DISK
+async def test_an_acknowledgement_that_waits_while_its_topic_goes_is_not_confirmed(
+    world: World,
+) -> None:
+    await store(world)
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s", queue_size=3_000)
+    positions = [(await consumer.receive()).position for _ in range(1_000)]
+    forget(world)
+    world.lanes[1].freeze()
+    acks = [
+        asyncio.create_task(consumer.ack(*positions[200:300])),
+        asyncio.create_task(consumer.ack_through(positions[500])),
+    ]
+    await asyncio.sleep(0.1)
+    topic = subscription(world).topic
+    topic.fence()
+    world.broker.engine.unload_topic(topic)
+    world.broker.registry.get(NAME)
+    world.lanes[1].thaw()
+    for ack in acks:
+        with pytest.raises(RefusedError):
+            await ack
+    assert subscription(world).done_entries == 0
+
+
+@ON_DISK
+async def test_a_report_on_the_disk_is_answered_while_one_of_its_topics_is_deleted(
+    world: World,
+) -> None:
+    await store(world)
+    consumer = await (await world.connect()).subscribe(TOPIC, "s", queue_size=1_000)
+    await consumer.ack(*[(await consumer.receive()).position for _ in range(450)])
+    await consumer.close()
+    facade = AdminFacade(world.broker, world.observer)
+    await asyncio.sleep(10)
+    forget(world)
+    world.lanes[1].freeze()
+    report = asyncio.create_task(facade.explain_storage(5))
+    await asyncio.sleep(0.1)
+    assert not report.done()
+    await facade.delete_topic(NAME, force=True)
+    world.lanes[1].thaw()
+    assert (await report)["topics"] == []
+    check(world)
+
+
+@ON_DISK
 async def test_seeks_by_id_and_time_resets_skips_and_expiry(world: World) -> None:
     topic = await store(world)
     client = await world.connect()
@@ -186,6 +236,34 @@ async def test_seeks_by_id_and_time_resets_skips_and_expiry(world: World) -> Non
     await facade.clear_backlog(NAME, "s")
     assert subscription(world).backlog_entries == 0
     check(world)
+
+
+@ON_DISK
+async def test_a_skip_that_waits_for_the_index_is_refused_if_its_subscription_goes(
+    world: World,
+) -> None:
+    """It moved the cursor of an unloaded topic, which nobody stored, and said that it was done."""
+    await store(world)
+    consumer = await (await world.connect()).subscribe(TOPIC, "s", queue_size=0)
+    await consumer.close()
+    facade = AdminFacade(world.broker, world.observer)
+    forget(world)
+    found = subscription(world)
+    skips = (
+        facade.skip_messages(NAME, "s", 200),
+        facade.clear_backlog(NAME, "s"),
+        facade.expire_messages(NAME, "s", AtPosition(Position(1, 300))),
+    )
+    waiting = [asyncio.create_task(skip) for skip in skips]
+    for _ in range(5):
+        await asyncio.sleep(0)  # they wait for the read lane now
+    world.broker.engine.unload_topic(found.topic)
+    world.broker.registry.get(NAME)
+    for each in waiting:
+        with pytest.raises(RefusalError, match="was closed") as refused:
+            await each
+        assert refused.value.status == 503
+    assert subscription(world).backlog_entries == COUNT
 
 
 @ON_DISK

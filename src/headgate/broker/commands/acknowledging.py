@@ -105,7 +105,11 @@ class Acknowledgements:
             part = ordinals[start : start + PIECE_IDS] if last is None else ordinals
             held = await index.load(log, part)
             await self._work.give_way(PIECE_UNITS, JobClass.COMMAND)
-            if subscription.removed or subscription.resets_count != resets_count:
+            if subscription.removed:
+                if connection.is_open:
+                    _refuse_without_consumer(connection, ack)
+                return
+            if subscription.resets_count != resets_count:
                 break  # what the client acknowledged is void
             if last is not None:
                 subscription.ack_through(consumer, last)

@@ -163,7 +163,7 @@ class Trimming:
             is_awaited = self._touched.pop(topic, None) is not None
             due_ms = self._due_ms.get(topic)
             is_awaited |= due_ms is not None and due_ms <= log_ms + RECHECK_MS
-            if not _may_release(topic):
+            if not self._may_trim(topic):
                 continue  # most topics, most of the time
             found_count += await self._trim_loaded(topic) and not is_awaited
             if pace.spent(TOPIC_TRIMMED):
@@ -176,7 +176,7 @@ class Trimming:
         pace, has_looked = Pace(self._turns), False
         for topic in topics:
             has_looked = True
-            if topic.is_live and _may_release(topic):
+            if topic.is_live and self._may_trim(topic):
                 await self._trim_loaded(topic)
             if pace.spent(TOPIC_TRIMMED):
                 await pace.give_way()
@@ -191,7 +191,17 @@ class Trimming:
         except StorageError as error:
             logger.error("trimming %s waits: %s", topic.name, error)
             return False
-        return topic.is_live and _may_release(topic) and self._trim_topic(topic)
+        return topic.is_live and self._may_trim(topic) and self._trim_topic(topic)
+
+    def _may_trim(self, topic: Topic) -> bool:
+        """Whether to look at a topic now: not while one of its subscriptions has yet to forget
+        what its cursor passed, because that takes the index of these entries."""
+        if not _may_release(topic):
+            return False
+        if any(s.dispatcher.needs_passed for s in topic.subscriptions.values()):
+            self.touch(topic)
+            return False
+        return True
 
     def _look_ahead(self, topic: Topic) -> None:
         """Look up what trimming a topic looks up, so that it is in memory then."""
@@ -202,9 +212,13 @@ class Trimming:
         bounds = _bounds(self._retention_of(topic.name))
         releasable = releasable_end(entries, acknowledged_end, *bounds, self._engine.log_ms)
         starts = entries.ledger_starts()
-        for ordinal in (trimmable_end(entries.first, starts[1:], releasable), acknowledged_end):
+        end = trimmable_end(entries.first, starts[1:], releasable)
+        for ordinal in (end, acknowledged_end):
             if entries.first <= ordinal <= entries.end:
                 entries.bytes_before(ordinal)
+        for subscription in topic.subscriptions.values():
+            if not subscription.is_durable and subscription.acks.mark_delete + 1 < end:
+                entries.index_of(subscription.entries_passed(end - 1))
         for start in starts[1:]:
             if start > releasable:
                 entries.received_ms(start - 1)

@@ -172,6 +172,8 @@ class SparseIndex:
         first, stop = max(run.first, self.first), min(run.stop, self.stop)
         if first >= stop:
             return
+        self._split_pinned(first)
+        self._split_pinned(stop)
         low = self._row(first)
         high = bisect_left(self._firsts, stop, low)
         index = SparseIndex(self._number, self._cache)
@@ -188,6 +190,20 @@ class SparseIndex:
             self._pinned.pop(dropped, None)
         for own, new in zip(self._arrays(), index._arrays(), strict=True):
             own[low:high] = new[:count]
+
+    def _split_pinned(self, first: int) -> None:
+        """Let a row begin at an entry within a pinned row, which may have several segments. Both
+        rows keep the columns of it."""
+        row = self._row(first)
+        block = self._pinned.get(self._firsts[row])
+        if block is None or not self._firsts[row] < first < self._row_stop(row):
+            return
+        offset = block.columns.offsets[first - block.first]
+        messages, size_bytes, received_ms, lag_ms = self.totals(first)
+        values = (first, 0, _PINNED, offset, received_ms, lag_ms, messages, size_bytes)
+        for column, value in zip(self._arrays(), values, strict=True):
+            column.insert(row + 1, value)
+        self._pinned[first] = block
 
     # Shrinking ------------------------------------------------------------------------------
 

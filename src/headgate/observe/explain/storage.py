@@ -83,8 +83,9 @@ class StorageReports:
                 await pace.give_way()
         holders = []
         for space in worst.items():
-            if space.topic.is_live:
-                holders.append(await self._looked_up_holder(space))
+            holder = await self._looked_up_holder(space)
+            if holder is not None:
+                holders.append(holder)
             if pace.spent(HOLDER_UNITS):
                 await pace.give_way()
         report = StorageReport(
@@ -125,6 +126,8 @@ class StorageReports:
         if topic is None or topic.log.number != growth.number:
             return None
         holder = await self._looked_up_holder(self._space_of(topic))
+        if holder is None:
+            return None
         return GrowingTopic(
             topic=holder.topic,
             growth_bytes_per_s=growth.bytes_per_s,
@@ -149,11 +152,14 @@ class StorageReports:
                 space.frees_bytes += waste.rest_bytes
         return space
 
-    async def _looked_up_holder(self, space: _TopicSpace) -> StorageHolder:
-        """:meth:`_holder`, after reading the block of the index that it needs."""
+    async def _looked_up_holder(self, space: _TopicSpace) -> StorageHolder | None:
+        """:meth:`_holder`, after reading the block of the index that it needs; None if the topic
+        is gone."""
+        if not space.topic.is_live:
+            return None
         find = partial(space.topic.log.bytes_before, space.topic.first_needed_ordinal())
         await self._logs.of(space.topic).index.look_up(find)
-        return self._holder(space)
+        return self._holder(space) if space.topic.is_live else None
 
     def _holder(self, space: _TopicSpace) -> StorageHolder:
         topic = space.topic

@@ -12,11 +12,13 @@ from headgate.base.positions import EARLIEST
 from headgate.base.units import KIB, NS_PER_S
 from headgate.broker.slices import at_once
 from headgate.broker.sweeps.trimming import FULL_ROUNDS
+from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.topic import Topic
 from headgate.ledger import LedgerSettings
 from headgate.metadata.policies import Retention
 from headgate.observe.stats.internal import internal_stats
 from headgate.testing import SimClient, SimConsumer, World
+from headgate.wire.codes import SubscriptionType
 from tests.unit.broker.playing import TOPIC, played
 
 OTHER = f"{TOPIC}-other"
@@ -169,6 +171,31 @@ async def test_a_reader_holds_nothing_back(world: World) -> None:
     reader.flow(10)
     await asyncio.sleep(0.1)
     assert len(reader.queue) == 5
+
+
+@played(ledger=SMALL_LEDGERS)
+async def test_what_a_cursor_passed_stays_until_its_consumers_have_forgotten_it(
+    world: World,
+) -> None:
+    """They look its messages up, perhaps on the disk: trimmed entries have none."""
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s", kind=SubscriptionType.SHARED)
+    await publish_some(world, 35)
+    await asyncio.sleep(0.1)
+    assert len(consumer.queue) == 35
+    subscription = topic_of(world).subscriptions["s"]
+    dispatcher = subscription.dispatcher
+    assert isinstance(dispatcher, SharedDispatcher)
+    dispatcher._awaits_index = True  # as if a disk took its time
+    dispatcher._moved = dispatcher._passed()
+    subscription.finish_through(24)
+    await world.broker.trimming.trim()
+    await asyncio.sleep(1)
+    assert held(world) == (0, 35)
+    dispatcher._index_read()
+    await asyncio.sleep(60)
+    assert held(world) == (20, 35)
+    assert dispatcher.in_flight_messages() == subscription.backlog_messages == 10
 
 
 @pytest.mark.parametrize(

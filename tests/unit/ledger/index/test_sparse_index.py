@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
@@ -293,3 +294,32 @@ def test_a_part_of_a_stored_run() -> None:
     assert index.columns(3, 9) == pair.plain.columns(3, 9)
     assert index.after == pair.plain.totals(9)
     assert stored_totals(run, 6, pair.cache) == pair.plain.totals(6)
+
+
+@pytest.mark.parametrize("segment", [1, 2, 3])
+@pytest.mark.parametrize("trimmed", [0, 3])
+def test_a_segment_is_rewritten_whose_index_is_in_memory_with_that_of_others(
+    segment: int, trimmed: int
+) -> None:
+    """A start indexes segments of an earlier release, whose footers have no blocks, in memory."""
+    pair = Pair(1 << 20)
+    for _ in range(3):
+        pair.append(10, 50, 2, 1, ledger=False)
+        pair.segment += 1
+    pair.append(10, 50, 2, 1, ledger=False)
+    pair.seal()
+    pair.append(3, 50, 2, 1, ledger=False)
+    pair.both(lambda topic: topic.trim(trimmed))
+    run = pair.plain.run_in(segment)
+    assert run is not None
+    first, stop = max(run[0], trimmed), run[1]
+    columns = pair.plain.columns(first, stop)
+    offsets = array("I", [offset - 7 for offset in columns.offsets])
+    builder = FooterBuilder(segment, DATA_END)
+    builder.add_columns(NUMBER, first, columns._replace(offsets=offsets))
+    pair.files.footers[segment] = b"".join(builder.finish())
+    (stored,) = builder.directory.runs
+    pair.plain.move_runs(segment, segment, first, offsets, None, pair.cache)
+    pair.spilled.move_runs(segment, segment, first, offsets, stored, pair.cache)
+    pair.check()
+    assert pair.spilled.columns(first, stop).offsets == offsets
