@@ -309,9 +309,7 @@ class AdminFacade:
     async def skip_messages(self, topic: TopicName, name: str, count: int) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
-        held = await self._subscriptions.load_passed(
-            subscription, subscription.after_messages(count) - 1
-        )
+        held = await self._load_passed(subscription, subscription.after_messages(count))
         subscription.skip_messages(count)
         del held
         await self._broker.when_durable(subscription.topic)
@@ -319,7 +317,7 @@ class AdminFacade:
     async def clear_backlog(self, topic: TopicName, name: str) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
-        held = await self._subscriptions.load_passed(subscription, subscription.topic.log.end - 1)
+        held = await self._load_passed(subscription, subscription.topic.log.end)
         subscription.skip_to(subscription.topic.log.end)
         del held
         await self._broker.when_durable(subscription.topic)
@@ -344,7 +342,7 @@ class AdminFacade:
         else:
             # A position that the topic no longer holds expires nothing after it.
             ordinal = await self._ordinal(subscription.topic, replace(what, excluded=True))
-        held = await self._subscriptions.load_passed(subscription, ordinal - 1)
+        held = await self._load_passed(subscription, ordinal)
         skipped = subscription.skip_to(ordinal, expired=True)
         del held
         if not skipped:
@@ -379,6 +377,18 @@ class AdminFacade:
         if at.excluded and ordinal < log.end and log.position(ordinal) == at.position:
             return ordinal + 1
         return ordinal
+
+    async def _load_passed(self, subscription: Subscription, end: int) -> object:
+        """As :meth:`Subscriptions.load_passed`, of a move to ``end``.
+
+        Raises:
+            RefusalError: 503, the subscription was deleted or unloaded meanwhile: a move of what is
+                left would be answered and not stored.
+        """
+        held = await self._subscriptions.load_passed(subscription, end - 1)
+        if subscription.removed:
+            raise RefusalError(503, f"Subscription {subscription.name} was closed: try again")
+        return held
 
     async def _when_idle(self, name: TopicName, subscription: str) -> None:
         """Return when no work on that subscription is under way."""

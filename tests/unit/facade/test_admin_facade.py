@@ -421,6 +421,33 @@ def test_skipping_and_clearing_survive_a_power_cut(story: Story) -> None:
     assert story.backlog == 0
 
 
+@pytest.mark.parametrize("move", ["skip", "clear", "expire"])
+def test_a_move_is_not_answered_if_the_topic_is_unloaded_while_its_index_is_read(
+    story: Story, move: str
+) -> None:
+    """It would not be stored: the subscription of the topic that is loaded again stands still."""
+    subscriptions = story.broker.subscriptions
+    load_passed = subscriptions.load_passed
+
+    async def unloaded_first(subscription: Subscription, last: int) -> object:
+        held = await load_passed(subscription, last)
+        await story.facade.unload_topic(NAME)
+        return held
+
+    subscriptions.load_passed = unloaded_first  # type: ignore[method-assign]
+    call = {
+        "skip": story.facade.skip_messages(NAME, "s", 2),
+        "clear": story.facade.clear_backlog(NAME, "s"),
+        "expire": story.facade.expire_messages(NAME, "s", AtPosition(story.positions[2])),
+    }
+    asked = call.pop(move)
+    for other in call.values():
+        other.close()
+    refusal = story.world.run(story.refused(asked))
+    assert refusal == (503, "Subscription s was closed: try again")
+    assert story.backlog == 5
+
+
 def test_a_reset_moves_in_both_directions_and_survives_a_power_cut(story: Story) -> None:
     for place, backlog in (
         (AtPosition(story.positions[3]), 2),
