@@ -22,8 +22,9 @@ from headgate.ledger.index.footer import read_directory
 from headgate.ledger.index.index_block import BLOCK_ENTRIES
 from headgate.ledger.statistics import IndexUse
 from headgate.storage.index_loader import TRIES_MAX
-from headgate.testing import World
+from headgate.testing import RefusedError, World
 from headgate.testing.world import DIRECTORY
+from headgate.wire.codes import ServerError
 from tests.unit.broker.playing import TOPIC, played
 
 NAME = parse_topic(TOPIC)
@@ -144,6 +145,26 @@ async def test_an_acknowledgement_that_waits_is_void_after_a_seek(world: World) 
     await asyncio.sleep(1)
     assert subscription(world).done_entries in (300, 500)
     check(world)
+
+
+@ON_DISK
+async def test_an_acknowledgement_that_waits_is_refused_if_the_topic_is_unloaded(
+    world: World,
+) -> None:
+    """An answer would say that it is stored."""
+    await store(world)
+    client = await world.connect()
+    consumer = await client.subscribe(TOPIC, "s", queue_size=3_000)
+    positions = [(await consumer.receive()).position for _ in range(1_000)]
+    forget(world)
+    world.lanes[1].freeze()
+    waiting = asyncio.create_task(consumer.ack(*positions[600:800]))
+    await asyncio.sleep(0.1)
+    await world.broker.registry.unload(NAME)
+    world.lanes[1].thaw()
+    with pytest.raises(RefusedError) as refusal:
+        await waiting
+    assert refusal.value.code == ServerError.CONSUMER_NOT_FOUND
 
 
 @ON_DISK

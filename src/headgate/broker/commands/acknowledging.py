@@ -97,7 +97,10 @@ class Acknowledgements:
         for start in range(0, len(ordinals), SLICE_IDS):
             part = ordinals[start : start + SLICE_IDS] if last is None else ordinals
             held = await index.load(log, part)
-            if subscription.removed or subscription.resets_count != resets_count:
+            if subscription.removed:
+                _refuse_without_consumer(connection, ack)  # nothing of this part will be stored
+                return
+            if subscription.resets_count != resets_count:
                 break  # what the client acknowledged is void
             if last is not None:
                 subscription.ack_through(consumer, last)
