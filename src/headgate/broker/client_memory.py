@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from heapq import heappush, heapreplace
 from typing import Final, NamedTuple, Protocol
 
+from headgate.base.largest import Largest
 from headgate.base.units import KIB, MIB, NS_PER_S
 from headgate.broker.held_memory import (
     CONNECTION_BYTES,
@@ -124,7 +124,6 @@ class _Slowed(NamedTuple):
 
 class _Holding(NamedTuple):
     beyond_idle: int
-    address: str
     held: HeldMemory
     holder: Holder
 
@@ -136,8 +135,7 @@ class _Measurement:
         self._sums = [0] * len(HeldMemory._fields)
         self.held_by: dict[Holder, HeldMemory] = {}
         """What those hold that hold more than an idle connection."""
-        self._most: list[_Holding] = []
-        """Those that hold most, as a heap."""
+        self._most = Largest[_Holding](ACTIONS_MAX)
         self.unsent_of_closing = 0
 
     def add(self, holder: Holder, *, is_scarce: bool) -> None:
@@ -149,11 +147,7 @@ class _Measurement:
             return
         self.held_by[holder] = held
         # Kept in order with each one, since sorting thousands at the end would be a long turn.
-        holding = _Holding(beyond_idle, holder.address, held, holder)
-        if len(self._most) < ACTIONS_MAX:
-            heappush(self._most, holding)
-        elif self._most[0][:2] < holding[:2]:
-            heapreplace(self._most, holding)
+        self._most.add((beyond_idle, holder.address), _Holding(beyond_idle, held, holder))
 
     def add_closing(self, holder: Holder) -> None:
         """Measure a connection that ends once its peer has read the last frames."""
@@ -168,7 +162,7 @@ class _Measurement:
 
     def most_first(self) -> list[_Holding]:
         """Those that hold most."""
-        return sorted(self._most, key=lambda one: one[:2], reverse=True)
+        return self._most.items()
 
 
 class ClientMemory:
@@ -308,7 +302,7 @@ class ClientMemory:
         self._has_warned = True
         most = ""
         if most_first:
-            most = f"; {most_first[0].address} holds most: {most_first[0].held.described()}"
+            most = f"; {most_first[0].holder.address} holds most: {most_first[0].held.described()}"
         logger.warning("clients hold %s%s", share_text(self.held.total, self.bytes_max), most)
 
     def _release(self, found: _Measurement) -> Steps:
@@ -392,5 +386,5 @@ class ClientMemory:
             f"together {share_text(total, self.bytes_max)}"
         )
         if is_logged:
-            logger.warning("%s is disconnected: %s", one.address, reason)
+            logger.warning("%s is disconnected: %s", one.holder.address, reason)
         one.holder.close_for_memory(reason)

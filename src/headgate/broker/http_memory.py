@@ -26,6 +26,13 @@ REQUEST_BYTES: Final = 4 * KIB
 ANSWER_WAIT_S: Final = 10.0
 """How long a request with a large answer waits for memory before it is refused."""
 
+ANSWERS_SHARE_MAX: Final = 1 / 2
+"""With at most this part of the bound answers in the making count where connections are ended: one
+that is larger than the bound would end them all."""
+
+SMALL_ANSWER_SHARE: Final = 1 / 64
+"""An answer of at most this part of the bound waits for no large one."""
+
 ENDED_LINES_MAX: Final = 8
 """Ended connections that are logged, so that clients cannot fill the log."""
 
@@ -44,8 +51,9 @@ class HttpMemory:
         self._bytes_max = bytes_max
         self._requests_max = requests_max
         self._by_holder: dict[HttpHolder, int] = {}
+        self._answers: list[int] = []
+        """Bytes of each answer that is being made."""
         self._answers_bytes = 0
-        """Of answers that are being made."""
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self.held_bytes = 0
         self.running = 0
@@ -89,10 +97,15 @@ class HttpMemory:
         if size_bytes:
             self._by_holder[holder] = size_bytes
         self.held_bytes += size_bytes - before
-        while size_bytes > before and self.held_bytes > self._bytes_max() and self._by_holder:
+        while size_bytes > before and self._connections_hold_too_much() and self._by_holder:
             self._end_largest()
         if size_bytes < before:
             self._admit_waiting()
+
+    def _connections_hold_too_much(self) -> bool:
+        bytes_max = self._bytes_max()
+        uncounted_bytes = max(0, self._answers_bytes - int(ANSWERS_SHARE_MAX * bytes_max))
+        return self.held_bytes - uncounted_bytes > bytes_max
 
     def _end_largest(self) -> None:
         largest = max(self._by_holder, key=self._by_holder.__getitem__)
@@ -111,12 +124,14 @@ class HttpMemory:
 
     async def reserve(self, size_bytes: int) -> None:
         """Return when there is memory for an answer; :meth:`release` gives it back. One answer
-        alone may be larger than the bound.
+        alone may be larger than the bound. A small one waits only for others that are small, so
+        that a client which reads a large one slowly keeps nobody out.
 
         Raises:
             RefusalError: 503, there is none within :data:`ANSWER_WAIT_S`.
         """
-        if not self._waiting and self._has_room(size_bytes):
+        has_room = not self._waiting and self._has_room(size_bytes)
+        if has_room or self._is_small_with_room(size_bytes):
             self._take(size_bytes)
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -142,16 +157,25 @@ class HttpMemory:
 
     def release(self, size_bytes: int) -> None:
         """An answer is sent or given up."""
+        self._answers.remove(size_bytes)
         self._answers_bytes -= size_bytes
         self.held_bytes -= size_bytes
         self._admit_waiting()
 
     def _take(self, size_bytes: int) -> None:
+        self._answers.append(size_bytes)
         self._answers_bytes += size_bytes
         self.held_bytes += size_bytes
 
     def _has_room(self, size_bytes: int) -> bool:
         return not self._answers_bytes or self.held_bytes + size_bytes <= self._bytes_max()
+
+    def _is_small_with_room(self, size_bytes: int) -> bool:
+        """Whether an answer is small, and fits into the bound beside all but the largest."""
+        bytes_max = self._bytes_max()
+        others_bytes = self.held_bytes - max(self._answers, default=0)
+        is_small = size_bytes <= SMALL_ANSWER_SHARE * bytes_max
+        return is_small and others_bytes + size_bytes <= bytes_max
 
     def _admit_waiting(self) -> None:
         while self._waiting and self._has_room(self._waiting[0][0]):

@@ -255,6 +255,15 @@ def test_connections_alone_take_three_quarters() -> None:
     assert ClientMemory(128 * MIB, Clock()).connections_max == 4_096
 
 
+def test_connections_whose_address_is_not_known_may_hold_the_same() -> None:
+    """A peer that is gone already has no address."""
+    memory, peers = ClientMemory(MAX, Clock()), [Peer(""), Peer(""), Peer("")]
+    for peer in peers:
+        peer.held = held(MAX // 2)
+    measure(memory, peers)
+    assert [peer.done for peer in peers] == [["pause"], ["pause"], []]
+
+
 def test_ten_thousand_are_measured_in_short_steps() -> None:
     memory = ClientMemory(MAX, Clock())
     peers = [Peer(f"/a:{port}") for port in range(10_000)]

@@ -163,6 +163,46 @@ def test_an_answer_waits_also_for_what_connections_hold() -> None:
     run(story())
 
 
+def test_an_answer_larger_than_the_bound_ends_no_connection_that_holds_little() -> None:
+    async def story() -> None:
+        memory, asking, other = memory_of(), Connection(), Connection()
+        memory.hold(asking, 10)
+        await memory.reserve(5_000)
+        memory.hold(other, 490)
+        assert asking.reason == other.reason == ""
+        memory.hold(other, 491)
+        assert "holds 491 bytes" in other.reason
+        assert asking.reason == ""
+        memory.release(5_000)
+        assert memory.held_bytes == 10
+
+    run(story())
+
+
+def test_a_small_answer_waits_for_no_large_one() -> None:
+    """Who reads a large answer slowly holds it for long."""
+
+    async def story() -> None:
+        memory = memory_of(6_400)
+        await memory.reserve(10_000)
+        large = asyncio.ensure_future(memory.reserve(6_000))
+        await asyncio.sleep(0)
+        for _ in range(64):
+            await asyncio.wait_for(memory.reserve(100), 1)
+        assert not large.done()
+        waiting = asyncio.ensure_future(memory.reserve(100))
+        await asyncio.sleep(1)
+        assert not waiting.done()  # the small ones have their bound, too
+        for _ in range(64):
+            memory.release(100)
+        memory.release(10_000)
+        await large
+        await waiting
+        assert memory.held_bytes == 6_100
+
+    run(story())
+
+
 def test_only_the_first_ended_connections_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     memory = memory_of()
     with caplog.at_level(logging.WARNING, logger="headgate.web"):

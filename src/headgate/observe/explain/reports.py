@@ -290,7 +290,8 @@ class StorageHolder(Struct, frozen=True, kw_only=True, rename="camel"):
     """Sealed segments with messages of it."""
     cause: str
     """What keeps most of its messages: ``subscription``, ``retention``, ``ledger`` (a ledger goes
-    as a whole) or ``damage``."""
+    as a whole), ``damage``, or ``unknown`` (its index cannot be read: the two amounts below are 0).
+    """
     subscription: str | None
     """The slowest durable subscription, if the cause is a subscription."""
     backlog_messages: int

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Protocol
 
+from headgate.base.errors import StorageError
 from headgate.base.instants import iso_time
 from headgate.base.largest import Largest
 from headgate.base.names import TopicName
@@ -93,16 +94,22 @@ class StorageReports:
             broker=broker,
             started=iso_time(self._started_ms),
             logs=[_space(name, log) for name, log in self._logs.by_name().items()],
-            forecast=await self._forecast(count),
+            forecast=await self._forecast(count, pace),
             topics_total=topics_total,
             topics=holders,
         )
         return plain(report)
 
-    async def _forecast(self, count: int) -> FillingReport:
+    async def _forecast(self, count: int, pace: Pace) -> FillingReport:
         facts = self._filling_of(count)
         forecast, growth = facts.forecast, facts.forecast.growth
         full_at_ms = self._engine.now_ms + round((facts.full_in_s or 0) * MS_PER_S)
+        topics = []
+        for one in facts.topics:
+            if (topic := await self._growing(one)) is not None:
+                topics.append(topic)
+            if pace.spent(HOLDER_UNITS):
+                await pace.give_way()
         return FillingReport(
             filling="full" if facts.is_full else forecast.filling.value,
             full_in_s=facts.full_in_s,
@@ -114,9 +121,7 @@ class StorageReports:
             unneeded_bytes_per_s=None if growth is None else growth.unneeded_per_s,
             other_bytes_per_s=None if growth is None else growth.other_per_s,
             held_for_backup=facts.is_held_for_backup,
-            topics=[
-                topic for one in facts.topics if (topic := await self._growing(one)) is not None
-            ],
+            topics=topics,
             sentence=filling_sentence(facts),
         )
 
@@ -153,22 +158,31 @@ class StorageReports:
         return space
 
     async def _looked_up_holder(self, space: _TopicSpace) -> StorageHolder | None:
-        """:meth:`_holder`, after reading the block of the index that it needs; None if the topic
-        is gone."""
-        if not space.topic.is_live:
+        """:meth:`_holder`, after reading the block of the index that it needs; None if the topic is
+        not live any more. One topic whose index cannot be read keeps no other from the report."""
+        topic, unread = space.topic, ""
+        if not topic.is_live:
             return None
-        find = partial(space.topic.log.bytes_before, space.topic.first_needed_ordinal())
-        await self._logs.of(space.topic).index.look_up(find)
-        return self._holder(space) if space.topic.is_live else None
+        find = partial(topic.log.bytes_before, topic.first_needed_ordinal())
+        try:
+            await self._logs.of(topic).index.look_up(find)
+        except StorageError as error:
+            unread = str(error)
+        return self._holder(space, unread) if topic.is_live else None
 
-    def _holder(self, space: _TopicSpace) -> StorageHolder:
+    def _holder(self, space: _TopicSpace, unread: str) -> StorageHolder:
+        """``unread``: why the index of the topic cannot be read; empty if it was."""
         topic = space.topic
         log = self._logs.log_of(topic).topic(topic.log.number)
         slowest = _slowest(topic)
         mark = log.end if slowest is None else max(slowest.acks.mark_delete + 1, log.first)
-        waiting_bytes = log.live_bytes(mark, log.end)
-        acked_bytes = log.live_bytes(log.first, mark)
-        cause, sentence = self._cause(topic, slowest, is_unread=waiting_bytes > acked_bytes)
+        waiting_bytes = acked_bytes = 0
+        if unread:
+            cause, sentence = "unknown", f"what keeps its messages is not known: {unread}"
+        else:
+            waiting_bytes = log.live_bytes(mark, log.end)
+            acked_bytes = log.live_bytes(log.first, mark)
+            cause, sentence = self._cause(topic, slowest, is_unread=waiting_bytes > acked_bytes)
         last_publish_ms = topic.publishing.last_publish_ms
         last_acked_ms = 0 if slowest is None else slowest.last_acked_ms
         return StorageHolder(

@@ -24,6 +24,7 @@ from headgate.flow.quota.backlog_quota import QuotaType
 from headgate.policy.current_limits import PUBLISH_BROKER, PUBLISH_TOPIC
 from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
 from headgate.telemetry.prometheus.compressed import Compressed
+from headgate.telemetry.prometheus.left_out_evictions import Acts, LeftOutEvictions
 from headgate.telemetry.prometheus.namespace_sums import NamespaceSums
 from headgate.telemetry.prometheus.page import Page, escape, number
 from headgate.telemetry.prometheus.parked_lines import ParkedLines
@@ -91,10 +92,10 @@ _DIMENSIONS: Final = tuple(dimension.name.lower() for dimension in Dimension)
 async def render(broker: Broker, choice: TopicChoice | None = None) -> Compressed:
     """The page of ``GET /metrics``. A million samples are hundreds of megabytes of text, so it is
     compressed while it is made. ``choice`` knows the topics of the page before."""
-    shown = None
+    shown, choice = None, choice or TopicChoice()
     if broker.settings.exposeTopicLevelMetricsInPrometheus:
-        shown = await (choice or TopicChoice()).choose(broker)
-    renderer = _Renderer(broker, shown)
+        shown = await choice.choose(broker)
+    renderer = _Renderer(broker, shown, choice.evictions)
     await renderer.walk()
     return await renderer.page()
 
@@ -102,16 +103,18 @@ async def render(broker: Broker, choice: TopicChoice | None = None) -> Compresse
 class _Renderer:
     """Walks the topics of one broker once."""
 
-    def __init__(self, broker: Broker, shown: Shown | None) -> None:
-        """``shown`` has what has series of its own; None: no topic has."""
+    def __init__(self, broker: Broker, shown: Shown | None, evictions: LeftOutEvictions) -> None:
+        """``shown`` has what has series of its own; None: no topic has. ``evictions`` counts those
+        of the others."""
         self._broker = broker
         self._turns = AdminTurns(broker)
         self._shown = shown
         self._left_out = [0, 0]
         """Topics and subscriptions without series of their own that would have them without the
         bound."""
-        self._shown_evictions: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
-        """Evictions of topics with series of their own, by namespace and type of quota."""
+        self._evictions = evictions
+        self._shown_evictions: defaultdict[str, dict[str, Acts]] = defaultdict(dict)
+        """Evictions of topics with series of their own, by namespace and name."""
         self._page = Page()
         self._totals = Totals()
         self._cluster = f'{{cluster="{escape(broker.settings.clusterName)}"'
@@ -197,13 +200,7 @@ class _Renderer:
                 lines.append(NAMESPACE_SERIES[0].name + label)
             if not self._shown.is_bounded:
                 return
-            evictions = {
-                namespace: [
-                    acts - shown
-                    for acts, shown in zip(all_acts, self._shown_evictions[namespace], strict=True)
-                ]
-                for namespace, all_acts in evictions.items()
-            }
+            evictions = self._evictions.rest(evictions, self._shown_evictions)
         is_rest = self._shown is not None
         for name, line in self._sums.samples(
             evictions, self._namespace_labels, number, is_rest=is_rest
@@ -286,9 +283,8 @@ class _Renderer:
             if (figures := topic_figures(self._broker.settings, topic)) is not None:
                 self._figures(ADAPTIVE_TOPIC_SERIES, figures, labels)
             if topic.quota is not None:
-                evictions = self._shown_evictions[namespace]
-                for place, kind in enumerate(QuotaType):
-                    evictions[place] += topic.quota.evictions(kind)[0]
+                acts = tuple(topic.quota.evictions(kind)[0] for kind in QuotaType)
+                self._shown_evictions[namespace][name.full] = acts
         elif self._shown is not None:
             self._left_out[0] += 1
             self._left_out[1] += len(topic.subscriptions)

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from starlette.requests import Request
@@ -49,6 +49,15 @@ fifth of the broker's time ..."""
 REST_S_MAX: Final = 10.0
 """... but no longer than this, which is less than the usual time between scrapes."""
 
+LATE_S: Final = 120.0
+"""A page that is ready when no scrape waits for it any more is kept so long for the next one. Else
+a page that takes longer than scrapes wait would be made for each, and given to none."""
+
+
+def _is_open() -> bool:
+    """Of a client of which nothing is known."""
+    return True
+
 
 class MetricsEndpoint:
     """Renders one page at a time, and keeps at most the last two."""
@@ -62,6 +71,10 @@ class MetricsEndpoint:
         self._read: list[weakref.ref[Compressed]] = []
         """Pages that may still be read, the newest last."""
         self._fresh_until_s = 0.0
+        self._late: Compressed | None = None
+        """A page that no scrape has got."""
+        self._waiting: list[Callable[[], bool]] = []
+        """For each scrape that waits for a page, whether its client is still there."""
 
     async def __call__(self, request: Request) -> Response:
         """Answer a scrape, if the broker's authorizer allows it."""
@@ -71,7 +84,10 @@ class MetricsEndpoint:
             return failure(refusal.status, refusal.reason)
         timeout_ms = self._broker.settings.metricsServletTimeoutMs
         try:
-            page = await asyncio.wait_for(self.page(), timeout_ms / MS_PER_S or None)
+            page = await asyncio.wait_for(
+                self.page(_extension(request, "headgate.is_open") or _is_open),
+                timeout_ms / MS_PER_S or None,
+            )
         except TimeoutError:
             return failure(
                 503,
@@ -86,21 +102,29 @@ class MetricsEndpoint:
         pieces: Iterator[bytes] = iter(())
         if request.method != "HEAD":
             pieces = page.as_gzip() if packs else page.as_text()
-        abort = request.scope.get("extensions", {}).get("headgate.abort", {}).get("call")
+        abort = _extension(request, "headgate.abort")
         return StreamingResponse(
             _stream(page, pieces, abort), headers=headers, media_type=CONTENT_TYPE
         )
 
-    async def page(self) -> Compressed:
-        """The latest page if it is fresh, the page that is being rendered, or a new one. A
-        cancelled scrape does not cancel the page for the others."""
+    async def page(self, is_open: Callable[[], bool] = _is_open) -> Compressed:
+        """The latest page if it is fresh or late, the page that is being rendered, or a new one. A
+        cancelled scrape does not cancel the page for the others. ``is_open`` says whether the
+        client still waits."""
         loop = asyncio.get_running_loop()
+        late, self._late = self._late, None
+        if late is not None:
+            return late
         if self._latest is not None and loop.time() < self._fresh_until_s:
             return self._latest
         if self._making is None:
             self._making = loop.create_task(self._make())
             self._making.add_done_callback(self._made)
-        return await asyncio.shield(self._making)
+        self._waiting.append(is_open)
+        try:
+            return await asyncio.shield(self._making)
+        finally:
+            self._waiting.remove(is_open)
 
     async def _make(self) -> Compressed:
         loop = asyncio.get_running_loop()
@@ -116,7 +140,15 @@ class MetricsEndpoint:
         self._read = [weakref.ref(each) for each in (*before[-1:], page)]
         self._latest = page
         loop.call_later(rest_s, self._let_go, page)
+        if not any(is_open() for is_open in self._waiting):
+            self._late = page
+            loop.call_later(LATE_S, self._give_up, page)
         return page
+
+    def _give_up(self, page: Compressed) -> None:
+        """Forget a page that no scrape has got in time."""
+        if page is self._late:
+            self._late = None
 
     def _let_go(self, page: Compressed) -> None:
         """Forget a page that no scrape reuses any more; its readers still hold it."""
@@ -127,6 +159,12 @@ class MetricsEndpoint:
         self._making = None
         if not task.cancelled():
             task.exception()  # retrieved here, as every scrape may have been cancelled
+
+
+def _extension(request: Request, name: str) -> Callable[[], Any] | None:
+    """What the server offers to the application beyond ASGI; None without it."""
+    found: Callable[[], Any] | None = request.scope.get("extensions", {}).get(name, {}).get("call")
+    return found
 
 
 async def _stream(

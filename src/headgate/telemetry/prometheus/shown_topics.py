@@ -2,9 +2,9 @@
 
 ``headgateMetricsSubjectsMax`` bounds topics and subscriptions together: a page of 100,000 topics
 would be hundreds of megabytes, which no scraper takes in its time. The topics that matter most
-stay: in turns the largest backlog, a topic that is throttled now, the highest rate, and then those
-that the page had before. A topic of the last page counts a fourth more, so that topics of about the
-same rank do not replace each other from page to page.
+stay: in turns the largest backlog, a topic that is throttled or stopped by a quota now, the highest
+rate, and then those that the page had before. A topic of the last page counts a fourth more, so
+that topics of about the same rank do not replace each other from page to page.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from headgate.base.largest import Largest
+from headgate.base.park_cause import ParkCause
 from headgate.broker.slices import AdminTurns, Pace
 from headgate.flow.account.account import LABELS
+from headgate.telemetry.prometheus.left_out_evictions import LeftOutEvictions
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
@@ -60,6 +62,8 @@ class TopicChoice:
     def __init__(self) -> None:
         self._before: frozenset[str] = frozenset()
         self._has_logged = False
+        self.evictions = LeftOutEvictions()
+        """Of the topics that the pages do not show."""
 
     async def choose(self, broker: Broker) -> Shown:
         """Look at all topics, in slices, and choose."""
@@ -67,7 +71,7 @@ class TopicChoice:
         ranking = _Ranking(subjects_max, self._before)
         pace = Pace(AdminTurns(broker))
         for topic in broker.engine.live_topics():
-            throttled, rate = False, topic.current_rates()[0]
+            throttled, rate = _producers_wait(topic), topic.current_rates()[0]
             backlog_bytes = 0
             subscriptions = list(topic.subscriptions.values())
             for subscription in subscriptions:
@@ -76,8 +80,6 @@ class TopicChoice:
                 backlog_bytes = max(backlog_bytes, subscription.backlog_bytes)
                 if pace.spent(1 / SUBJECTS_PER_UNIT):
                     await pace.give_way()
-            parking = topic.publishing.parking
-            throttled |= parking is not None and bool(parking)
             ranking.add(topic, backlog_bytes, rate, is_throttled=throttled)
             ranking.subjects += 1 + len(subscriptions)
             if pace.spent(1 / SUBJECTS_PER_UNIT):
@@ -113,6 +115,16 @@ class TopicChoice:
             subjects,
             subjects_max,
         )
+
+
+def _producers_wait(topic: Topic) -> bool:
+    """Whether a limit, a quota or memory stops the producers of a topic now."""
+    if topic.quota is not None and topic.quota.exceeded is not None:
+        return True
+    parking = topic.publishing.parking
+    if parking is None:
+        return False
+    return bool(parking) or parking.waiting(ParkCause.MEMORY).producers > 0
 
 
 class _Ranking:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
 from headgate.broker.work.units import PIECE_UNITS
 from headgate.cli.explain.text import explain_text
+from headgate.flow.topic_growth import TopicGrowth
 from headgate.ledger import LedgerSettings
 from headgate.metadata.policies import Retention
 from headgate.observe.explain.storage import HOLDER_UNITS
@@ -123,9 +129,9 @@ async def test_the_topics_of_a_long_report_are_described_in_pieces(world: World)
     reports = world.observer._storage
     holder, begin = reports._holder, world.broker.engine.begin_turn
 
-    def counted(space: Any) -> Any:
+    def counted(space: Any, unread: str) -> Any:
         described[-1] += 1
-        return holder(space)
+        return holder(space, unread)
 
     def begun(now_ns: int, now_ms: int, log_ms: int) -> None:
         described.append(0)
@@ -136,3 +142,52 @@ async def test_the_topics_of_a_long_report_are_described_in_pieces(world: World)
     answer = await explained(world, 100)
     assert len(answer["topics"]) == sum(described) >= 40
     assert max(described) <= PIECE_UNITS // HOLDER_UNITS
+    growths = [
+        TopicGrowth(one["topic"], number, 1.0, 60.0) for number, one in numbered(world, answer)
+    ]
+    facts = replace(reports._filling_of(100), topics=growths)
+    reports._filling_of = lambda _: facts
+    described[:] = [0]
+    assert len((await explained(world, 100))["forecast"]["topics"]) == 40
+    assert max(described) <= PIECE_UNITS // HOLDER_UNITS
+
+
+def numbered(world: World, answer: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The topics of an answer that have a subscription, each with its number."""
+    for one in answer["topics"]:
+        if one["cause"] == "subscription":
+            yield world.broker.engine.topics[one["topic"]].log.number, one
+
+
+@pytest.mark.parametrize("what", ["unreadable", "deleted"])
+def test_one_topic_whose_index_is_not_read_keeps_no_other_from_the_report(what: str) -> None:
+    async def scenario(world: World) -> None:
+        await world.start()
+        await fill(world)
+        await (await (await world.connect()).producer(KEPT)).send(b"x" * 100)
+        index, slow = world.broker.logs.main.index, world.broker.engine.topics[SLOW]
+        look_up = index.look_up
+
+        async def looked_up(action: Callable[[], Any]) -> Any:
+            if slow.log in (action.func.__self__,):  # type: ignore[attr-defined]
+                if what == "unreadable":
+                    raise StorageError("reading 3.seg: Input/output error", retryable=True)
+                await world.broker.registry.delete(parse_topic(SLOW), force=True)
+                return None
+            return await look_up(action)
+
+        index.look_up = looked_up  # type: ignore[method-assign]
+        answer = await explained(world)
+        said = {topic["topic"]: topic for topic in answer["topics"]}
+        assert said[KEPT]["cause"] == "ledger"
+        if what == "deleted":
+            assert SLOW not in said
+            return
+        assert said[SLOW]["heldBytes"] > 0
+        assert said[SLOW]["cause"] == "unknown"
+        assert said[SLOW]["sentence"] == (
+            "what keeps its messages is not known: reading 3.seg: Input/output error"
+        )
+
+    with World(ledger=SMALL) as world:
+        world.run(scenario(world))

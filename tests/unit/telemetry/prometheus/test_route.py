@@ -19,6 +19,7 @@ from headgate.telemetry.prometheus import route
 from headgate.telemetry.prometheus.compressed import Compressed
 from headgate.telemetry.prometheus.route import (
     CONTENT_TYPE,
+    LATE_S,
     REST_PARTS,
     REST_S_MAX,
     WRITE_BYTES,
@@ -189,6 +190,39 @@ def test_a_scrape_does_not_wait_longer_than_it_may() -> None:
         assert (await call(app))[0] == 200
 
     with World(settings={"metricsServletTimeoutMs": "2000"}) as world:
+        world.run(scenario(world))
+
+
+@pytest.mark.parametrize("ends", ["at the broker", "at its client"])
+def test_a_page_that_no_scrape_waited_for_is_kept_for_the_next_one(ends: str) -> None:
+    """Else scrapes once a minute would never get a page that takes longer than they wait."""
+    connected = True
+
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        endpoint = MetricsEndpoint(broker)
+        slow_making(12.0)
+        if ends == "at the broker":
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(endpoint.page(), 10)
+        else:
+            nonlocal connected
+            first = asyncio.ensure_future(endpoint.page(lambda: connected))
+            await asyncio.sleep(10)
+            connected = False
+            await first
+        await asyncio.sleep(50)
+        late = await asyncio.wait_for(endpoint.page(), 0.1)
+        assert late is not await endpoint.page()  # only once, as it is old
+        await asyncio.sleep(REST_S_MAX)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(endpoint.page(), 1)
+        await asyncio.sleep(12)
+        assert endpoint._late is not None
+        await asyncio.sleep(LATE_S)
+        assert endpoint._late is None
+
+    with World() as world:
         world.run(scenario(world))
 
 

@@ -102,6 +102,25 @@ def test_backlog_throttling_and_rate_come_first() -> None:
         world.run(scenario(world))
 
 
+def test_a_topic_whose_quota_stops_producers_is_shown_however_small_its_backlog_is() -> None:
+    """Else ``BacklogQuotaReached`` would miss it."""
+
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        for number in range(3):
+            await backlog(world, f"large{number}", 20)
+        await backlog(world, "stopped", 0)
+        await quota(broker, limit_size=10, name=name_of("stopped"), policy=QuotaPolicy.EXCEPTION)
+        await publish(world, 1, name_of("stopped"))
+        stopped = broker.engine.topics[name_of("stopped")].quota
+        assert stopped is not None
+        assert stopped.exceeded is not None
+        assert "stopped" in shown(await page_of(world))
+
+    with bounded(4) as world:
+        world.run(scenario(world))
+
+
 def test_sums_without_a_topic_have_the_others() -> None:
     """A sum over a namespace is the same with and without the bound, in every summed series."""
 
@@ -218,3 +237,32 @@ def test_a_topic_with_many_subscriptions_is_looked_at_in_pieces(
     for bound in (100_000, 10):
         with bounded(bound) as world:
             assert world.run(scenario(world)) <= 130
+
+
+def test_no_counter_of_evictions_moves_when_a_topic_gets_series_of_its_own() -> None:
+    """``BacklogEvicted`` takes every change of the sum for lost messages."""
+    name = "pulsar_storage_backlog_quota_exceeded_evictions_total"
+
+    def evictions(samples: list[Sample]) -> tuple[float, bool]:
+        rest = [s.value for s in samples if s.name == name and "topic" not in s.labels]
+        return sum(rest), "evicting" in shown(samples)
+
+    async def scenario(world: World) -> None:
+        broker = await world.start()
+        await backlog(world, "evicting", 0)
+        await quota(broker, limit_size=300, name=name_of("evicting"), policy=QuotaPolicy.EVICTION)
+        await publish(world, 5, name_of("evicting"))
+        await asyncio.sleep(90)
+        await backlog(world, "large", 100)
+        choice = TopicChoice()
+        before, is_shown = evictions(await page_of(world, choice))
+        assert before > 0
+        assert not is_shown
+        large = broker.engine.topics[name_of("large")]
+        large.subscriptions["s"].skip_to(large.log.end)
+        after, is_shown = evictions(await page_of(world, choice))
+        assert is_shown
+        assert after == before
+
+    with bounded(2) as world:
+        world.run(scenario(world))
