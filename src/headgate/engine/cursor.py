@@ -6,6 +6,8 @@ is done with, both cumulative.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from headgate.base.ack_set import AckSet
@@ -19,6 +21,9 @@ class CursorTopic(Protocol):
     @property
     def log(self) -> EntryLog:
         """The stored entries."""
+
+    def is_looked_up(self, action: Callable[[], object], again: Callable[[], None], /) -> bool:
+        """Whether a look-up of entries succeeded; else ``again`` follows when the index is read."""
 
 
 class Cursor:
@@ -60,18 +65,36 @@ class Cursor:
     def oldest_unacked_ms(self) -> int | None:
         """When the broker received the oldest unacknowledged message; None without backlog.
 
-        While the index of that message is on the disk, the time of one shortly before it.
+        If the index of that message is on the disk, this has it read, and until then is the time
+        of a message shortly behind it. The one before may be much older, or be none at all.
         """
-        log = self.topic.log
-        ordinal = self.acks.next_unacked(max(self.acks.mark_delete + 1, log.first), log.end)
+        log, ordinal = self.topic.log, self._first_unacked()
         if ordinal >= log.memory_first:
             return log.received_ms(ordinal) if ordinal < log.end else None
-        if self._oldest[0] == ordinal:
+        if self._knows_received(ordinal):
             return self._oldest[1]
-        totals, is_exact = log.totals_near(ordinal + 1)
+        self.topic.is_looked_up(partial(log.index_of, (ordinal,)), _await_next_call)
+        return log.received_latest_ms(ordinal)
+
+    def remember_oldest(self) -> None:
+        """Remember the receive time of the oldest unacknowledged message while its index is in
+        memory."""
+        ordinal = self._first_unacked()
+        if ordinal < self.topic.log.memory_first:
+            self._knows_received(ordinal)
+
+    def _first_unacked(self) -> int:
+        log = self.topic.log
+        return self.acks.next_unacked(max(self.acks.mark_delete + 1, log.first), log.end)
+
+    def _knows_received(self, ordinal: int) -> bool:
+        """Whether ``_oldest`` is that of an entry whose index may be on the disk."""
+        if self._oldest[0] == ordinal:
+            return True
+        totals, is_exact = self.topic.log.totals_near(ordinal + 1)
         if is_exact:
             self._oldest = ordinal, totals.received_ms
-        return totals.received_ms
+        return is_exact
 
     def entries_passed(self, last: int) -> list[int]:
         """The entries whose index a move of the cursor to behind ``last`` looks up, as far as that
@@ -114,3 +137,7 @@ class Cursor:
         self.done_bytes += size_bytes
         acks.ack_through(last)
         return self.done_messages - before
+
+
+def _await_next_call() -> None:
+    """The index of a message was read: the next call finds it."""

@@ -124,6 +124,10 @@ class EntryLog(Protocol):
         """The totals before an entry, and whether they are exact: for statistics, which must not
         wait. If its index is on the disk, they may be those before an entry shortly before it."""
 
+    def received_latest_ms(self, ordinal: int, /) -> int:
+        """The latest possible receive time of a retained entry, for statistics: if its index is on
+        the disk, that of an entry shortly behind it."""
+
     def ledger_starts(self) -> Sequence[int]:
         """The first ordinals of the ledgers that :meth:`ledgers` lists."""
 

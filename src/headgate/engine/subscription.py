@@ -309,7 +309,7 @@ class Subscription(Cursor):
         if mark_delete != mark_delete_before:
             self.last_mark_delete_ms = now_ms
             if mark_delete < self.topic.log.memory_first:
-                self.oldest_unacked_ms()  # later its index may no longer be in memory
+                self.remember_oldest()  # later its index may no longer be in memory
         self._acks_changed()
         if self.done_entries >= self.topic.log.end and self.account.cell is not Cell.CAUGHT_UP:
             # Whatever it waited for: an entry may be acknowledged while it waits for redelivery,

@@ -80,6 +80,9 @@ class FakeLog:
             self.messages_before(ordinal), self.bytes_before(ordinal), self.received_ms(before), 0
         ), True
 
+    def received_latest_ms(self, ordinal: int) -> int:
+        return self.received_ms(ordinal)
+
     def ledger_starts(self) -> list[int]:
         return [ledger.first_ordinal for ledger in self.ledgers()]
 

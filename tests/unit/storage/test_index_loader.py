@@ -476,3 +476,26 @@ async def test_a_look_up_that_cannot_be_awaited_is_repeated_after_an_error(world
     assert done == []
     await asyncio.sleep(1)
     assert done == [1]
+
+
+@ON_DISK
+async def test_the_age_of_the_oldest_message_is_read_and_never_that_of_one_before(
+    world: World,
+) -> None:
+    client = await world.connect()
+    await client.subscribe(TOPIC, "s")
+    topic = await store(world)
+    held = await world.broker.logs.main.index.load(topic.log, (0,))
+    exact_ms = topic.log.received_ms(0)
+    del held
+    forget(world)
+    assert topic.log.totals_near(1) == (topic.log.totals(0), False)
+    assert topic.log.totals(0).received_ms == 0  # that of the message before the first one
+    later_ms = subscription(world).oldest_unacked_ms()
+    assert later_ms is not None
+    assert exact_ms <= later_ms <= exact_ms + MS_PER_S
+    await asyncio.sleep(1)
+    assert subscription(world).oldest_unacked_ms() == exact_ms
+    forget(world)
+    assert subscription(world).oldest_unacked_ms() == exact_ms
+    check(world)

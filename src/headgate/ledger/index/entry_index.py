@@ -170,6 +170,13 @@ class EntryIndex:
             return self._sparse.totals_near(ordinal)
         return self.totals(ordinal), True
 
+    def received_latest_ms(self, ordinal: int) -> int:
+        """The latest possible receive time of a retained entry: exact in memory, else that of one
+        of the :data:`BLOCK_ENTRIES` entries behind it. It never reads."""
+        if self._sparse is not None and ordinal < self.memory_first:
+            return self._sparse.received_latest_ms(ordinal)
+        return self.received_ms(ordinal)
+
     def columns(self, first: int, end: int) -> Columns:
         """The index of a range of retained entries."""
         low, high = first - self.memory_first, end - self.memory_first

@@ -288,6 +288,11 @@ class SparseIndex:
             found = self._totals_within(row, ordinal)
         return (self._totals_of(row), False) if found is None else (found, True)
 
+    def received_latest_ms(self, ordinal: int) -> int:
+        """The latest possible receive time of an entry: that of the last one of its block."""
+        row = self._row(ordinal) + 1
+        return self._received[row] if row < len(self._firsts) else self.after.received_ms
+
     def _totals_within(self, row: int, ordinal: int) -> TopicTotals:
         block, (messages, size_bytes) = self._block(row)
         at, columns = ordinal - block.first, block.columns

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from headgate.base.ack_changes import AckChanges
-from headgate.base.units import KIB
 from headgate.ledger.format.flush_position import FlushPosition
 from headgate.ledger.format.records import (
     ACCEPT,
@@ -30,13 +29,14 @@ from headgate.ledger.format.records import (
 )
 from headgate.ledger.index.checkpoint import Checkpoint
 from headgate.ledger.index.cursors import decode_cursor
+from headgate.ledger.space.hole_punching import PAGE_BYTES
 from headgate.ledger.tools.coverage import Place, TopicCoverage, assign_losses
 from headgate.ledger.tools.findings import Cost, CostKind, Finding, Mend, Report
 from headgate.ledger.tools.footer_check import FooterCheck, check_footer
 from headgate.ledger.tools.footer_repair import RebuiltFooter, rebuild_footer
 from headgate.ledger.tools.walk import UNREADABLE, Head, Piece, Walk
 
-_HOLE: Final = bytes(4 * KIB)
+_HOLE: Final = bytes(PAGE_BYTES)
 """What a punched page reads as."""
 _TORN: Final = (
     "an unfinished batch, written when the broker or the machine went down; the next start cuts "
@@ -368,8 +368,8 @@ class LogCheck:
         if piece.corrected:
             what = "write the record as it was"
             finding.mends.append(Mend(segment.name, what, piece.corrected, piece.offset))
-        if _HOLE in segment.data[piece.offset : piece.end]:
-            segment.has_holes |= not segment.role.is_replayed
+        if not (segment.has_holes or segment.role.is_replayed):
+            segment.has_holes = _meets_hole(segment.data, piece)
         if piece.is_corrected and piece.kind != KIND_ENTRY:
             finding.what += "; a start corrects it"
             return piece.kind != KIND_BATCH
@@ -589,3 +589,10 @@ class LogCheck:
     def _acknowledgements(self, cursor_id: int) -> Cost:
         cursor = self._cursors[cursor_id]
         return Cost(CostKind.ACKNOWLEDGEMENTS, cursor.topic, subscription=cursor.name)
+
+
+def _meets_hole(data: bytes, piece: Piece) -> bool:
+    """Whether a part of a piece is in a page that may be punched: pieces may be shorter than it."""
+    first = piece.offset - piece.offset % PAGE_BYTES
+    pages = range(first, piece.end, PAGE_BYTES)
+    return any(data[page : page + PAGE_BYTES] == _HOLE for page in pages)

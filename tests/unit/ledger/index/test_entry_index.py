@@ -41,6 +41,8 @@ def test_blocks_are_needed_below_what_is_in_memory() -> None:
     assert topic.indexed_stop(300, 310) == 310
     assert topic.totals_near(5)[1] is False
     assert topic.totals_near(300)[1] is True
+    assert topic.received_latest_ms(5) == topic.received_latest_ms(127)
+    assert topic.received_latest_ms(300) == topic.received_ms(300)
     with pytest.raises(BlockMissingError) as missing:
         topic.index_of((5, 6, 299, 305, 10_000))
     assert [(key.first, key.stop) for key in missing.value.keys] == [(0, 128), (256, 300)]

@@ -110,6 +110,8 @@ class Pair:
             near, is_exact = spilled.totals_near(ordinal)
             assert near <= plain.totals(ordinal)
             assert near == plain.totals(ordinal) or not is_exact
+            if ordinal < end:
+                assert spilled.received_latest_ms(ordinal) >= plain.received_ms(ordinal)
             size_bytes = plain.bytes_before(ordinal) + ordinal % 3
             for low, high in ((first, end), (first, end + 1), (ordinal, end)):
                 found = spilled.ordinal_with_bytes_before(size_bytes, low, high)

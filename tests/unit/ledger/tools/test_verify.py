@@ -24,8 +24,12 @@ from headgate.ledger.format.records import (
     segment_of_name,
 )
 from headgate.ledger.index.checkpoint import CheckpointBuilder, Counters
+from headgate.ledger.space.hole_punching import PAGE_BYTES
 from headgate.ledger.tools.findings import CostKind, Report
 from headgate.ledger.tools.verify import verify_log
+from tests.unit.ledger.space.test_hole_punching import SETTINGS as PUNCHING
+from tests.unit.ledger.space.test_hole_punching import give_up
+from tests.unit.ledger.space.test_maintenance import drain
 from tests.unit.ledger.support import DIRECTORY, SMALL, append, commit, content, open_log, overwrite
 
 TINY = replace(SMALL, segment_bytes=4096, extent_bytes=512, checkpoint_bytes=4096)
@@ -367,3 +371,18 @@ def test_the_unit_log_commits() -> None:
     assert [cursor.name for cursor in log.cursors()] == ["reader"]
     log.stage_entry(log.topic(1), 1, 9000, 0, b"more")
     commit(log)
+
+
+def test_holes_across_released_messages_smaller_than_a_page_are_no_damage() -> None:
+    fs = MemFs()
+    log = open_log(fs, topics=[1, 2], settings=PUNCHING)
+    for at in range(400):
+        append(log, 1, b"a" * 1_000)
+        if at % 40 == 0:
+            append(log, 2, b"kept")
+        log.run_maintenance()
+    give_up(log)
+    drain(log)
+    log.close()
+    assert bytes(2 * PAGE_BYTES) in content(fs, f"{DIRECTORY}/{segment_name(1)}")
+    assert verify(fs).damage == []
