@@ -103,7 +103,7 @@ class Cursor:
         if log.first >= log.memory_first:
             return []
         found = [acks.mark_delete + 1, last, last + 1, acks.next_unacked(last + 1, log.end)]
-        for run_first, run_last in acks.acked_ranges(log.end):
+        for run_first, run_last in acks.acked_ranges(log.memory_first):
             found += (run_first, run_last)
         return [ordinal for ordinal in found if log.first <= ordinal < log.memory_first]
 

@@ -86,6 +86,7 @@ class DispatchedSubscription(Protocol):
     fenced: bool
     done_entries: int
     done_messages: int
+    done_bytes: int
     messages_sent: int
     bytes_sent: int
     entries_sent: int
@@ -317,7 +318,8 @@ class Dispatcher(ABC):
 
     def waiting(self) -> tuple[int, int]:
         """Messages and bytes that no consumer has and that are not acknowledged. While the index of
-        the next entry is on the disk, with up to 127 entries before it."""
+        the next entry is on the disk, with up to 127 entries before it, or, if later entries are
+        acknowledged, as many bytes as the backlog has on average."""
         log = self.subscription.topic.log
         first = max(self.read_ordinal, log.first)
         _, messages, size = self.to_redeliver()
@@ -331,10 +333,21 @@ class Dispatcher(ABC):
         acks = self.subscription.acks
         holes = acks.holes_count
         if acks.partials is not None or (holes and holes > acks.holes_below(first)):
+            if first < log.memory_first:
+                return self._waiting_of_backlog()
             _, acked_messages, acked_bytes = self.subscription.acked_within(first, log.end)
             messages -= acked_messages
             size -= acked_bytes
         return messages, size
+
+    def _waiting_of_backlog(self) -> tuple[int, int]:
+        """About :meth:`waiting`, without a look-up of an entry."""
+        subscription = self.subscription
+        log = subscription.topic.log
+        backlog_messages = log.messages_before(log.end) - subscription.done_messages
+        backlog_bytes = log.bytes_before(log.end) - subscription.done_bytes
+        messages = max(backlog_messages - self.in_flight_messages(), 0)
+        return messages, backlog_bytes * messages // max(backlog_messages, 1)
 
     def _refused(self, now_ns: int) -> bool:
         """Check the budgets; if they refuse, move the account to the state of the refusing one."""

@@ -79,6 +79,8 @@ def _bytes_of_first(dispatcher: Dispatcher, permits: int, messages: int, size_by
     """Bytes of the first ``permits`` of the ``messages`` that wait, which have ``size_bytes``."""
     if permits >= messages:
         return size_bytes
+    if permits <= 0:
+        return 0
     log = dispatcher.subscription.topic.log
     first = max(dispatcher.read_ordinal, log.first)
     last = min(first + permits, log.end)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from headgate.base.ack_set import AckSet
 from headgate.engine.cursor import Cursor
 from tests.unit.engine.harness import START_MS, Rig
+from tests.unit.work_meter import bytecodes
 
 
 def cursor_at(rig: Rig, at: int, *acked: int) -> Cursor:
@@ -46,3 +47,17 @@ def test_finishing_counts_each_message_once() -> None:
     cursor.acks.reset(0)
     cursor.count_done()
     assert cursor.backlog_entries == 5
+
+
+def test_the_search_for_what_a_move_looks_up_ends_where_the_index_is_in_memory() -> None:
+    """Each cumulative acknowledgement does it, with however many acknowledged entries beyond."""
+    rig = Rig()
+    rig.publish(300)
+    rig.log.memory_first = 20
+
+    def work(*acked: int) -> int:
+        cursor = cursor_at(rig, 5, 10, *acked)
+        assert cursor.entries_passed(12) == [5, 12, 13, 13, 10, 10]
+        return bytecodes(lambda: cursor.entries_passed(12))
+
+    assert work(*range(22, 300, 2)) == work()

@@ -23,6 +23,7 @@ from headgate.ledger.index.footer import read_directory
 from headgate.ledger.index.index_block import BLOCK_ENTRIES
 from headgate.ledger.statistics import IndexUse
 from headgate.metadata.errors import RefusalError
+from headgate.metadata.policies import DispatchRate
 from headgate.storage.index_loader import TRIES_MAX
 from headgate.testing import World
 from headgate.testing.errors import RefusedError
@@ -193,6 +194,32 @@ async def test_a_report_on_the_disk_is_answered_while_one_of_its_topics_is_delet
     await facade.delete_topic(NAME, force=True)
     world.lanes[1].thaw()
     assert (await report)["topics"] == []
+    check(world)
+
+
+@ON_DISK
+async def test_what_a_limit_delays_is_counted_without_reads_at_once(world: World) -> None:
+    """The amounts that wait leave out what is acknowledged between, which has its index on the
+    disk as well."""
+    await store(world)
+    client = await world.connect()
+    kind = SubscriptionType.SHARED
+    consumer = await client.subscribe(TOPIC, "s", kind=kind, queue_size=1_800)
+    positions = [(await consumer.receive()).position for _ in range(1_800)]
+    await consumer.ack(*positions[150::200])
+    await consumer.close()
+    facade = AdminFacade(world.broker, world.observer)
+    rate = DispatchRate(dispatch_throttling_rate_in_msg=10)
+    await facade.commit(facade.catalog.plan_topic_policies(NAME, dispatch_rate=rate))
+    forget(world)
+    consumer = await client.subscribe(TOPIC, "s", kind=kind, queue_size=100)
+    await asyncio.sleep(5)
+    assert 20 < len(consumer.queue) <= 100
+    found = subscription(world)
+    assert found.throttled
+    assert found.dispatcher.waiting()[0] == COUNT - 9 - len(consumer.queue)
+    forget(world)
+    await asyncio.sleep(1)
     check(world)
 
 
