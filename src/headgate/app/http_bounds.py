@@ -175,6 +175,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         application then finds its client gone."""
         if self.transport.is_closing():
             return
+        if self.pipeline:  # the answer to an earlier request may have begun
+            self._abort()
+            return
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete:
             cycle.disconnected = True
@@ -247,6 +250,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             if self._requests == 1:
                 refusal = self.memory.begin()
             self._hold()
+            if self.transport.is_closing():
+                refusal = "The connection ends"  # it was told: what it asked must not be done
         served = self.app
         if refusal:
             self.app = _refusing(refusal)
@@ -256,8 +261,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.app = served
 
     def on_body(self, body: bytes) -> None:
-        """Some bytes of a body. The application holds them until it has answered."""
+        """Some bytes of a body. The application holds them until it has answered; those that come
+        after its answer are dropped."""
         super().on_body(body)
+        if self.cycle is None or self.cycle.response_complete:
+            return
         self._body_bytes += len(body)
         self._hold()
 
@@ -310,6 +318,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._timer = None
         if self.flow.read_paused:
             self._wait(self._limit_s)
+        elif self._in_head and self._requests:
+            self._abort()  # an answer now would be taken for that to an earlier request
         elif self._in_head:
             self._refuse(408, f"The head did not arrive within {HEAD_TIMEOUT_S:.0f} s")
         elif self.cycle is None or self.cycle.response_complete:

@@ -466,3 +466,76 @@ def test_a_client_that_does_not_read_ends_when_all_hold_too_much() -> None:
         other.connection_lost(None)
 
     play(story, memory=memory)
+
+
+async def _refuse_at_once(_scope: Scope, _receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 404, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def test_a_body_that_comes_after_the_answer_is_not_held() -> None:
+    memory = memory_of(bytes_max=150_000)
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.data_received(POST)
+        await asyncio.sleep(0.1)
+        assert wire.written.startswith(b"HTTP/1.1 404 ")
+        protocol.data_received(b"x" * 90_000)
+        assert memory.held_bytes == 0
+
+    play(story, _refuse_at_once, memory)
+
+
+def test_a_request_whose_connection_ends_for_memory_is_not_carried_out() -> None:
+    served = []
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        served.append(scope["path"])
+        await _answer(scope, receive, send)
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.data_received(GET)
+        await asyncio.sleep(0.1)
+        assert wire.written.startswith(b"HTTP/1.1 503 ")
+        assert wire.closed
+        assert served == []
+
+    play(story, serve, memory_of(bytes_max=REQUEST_BYTES - 1))
+
+
+def test_a_head_that_does_not_end_behind_a_request_ends_the_connection_without_an_answer() -> None:
+    """The client would take it for the answer to its first request."""
+
+    async def wait(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        await asyncio.sleep(100)
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.data_received(GET + b"GET /more")
+        await asyncio.sleep(HEAD_TIMEOUT_S + 1)
+        assert wire.aborted
+        await asyncio.sleep(100)
+        assert wire.written == b""
+
+    play(story, wait)
+
+
+def test_the_answer_to_an_earlier_request_is_not_mixed_with_a_refusal() -> None:
+    memory = memory_of(bytes_max=150_000)
+
+    async def begin(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"a", "more_body": True})
+        await asyncio.sleep(100)
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.data_received(GET + POST + b"x" * 90_000)
+        await asyncio.sleep(0.1)
+        assert wire.written.startswith(b"HTTP/1.1 200 ")
+        other, _ = connect(protocol.loop, memory=memory)
+        other.data_received(POST + b"x" * 60_000)
+        assert wire.aborted
+        await asyncio.sleep(100)
+        assert b" 503 " not in wire.written
+        other.connection_lost(None)
+
+    play(story, begin, memory)

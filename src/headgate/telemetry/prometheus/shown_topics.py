@@ -10,7 +10,7 @@ that topics of about the same rank do not replace each other from page to page.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +29,10 @@ logger = logging.getLogger("headgate.metrics")
 
 STAY_FACTOR: Final = 1.25
 """What a topic of the last page counts, compared with others."""
+
+WIDE_PARTS: Final = 4
+"""A topic with very many subscriptions gets a fourth of the room, and more only if no other topic
+with a backlog, a limit or a rate needs it."""
 
 SUBJECTS_PER_UNIT: Final = 2
 """Topics and subscriptions that are looked at with one unit of work."""
@@ -87,19 +91,11 @@ class TopicChoice:
         if not subjects_max or ranking.subjects <= subjects_max:
             self._before, self._has_logged = frozenset(), False
             return Shown(None)
-        chosen: dict[str, frozenset[str] | None] = {}
-        left = subjects_max
-        for topic in ranking.topics():
-            if left == 0:
-                break
-            if topic.is_live and topic.name.full not in chosen:
-                left -= 1
-                count = len(topic.subscriptions)
-                names = None if count <= left else await _largest_backlogs(topic, left, pace)
-                chosen[topic.name.full] = names
-                left -= min(count, left)
-            if pace.spent(1 / SUBJECTS_PER_UNIT):
-                await pace.give_way()
+        room = _Room(subjects_max, pace)
+        await room.give(ranking.ranked(), max(1, subjects_max // WIDE_PARTS))
+        await room.give_rest()
+        await room.give(ranking.others(), subjects_max)
+        chosen = room.chosen
         self._before = frozenset(chosen)
         self._log(ranking.subjects, subjects_max)
         return Shown(chosen)
@@ -150,12 +146,58 @@ class _Ranking:
             self._by_rate.add(rate * factor, topic)
         self._others.add(was_shown, topic)
 
-    def topics(self) -> Iterator[Topic]:
-        """The first first; a topic may come more than once."""
+    def ranked(self) -> Iterator[Topic]:
+        """Those with a backlog, a limit or a rate, the first first; one may come more than once."""
         ranked = (self._by_backlog.items(), self._throttled.items(), self._by_rate.items())
         for one_of_each in zip_longest(*ranked):
             yield from (topic for topic in one_of_each if topic is not None)
-        yield from self._others.items()
+
+    def others(self) -> list[Topic]:
+        """Those of the page before, then any."""
+        return self._others.items()
+
+
+class _Room:
+    """What has series of its own, and how many subjects still may."""
+
+    def __init__(self, subjects_max: int, pace: Pace) -> None:
+        self.chosen: dict[str, frozenset[str] | None] = {}
+        """As for :class:`Shown`."""
+        self._left = subjects_max
+        self._pace = pace
+        self._cut: list[Topic] = []
+
+    async def give(self, topics: Iterable[Topic], subscriptions_max: int) -> None:
+        """Choose these topics while there is room, each with so many subscriptions at most."""
+        for topic in topics:
+            if self._left == 0:
+                return
+            if topic.is_live and topic.name.full not in self.chosen:
+                self._left -= 1
+                self.chosen[topic.name.full] = frozenset()
+                await self._give_to(topic, min(self._left, subscriptions_max))
+                if self.chosen[topic.name.full] is not None:
+                    self._cut.append(topic)
+            if self._pace.spent(1 / SUBJECTS_PER_UNIT):
+                await self._pace.give_way()
+
+    async def give_rest(self) -> None:
+        """Give the room that is left to chosen topics with more subscriptions."""
+        for topic in self._cut:
+            if self._left == 0:
+                return
+            await self._give_to(topic, self._left)
+
+    async def _give_to(self, topic: Topic, more: int) -> None:
+        """Choose at most so many more of a topic's subscriptions."""
+        before = len(self.chosen[topic.name.full] or ())
+        count = len(topic.subscriptions)
+        names = None
+        if count > before + more:
+            names = await _largest_backlogs(topic, before + more, self._pace)
+            count = len(names)
+        self.chosen[topic.name.full] = names
+        self._left -= max(0, count - before)
 
 
 async def _largest_backlogs(topic: Topic, count: int, pace: Pace) -> frozenset[str]:

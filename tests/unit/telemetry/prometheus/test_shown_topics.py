@@ -169,6 +169,27 @@ def test_a_topic_with_too_many_subscriptions_shows_the_largest_backlogs() -> Non
         world.run(scenario(world))
 
 
+def test_a_topic_with_too_many_subscriptions_leaves_room_for_others() -> None:
+    """One with 20,000 would hide all that is wrong elsewhere."""
+
+    async def scenario(world: World) -> None:
+        await world.start()
+        client = await world.connect()
+        for number in range(20):
+            await client.subscribe(name_of("wide"), f"s{number}", queue_size=0)
+        await publish(world, 50, name_of("wide"))
+        await backlog(world, "behind", 5)
+        await backlog(world, "idle", 0)
+        samples = await page_of(world)
+        assert shown(samples) == {"wide", "behind"}
+        found = {s.labels["subscription"] for s in samples if "subscription" in s.labels}
+        assert len(found) == 5 + 1  # the rest of the room is its own
+        assert value_of(samples, "headgate_metrics_subscriptions_left_out") == 15 + 1
+
+    with bounded(8) as world:
+        world.run(scenario(world))
+
+
 def test_topics_of_about_the_same_rank_do_not_replace_each_other() -> None:
     async def scenario(world: World) -> None:
         await world.start()
