@@ -254,7 +254,10 @@ class AdminFacade:
     async def internal_stats(self, topic: TopicName, *, metadata: bool) -> InternalStats:
         found = self._topic(topic)
         skew_ms = self._broker.log_clock.skew_ms
-        await self._broker.logs.of(found).index.look_up(found.log.ledgers)
+        index = self._broker.logs.of(found).index
+        held = await index.load(found.log, found.log.ledger_starts())  # in one read
+        await index.look_up(found.log.ledgers)
+        del held
         work = internal_stats(found, metadata=metadata, skew_ms=skew_ms)
         return await in_slices(self._turns, work)
 

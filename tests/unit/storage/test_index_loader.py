@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -17,7 +18,7 @@ from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import AtPosition, AtTime, OlderThan
-from headgate.ledger import BlockMissingError, LedgerSettings
+from headgate.ledger import BlockKey, BlockMissingError, FetchedBlock, LedgerSettings
 from headgate.ledger.format.records import segment_of_name
 from headgate.ledger.index.footer import read_directory
 from headgate.ledger.index.index_block import BLOCK_ENTRIES
@@ -194,6 +195,34 @@ async def test_a_report_on_the_disk_is_answered_while_one_of_its_topics_is_delet
     await facade.delete_topic(NAME, force=True)
     world.lanes[1].thaw()
     assert (await report)["topics"] == []
+    check(world)
+
+
+@played(
+    ledger=replace(LEDGER, ledger_entries_max=110, ledger_age_ms_min=0),
+    settings={"managedLedgerCacheSizeMB": "1"},
+)
+async def test_the_ledgers_of_a_topic_are_listed_with_one_read(world: World) -> None:
+    """Each took a read of its own, and a thousand of them were too many."""
+    await (await world.connect()).subscribe(TOPIC, "s", queue_size=0)
+    topic = await store(world)
+    sizes = [ledger.size_bytes for ledger in topic.log.ledgers()]
+    assert len(sizes) > 30
+    await world.stop()
+    await world.start()
+    reads = 0
+
+    def fetch(keys: Sequence[BlockKey]) -> list[FetchedBlock]:
+        nonlocal reads
+        reads += 1
+        return world.broker.log._state.blocks.fetch(keys)
+
+    world.broker.log.fetch_index = fetch
+    facade = AdminFacade(world.broker, world.observer)
+    await facade.internal_stats(NAME, metadata=False)
+    assert reads <= 2
+    found = world.broker.engine.topics[TOPIC].log.ledgers()
+    assert [ledger.size_bytes for ledger in found] == sizes
     check(world)
 
 

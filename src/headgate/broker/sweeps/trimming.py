@@ -163,7 +163,7 @@ class Trimming:
             is_awaited = self._touched.pop(topic, None) is not None
             due_ms = self._due_ms.get(topic)
             is_awaited |= due_ms is not None and due_ms <= log_ms + RECHECK_MS
-            if not self._may_trim(topic):
+            if not _may_release(topic):
                 continue  # most topics, most of the time
             found_count += await self._trim_loaded(topic) and not is_awaited
             if pace.spent(TOPIC_TRIMMED):
@@ -176,7 +176,7 @@ class Trimming:
         pace, has_looked = Pace(self._turns), False
         for topic in topics:
             has_looked = True
-            if topic.is_live and self._may_trim(topic):
+            if topic.is_live and _may_release(topic):
                 await self._trim_loaded(topic)
             if pace.spent(TOPIC_TRIMMED):
                 await pace.give_way()

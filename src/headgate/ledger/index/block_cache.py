@@ -190,6 +190,9 @@ class BlockCache:
             self._blocks_bytes -= before.size_bytes
         self._blocks[name] = self._in_use[name] = block
         self._blocks_bytes += block.size_bytes
+        self._shrink()
+
+    def _shrink(self) -> None:
         while self.size_bytes > self.size_bytes_max and len(self._blocks) > 1:
             _, dropped = self._blocks.popitem(last=False)
             self._blocks_bytes -= dropped.size_bytes
@@ -241,6 +244,7 @@ class BlockCache:
         self._totals[topic_number, ordinal] = totals
         if len(self._totals) * _TOTALS_BYTES * _TOTALS_PART > self.size_bytes_max:
             self._totals.popitem(last=False)
+        self._shrink()
 
     def started(self) -> None:
         """The start is over: from now on no totals of stored entries change, so that they are
