@@ -217,14 +217,26 @@ class StorageReports:
         whose = "no subscription needs the messages"
         if retention:
             return "retention", f"{whose}; {retention}"
+        if slowest is None:
+            return (
+                "ledger",
+                "the topic has no subscription, and no retention applies: its messages go when"
+                " their ledger is closed, by age, by size or because nothing is published any more",
+            )
+        if slowest.backlog_messages:
+            return (
+                "ledger",
+                f"most messages are acknowledged, and no retention applies, but a ledger goes as a"
+                f" whole: once subscription {slowest.name} has acknowledged the rest of it;"
+                f" {_waiting(slowest)}",
+            )
         return (
             "ledger",
             f"{whose}, and no retention applies: they go as soon as their ledger is closed",
         )
 
     def _about(self, subscription: Subscription) -> str:
-        messages = subscription.backlog_messages
-        amount = f"{number(messages)} message{'' if messages == 1 else 's'}"
+        amount = _amount(subscription)
         consumers = len(subscription.consumers)
         whose = "no consumer is connected" if not consumers else (
             f"{number(consumers)} consumer{'' if consumers == 1 else 's'} connected"
@@ -275,6 +287,16 @@ def _slowest(topic: Topic) -> Subscription | None:
     """The durable subscription that has acknowledged least; None without one."""
     durable = (s for s in topic.subscriptions.values() if s.is_durable)
     return min(durable, key=lambda subscription: subscription.acks.mark_delete, default=None)
+
+
+def _amount(subscription: Subscription) -> str:
+    messages = subscription.backlog_messages
+    return f"{number(messages)} message{'' if messages == 1 else 's'}"
+
+
+def _waiting(subscription: Subscription) -> str:
+    verb = "waits" if subscription.backlog_messages == 1 else "wait"
+    return f"{_amount(subscription)} {verb} for it"
 
 
 def _retention_text(retention: Retention) -> str:

@@ -106,8 +106,33 @@ async def test_retention_and_an_open_ledger_are_causes(world: World) -> None:
         "no subscription needs the messages; the topic's retention keeps acknowledged ones for 2 h",
     )
     assert said[FAST][0] == "ledger"
+    assert said[FAST][1].startswith("the topic has no subscription, and no retention applies")
     assert answer["topicsTotal"] == 2
     assert len((await explained(world, 1))["topics"]) == 1
+
+
+@played()
+async def test_what_is_acknowledged_of_a_ledger_waits_for_the_rest_of_it(world: World) -> None:
+    client = await world.connect()
+    await client.subscribe(FAST, "s")
+    producer = await client.producer(FAST)
+    for _ in range(10):
+        await producer.send(b"x" * 1_000)
+    fast = world.broker.engine.topics[FAST].subscriptions["s"]
+
+    async def said() -> str:
+        (topic,) = (await explained(world))["topics"]
+        assert topic["cause"] == "ledger"
+        return str(topic["sentence"])
+
+    fast.skip_to(8)
+    whole = "most messages are acknowledged, and no retention applies, but a ledger goes as a whole"
+    rest = "once subscription s has acknowledged the rest of it"
+    assert await said() == f"{whole}: {rest}; 2 messages wait for it"
+    fast.skip_to(9)
+    assert await said() == f"{whole}: {rest}; 1 message waits for it"
+    fast.skip_to(10)
+    assert "no subscription needs the messages" in await said()
 
 
 @played(ledger=SMALL)
