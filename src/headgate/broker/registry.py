@@ -224,27 +224,39 @@ class TopicRegistry:
                     if self.loaded(name) is None:
                         self._load(name, row)
 
-    async def unload(self, name: TopicName) -> None:
+    async def unload(self, name: TopicName) -> object:
         """Disconnect all producers and consumers of a topic and drop it from memory. Nothing stored
-        changes.
+        changes. What the next load of the topic looks up of the index stays in memory as long as
+        the caller holds the result: a load does not wait for the disk.
 
         Raises:
-            StorageError: staged entries could not be stored; the topic stays loaded.
+            StorageError: staged entries could not be stored, or the index of the entries at its
+                cursors cannot be read; the topic stays loaded.
         """
 
-        async def work() -> None:
+        async def work() -> object:
             topic = self.loaded(name)
             if topic is None:
-                return
+                return None
             await self._fence([topic])
             try:
                 await self._when_durable(topic)
+                held = await self._load_index_at_cursors(topic)
             except StorageError:
                 topic.fenced = False  # the producers of the staged entries got errors
                 raise
             self._engine.unload_topic(topic)
+            return held
 
-        await self._mutex.run_alone(name.base.full, work)
+        return await self._mutex.run_alone(name.base.full, work)
+
+    async def _load_index_at_cursors(self, topic: Topic) -> object:
+        wanted = {
+            ordinal
+            for subscription in topic.subscriptions.values()
+            for ordinal in subscription.entries_passed(subscription.acks.mark_delete)
+        }
+        return await self._logs.of(topic).index.load(topic.log, sorted(wanted))
 
     async def delete(
         self, name: TopicName, *, force: bool, unless: Callable[[], bool] = lambda: False

@@ -238,9 +238,10 @@ class AdminFacade:
     async def unload_topic(self, topic: TopicName) -> None:
         """Loads the topic again at once, so that statistics keep showing its backlog."""
         self._broker.begin_turn()
-        await self._registry.unload(topic)
+        held = await self._registry.unload(topic)
         self._broker.begin_turn()
         self._registry.get(topic)
+        del held
 
     async def accept_damage(self, topic: TopicName) -> None:
         await accept_damage(self._broker.logs, self._topic(topic))

@@ -202,8 +202,8 @@ class BlockCache:
         stored index is ``owner``; None if the topic is gone."""
         key, block, error, is_whole = fetched
         self.misses += 1
-        if block is None:
-            return
+        if block is None or (isinstance(error, StorageError) and not is_whole):
+            return  # the disk may answer the next time
         if error is None:
             self.put(key, block)
         elif owner is not None and owner.pin(key, block):
@@ -266,7 +266,8 @@ class BlockCache:
     def load(self, key: BlockKey) -> FetchedBlock:
         """Read a missing block at once. Raises :class:`BlockMissingError` if that is not allowed.
 
-        A block that nothing can be read of comes as one of lost entries.
+        A block that nothing can be read of comes as one of lost entries; :meth:`keep` keeps it only
+        if the disk answered, and what it answered is damaged.
         """
         if not self._may_read:
             raise BlockMissingError([key])
