@@ -72,6 +72,13 @@ class StoredRun(NamedTuple):
         """The entries of a block."""
         return min(self.block_entries, self.entries - block * self.block_entries)
 
+    def totals_before(self, block: int) -> TopicTotals:
+        """The topic's totals before a block, or behind the last one."""
+        if block == self.blocks:
+            return self.after
+        row, (_, received, lags, messages, sizes) = self.row + block, self.sparse
+        return TopicTotals(messages[row], sizes[row], received[row], lags[row])
+
     def place_of(self, block: int) -> int:
         """The file offset of a block."""
         return self.place + block * block_bytes(self.block_entries)

@@ -47,7 +47,7 @@ class SegmentLoader:
 
     def load_sealed(self, segment: int, recorded: FlushPosition | None) -> None:
         """Gather the index of a segment before the checkpoint from its footer; from its records if
-        the footer is missing or damaged."""
+        the footer is missing, or damaged at its end or directory."""
         file = self._fs.open(f"{self._directory}/{segment_name(segment)}")
         size = file.size()
         info = self._state.segments[segment] = SegmentInfo(segment)

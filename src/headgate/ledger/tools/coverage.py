@@ -38,6 +38,8 @@ class TopicCoverage:
     spans: list[Span] = field(default_factory=list)
     damaged: dict[int, Finding] = field(default_factory=dict)
     """Damaged entries by ordinal."""
+    unindexed: dict[int, Finding] = field(default_factory=dict)
+    """Entries by ordinal whose index is damaged, and which reads do not find by the records."""
     accepted: list[tuple[int, int]] = field(default_factory=list)
     """Ranges of entries whose loss is known from before."""
     ledgers: dict[int, int] = field(default_factory=dict)
@@ -60,6 +62,11 @@ class TopicCoverage:
                 self.spans[-1] = span._replace(stop=ordinal + 1, end=end)
                 return
         self.spans.append(Span(ordinal, ordinal + 1, begin, end))
+
+    def note_unindexed(self, ordinal: int, finding: Finding) -> None:
+        """Note an entry whose index is damaged, and which reads do not find by the records."""
+        self.end = max(self.end, ordinal + 1)
+        self.unindexed[ordinal] = finding
 
     def continues(self, ordinal: int, segment: int) -> bool:
         """Whether an entry is the one after the last record of the topic in a segment."""
@@ -99,7 +106,7 @@ def assign_losses(
     """
     for first, stop, before, after in topic.gaps():
         for low, high in _ranges(topic, first, stop):
-            finding = topic.damaged.get(low)
+            finding = topic.damaged.get(low) or topic.unindexed.get(low)
             if finding is None:
                 finding = next((f for place, f in holes if before <= place <= after), None)
             if finding is None:
@@ -108,7 +115,17 @@ def assign_losses(
                 finding = report.add(segment_name(missing), 0, 0, what)
                 holes.append(((missing, 0), finding))
                 holes.sort(key=lambda hole: hole[0])
-            finding.costs.append(topic.lost(low, high))
+            _add_cost(finding, topic, low, high)
+
+
+def _add_cost(finding: Finding, topic: TopicCoverage, low: int, high: int) -> None:
+    """Add a range of lost entries to a finding, or to its last range if it continues that."""
+    last = finding.costs[-1] if finding.costs else None
+    continued = (CostKind.LOST, topic.number, low)
+    if last is not None and (last.kind, last.topic, last.stop) == continued:
+        finding.costs[-1] = topic.lost(last.first, high)
+    else:
+        finding.costs.append(topic.lost(low, high))
 
 
 def _ranges(topic: TopicCoverage, first: int, stop: int) -> Iterator[tuple[int, int]]:
@@ -116,7 +133,7 @@ def _ranges(topic: TopicCoverage, first: int, stop: int) -> Iterator[tuple[int, 
     low = first
     for accepted_first, accepted_stop in [*sorted(topic.accepted), (stop, stop)]:
         high = min(max(accepted_first, low), stop)
-        marks = sorted(o for o in topic.damaged if low <= o < high)
+        marks = sorted(o for o in topic.damaged.keys() | topic.unindexed if low <= o < high)
         for ordinal in marks:
             if low < ordinal:
                 yield low, ordinal

@@ -32,6 +32,7 @@ from headgate.ledger.index.index_block import (
     decode_columns,
 )
 from headgate.ledger.index.stored_run import StoredRun
+from headgate.ledger.tools.rebuilt_entries import rebuild_entries
 from headgate.ledger.tools.walk import IndexedEntry
 
 
@@ -41,6 +42,9 @@ class DamagedBlock(NamedTuple):
     offset: int
     size_bytes: int
     what: str
+    lost: tuple[tuple[int, int], ...] = ()
+    """Topic number and ordinal of the entries that it lists and that reads do not find by the
+    records. Known only if the footer is usable."""
 
 
 class IndexedRun(NamedTuple):
@@ -62,18 +66,25 @@ class FooterCheck:
     directory: list[StoredRun] | None = None
     """The runs of a sound directory; None if it is damaged, or of a footer without blocks."""
     damage: list[DamagedBlock] = field(default_factory=list)
-    runs: list[IndexedRun] = field(default_factory=list)
+    is_usable: bool = False
+    """Whether a start takes the entries from the footer, and not from the records. All of it must
+    be sound in a segment whose records are replayed. Before the checkpoint, the end and the
+    directory of a footer with blocks are enough: a damaged block is rebuilt from the records when
+    its entries are needed."""
     index: dict[int, IndexedEntry] = field(default_factory=dict)
-    """The listed entries by offset. Lost entries are left out: they have the offset of another."""
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether all of the footer is sound."""
-        return self.is_found and not self.damage
+    """The entries that a start finds with a usable footer, by offset. Lost entries are left out:
+    they have the offset of another."""
 
 
-def check_footer(data: bytes, segment: int, lost: dict[int, list[tuple[int, int]]]) -> FooterCheck:
-    """Check the footer at the end of a segment file. ``lost`` are known lost ordinals by topic."""
+def check_footer(
+    data: bytes,
+    segment: int,
+    lost: dict[int, list[tuple[int, int]]],
+    *,
+    is_replayed: bool = False,
+) -> FooterCheck:
+    """Check the footer at the end of a segment file. ``lost`` are known lost ordinals by topic.
+    ``is_replayed``: a start reads the records of the segment, too."""
     found = FooterCheck()
     at = len(data) - TRAILER_BYTES
     if at < SEGMENT_HEADER_BYTES:
@@ -119,16 +130,19 @@ def check_footer(data: bytes, segment: int, lost: dict[int, list[tuple[int, int]
         what = "the directory of the footer has a wrong checksum"
         found.damage.append(DamagedBlock(directory_at, at - directory_at, what))
         return found
-    if version == VERSION_WITHOUT_BLOCKS:
+    has_blocks = version != VERSION_WITHOUT_BLOCKS
+    if has_blocks:
+        found.directory = decode_directory(directory, count, segment)
+        found.is_usable = is_sound and not is_replayed
+        before = data[:directory_at]
+        for run in found.directory:
+            _check_run(before, run, lost.get(run.topic_number, []), found)
+    else:
         for row in ROW_WITHOUT_BLOCKS.iter_unpack(directory):
             _check_run_without_blocks(data, directory_at, row, lost, found)
-    else:
-        found.directory = decode_directory(directory, count, segment)
-        for run in found.directory:
-            _check_run(data[:directory_at], run, lost.get(run.topic_number, []), found)
-    if found.damage:
+    found.is_usable |= not found.damage
+    if not found.is_usable:
         found.index.clear()
-        found.runs.clear()
     return found
 
 
@@ -146,10 +160,16 @@ def _check_run(
                 f"the index of topic number {topic} in the footer, entries {first} to {stop - 1}, "
                 "has a wrong checksum"
             )
-            found.damage.append(DamagedBlock(at, size, what))
-            continue
-        _list_entries(topic, first, columns, lost, found)
-    found.runs.append(IndexedRun(topic, run.first, run.stop))
+            if not found.is_usable:
+                found.damage.append(DamagedBlock(at, size, what))
+                continue
+            columns, missing = rebuild_entries(data, run, block)
+            new = tuple((topic, o) for o in missing if not _is_in(o, lost))
+            found.damage.append(DamagedBlock(at, size, what, new))
+            known = [*lost, *((ordinal, ordinal + 1) for ordinal in missing)]
+            _list_entries(topic, first, columns, known, found)
+        else:
+            _list_entries(topic, first, columns, lost, found)
 
 
 def _check_run_without_blocks(
@@ -166,7 +186,6 @@ def _check_run_without_blocks(
         what = f"the index of topic number {topic} in the footer has a wrong checksum"
         found.damage.append(DamagedBlock(offset, size, what))
         return
-    found.runs.append(IndexedRun(topic, first, first + count))
     _list_entries(topic, first, decode_columns(block, 0, count), lost.get(topic, []), found)
 
 
@@ -176,7 +195,11 @@ def _list_entries(
     sizes = columns.sizes
     for at, place in enumerate(columns.offsets):
         ordinal = first + at
-        if place in found.index or any(low <= ordinal < high for low, high in lost):
+        if place in found.index or _is_in(ordinal, lost):
             continue
         end = place + ENTRY_HEAD_BYTES + sizes[at + 1] - sizes[at]
         found.index[place] = IndexedEntry(topic, ordinal, end)
+
+
+def _is_in(ordinal: int, ranges: list[tuple[int, int]]) -> bool:
+    return any(low <= ordinal < high for low, high in ranges)

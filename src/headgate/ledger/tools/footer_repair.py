@@ -28,7 +28,7 @@ from headgate.ledger.format.records import (
     SEGMENT_HEADER_BYTES,
     crc32c,
 )
-from headgate.ledger.index.columns import Columns, TopicTotals
+from headgate.ledger.index.columns import Columns
 from headgate.ledger.index.footer import FOOTER_TRAILER, TRAILER_BYTES, FooterBuilder
 from headgate.ledger.index.index_block import block_bytes, decode_block
 from headgate.ledger.index.state import LogState
@@ -211,7 +211,7 @@ def _block_from_records(
         start -= 1
         entries.append(records[run.topic_number, start])
     entries.reverse()
-    before, after = _totals(run, block), _totals(run, block + 1)
+    before, after = run.totals_before(block), run.totals_before(block + 1)
     messages = after.messages - sum(entry.messages for entry in entries)
     size = after.size_bytes - sum(entry.size_bytes for entry in entries)
     last = (entries[-1].received_ms, entries[-1].lag_ms) if entries else (0, 0)
@@ -235,16 +235,6 @@ def _block_from_records(
         columns.messages.append(columns.messages[-1] + entry.messages)
         columns.sizes.append(columns.sizes[-1] + entry.size_bytes)
     return start, columns
-
-
-def _totals(run: StoredRun, block: int) -> TopicTotals:
-    """The topic's totals before a block, or behind the last one, as the directory tells them."""
-    if block == run.blocks:
-        return run.after
-    row, sparse = run.row + block, run.sparse
-    return TopicTotals(
-        sparse.messages[row], sparse.sizes[row], sparse.received[row], sparse.publish_lags[row]
-    )
 
 
 # From the blocks alone ---------------------------------------------------------------------------

@@ -44,6 +44,8 @@ _TORN: Final = (
 )
 
 
+_NAMED_BY_INDEX: Final = "; what is lost is named at the damaged index of this file"
+_NOT_READ: Final = "; no start reads it any more"
 _NO_FOOTER: Final = (
     "no footer behind the records: the file was cut short or partly overwritten, or the machine "
     "went down before the footer was written; a start reads the records instead"
@@ -101,13 +103,14 @@ class _Segment:
     """The file is another segment's."""
     has_holes: bool = False
     """Maintenance has punched a hole, so what lies between retained messages is unknown."""
+    lost: frozenset[tuple[int, int]] = frozenset()
+    """Topic number and ordinal of the entries that a damaged part of the footer lists, and that
+    reads do not find by the records."""
 
     @property
     def reads_records(self) -> bool:
-        """Whether a start finds the entries by the records. Before the checkpoint it needs the
-        directory alone: a damaged block is rebuilt when its entries are read."""
-        has_directory = self.footer.is_usable or self.footer.directory is not None
-        return self.role.is_replayed or not has_directory
+        """Whether a start finds the entries by the records."""
+        return self.role.is_replayed or not self.footer.is_usable
 
 
 class LogCheck:
@@ -219,8 +222,9 @@ class LogCheck:
     def segment(self, data: bytes, role: SegmentRole) -> None:
         """Check a whole segment file."""
         lost = {number: topic.accepted for number, topic in self._topics.items()}
-        footer = check_footer(data, role.segment, lost)
+        footer = check_footer(data, role.segment, lost, is_replayed=role.is_replayed)
         segment = _Segment(role, footer, data, segment_name(role.segment))
+        segment.lost = frozenset(entry for block in footer.damage for entry in block.lost)
         self._last_hole = None
         stop = len(data) if footer.data_end is None else footer.data_end
         self._note_empty(data, role.segment)
@@ -228,6 +232,8 @@ class LogCheck:
             what = f"{block.what}; the records are read instead"
             finding = self._report.add(segment.name, block.offset, block.size_bytes, what)
             segment.footer_findings.append(finding)
+            for number, ordinal in block.lost:
+                self._topic(number).note_unindexed(ordinal, finding)
         walk = Walk(data, role.segment, stop, footer.index)
         if not data.strip(b"\0"):
             what = "the file has no bytes but zeros: a crash left it, or it was emptied"
@@ -380,7 +386,7 @@ class LogCheck:
         else:
             if piece.kind == UNREADABLE:
                 segment.gaps.append(finding)
-            finding.what += "; no start reads it any more"
+            finding.what += _NAMED_BY_INDEX if segment.lost else _NOT_READ
         return False
 
     def _damaged_entry(self, segment: _Segment, piece: Piece, finding: Finding) -> bool:
@@ -433,7 +439,8 @@ class LogCheck:
         self._note_alive(segment, number)
         if not segment.role.is_replayed:
             self._note_sequence(segment, number, ordinal)
-            topic.found(ordinal, place, piece.end)
+            if piece.entry not in segment.lost:  # else reads look for it elsewhere
+                topic.found(ordinal, place, piece.end)
             return
         lacks_run = topic.run_segment != segment.role.segment or ordinal > topic.end
         topic.found(ordinal, place, piece.end)
