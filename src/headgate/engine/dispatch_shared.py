@@ -187,6 +187,7 @@ class SharedDispatcher(Dispatcher):
         if self.subscription.consumers:
             self._return_all(consumer, counted=False)
         else:
+            consumer.held = {}  # an acknowledgement that waits for the index may name it later
             self._recover()
 
     def consumer_ready(self, consumer: Consumer) -> None:

@@ -171,6 +171,18 @@ def test_a_subscription_stops_at_its_unacked_limit() -> None:
     assert len(one.entries) + len(two.entries) == 6
 
 
+def test_a_late_acknowledgement_of_the_last_consumer_that_left_releases_nothing() -> None:
+    """It waited for the index of the entry."""
+    rig = Rig()
+    subscription = rig.subscribe()
+    consumer, _ = rig.consumer(subscription, SHARED, permits=4)
+    rig.publish(2, messages=2)
+    subscription.remove_consumer(consumer)
+    subscription.ack_entry(consumer, 0)
+    assert subscription.dispatcher.in_flight_messages() == 0
+    assert subscription.backlog_messages == 2
+
+
 def test_in_flight_and_replay_messages() -> None:
     rig = Rig()
     subscription = rig.subscribe()

@@ -31,7 +31,7 @@ def small_blocks() -> Iterator[None]:
 
 
 class Files:
-    """Footers in memory, by segment. Segments have no records."""
+    """Footers in memory, by segment. The records are zeros, as in a punched hole."""
 
     def __init__(self) -> None:
         self.footers: dict[int, bytes] = {}
@@ -47,8 +47,10 @@ class Files:
     def read(self, file: int, offset: int, size: int) -> bytes:
         self.reads += 1
         file = segment_of_file(file)
-        if offset < DATA_END or file not in self.footers:
-            raise StorageError("the records are gone", retryable=True)
+        if file not in self.footers:
+            raise StorageError("the file is gone", retryable=True)
+        if offset < DATA_END:
+            return bytes(size)
         return self.footers[file][offset - DATA_END : offset - DATA_END + size]
 
 
@@ -285,6 +287,20 @@ def test_a_damaged_block_without_records_is_lost_alone() -> None:
         assert topic.size_bytes(ordinal) == plain.size_bytes(ordinal)
     assert pair.cache.lost == 1
     assert topic.totals(30) == plain.totals(30)
+
+
+def test_a_block_that_the_disk_does_not_read_once_is_not_lost() -> None:
+    pair = filled()
+    topic, plain, read = pair.spilled, pair.plain, pair.files.read
+
+    def refused(file: int, offset: int, size: int) -> bytes:
+        raise StorageError("this part of the disk is not readable", retryable=True)
+
+    pair.files.read = refused  # type: ignore[method-assign]
+    assert topic.size_bytes(11) != plain.size_bytes(11)  # nothing better is known now
+    pair.files.read = read  # type: ignore[method-assign]
+    assert pair.cache.lost == 0
+    assert topic.size_bytes(11) == plain.size_bytes(11)
 
 
 def test_a_part_of_a_stored_run() -> None:
