@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from headgate.base.ack_changes import AckChanges
@@ -30,9 +30,10 @@ from headgate.ledger.format.records import (
 from headgate.ledger.index.checkpoint import Checkpoint
 from headgate.ledger.index.cursors import decode_cursor
 from headgate.ledger.space.hole_punching import PAGE_BYTES
+from headgate.ledger.tools.checked_segment import CheckedSegment, SegmentRole
 from headgate.ledger.tools.coverage import Place, TopicCoverage, assign_losses
 from headgate.ledger.tools.findings import Cost, CostKind, Finding, Mend, Report
-from headgate.ledger.tools.footer_check import FooterCheck, check_footer
+from headgate.ledger.tools.footer_check import check_footer
 from headgate.ledger.tools.footer_repair import RebuiltFooter, rebuild_footer
 from headgate.ledger.tools.walk import UNREADABLE, Head, Piece, Walk
 
@@ -52,19 +53,6 @@ _NO_FOOTER: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentRole:
-    """What a start takes from a segment, and what later files prove of it."""
-
-    segment: int
-    is_replayed: bool
-    """A start reads its records, not only its footer."""
-    has_later: bool
-    """A later segment has a batch."""
-    follows: int
-    """Number of the batch before the next segment's first one; 0 if that is unknown."""
-
-
 @dataclass(slots=True)
 class _Cursor:
     name: str
@@ -78,39 +66,6 @@ class _Hole:
     place: Place
     finding: Finding
     hides_entries: bool
-
-
-@dataclass(slots=True)
-class _Segment:
-    """The segment that is being checked."""
-
-    role: SegmentRole
-    footer: FooterCheck
-    data: bytes
-    name: str
-    reached: int = SEGMENT_HEADER_BYTES
-    has_batch: bool = False
-    gaps: list[Finding] = field(default_factory=list)
-    damaged_entries: list[Finding] = field(default_factory=list)
-    footer_findings: list[Finding] = field(default_factory=list)
-    topics: set[int] = field(default_factory=set)
-    """Numbers of the topics with sound entries in it."""
-    sequence: dict[int, int] = field(default_factory=dict)
-    """The next ordinal of each topic, by the records of this segment alone."""
-    doubts: dict[int, tuple[int, Finding]] = field(default_factory=dict)
-    """Topics that lost a record before an entry of this ordinal, by number."""
-    is_misnamed: bool = False
-    """The file is another segment's."""
-    has_holes: bool = False
-    """Maintenance has punched a hole, so what lies between retained messages is unknown."""
-    lost: frozenset[tuple[int, int]] = frozenset()
-    """Topic number and ordinal of the entries that a damaged part of the footer lists, and that
-    reads do not find by the records."""
-
-    @property
-    def reads_records(self) -> bool:
-        """Whether a start finds the entries by the records."""
-        return self.role.is_replayed or not self.footer.is_usable
 
 
 class LogCheck:
@@ -223,7 +178,7 @@ class LogCheck:
         """Check a whole segment file."""
         lost = {number: topic.accepted for number, topic in self._topics.items()}
         footer = check_footer(data, role.segment, lost, is_replayed=role.is_replayed)
-        segment = _Segment(role, footer, data, segment_name(role.segment))
+        segment = CheckedSegment(role, footer, data, segment_name(role.segment))
         segment.lost = frozenset(entry for block in footer.damage for entry in block.lost)
         self._last_hole = None
         stop = len(data) if footer.data_end is None else footer.data_end
@@ -274,7 +229,7 @@ class LogCheck:
         kept = [finding for finding in self._report.findings if id(finding) not in findings]
         self._report.findings = kept
 
-    def _piece(self, segment: _Segment, piece: Piece) -> None:
+    def _piece(self, segment: CheckedSegment, piece: Piece) -> None:
         if piece.kind == KIND_BATCH:
             self._start_batch(segment, piece)
         if not piece.is_sound and not self._damaged(segment, piece):
@@ -285,7 +240,7 @@ class LogCheck:
         elif piece.payload:
             self._control(segment, piece, place)
 
-    def _start_batch(self, segment: _Segment, piece: Piece) -> None:
+    def _start_batch(self, segment: CheckedSegment, piece: Piece) -> None:
         head = piece.head
         if head is None:
             return
@@ -332,7 +287,7 @@ class LogCheck:
         self._pending = None
         self._next_cursor_id = max(self._next_cursor_id, head.next_cursor_id)
 
-    def _check_end(self, segment: _Segment) -> None:
+    def _check_end(self, segment: CheckedSegment) -> None:
         """Report a file that was cut short before the position up to which it was durable."""
         recorded, role = self._recorded, segment.role
         if recorded is None or recorded.segment != role.segment or segment.footer.is_found:
@@ -346,7 +301,7 @@ class LogCheck:
 
     # Damaged pieces --------------------------------------------------------------------------
 
-    def _was_durable(self, segment: _Segment, piece: Piece) -> bool:
+    def _was_durable(self, segment: CheckedSegment, piece: Piece) -> bool:
         role, recorded = segment.role, self._recorded
         if segment.footer.is_usable or piece.is_followed:
             return True
@@ -358,7 +313,7 @@ class LogCheck:
             return role.follows > max(self._last_batch, 0) or piece.offset < durable_to
         return role.has_later or piece.batch_end <= durable_to
 
-    def _damaged(self, segment: _Segment, piece: Piece) -> bool:
+    def _damaged(self, segment: CheckedSegment, piece: Piece) -> bool:
         """Report a damaged piece. Returns whether a start reads its record all the same."""
         size = piece.end - piece.offset
         if piece.is_outside and segment.footer.is_found and segment.footer.data_end is None:
@@ -389,7 +344,7 @@ class LogCheck:
             finding.what += _NAMED_BY_INDEX if segment.lost else _NOT_READ
         return False
 
-    def _damaged_entry(self, segment: _Segment, piece: Piece, finding: Finding) -> bool:
+    def _damaged_entry(self, segment: CheckedSegment, piece: Piece, finding: Finding) -> bool:
         """Note a damaged entry. False if it is not certain which one it is."""
         if piece.entry is None:
             return False
@@ -408,7 +363,7 @@ class LogCheck:
         segment.sequence[number] = ordinal + 1
         return True
 
-    def _hole(self, segment: _Segment, piece: Piece, finding: Finding) -> None:
+    def _hole(self, segment: CheckedSegment, piece: Piece, finding: Finding) -> None:
         """Note a range that hides records which a start needs."""
         if piece.is_outside:
             self._end_batch()
@@ -425,11 +380,11 @@ class LogCheck:
 
     # Records ---------------------------------------------------------------------------------
 
-    def _note_alive(self, segment: _Segment, number: int) -> None:
+    def _note_alive(self, segment: CheckedSegment, number: int) -> None:
         if segment.role.is_replayed:
             self._alive.add(number)
 
-    def _entry(self, segment: _Segment, piece: Piece, place: Place) -> None:
+    def _entry(self, segment: CheckedSegment, piece: Piece, place: Place) -> None:
         if piece.entry is None or not piece.is_sound:
             return
         number, ordinal = piece.entry
@@ -453,7 +408,7 @@ class LogCheck:
         if doubt is not None and is_doubted and self._exists(number):
             doubt[1].costs.append(self._may_be_lost(topic, ordinal))
 
-    def _note_sequence(self, segment: _Segment, number: int, ordinal: int) -> None:
+    def _note_sequence(self, segment: CheckedSegment, number: int, ordinal: int) -> None:
         """Note whether an entry continues its topic in a segment before the checkpoint. A start
         that must read its records takes them alone, as their index."""
         expected, hole = segment.sequence.get(number), self._last_hole
@@ -461,13 +416,13 @@ class LogCheck:
         if segment.reads_records and hole is not None and (expected is None or ordinal > expected):
             segment.doubts.setdefault(number, (ordinal, hole))
 
-    def _assign_sequence_doubts(self, segment: _Segment) -> None:
+    def _assign_sequence_doubts(self, segment: CheckedSegment) -> None:
         for number, (ordinal, finding) in segment.doubts.items():
             topic = self._topic(number)
             if self._exists(number) and segment.sequence[number] > topic.first:
                 finding.costs.append(self._may_be_lost(topic, ordinal))
 
-    def _control(self, segment: _Segment, piece: Piece, place: Place) -> None:
+    def _control(self, segment: CheckedSegment, piece: Piece, place: Place) -> None:
         payload = piece.payload
         self._doubt = None
         if piece.kind == KIND_RUN:

@@ -36,8 +36,9 @@ from headgate.ledger.format.records import (
 from headgate.ledger.index.checkpoint import Checkpoint, read_checkpoint
 from headgate.ledger.recovery.batch_head import BatchHead
 from headgate.ledger.recovery.segment_load import read_first_head
+from headgate.ledger.tools.checked_segment import SegmentRole
 from headgate.ledger.tools.findings import Cost, CostKind, Finding, Mend, Report
-from headgate.ledger.tools.segment_check import LogCheck, SegmentRole
+from headgate.ledger.tools.segment_check import LogCheck
 from headgate.ledger.tools.walk import CUT_BATCH
 
 _OWN_FILES: Final = (
