@@ -97,3 +97,15 @@ def test_what_was_accepted_is_over() -> None:
     assert damaged(state) == {2}
     assert not state.cursors[3].damage
     assert not assessment.mark_damaged()
+
+
+def test_what_was_known_before_is_not_lost_again() -> None:
+    """Each start finds it again; a checkpoint or a record says that it is accepted."""
+    state = state_of()
+    state.topics[1].lost, state.topics[2].lost = [(4, 6)], [(4, 6)]
+    assessment = LossAssessment(state, [1, 2])
+    assessment.losses = [Loss(1, 4, 6, "here"), Loss(2, 3, 6, "here"), Loss(2, 5, 8, "there")]
+    assert assessment.mark_damaged()
+    assert damaged(state) == {2}
+    assert state.topics[2].damage == "here: entry 3 is lost"
+    assert (state.topics[1].lost, state.topics[2].lost) == ([(4, 6)], [(3, 8)])
