@@ -180,6 +180,29 @@ def test_accepted_last_entries_of_topics_stay_accepted(ending: str, more: tuple[
             assert body == b"later"
 
 
+def test_a_read_of_several_entries_ends_before_lost_ones() -> None:
+    """A lost entry has the offset of the sound one before it, and no size of its own."""
+    fs = cut_in_the_middle()
+    log = open_log(fs, THREE)
+    for number in THREE:
+        log.accept_damage(number, [])
+    commit(log)
+    for again in (False, True):
+        if again:
+            log.close()
+            log = open_log(fs.crash_clone(), THREE)
+        for number in THREE:
+            topic = log.topic(number)
+            plan = log.locate(topic, 0, 100, 1 << 20)
+            assert log.read(plan) == [(number, 0, b"sound %d" % number)]
+            assert topic.last_kept() == (3 if number == 3 else 0)
+            for lost in (1, 2):
+                with pytest.raises(CorruptionError, match=f"entry {lost} of topic number {number}"):
+                    log.read(log.locate(topic, lost, 100, 1 << 20))
+        plan = log.locate(log.topic(3), 3, 100, 1 << 20)
+        assert log.read(plan) == [(3, 3, b"newest")]
+
+
 @pytest.mark.parametrize("policy", ["synced only", "random rest"])
 def test_a_power_cut_at_any_step_keeps_the_acceptance_of_last_entries(policy: str) -> None:
     """Also in the start and the clean end after it."""
