@@ -147,6 +147,38 @@ def cut_in_the_middle() -> MemFs:
     return after
 
 
+def test_the_damage_names_the_place_and_the_message_ids() -> None:
+    log = open_log(cut_in_the_middle(), THREE)
+    end = log._state.segments[1].data_end
+    for number in (1, 2):
+        (first, _), last = log.topic(number).position(1), log.topic(number).position(2)
+        assert log.topic(number).damage == (
+            f"0000000000000001.log from offset {end} on: entries 1 to 2 are lost "
+            f"(message ids {first}:1 to {first}:2)"
+        )
+        assert last == (first, 2)
+    first = log.topic(3).position(1).ledger_id
+    assert log.topic(3).damage == (
+        f"before 0000000000000003.log: entries 1 to 2 are lost (message ids {first}:1 to {first}:2)"
+    )
+
+
+def test_the_damage_of_a_topic_without_any_entry_left_names_the_place() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"sound")
+    cut = log._state.segments[1].data_end
+    append(log, 2, b"lost", b"lost")
+    log.close()
+    open_log(fs).close()
+    file = fs.open(path(), writable=True)
+    file.truncate(cut)
+    assert open_log(fs).topic(2).damage == (
+        "entries 0 to 1 are missing: they were in 0000000000000001.log from offset "
+        f"{cut} on, or a segment file is gone"
+    )
+
+
 def shown(log: CommitLog) -> list[tuple[str, list[tuple[int, int]], int]]:
     return [(topic.damage, topic.lost, topic.end) for topic in map(log.topic, THREE)]
 

@@ -24,6 +24,8 @@ class Loss:
     first: int
     stop: int
     place: str
+    knows_ledgers: bool = False
+    """Whether the ledgers of the entries are known, and so their message ids."""
 
 
 class LossAssessment:
@@ -131,6 +133,10 @@ def _mark_lost(topic: TopicLog, loss: Loss) -> None:
     what = f"entry {first} is lost"
     if loss.stop > first + 1:
         what = f"entries {first} to {loss.stop - 1} are lost"
+    if loss.knows_ledgers:
+        ids = [f"{ledger}:{entry}" for ledger, entry in map(topic.position, (first, loss.stop - 1))]
+        is_one = loss.stop == first + 1
+        what += f" (message id {ids[0]})" if is_one else f" (message ids {ids[0]} to {ids[1]})"
     topic.damage = topic.damage or f"{loss.place}: {what}"
 
 
