@@ -92,16 +92,18 @@ class SingleEntryReader:
             return found[0][2]
 
     async def last_message(self, topic: Topic) -> FoundMessage:
-        """The last durable message; position ``(ledger, -1)`` or ``(-1, -1)`` if the topic
-        holds none.
+        """The last durable message that the disk has not lost; position ``(ledger, -1)`` or
+        ``(-1, -1)`` if the topic holds none.
 
         Raises:
             StorageError: it could not be read.
             CorruptionError: the stored entry is damaged.
+            DamagedError: data of the topic is lost, and no administrator has accepted that.
             TopicFencedError: the topic was unloaded or deleted during the read.
         """
+        topic.check_not_damaged()
         log = topic.log
-        last = log.end - 1
+        last = log.last_kept()
         position = log.position(last)
         if last < log.first:
             none = position if position.entry_id < 0 else position._replace(entry_id=-1)

@@ -99,6 +99,9 @@ class EntryLog(Protocol):
     def is_lost(self, ordinal: int, /) -> bool:
         """Whether the disk is known to have lost a retained entry."""
 
+    def last_kept(self) -> int:
+        """The last durable entry that is not known to be lost; below ``first`` without one."""
+
     def position(self, ordinal: int, /) -> Position:
         """Pulsar's message id of a retained or staged entry."""
 

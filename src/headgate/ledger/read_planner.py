@@ -30,13 +30,15 @@ class ReadPlanner:
         """Plan a read of entries from ``ordinal`` on, which is retained and durable.
 
         The plan has at least one entry and at most ``count_max``, within one extent and, beyond the
-        first entry, within ``bytes_max`` of bodies. Add topic numbers to the plan's
-        ``wanted_topics`` to read their entries in the extent too.
+        first entry, within ``bytes_max`` of bodies. It has no sound entry beside a lost one. Add
+        topic numbers to the plan's ``wanted_topics`` to read their entries in the extent too.
         """
         topic = self._state.topics[handle.number]
         invariant(topic.first <= ordinal < topic.end, "a read of a missing entry")
         segment, run_end = topic.run_of(ordinal)
         end = min(run_end, ordinal + max(count_max, 1))
+        if topic.lost:
+            end = topic.lost_from(ordinal, end)
         start = topic.columns(ordinal, ordinal + 1).offsets[0]
         end = topic.offset_end(ordinal, end, start + self._settings.extent_bytes)
         offsets, _, _, _, totals = topic.columns(ordinal, end)

@@ -21,6 +21,7 @@ from headgate.wire.codes import ServerError
 from tests.unit.broker.playing import TOPIC, played
 
 OTHER = "persistent://public/default/other"
+NEWEST = "persistent://public/default/newest"
 PLACE = "0000000000000001.log offset"
 
 
@@ -166,6 +167,60 @@ async def test_what_is_accepted_is_served_without_what_is_lost_also_after_a_rest
         client.close()
         await asyncio.sleep(0.2)
     await (await (await world.connect()).producer(TOPIC)).send(b"fourth")
+
+
+async def world_with_lost_last_messages(world: World) -> None:
+    """Two topics of which the last messages lay in a sealed segment that is cut in its middle. Of
+    the first, no message is left. A third topic is sound."""
+    await store(world, NEWEST, b"whole")
+    await store(world, OTHER, b"one", b"two")
+    for payload in (b"three", b"four"):
+        await store(world, TOPIC, payload)
+        await store(world, OTHER, payload)
+    await world.stop()
+    await world.start()
+    await store(world, NEWEST, b"newest")
+    await world.stop()
+    name = next(n for n in sorted(world.fs.list_directory(DIRECTORY)) if n.endswith(".log"))
+    file = world.fs.open(f"{DIRECTORY}/{name}", writable=True)
+    file.truncate(file.read_at(0, file.size()).find(b"three"))
+    file.sync_data()
+    await world.start()
+
+
+LEFT: dict[str, list[bytes]] = {
+    TOPIC: [],
+    OTHER: [b"one", b"two"],
+    NEWEST: [b"whole", b"newest"],
+}
+
+
+@played()
+async def test_accepted_last_messages_stay_accepted_and_the_last_message_is_one_that_is_left(
+    world: World,
+) -> None:
+    """A reader that reads up to the last message would wait for a lost one for ever."""
+    await world_with_lost_last_messages(world)
+    for topic in (TOPIC, OTHER):
+        await AdminFacade(world.broker, world.observer).accept_damage(parse_topic(topic))
+    for restart in (False, True, True):
+        if restart:
+            await world.stop()
+            await world.start()
+        assert await health(world) == "ok"
+        facade = AdminFacade(world.broker, world.observer)
+        client = await world.connect()
+        for topic, left in LEFT.items():
+            consumer = await client.subscribe(topic, "s")
+            received = [await consumer.receive() for _ in left]
+            assert [message.payload for message in received] == left
+            last = await consumer.last_message_id()
+            assert last == (received[-1].position if left else EARLIEST)
+            found = await facade.last_message(parse_topic(topic))
+            assert (found.position == last) if left else (found.position.entry_id == -1)
+        client.close()
+        await asyncio.sleep(0.2)
+    await (await (await world.connect()).producer(TOPIC)).send(b"later")
 
 
 @played()

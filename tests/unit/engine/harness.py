@@ -34,6 +34,9 @@ class FakeLog:
     def is_lost(self, ordinal: int) -> bool:
         return False
 
+    def last_kept(self) -> int:
+        return self.end - 1
+
     def __init__(self, number: int) -> None:
         self.number = number
         self.first = 0

@@ -15,6 +15,8 @@ from headgate.ledger.format.records import BATCH_RECORD_BYTES, ENTRY_HEAD_BYTES
 from tests.sim.test_ledger_power_cuts import PowerCutError, cut_at
 from tests.unit.ledger.support import append, bodies_of, commit, content, open_log, overwrite, path
 
+THREE = (1, 2, 3)
+
 
 def damaged_log() -> tuple[MemFs, CommitLog]:
     """Topic 1 has five entries, of which the second is damaged; topic 2 is sound."""
@@ -121,6 +123,164 @@ def test_a_power_cut_at_any_step_of_an_acceptance_accepts_it_or_not(policy: str)
             break
         step += 1
     assert seen == {"", said[1]}
+
+
+def cut_in_the_middle() -> MemFs:
+    """A log of which a sealed segment before the checkpoint is cut: topics 1 and 2 lose their last
+    two entries, topic 3 those before its newest."""
+    fs = MemFs()
+    log = open_log(fs, THREE)
+    for number in THREE:
+        append(log, number, b"sound %d" % number)
+    cut = log._state.segments[1].data_end
+    for turn in range(2):
+        for number in THREE:
+            append(log, number, b"lost %d %d" % (number, turn) * 9)
+    log.close()
+    log = open_log(fs, THREE)
+    append(log, 3, b"newest")
+    log.close()
+    after = fs.crash_clone()
+    file = after.open(path(), writable=True)
+    file.truncate(cut)
+    file.sync_data()
+    return after
+
+
+def test_the_damage_names_the_place_and_the_message_ids() -> None:
+    log = open_log(cut_in_the_middle(), THREE)
+    end = log._state.segments[1].data_end
+    for number in (1, 2):
+        (first, _), last = log.topic(number).position(1), log.topic(number).position(2)
+        assert log.topic(number).damage == (
+            f"0000000000000001.log from offset {end} on: entries 1 to 2 are lost "
+            f"(message ids {first}:1 to {first}:2)"
+        )
+        assert last == (first, 2)
+    first = log.topic(3).position(1).ledger_id
+    assert log.topic(3).damage == (
+        f"before 0000000000000003.log: entries 1 to 2 are lost (message ids {first}:1 to {first}:2)"
+    )
+
+
+def test_the_damage_of_a_topic_without_any_entry_left_names_the_place() -> None:
+    fs = MemFs()
+    log = open_log(fs)
+    append(log, 1, b"sound")
+    cut = log._state.segments[1].data_end
+    append(log, 2, b"lost", b"lost")
+    log.close()
+    open_log(fs).close()
+    file = fs.open(path(), writable=True)
+    file.truncate(cut)
+    assert open_log(fs).topic(2).damage == (
+        "entries 0 to 1 are missing: they were in 0000000000000001.log from offset "
+        f"{cut} on, or a segment file is gone"
+    )
+
+
+def shown(log: CommitLog) -> list[tuple[str, list[tuple[int, int]], int]]:
+    return [(topic.damage, topic.lost, topic.end) for topic in map(log.topic, THREE)]
+
+
+ACCEPTED = [("", [(1, 3)], 3), ("", [(1, 3)], 3), ("", [(1, 3)], 4)]
+
+
+@pytest.mark.parametrize("ending", ["crash", "close"])
+@pytest.mark.parametrize("more", [(), (1,), (1, 2, 3)])
+def test_accepted_last_entries_of_topics_stay_accepted(ending: str, more: tuple[int, ...]) -> None:
+    """Each start finds the loss again, and no record behind the checkpoint is of these topics."""
+    fs = cut_in_the_middle()
+    log = open_log(fs, THREE)
+    assert all(damage for damage, _, _ in shown(log))
+    for number in THREE:
+        log.accept_damage(number, [])
+    commit(log)
+    for number in more:
+        append(log, number, b"later")
+    ends = shown(log)
+    assert [said[:2] for said in ends] == [said[:2] for said in ACCEPTED]
+    for _ in range(3):
+        if ending == "close":
+            log.close()
+        fs = fs.crash_clone()
+        log = open_log(fs, THREE)
+        assert shown(log) == ends
+        for number in more:
+            topic = log.topic(number)
+            ((_, _, body),) = log.read(log.locate(topic, topic.end - 1, 1, 1))
+            assert body == b"later"
+
+
+def test_a_read_of_several_entries_ends_before_lost_ones() -> None:
+    """A lost entry has the offset of the sound one before it, and no size of its own."""
+    fs = cut_in_the_middle()
+    log = open_log(fs, THREE)
+    for number in THREE:
+        log.accept_damage(number, [])
+    commit(log)
+    for again in (False, True):
+        if again:
+            log.close()
+            log = open_log(fs.crash_clone(), THREE)
+        for number in THREE:
+            topic = log.topic(number)
+            plan = log.locate(topic, 0, 100, 1 << 20)
+            assert log.read(plan) == [(number, 0, b"sound %d" % number)]
+            assert topic.last_kept() == (3 if number == 3 else 0)
+            for lost in (1, 2):
+                with pytest.raises(CorruptionError, match=f"entry {lost} of topic number {number}"):
+                    log.read(log.locate(topic, lost, 100, 1 << 20))
+        plan = log.locate(log.topic(3), 3, 100, 1 << 20)
+        assert log.read(plan) == [(3, 3, b"newest")]
+
+
+@pytest.mark.parametrize("policy", ["synced only", "random rest"])
+def test_a_power_cut_at_any_step_keeps_the_acceptance_of_last_entries(policy: str) -> None:
+    """Also in the start and the clean end after it."""
+    whole = cut_in_the_middle()
+    refused = shown(open_log(whole.crash_clone(), THREE))
+    seen: list[bool] = []
+    step = 0
+    while step >= 0:
+        cut = cut_at(step)
+        cut.inner = whole.crash_clone()
+        is_done = False
+        with contextlib.suppress(PowerCutError):
+            log = open_log(cut, THREE)
+            for number in THREE:
+                log.accept_damage(number, [])
+            commit(log)
+            is_done = True
+            log.close()
+            for _ in range(2):
+                open_log(cut, THREE).close()
+            step = -2
+        assert isinstance(cut.inner, MemFs)
+        fs = cut.inner.crash_clone(None if policy == "synced only" else max(step, 0))
+        for _ in range(2):  # and the next start finds the same
+            log = open_log(fs, THREE)
+            assert shown(log) in ([ACCEPTED] if is_done else [refused, ACCEPTED])
+            seen.append(is_done)
+            log.close()
+            fs = fs.crash_clone()
+        step += 1
+    assert len({*seen}) == 2
+
+
+def test_a_loss_beside_an_accepted_one_is_not_accepted() -> None:
+    fs = cut_in_the_middle()
+    log = open_log(fs, THREE)
+    for number in THREE:
+        log.accept_damage(number, [])
+    commit(log)
+    log.close()
+    after = fs.crash_clone()
+    overwrite(after, path(), content(after, path()).index(b"sound 2"), b"\xee\xee")
+    log = open_log(after, THREE)
+    assert [bool(damage) for damage, _, _ in shown(log)] == [False, True, False]
+    assert log.topic(2).damage.endswith("entry 0 is lost")
+    assert log.topic(2).lost == [(0, 3)]
 
 
 def twice_damaged() -> MemFs:

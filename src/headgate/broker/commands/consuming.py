@@ -241,7 +241,7 @@ class ConsumerCommands:
         topic = subscription.topic
         log = topic.log
         found = await self._entries.last_message(topic)
-        has_entries = log.end > log.first
+        has_entries = found.position.entry_id >= 0
         mark = subscription.acks.mark_delete
         marked = log.position(mark) if log.first <= mark < log.end else Position(-1, -1)
         connection.write(

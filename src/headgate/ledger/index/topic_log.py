@@ -375,6 +375,23 @@ class TopicLog(EntryIndex):
         """Whether an entry is known to be lost."""
         return any(first <= ordinal < stop for first, stop in self.lost)
 
+    def last_kept(self) -> int:
+        """The last durable entry that is not known to be lost; below ``first`` without one."""
+        last = self.end - 1
+        for first, stop in reversed(self.lost):
+            if stop <= last:
+                break
+            last = min(last, first - 1)
+        return last
+
+    def lost_from(self, ordinal: int, stop: int) -> int:
+        """The first entry behind ``ordinal`` that is lost, or is not if ``ordinal`` is; at most
+        ``stop``. The index of a lost entry may lead to another entry's record."""
+        for first, past in self.lost:
+            if ordinal < past:
+                return min(stop, first if ordinal < first else past)
+        return stop
+
     def append_lost(self, stop: int, totals: TopicTotals | None) -> None:
         """Index the entries before ``stop`` as lost: a read of one finds another record at its
         offset. ``totals`` are the topic's totals before ``stop``; None if they are unknown."""

@@ -122,7 +122,7 @@ def _extend(topic: TopicLog, row: IndexRow, blocks: BlockCache) -> list[Loss]:
     losses: list[Loss] = []
     if topic.base < topic.staged_end < row.first:
         place = f"before {segment_name(row.segment)}"
-        losses.append(Loss(topic.number, topic.staged_end, row.first, place))
+        losses.append(Loss(topic.number, topic.staged_end, row.first, place, knows_ledgers=True))
         topic.append_lost(row.first, totals)
     elif topic.base == topic.staged_end:
         topic.restart_at(row.first, totals or topic.totals(topic.staged_end))

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from headgate.ledger.index.state import LogState
+from headgate.ledger.index.topic_log import TopicLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class Loss:
     first: int
     stop: int
     place: str
+    knows_ledgers: bool = False
+    """Whether the ledgers of the entries are known, and so their message ids."""
 
 
 class LossAssessment:
@@ -91,14 +94,10 @@ class LossAssessment:
         state = self._state
         before = _damaged(state)
         for loss in self.losses:
-            topic = state.topics[loss.topic]
-            if loss.stop > topic.first:
-                first = max(loss.first, topic.first)
-                topic.note_lost(first, loss.stop)
-                what = f"entry {first} is lost"
-                if loss.stop > first + 1:
-                    what = f"entries {first} to {loss.stop - 1} are lost"
-                topic.damage = topic.damage or f"{loss.place}: {what}"
+            # Each start finds a loss in an older segment again. What checkpoint or ACCEPT records
+            # know of is accepted, or the topic is still damaged.
+            for new in _outside(loss, state.topics[loss.topic].lost):
+                _mark_lost(state.topics[loss.topic], new)
         for number, what in self.doubts.items():
             if number not in self._known:
                 continue
@@ -123,6 +122,22 @@ class LossAssessment:
                     f"{place}: acknowledgements of this subscription may have been there"
                 )
         return _damaged(state) != before
+
+
+def _mark_lost(topic: TopicLog, loss: Loss) -> None:
+    """Mark a topic as damaged by a loss, unless the lost entries are trimmed."""
+    if loss.stop <= topic.first:
+        return
+    first = max(loss.first, topic.first)
+    topic.note_lost(first, loss.stop)
+    what = f"entry {first} is lost"
+    if loss.stop > first + 1:
+        what = f"entries {first} to {loss.stop - 1} are lost"
+    if loss.knows_ledgers:
+        ids = [f"{ledger}:{entry}" for ledger, entry in map(topic.position, (first, loss.stop - 1))]
+        is_one = loss.stop == first + 1
+        what += f" (message id {ids[0]})" if is_one else f" (message ids {ids[0]} to {ids[1]})"
+    topic.damage = topic.damage or f"{loss.place}: {what}"
 
 
 def _outside(loss: Loss, ranges: Collection[tuple[int, int]]) -> Iterator[Loss]:

@@ -13,7 +13,7 @@ from headgate.ledger.format.flush_position import (
     FlushPosition,
     read_flush_position,
 )
-from headgate.ledger.format.records import segment_of_name
+from headgate.ledger.format.records import segment_name, segment_of_name
 from headgate.ledger.index.block_cache import BlockCache
 from headgate.ledger.index.checkpoint import TopicState
 from headgate.ledger.index.receive_time_bound import ReceiveTimeBound, bound_times
@@ -83,7 +83,7 @@ def recover(
         _log_lost_flush_position(directory)
     if is_rebuilt and not later:
         replay.assessment.note_unreadable(f"{directory} has neither checkpoint nor segments")
-    is_worse = _finish_topics(state, replay, loaded.topics)
+    is_worse = _finish_topics(state, replay, loader, loaded.topics)
     for number in topic_numbers:
         state.enter_topic(number)
     if receive_time_bound is not None:
@@ -159,7 +159,9 @@ def _check_end(state: LogState, recorded: FlushPosition | None, batch_min: int) 
         raise OlderLogError(batch, batch_min)
 
 
-def _finish_topics(state: LogState, replay: Replay, saved: dict[int, TopicState]) -> bool:
+def _finish_topics(
+    state: LogState, replay: Replay, loader: SegmentLoader, saved: dict[int, TopicState]
+) -> bool:
     """Apply trims, note retained entries that are missing, count the live runs of each segment.
 
     ``saved`` are the topics of the checkpoint. Returns whether more is damaged than the checkpoint
@@ -171,14 +173,18 @@ def _finish_topics(state: LogState, replay: Replay, saved: dict[int, TopicState]
         before = saved.get(topic.number)
         if before is not None and topic.end < before.end:
             if first < before.end and topic.base < topic.end:
-                losses.append(Loss(topic.number, topic.end, before.end, "a segment file"))
+                place = (
+                    loader.place_behind(topic.segment) or f"behind {segment_name(topic.segment)}"
+                )
+                losses.append(Loss(topic.number, topic.end, before.end, place, knows_ledgers=True))
                 topic.append_lost(before.end, before.totals)
             else:
                 topic.restart_at(before.end, before.totals)
         if topic.base > first:
             replay.assessment.doubts.setdefault(
                 topic.number,
-                f"entries {first} to {topic.base - 1} are missing: a segment file is gone",
+                f"entries {first} to {topic.base - 1} are missing: "
+                f"{_place_of_first(loader.place_behind(0))}",
             )
             first = topic.first = topic.base
         topic.trim(first)
@@ -189,6 +195,11 @@ def _finish_topics(state: LogState, replay: Replay, saved: dict[int, TopicState]
         state.count_live(topic)
         topic.learn_last_ledger()
     return is_worse
+
+
+def _place_of_first(place: str) -> str:
+    gone = "a segment file is gone"
+    return f"they were in {place}, or {gone}" if place else gone
 
 
 def _roll_trimmed(state: LogState) -> None:

@@ -18,6 +18,9 @@ from headgate.ledger.recovery.batch_head import BatchHead, first_head, read_begi
 from headgate.ledger.recovery.index_rows import IndexRow, place_rows
 from headgate.ledger.recovery.replay import Replay
 
+PLACES_NAMED_MAX = 3
+"""Files that one sentence about a loss names."""
+
 
 class TornTail(NamedTuple):
     """Bytes behind the last sound record of a segment without a footer."""
@@ -44,6 +47,9 @@ class SegmentLoader:
         self._replay = replay
         self._rows: list[IndexRow] = []
         """The index of the segments before the checkpoint."""
+        self._without_footer: list[tuple[int, int]] = []
+        """Segments before the checkpoint without a sound footer, each with the end of its records.
+        """
 
     def load_sealed(self, segment: int, recorded: FlushPosition | None) -> None:
         """Gather the index of a segment before the checkpoint from its footer; from its records if
@@ -59,6 +65,7 @@ class SegmentLoader:
                 limit = recorded.offset
             info.data_end, rows = self._replay.index_only(file.read_at(0, limit), segment)
             self._rows += rows
+            self._without_footer.append((segment, info.data_end))
         else:
             info.data_end, rows = found
             self._rows += rows
@@ -86,6 +93,15 @@ class SegmentLoader:
         """Place what :meth:`load_sealed` gathered into the topics."""
         self._replay.assessment.losses += place_rows(self._rows, self._state)
         self._rows = []
+
+    def place_behind(self, segment: int) -> str:
+        """Where entries lay that followed those in ``segment``; empty if no file shows it."""
+        places = [
+            f"{segment_name(other)} from offset {end} on"
+            for other, end in self._without_footer
+            if other >= segment
+        ]
+        return " or ".join(places[:PLACES_NAMED_MAX])
 
     def _seal(self, info: SegmentInfo, file: File) -> None:
         """Note that a segment is sealed, and how much of its file are holes."""

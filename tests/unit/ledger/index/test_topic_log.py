@@ -286,3 +286,15 @@ def test_agrees_with_plain_lists(work: list[tuple[str, int]]) -> None:
             assert topic.messages_before(ordinal) == 2 * ordinal
             if ordinal < len(sizes):
                 assert topic.size_bytes(ordinal) == sizes[ordinal]
+
+
+def test_the_last_kept_entry_and_the_next_lost_one() -> None:
+    topic = TopicLog(1)
+    topic.end = topic.staged_end = 10
+    assert (topic.last_kept(), topic.lost_from(0, 10)) == (9, 10)
+    topic.note_lost(2, 4)
+    topic.note_lost(7, 10)
+    assert topic.last_kept() == 6
+    assert [topic.lost_from(at, 9) for at in range(9)] == [2, 2, 4, 4, 7, 7, 7, 9, 9]
+    topic.note_lost(0, 10)
+    assert topic.last_kept() == -1

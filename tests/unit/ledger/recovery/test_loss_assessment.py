@@ -97,3 +97,33 @@ def test_what_was_accepted_is_over() -> None:
     assert damaged(state) == {2}
     assert not state.cursors[3].damage
     assert not assessment.mark_damaged()
+
+
+def test_what_was_known_before_is_not_lost_again() -> None:
+    """Each start finds it again; a checkpoint or a record says that it is accepted."""
+    state = state_of()
+    state.topics[1].lost, state.topics[2].lost = [(4, 6)], [(4, 6)]
+    assessment = LossAssessment(state, [1, 2])
+    assessment.losses = [Loss(1, 4, 6, "here"), Loss(2, 3, 6, "here"), Loss(2, 5, 8, "there")]
+    assert assessment.mark_damaged()
+    assert damaged(state) == {2}
+    assert state.topics[2].damage == "here: entry 3 is lost"
+    assert (state.topics[1].lost, state.topics[2].lost) == ([(4, 6)], [(3, 8)])
+
+
+def test_a_loss_names_message_ids_only_where_the_ledgers_are_known() -> None:
+    state = state_of()
+    for number in (1, 2):
+        topic = state.topics[number]
+        topic.open_ledger(7, 0, 0)
+        topic.open_ledger(9, 5, 0)
+    assessment = LossAssessment(state, [1, 2])
+    assessment.losses = [Loss(1, 4, 7, "here", knows_ledgers=True), Loss(2, 4, 7, "here")]
+    assessment.mark_damaged()
+    assert state.topics[1].damage == "here: entries 4 to 6 are lost (message ids 7:4 to 9:1)"
+    assert state.topics[2].damage == "here: entries 4 to 6 are lost"
+    single = LossAssessment(state_of(), [1])
+    single.losses = [Loss(1, 4, 5, "here", knows_ledgers=True)]
+    single._state.topics[1].open_ledger(7, 0, 0)
+    single.mark_damaged()
+    assert single._state.topics[1].damage == "here: entry 4 is lost (message id 7:4)"
