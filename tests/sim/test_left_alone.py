@@ -49,7 +49,7 @@ def kept() -> tuple[Counter[str], int]:
     items = 0
     for each in gc.get_objects():
         kind = type(each)
-        if kind.__module__.startswith("headgate"):
+        if str(kind.__module__).startswith("headgate"):
             types[f"{kind.__module__}.{kind.__qualname__}"] += 1
         elif kind in (dict, list, set, deque):
             items += len(each)
