@@ -54,8 +54,10 @@ then the others wait in line."""
 FLUSH_UNITS: Final = 256
 """The dispatch of one turn: less than a millisecond, also where limits apply."""
 
-COMMIT_UNITS: Final = 256
-"""What the end of a commit does at once; a job does the rest."""
+COMMIT_UNITS: Final = 1_024
+"""What the end of a commit does at once; a job does the rest. The window of a client that sends as
+fast as it can, 1,000 SENDs, fits: with a job for a part of each commit, publishing costs 8 % more.
+"""
 
 JOB_STEP_UNITS_MAX: Final = 64
 """The most that a job may do between two places where it can be interrupted."""
