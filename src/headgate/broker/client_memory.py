@@ -13,6 +13,13 @@ from typing import Final, NamedTuple, Protocol
 
 from headgate.base.largest import Largest
 from headgate.base.units import KIB, MIB, NS_PER_S
+from headgate.base.work_units import (
+    CONNECTION_ENDED,
+    CONNECTION_MEASURED,
+    CONNECTION_RESUMED,
+    CONNECTION_SLOWED,
+    OBJECTS_PER_MEASURED,
+)
 from headgate.broker.held_memory import (
     CONNECTION_BYTES,
     DESCRIPTION_FACTOR,
@@ -21,13 +28,6 @@ from headgate.broker.held_memory import (
     share_text,
 )
 from headgate.broker.work.scheduler import Steps
-from headgate.broker.work.units import (
-    CONNECTION_ENDED,
-    CONNECTION_MEASURED,
-    CONNECTION_RESUMED,
-    CONNECTION_SLOWED,
-    OBJECTS_PER_MEASURED,
-)
 from headgate.engine.errors import NotAllowedError
 
 logger = logging.getLogger("headgate.connection")

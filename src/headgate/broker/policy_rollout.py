@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection
 
-from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
-from headgate.broker.work.units import (
+from headgate.base.work_units import (
     PRODUCER_RESOLVED,
     SLICE_UNITS,
     SUBSCRIPTION_RESOLVED,
     TOPIC_RESOLVED,
 )
+from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 

@@ -12,15 +12,15 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName, parse_topic
-from headgate.broker.keyed_mutex import KeyedMutex
-from headgate.broker.partition_subscriptions import PartitionSubscriptions
-from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
-from headgate.broker.work.units import (
+from headgate.base.work_units import (
     CLIENT_CLOSED,
     SLICE_UNITS,
     SUBSCRIPTION_LOOKED_AT,
     SUBSCRIPTION_REMOVED,
 )
+from headgate.broker.keyed_mutex import KeyedMutex
+from headgate.broker.partition_subscriptions import PartitionSubscriptions
+from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 from headgate.metadata.catalog import Catalog

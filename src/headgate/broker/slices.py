@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Generator
 from typing import Final, Protocol, TypeVar
 
+from headgate.base.work_units import PIECE_UNITS
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
-from headgate.broker.work.units import PIECE_UNITS
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.units import NS_PER_S
+from headgate.base.work_units import CLIENT_CLOSED, SLICE_UNITS
 from headgate.broker.count_limits import CountLimits
 from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
-from headgate.broker.work.units import CLIENT_CLOSED, SLICE_UNITS
 from headgate.engine.engine import Engine
 from headgate.engine.errors import NotAllowedError, SubscriptionBusyError, TopicFencedError
 from headgate.engine.subscription import Subscription

@@ -17,12 +17,12 @@ from headgate.base.errors import CorruptionError, InputError, StorageError
 from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.base.units import KIB, MS_PER_S
+from headgate.base.work_units import PIECE_UNITS
 from headgate.broker.authorization import check_allowed
 from headgate.broker.damage import accept_damage, damage_text
 from headgate.broker.entries import FoundMessage, StoredEntry
 from headgate.broker.info import BrokerInfo
 from headgate.broker.slices import AdminTurns, in_slices
-from headgate.broker.work.units import PIECE_UNITS
 from headgate.engine.errors import (
     DamagedError,
     EngineError,

@@ -10,7 +10,7 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
-from headgate.broker.work.units import CLIENT_CLOSED, SLICE_UNITS
+from headgate.base.work_units import CLIENT_CLOSED, SLICE_UNITS
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import AtPosition
 from headgate.metadata.errors import RefusalError

@@ -12,7 +12,7 @@ from headgate.base.errors import StorageError
 from headgate.base.names import TopicName
 from headgate.base.positions import LATEST
 from headgate.base.units import NS_PER_MS
-from headgate.broker.work.units import SLICE_UNITS, SUBSCRIPTION_REMOVED
+from headgate.base.work_units import SLICE_UNITS, SUBSCRIPTION_REMOVED
 from headgate.engine.topic import Topic
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import AtPosition

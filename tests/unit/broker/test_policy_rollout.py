@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from headgate.base.names import parse_topic
+from headgate.base.work_units import SLICE_UNITS, SUBSCRIPTION_RESOLVED, TOPIC_RESOLVED
 from headgate.broker.policy_rollout import PolicyRollout
-from headgate.broker.work.units import SLICE_UNITS, SUBSCRIPTION_RESOLVED, TOPIC_RESOLVED
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.metadata.policies import DispatchRate

@@ -10,8 +10,8 @@ import pytest
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
+from headgate.base.work_units import CLIENT_CLOSED, SLICE_UNITS, SUBSCRIPTION_REMOVED
 from headgate.broker.registry import TopicNotFoundError
-from headgate.broker.work.units import CLIENT_CLOSED, SLICE_UNITS, SUBSCRIPTION_REMOVED
 from headgate.flow.account.account import Cell
 from headgate.ledger import CursorState
 from headgate.metadata.errors import RefusalError

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from headgate.base.work_units import PIECE_UNITS, SLICE_UNITS
 from headgate.broker.service import Broker
 from headgate.broker.slices import (
     SLICE_TOPICS,
@@ -18,7 +19,6 @@ from headgate.broker.slices import (
     in_slices,
     live_topics,
 )
-from headgate.broker.work.units import PIECE_UNITS, SLICE_UNITS
 from headgate.testing import World
 from tests.unit.broker.playing import played
 from tests.unit.broker.virtual import VirtualBroker

@@ -10,8 +10,8 @@ import pytest
 
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
+from headgate.base.work_units import CLIENT_CLOSED, SLICE_UNITS
 from headgate.broker.subscriptions import READER_RETURN_NS
-from headgate.broker.work.units import CLIENT_CLOSED, SLICE_UNITS
 from headgate.engine.errors import SubscriptionBusyError, TopicFencedError
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any, Protocol, cast
 
 from headgate.base.errors import HeadgateError, InvariantError
+from headgate.base.work_units import CLIENT_CLOSED, SLICE_UNITS
 from headgate.broker.connection.bounds import (
     ACK_BYTES_PER_WORK,
     CLOSE_TIMEOUT_S,
@@ -44,7 +45,6 @@ from headgate.broker.connection.waiting_commands import WaitingCommands
 from headgate.broker.held_memory import CONNECTION_BYTES, PENDING_ENTRY_BYTES, HeldMemory
 from headgate.broker.info import BrokerInfo
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
-from headgate.broker.work.units import CLIENT_CLOSED, SLICE_UNITS
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.errors import NotAllowedError

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from headgate.base.positions import Position
 from headgate.base.units import INT32_MAX
+from headgate.base.work_units import CLIENT_CLOSED
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.frame_writer import FrameWriter
 from headgate.broker.work.scheduler import Steps
-from headgate.broker.work.units import CLIENT_CLOSED
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_shared import GIVE_BACK_ENTRIES
 from headgate.engine.subscription import Subscription

@@ -7,13 +7,13 @@ from collections import deque
 from headgate.base.errors import StorageError
 from headgate.base.park_cause import ParkCause
 from headgate.base.positions import Position
+from headgate.base.work_units import CLIENT_CLOSED
 from headgate.broker.connection.bounds import FORGET_CLOSED_NS
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.delayed_sends import DelayedSends
 from headgate.broker.connection.frame_writer import FrameWriter
 from headgate.broker.connection.throttle_tracker import ThrottleTracker
 from headgate.broker.work.scheduler import Steps
-from headgate.broker.work.units import CLIENT_CLOSED
 from headgate.engine.engine import Engine
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic

@@ -26,8 +26,8 @@ from typing import Final
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName
 from headgate.base.units import MIB, MS_PER_S, NS_PER_S, S_PER_MINUTE
+from headgate.base.work_units import TOPIC_TRIMMED
 from headgate.broker.slices import Pace, Turns, live_topics
-from headgate.broker.work.units import TOPIC_TRIMMED
 from headgate.engine.engine import Engine
 from headgate.engine.lazy_min_heap import LazyMinHeap
 from headgate.engine.topic import Topic

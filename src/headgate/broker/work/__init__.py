@@ -1,5 +1,6 @@
 """Long work of the broker, in slices between which the loop serves clients.
 
-``units`` says what work costs, and ``scheduler`` gives each iteration of the loop one slice of it.
+``scheduler`` gives each iteration of the loop one slice of it, counted in the units of
+:mod:`headgate.base.work_units`.
 May import the engine and base.
 """

@@ -9,8 +9,8 @@ from enum import Enum
 from typing import Final
 
 from headgate.base.errors import broken
+from headgate.base.work_units import JOB_UNITS_MIN, SLICE_UNITS
 from headgate.broker.work.turn_meter import TurnMeter
-from headgate.broker.work.units import JOB_UNITS_MIN, SLICE_UNITS
 
 Steps = Iterator[int]
 """A job: it yields the units that it used since the last time, at most about 64, and may be

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from headgate.base.units import NS_PER_MS
-from headgate.broker.work.units import SLICE_UNITS
+from headgate.base.work_units import SLICE_UNITS
 from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
 from headgate.telemetry.otel.instruments import (
     ADAPTIVE_INSTRUMENTS,

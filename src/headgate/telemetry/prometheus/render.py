@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from headgate.base.names import PARTITION_SUFFIX, TopicName
 from headgate.base.units import NS_PER_S, safe_sum
+from headgate.base.work_units import SLICE_UNITS
 from headgate.broker.damage import damage_counts
 from headgate.broker.slices import AdminTurns, Sliced, at_once, in_slices
-from headgate.broker.work.units import SLICE_UNITS
 from headgate.flow.account.account import LABELS
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from headgate.base.clock import Clock
+from headgate.base.work_units import SLICE_UNITS
 from headgate.broker.slices import Turns
-from headgate.broker.work.units import SLICE_UNITS
 from headgate.engine.engine import Engine
 from headgate.engine.eviction import Eviction
 from headgate.engine.producer import Producer

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from headgate.base.positions import Position
 from headgate.base.units import KIB, MIB
+from headgate.base.work_units import CLIENT_CLOSED, SLICE_UNITS
 from headgate.broker.commands.consuming import _check_exclusive
 from headgate.broker.commands.producing import _take_over
 from headgate.broker.connection.connection import Connection
-from headgate.broker.work.units import CLIENT_CLOSED, SLICE_UNITS
 from headgate.engine.producer import Producer
 from headgate.engine.types import SubscriptionType as EngineType
 from headgate.testing import NetworkProfile, SimClient, World

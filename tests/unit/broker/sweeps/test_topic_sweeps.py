@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from headgate.base.work_units import SUBSCRIPTION_RECORDED, SUBSCRIPTIONS_UNCHANGED_PER_UNIT
+from headgate.base.work_units import (
+    PIECE_UNITS,
+    SUBSCRIPTION_RECORDED,
+    SUBSCRIPTIONS_UNCHANGED_PER_UNIT,
+)
 from headgate.broker.sweeps.topic_sweeps import TopicSweeps
-from headgate.broker.work.units import PIECE_UNITS
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from tests.unit.broker.virtual import VirtualBroker

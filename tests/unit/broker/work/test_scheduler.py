@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from headgate.base.errors import InvariantError
+from headgate.base.work_units import PIECE_UNITS, SLICE_UNITS
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
-from headgate.broker.work.units import PIECE_UNITS, SLICE_UNITS
 from headgate.testing.loop import SimLoop
 
 

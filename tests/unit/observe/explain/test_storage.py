@@ -12,7 +12,7 @@ import pytest
 
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
-from headgate.broker.work.units import PIECE_UNITS
+from headgate.base.work_units import PIECE_UNITS
 from headgate.cli.explain.text import explain_text
 from headgate.flow.topic_growth import TopicGrowth
 from headgate.ledger import LedgerSettings

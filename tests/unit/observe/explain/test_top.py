@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from headgate.base.largest import Largest
+from headgate.base.work_units import PIECE_UNITS
 from headgate.broker.slices import SLICE_TOPICS
-from headgate.broker.work.units import PIECE_UNITS
 from headgate.observe.explain.top import BACKLOG_UNITS
 from tests.unit.broker.virtual import VirtualBroker
 from tests.unit.observe.explain.asking import name, partitioned, top, topic_answer
