@@ -98,6 +98,28 @@ def test_names(fs: Fs, root: str) -> None:
     assert fs.list_directory(root) == ["b"]
 
 
+def test_a_file_with_two_names_lasts_until_both_are_gone(fs: Fs, root: str) -> None:
+    file = fs.create(f"{root}/x")
+    file.write_at(0, [b"one"])
+    assert file.names_count() == 1
+    assert fs.link(f"{root}/x", f"{root}/y")
+    assert file.names_count() == 2
+    with pytest.raises(FileExistsError):
+        fs.link(f"{root}/x", f"{root}/y")
+    with pytest.raises(FileNotFoundError):
+        fs.link(f"{root}/missing", f"{root}/z")
+    other = fs.create(f"{root}/new")
+    other.write_at(0, [b"two"])
+    fs.rename(f"{root}/new", f"{root}/x")
+    assert fs.open(f"{root}/x").read_at(0, 9) == b"two"
+    assert fs.open(f"{root}/y").read_at(0, 9) == b"one"
+    assert file.names_count() == 1
+    fs.remove(f"{root}/y")
+    assert file.read_at(0, 9) == b"one"
+    file.close()
+    other.close()
+
+
 def test_what_is_missing_is_not_found(fs: Fs, root: str) -> None:
     with pytest.raises(FileNotFoundError):
         fs.open(f"{root}/none")

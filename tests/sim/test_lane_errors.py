@@ -31,7 +31,11 @@ from headgate.testing.lanes import Done, SimLane, Work
 
 DATA = "/broker"
 LEDGER = LedgerSettings(
-    segment_bytes=65_536, checkpoint_records=400, checkpoint_bytes=8 << 20, hole_bytes_min=8_192
+    segment_bytes=65_536,
+    checkpoint_records=400,
+    checkpoint_bytes=8 << 20,
+    hole_bytes_min=8_192,
+    removed_piece_bytes=16_384,
 )
 SETTINGS = {"retentionCheckIntervalInSeconds": "1", "brokerDeleteInactiveTopicsEnabled": "false"}
 LANES = ("commit", "read", "metadata", "upkeep", "telemetry")

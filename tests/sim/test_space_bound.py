@@ -18,15 +18,22 @@ from headgate.base.ack_set import AckSet
 from headgate.base.units import KIB, MIB, NS_PER_S
 from headgate.fs import MemFs
 from headgate.ledger import CommitLog, LedgerSettings
+from headgate.storage import paced_removal
 from tests.unit.ledger.support import check_space
 
 DIRECTORY = "/data"
 TOPICS = 1_000
-SETTINGS = LedgerSettings(segment_bytes=MIB, checkpoint_bytes=4 * MIB, hole_bytes_min=64 * KIB)
+SETTINGS = LedgerSettings(
+    segment_bytes=MIB,
+    checkpoint_bytes=4 * MIB,
+    hole_bytes_min=64 * KIB,
+    removed_piece_bytes=16 * KIB,
+)
 BATCH_ENTRIES = 16
 PUBLISH_BYTES_PER_S = 5 * MIB // 64
 """5 MiB/s, as much smaller as the segments are."""
 REWRITE_BYTES_PER_S = 16 * MIB // 64
+REMOVE_BYTES_PER_S = paced_removal.BYTES_PER_S // 64
 CATCH_UP_ENTRIES = 400
 """What a consumer acknowledges at once."""
 BODY = bytes(range(256)) * 48
@@ -81,6 +88,7 @@ class Life:
         ]
         self.now_s = 0.0
         self.allowed_bytes = 0.0
+        self.removable_bytes = 0.0
         self.written_bytes = 0
         self.worst = 0.0
         """The largest part of the bound that was used at a check."""
@@ -116,7 +124,14 @@ class Life:
         self.now_s += seconds
         log.note_time(int(self.now_s * NS_PER_S))
         log.run_maintenance()
+        self.remove(seconds)
         self.rewrite(seconds)
+
+    def remove(self, seconds: float) -> None:
+        """As much of deleted segments as the rate allows."""
+        self.removable_bytes = min(self.removable_bytes + seconds * REMOVE_BYTES_PER_S, MIB)
+        while self.removable_bytes > 0 and self.log.removal_left_bytes:
+            self.removable_bytes -= self.log.removal_step()
 
     def rewrite(self, seconds: float) -> None:
         """As many jobs as the rate allows; the log goes on between two of them."""

@@ -71,6 +71,7 @@ from headgate.storage.log_maintenance import LogMaintenance
 from headgate.storage.log_rewriting import LogRewriting
 from headgate.storage.managed_logs import TELEMETRY_LOG, ManagedLog, ManagedLogs
 from headgate.storage.metadata_writer import MetadataWriter
+from headgate.storage.paced_removal import PacedRemoval
 from headgate.storage.publish_buffer import PublishBuffer
 from headgate.storage.store_binding import MAIN_LOG
 
@@ -228,7 +229,8 @@ class Broker:
             lambda: self.settings.headgateRewriteBytesPerSecond, what,
         )  # fmt: skip
         index = IndexLoader(log, self.lanes.read, engine, begin_turn)
-        return ManagedLog(log, lane, committer, reader, index, maintenance, rewriting)
+        removal = PacedRemoval(log, upkeep, engine, loop, begin_turn, what)
+        return ManagedLog(log, lane, committer, reader, index, maintenance, rewriting, removal)
 
     def _make_registry(self) -> TopicRegistry:
         telemetry = self._telemetry_topic

@@ -8,7 +8,7 @@ Rules of the interface:
 
 * every call blocks and raises :class:`OSError` with an ``errno`` on failure;
 * a file's bytes and size are durable after :meth:`File.sync_data`;
-* a file's *name* (created, renamed, removed) is durable after :meth:`Fs.sync_directory`;
+* a file's *name* (created, linked, renamed, removed) is durable after :meth:`Fs.sync_directory`;
 * ``rename`` replaces its target atomically.
 """
 
@@ -74,6 +74,9 @@ class File(Protocol):
     def allocated_bytes(self) -> int:
         """The room that the file takes on the disk: less than its length if it has holes."""
 
+    def names_count(self) -> int:
+        """How many names (hard links) the file has."""
+
     def close(self) -> None:
         """Close it. A second call does nothing."""
 
@@ -98,6 +101,13 @@ class Fs(Protocol):
 
     def rename(self, source: str, target: str) -> None:
         """Rename a file within its directory; replaces an existing target."""
+
+    def link(self, source: str, target: str) -> bool:
+        """Give a file a second name in its directory (a hard link).
+
+        False, without effect, if the file system cannot do that. Raises :class:`FileExistsError` if
+        ``target`` exists.
+        """
 
     def remove(self, path: str) -> None:
         """Remove a file's name. Open files stay readable."""

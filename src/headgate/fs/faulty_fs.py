@@ -22,9 +22,9 @@ class Operation:
     """Its number, counted from 0 since the :class:`FaultyFs` was made."""
     kind: str
     """``read``, ``write``, ``sync``, ``allocate``, ``truncate``, ``punch``, ``create``,
-    ``open``, ``rename``, ``remove``, ``sync_directory`` or ``lock``."""
+    ``open``, ``link``, ``rename``, ``remove``, ``sync_directory`` or ``lock``."""
     path: str
-    """The file or directory; a rename's source."""
+    """The file or directory; the source of a link or a rename."""
     size: int
     """Bytes to read, write, allocate, punch or truncate to; else 0."""
 
@@ -65,6 +65,10 @@ class FaultyFs:
     def rename(self, source: str, target: str) -> None:
         self._ask("rename", source)
         self.inner.rename(source, target)
+
+    def link(self, source: str, target: str) -> bool:
+        self._ask("link", source)
+        return self.inner.link(source, target)
 
     def remove(self, path: str) -> None:
         self._ask("remove", path)
@@ -137,6 +141,10 @@ class FaultyFile:
     def allocated_bytes(self) -> int:
         """Passed through without a fault."""
         return self._inner.allocated_bytes()
+
+    def names_count(self) -> int:
+        """Passed through without a fault."""
+        return self._inner.names_count()
 
     def close(self) -> None:
         """Passed through without a fault."""

@@ -120,6 +120,9 @@ class MemFile:
     def allocated_bytes(self) -> int:
         return max(self._inode.allocated - len(self._inode.holes) * PAGE_BYTES, 0)
 
+    def names_count(self) -> int:
+        return self._fs._names_count(self._inode)
+
     def close(self) -> None: ...
 
     def _may_write(self) -> None:
@@ -183,6 +186,14 @@ class MemFs:
         target_names[target_name] = inode
         del source_names[source_name]
 
+    def link(self, source: str, target: str) -> bool:
+        inode = self._inode(source)
+        names, name = self._split(target)
+        if name in names:
+            raise FileExistsError(errno.EEXIST, "file exists", target)
+        names[name] = inode
+        return True
+
     def remove(self, path: str) -> None:
         self._inode(path)
         directory, name = self._split(path)
@@ -241,8 +252,11 @@ class MemFs:
 
     def used_bytes(self) -> int:
         """Bytes of the capacity that named files take."""
-        inodes = [inode for names in self._names.values() for inode in names.values()]
-        return sum(inode.allocated - len(inode.holes) * PAGE_BYTES for inode in inodes)
+        inodes = {id(inode): inode for names in self._names.values() for inode in names.values()}
+        return sum(inode.allocated - len(inode.holes) * PAGE_BYTES for inode in inodes.values())
+
+    def _names_count(self, inode: _Inode) -> int:
+        return sum(one is inode for names in self._names.values() for one in names.values())
 
     def _grow(self, inode: _Inode, size: int) -> int | None:
         """Reserve capacity for a file of ``size`` bytes; returns the size that fits if not all

@@ -151,7 +151,13 @@ class CommitLog:
         try:
             check_capacity(fs, directory, settings)
             stamp = int.from_bytes(entropy(STAMP_BYTES), "little")
-            writer = LogWriter(fs, directory, settings.segment_bytes, stamp)
+            writer = LogWriter(
+                fs,
+                directory,
+                settings.segment_bytes,
+                stamp,
+                removed_piece_bytes=settings.removed_piece_bytes,
+            )
             reader = LogReader(fs, directory)
             blocks = BlockCache(reader, settings.index_cache_bytes)
             state = recover(
@@ -385,7 +391,8 @@ class CommitLog:
         spare = [s for s in (active, active + 1) if s not in self._state.segments]
         prepared = sum(self._writer.has(segment) for segment in spare)
         kept = self._writer.old_files.count
-        return space_use(self._state, self._settings.segment_bytes, prepared + kept)
+        left_bytes = self._writer.removal.left_bytes
+        return space_use(self._state, self._settings.segment_bytes, prepared + kept, left_bytes)
 
     def index_use(self) -> IndexUse:
         """The memory and the reads of the stored index."""
@@ -492,6 +499,16 @@ class CommitLog:
     def run_maintenance(self) -> None:
         """Do all maintenance that is due, for callers that may block."""
         _run_all(self.maintenance_due, self.maintenance_step, self.finish_job)
+
+    @property
+    def removal_left_bytes(self) -> int:
+        """Bytes of deleted segments that are not freed yet."""
+        return self._writer.removal.left_bytes
+
+    def removal_step(self) -> int:
+        """Free a piece of a deleted segment, on the upkeep thread. Returns its bytes; 0 if nothing
+        is left."""
+        return self._writer.removal.step()
 
     @property
     def segments_rewritten(self) -> int:

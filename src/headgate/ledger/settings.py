@@ -32,6 +32,8 @@ class LedgerSettings:
     """A ledger is closed at this age (managedLedgerMaxLedgerRolloverTimeMinutes)."""
     hole_bytes_min: int = 64 * KIB
     """Smallest hole to punch into a segment: smaller ones would fragment the file."""
+    removed_piece_bytes: int = MIB
+    """Bytes of a removed file that are freed at once: a commit waits as long as that takes."""
     index_cache_bytes: int = 32 * MIB
     """Most bytes of blocks of stored indexes in memory (see index/block_cache.py)."""
     slice_items: int = 64
@@ -48,6 +50,7 @@ class LedgerSettings:
         _within("ledger_age_ms_min", self.ledger_age_ms_min, 0, 1 << 60)
         _within("ledger_age_ms_max", self.ledger_age_ms_max, self.ledger_age_ms_min, 1 << 60)
         _within("hole_bytes_min", self.hole_bytes_min, 1, GIB)
+        _within("removed_piece_bytes", self.removed_piece_bytes, 512, GIB)
         _within("index_cache_bytes", self.index_cache_bytes, 0, 1 << 40)
         _within("slice_items", self.slice_items, 1, 1 << 20)
 

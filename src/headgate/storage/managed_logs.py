@@ -20,6 +20,7 @@ from headgate.storage.index_loader import IndexLoader
 from headgate.storage.lanes import Lane
 from headgate.storage.log_maintenance import LogMaintenance
 from headgate.storage.log_rewriting import LogRewriting
+from headgate.storage.paced_removal import PacedRemoval
 from headgate.storage.store_binding import MAIN_LOG
 
 TELEMETRY_LOG: Final = "telemetry-log"
@@ -41,6 +42,7 @@ class ManagedLog:
     index: IndexLoader
     maintenance: LogMaintenance
     rewriting: LogRewriting
+    removal: PacedRemoval
 
 
 class ManagedLogs:
@@ -84,19 +86,25 @@ class ManagedLogs:
         for managed in self._all:
             managed.maintenance.run()
             managed.rewriting.run()
+            managed.removal.run()
 
     def stop_maintenance(self) -> None:
         """Start no more maintenance; a running job is the last one."""
         for managed in self._all:
             managed.maintenance.stop()
             managed.rewriting.stop()
+            managed.removal.stop()
 
     def internal_errors(self) -> list[str]:
         """The maintenance jobs that fail with an internal error at present, each with the error."""
         return [
             error
             for managed in self._all
-            for error in (*managed.maintenance.internal_errors(), managed.rewriting.internal_error)
+            for error in (
+                *managed.maintenance.internal_errors(),
+                managed.rewriting.internal_error,
+                managed.removal.internal_error,
+            )
             if error
         ]
 

@@ -392,6 +392,7 @@ def _ledger_settings(rng: random.Random) -> LedgerSettings:
         ledger_entries_max=rng.choice((3, 20, 1000)),
         ledger_age_ms_min=0,
         hole_bytes_min=rng.choice((1, 4 * KIB)),
+        removed_piece_bytes=segment_bytes // 4,
         slice_items=rng.choice((1, 4, 256)),
     )
 

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import struct
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -135,7 +136,11 @@ class FooterBuilder:
 
     def finish(self) -> list[bytes]:
         """The footer in parts. For the upkeep thread: it copies and checksums all columns."""
-        blocks: list[bytes] = []
+        return [*self.parts()]
+
+    def parts(self) -> Iterator[bytes]:
+        """The footer part by part: each block is made when it is asked for. The
+        :attr:`directory` is complete behind the last one."""
         rows: list[bytes] = []
         sparse = _sparse_columns()
         at = self._data_end
@@ -145,8 +150,9 @@ class FooterBuilder:
             count = len(columns.offsets)
             for low in range(0, count, BLOCK_ENTRIES):
                 high = min(low + BLOCK_ENTRIES, count)
-                blocks.append(encode_block(topic, first + low, columns, low, high))
-                at += len(blocks[-1])
+                block = encode_block(topic, first + low, columns, low, high)
+                at += len(block)
+                yield block
                 for column, values in zip(sparse, columns, strict=True):
                     column.append(values[low])
             _, received, lags, messages, sizes = columns
@@ -156,7 +162,7 @@ class FooterBuilder:
             stored.append(StoredRun(topic, first, count, *place, sparse, row, after, BLOCK_ENTRIES))
         self._runs = []
         self.directory = Directory(self._data_end, stored)
-        return [*blocks, *_directory_and_trailer(self._segment, self._data_end, rows, sparse)]
+        yield from _directory_and_trailer(self._segment, self._data_end, rows, sparse)
 
 
 def _directory_and_trailer(

@@ -52,9 +52,12 @@ def check_segments(state: LogState) -> Generator[None, None, int]:
     return wrong
 
 
-def space_use(state: LogState, segment_bytes: int, spare_segments: int) -> SpaceUse:
+def space_use(
+    state: LogState, segment_bytes: int, spare_segments: int, deleted_bytes: int
+) -> SpaceUse:
     """How the log uses the disk. ``spare_segments`` are the prepared ones without records and the
     old files; they and the segments that are not sealed have the size ``segment_bytes``.
+    ``deleted_bytes`` are what is left of deleted segments.
 
     Walks the dead and the open segments, of which there are few.
     """
@@ -73,7 +76,7 @@ def space_use(state: LogState, segment_bytes: int, spare_segments: int) -> Space
         live_bytes=totals.live_bytes,
         # A file system that compresses seems to have more holes than were punched.
         pinned_bytes=max(sealed_bytes - dead_bytes - index_bytes - live_sealed, 0),
-        dead_bytes=dead_bytes,
+        dead_bytes=dead_bytes + deleted_bytes,
         index_bytes=index_bytes,
         open_bytes=open_bytes + spare_bytes,
         checkpoint_bytes=totals.checkpoint_bytes,

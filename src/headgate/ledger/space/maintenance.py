@@ -210,11 +210,12 @@ class Maintenance:
 
     def _gives_back(self) -> bool:
         """Whether another log needs the room of old files."""
-        return self.yields_space and self._writer.old_files.count > 0
+        writer = self._writer
+        return self.yields_space and (writer.old_files.count > 0 or writer.removal.left_bytes > 0)
 
     def _start_give_back(self) -> Job:
         def run() -> None:
-            self._writer.old_files.give_back()
+            self._writer.give_back()
 
         return self._start(Job("give back", self._staging.active_segment(), run, lambda: None))
 
@@ -449,13 +450,17 @@ class Maintenance:
     def _start_delete(self, segment: int) -> Job:
         self._state.orphans.log(segment, segment_name(segment), "is deleted")
 
+        def run() -> None:
+            self._forget(segment)  # otherwise closing the file on the loop may free its blocks
+            self._writer.delete(segment)
+
         def done() -> None:
             self._state.forget_segment(segment)
             self._state.orphans.forget(segment)
             self._forget(segment)
             self.segments_deleted += 1
 
-        return self._start(Job("delete", segment, partial(self._writer.delete, segment), done))
+        return self._start(Job("delete", segment, run, done))
 
     def _is_durable(self, number: int) -> bool:
         return not self._controls.has_deferred and self._staging.is_durable(number)

@@ -37,6 +37,8 @@ from headgate.ledger.write.writer import LogWriter
 RETRY_NS: Final = 600 * NS_PER_S
 """How long segments that could not be rewritten are left alone."""
 _SLICE_SEGMENTS = 512
+_ITEM_BLOCKS = 4
+"""So many blocks of an index take as long to collect as one topic."""
 _Slices = Generator[Job | None]
 
 
@@ -156,6 +158,8 @@ class Rewriting:
             copy = None
         state.held = frozenset()
         self._reader.forget_before()
+        if copy is not None and copy.replaced_name:
+            self._writer.removal.add(copy.replaced_name)
         if copy is None:
             retry_ns = self._maintenance.now_ns + RETRY_NS
             self._unfit.update(dict.fromkeys(segments, retry_ns))
@@ -200,18 +204,21 @@ class Rewriting:
         numbers: dict[int, None] = {}
         for segment in segments:
             numbers.update(state.segments[segment].topics)
-        left = iter(numbers)
-        while some := list(islice(left, self._settings.slice_items)):
-            for number in some:
-                part = yield from self._part(number, segments)
-                topic = state.topics.get(number)
-                if topic is None or part is None:
-                    continue
+        items = 0
+        for number in numbers:
+            part = yield from self._part(number, segments)
+            topic = state.topics.get(number)
+            items += 1
+            if topic is not None and part is not None:
                 is_whole = not topic.damage and all(stop <= topic.first for _, stop in topic.lost)
                 if not is_whole or 0 not in part.runs:
                     return None
                 copy.parts.append(part)
-            yield None
+                items += len(part.index) // _ITEM_BLOCKS
+            if items >= self._settings.slice_items:
+                items = 0
+                yield None
+        yield None
         return copy
 
     def _part(
@@ -287,9 +294,17 @@ class Rewriting:
             )
 
     def _put_in_place(self, copy: SegmentCopy) -> None:
-        self._reader.replace(copy.target, copy.temporary)
+        removal = self._writer.removal
+        name = removal.second_name(copy.target)
+        try:
+            self._reader.replace(copy.target, copy.temporary)
+        except OSError:
+            if name:
+                removal.forget(name)
+            raise
         copy.is_in_place = True
         self._writer.sync_names(f"rewriting {segment_name(copy.target)}")
+        copy.replaced_name = name
 
     def _switched(self, copy: SegmentCopy) -> Generator[None]:
         """Lead the topics to the new file."""

@@ -5,6 +5,8 @@ copied byte for byte with their checksums, in the order of the old files, many a
 entry stays a damaged entry. Before them stand RUN records, behind them a footer. The new file has
 the name of the last of the segments with ``.tmp`` behind it, and is durable when the steps are
 over; then it takes the place of that segment in one rename, and the others hold nothing any more.
+Each step syncs what it wrote: commits beside it wait for that much, and with one sync at the end
+they would wait for the whole file.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from headgate.base.errors import CorruptionError
-from headgate.base.units import KIB, MIB
+from headgate.base.units import KIB
 from headgate.fs.api import File, Fs
 from headgate.ledger.format.directory import TEMPORARY_SUFFIX
 from headgate.ledger.format.records import (
@@ -44,13 +46,13 @@ from headgate.ledger.index.stored_run import StoredRun
 from headgate.ledger.index.topic_log import TopicLog
 from headgate.ledger.recovery.batch_head import first_head, read_beginning
 
-WINDOW_BYTES: Final = 256 * KIB
-"""Bytes of an old file that one step reads at most, but for the rest of a longer entry."""
-SYNC_BYTES: Final = 8 * MIB
-"""The disk is told after so many bytes, so that no commit waits for more."""
-_STEP_BLOCKS: Final = 64
-"""Blocks of the index that one step reads at most."""
-_STEP_ITEMS: Final = 512
+WINDOW_BYTES: Final = 64 * KIB
+"""Bytes of an old file that one step reads at most, but for the rest of a longer entry. As many are
+written to the new file at once, and synced: a commit waits for that, and not for all that the
+kernel would collect."""
+_STEP_BLOCKS: Final = 16
+"""Blocks of the index that one step reads or writes at most."""
+_STEP_ITEMS: Final = 128
 """Topics, or parts of them, that one step looks at."""
 _TOPIC_BITS: Final = 24
 _TOPIC_MASK = (1 << _TOPIC_BITS) - 1
@@ -131,7 +133,6 @@ class SegmentCopy:
         self._out: list[bytes] = []
         self._at = 0
         self._written = 0
-        self._synced = 0
         self._next: list[int] = []
         """The position of each part's next entry."""
         self._number = 0
@@ -141,6 +142,8 @@ class SegmentCopy:
         """The index in the new file, by topic number."""
         self.is_in_place = False
         """The new file has the name of the last segment."""
+        self.replaced_name = ""
+        """The second name of the file in whose place it is; empty if it has none."""
 
     @property
     def temporary(self) -> str:
@@ -308,15 +311,14 @@ class SegmentCopy:
             builder.add_columns(part.number, part.first, columns)
             if at % _STEP_ITEMS == 0:
                 yield 0
-        for block in builder.finish():
+        for at, block in enumerate(builder.parts(), 1):
             self._put(block)
-            if self._at - self._written >= WINDOW_BYTES:
+            if at % _STEP_BLOCKS == 0 or self._at - self._written >= WINDOW_BYTES:
                 yield self._flush()
         self.stored = {run.topic_number: run for run in builder.directory.runs}
         self._flush()
         self.file_bytes = self._at
         if self._file is not None:
-            self._file.sync_data()
             self._file.close()
         yield 0
 
@@ -329,13 +331,13 @@ class SegmentCopy:
         self._put(record(KIND_RUN, payload, self._number & U32_MASK))
 
     def _flush(self) -> int:
-        """Write what is collected; returns its bytes."""
+        """Write what is collected, and sync it; returns its bytes."""
         moved = self._at - self._written
         if moved and self._file is not None:
-            self._file.write_at(self._written, self._out)
+            data = b"".join(self._out)
             self._out = []
-            self._written = self._at
-            if self._at - self._synced >= SYNC_BYTES:
+            for begin in range(0, moved, WINDOW_BYTES):
+                self._file.write_at(self._written, [data[begin : begin + WINDOW_BYTES]])
                 self._file.sync_data()
-                self._synced = self._at
+                self._written = min(self._written + WINDOW_BYTES, self._at)
         return moved

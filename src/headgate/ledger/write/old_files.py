@@ -23,11 +23,10 @@ from headgate.ledger.format.records import (
     segment_header,
     segment_name,
 )
+from headgate.ledger.write.file_removal import has_room
 
 OLD_FILES_MAX: Final = 1
 """Most files that a log keeps, so that an idle log has three files without a retained message."""
-FREE_SEGMENTS_MIN: Final = 4
-"""With less room than this many segments on the disk, no file is kept."""
 _DISK_PAGE_BYTES: Final = 4 * KIB
 """What the kernel reads where a write covers a part of it."""
 _WRITTEN_PART: Final = 8
@@ -67,7 +66,7 @@ class OldFiles:
         """Rename the file of a deleted segment instead of removing it; False if it is to be
         removed. The caller syncs the directory, then calls :meth:`add`. Raises
         :class:`OSError`."""
-        if not self._has_room():
+        if not has_room(self._fs, self._directory, self._segment_bytes):
             self.give_back()
             return False
         if self.count >= self.count_max:
@@ -76,12 +75,13 @@ class OldFiles:
         try:
             file = self._fs.open(source)
             written_bytes = file.allocated_bytes()
+            is_shared = file.names_count() > 1  # somebody made a copy of hard links
             file.close()
         except FileNotFoundError:
             raise
         except OSError:
             return False
-        if written_bytes < self._segment_bytes - self._segment_bytes // _WRITTEN_PART:
+        if is_shared or written_bytes < self._segment_bytes * (_WRITTEN_PART - 1) // _WRITTEN_PART:
             return False
         self._fs.rename(source, f"{self._directory}/{segment_name(segment)}{OLD_FILE_SUFFIX}")
         return True
@@ -148,10 +148,3 @@ class OldFiles:
     def _remove(self, path: str) -> None:
         with contextlib.suppress(OSError):
             self._fs.remove(path)
-
-    def _has_room(self) -> bool:
-        try:
-            free_bytes = self._fs.space(self._directory).free_bytes
-        except OSError:
-            return False
-        return free_bytes >= FREE_SEGMENTS_MIN * self._segment_bytes

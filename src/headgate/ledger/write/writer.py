@@ -20,6 +20,7 @@ import threading
 from typing import Final
 
 from headgate.base.errors import StorageError, invariant
+from headgate.base.units import MIB
 from headgate.fs.api import NO_FILES, File, Fs
 from headgate.ledger.errors import LogFailedError, LogFullError
 from headgate.ledger.format.flush_position import FlushPosition, FlushPositionFile
@@ -32,6 +33,7 @@ from headgate.ledger.format.records import (
 )
 from headgate.ledger.index.checkpoint import CheckpointBuilder
 from headgate.ledger.write.batch import Batch
+from headgate.ledger.write.file_removal import FileRemoval
 from headgate.ledger.write.old_files import OldFiles
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -48,7 +50,16 @@ acknowledgements, which free room."""
 class LogWriter:
     """The open segment files of a log, and the only code that writes to them."""
 
-    def __init__(self, fs: Fs, directory: str, segment_bytes: int, stamp: int) -> None:
+    def __init__(
+        self,
+        fs: Fs,
+        directory: str,
+        segment_bytes: int,
+        stamp: int,
+        *,
+        removed_piece_bytes: int = MIB,
+    ) -> None:
+        """``removed_piece_bytes`` are freed in one step when a file is removed."""
         self._fs = fs
         self._directory = directory
         self._segment_bytes = segment_bytes
@@ -56,6 +67,7 @@ class LogWriter:
         """Secret random bits of this start, in each segment and batch that it writes."""
         self.flush_position = FlushPositionFile(fs, directory)
         self.old_files = OldFiles(fs, directory, segment_bytes)
+        self.removal = FileRemoval(fs, directory, segment_bytes, removed_piece_bytes)
         self._files: dict[int, File] = {}
         self._small: set[int] = set()
         """Open segments that are smaller than ``segment_bytes``."""
@@ -239,7 +251,7 @@ class LogWriter:
         """Raise :class:`LogFullError` if the disk lacks this room. An attempt to reserve it would,
         for a moment, take all room from the metadata, the other log and other programs."""
         free_bytes = self._fs.space(self._directory).free_bytes
-        if free_bytes < more_bytes and self.old_files.give_back():
+        if free_bytes < more_bytes and self.give_back():
             free_bytes = self._fs.space(self._directory).free_bytes
         if free_bytes < more_bytes:
             raise LogFullError(
@@ -325,20 +337,27 @@ class LogWriter:
             raise self._error_from(error, f"removing {segment_name(segment)}") from error
 
     def delete(self, segment: int) -> None:
-        """Remove the file of a sealed segment, or keep it as an old file. Raises as
+        """Keep the file of a sealed segment as an old file, or begin to remove it. Raises as
         :meth:`write_batch` does."""
-        path = f"{self._directory}/{segment_name(segment)}"
-        is_kept = False
+        is_kept, aside = False, ""
         try:
             with contextlib.suppress(FileNotFoundError):
                 is_kept = self.old_files.keep(segment)
                 if not is_kept:
-                    self._fs.remove(path)
+                    aside = self.removal.put_aside(segment)
             self._fs.sync_directory(self._directory)
         except OSError as error:
+            path = f"{self._directory}/{segment_name(segment)}"
             raise self._error_from(error, f"deleting {path}") from error
         if is_kept:
             self.old_files.add(segment)
+        if aside:
+            self.removal.add(aside)
+
+    def give_back(self) -> bool:
+        """Remove at once what is left of deleted segments; returns whether there was anything."""
+        removed, kept = self.removal.finish(), self.old_files.give_back()
+        return removed or kept
 
     def store_checkpoint(self, builder: CheckpointBuilder) -> None:
         """Write a checkpoint durably. Raises as :meth:`write_batch` does."""
@@ -387,7 +406,7 @@ class LogWriter:
     def _error_from(self, error: OSError, doing: str) -> StorageError:
         """The error to raise for an error of the disk: full, busy, or final."""
         if error.errno in _FULL:
-            self.old_files.give_back()
+            self.give_back()
             return LogFullError(f"the disk is full: {doing} failed: {error}")
         if error.errno in _TRY_AGAIN:
             return StorageError(f"{doing} failed: {error}", retryable=True)

@@ -16,7 +16,8 @@ from headgate.ledger.format.records import (
     segment_name,
     segment_stamp,
 )
-from headgate.ledger.write.old_files import FREE_SEGMENTS_MIN, OLD_FILES_MAX, OldFiles
+from headgate.ledger.write.file_removal import FREE_SEGMENTS_MIN
+from headgate.ledger.write.old_files import OLD_FILES_MAX, OldFiles
 
 SEGMENT_BYTES = 8192
 OLD = b"\xa5"
@@ -90,6 +91,14 @@ def test_a_file_with_holes_or_much_shorter_than_a_segment_is_removed() -> None:
     assert not old_files.keep(2)
     with pytest.raises(FileNotFoundError):
         old_files.keep(3)
+
+
+def test_a_file_that_somebody_linked_is_not_kept() -> None:
+    """A copy of the data directory made of hard links would change with the segment."""
+    fs = MemFs()
+    written(fs, 1)
+    assert fs.link(f"/d/{segment_name(1)}", "/d/copy")
+    assert not OldFiles(fs, "/d", SEGMENT_BYTES).keep(1)
 
 
 def test_a_disk_without_room_takes_all_of_them() -> None:
