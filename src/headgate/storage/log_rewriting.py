@@ -1,7 +1,7 @@
 """Rewriting of one log's segments at a bounded rate, in small jobs on the upkeep lane.
 
-The upkeep lane is not the lane of the commits, and other maintenance goes in between: a job reads
-and writes about 256 KiB. The pause after it makes the rate.
+The upkeep lane is not the lane of the commits, and other maintenance goes in between: a job reads,
+writes and syncs about 64 KiB. The pause after it makes the rate.
 """
 
 from __future__ import annotations

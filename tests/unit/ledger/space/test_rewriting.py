@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -125,6 +126,71 @@ def test_what_happens_meanwhile_is_kept(change: str) -> None:
         check_space(again)
         assert change == "drop" or bodies_of(again, 1) == expected
         assert bodies_of(again, 2) == bodies_of(log, 2)
+
+
+PIECES = replace(SETTINGS, removed_piece_bytes=512)
+
+
+def aside(fs: MemFs) -> list[str]:
+    """Files that are to be freed piece by piece."""
+    return [name for name in fs.list_directory(DIRECTORY) if name.count(".") == 3]
+
+
+def test_the_file_that_was_replaced_is_freed_in_pieces() -> None:
+    fs = MemFs()
+    log = sparse_log(fs, PIECES)
+    before = facts(log)
+    work(log, until=lambda: bool(aside(fs)))
+    (name,) = aside(fs)
+    sizes = {fs.open(f"{DIRECTORY}/{name}").size()}
+    assert log.removal_left_bytes == 0  # topics are still read from it
+    work(log)
+    assert facts(log) == before
+    left_bytes = log.removal_left_bytes
+    assert left_bytes > 0
+    dead_bytes = log.space_use().dead_bytes
+    while log.removal_step():
+        sizes.update(fs.open(f"{DIRECTORY}/{name}").size() for name in aside(fs))
+    assert len(sizes) > 3
+    assert aside(fs) == []
+    assert log.space_use().dead_bytes == dead_bytes - left_bytes
+    assert facts(log) == before
+    check_space(log)
+
+
+def test_a_power_cut_leaves_no_file_aside() -> None:
+    """Between a second name and the rename, the segment and its second name are one file."""
+    total = work(sparse_log(MemFs(), PIECES))
+    for stop in range(1, total + 1):
+        fs = MemFs()
+        log = sparse_log(fs, PIECES)
+        before = facts(log)
+        left = iter(range(stop))
+        work(log, until=lambda left=left: next(left, None) is None)  # type: ignore[misc]
+        log.removal_step()
+        for seed in range(4):
+            disk = fs.crash_clone(seed)
+            again = open_log(disk, settings=PIECES)
+            assert aside(disk) == []
+            assert facts(again) == before
+            check_space(again)
+
+
+def test_a_rename_that_fails_leaves_the_segment_whole() -> None:
+    inner = MemFs()
+    fs = FaultyFs(inner)
+    log = sparse_log(fs, PIECES)
+    before = facts(log)
+
+    def plan(operation: Operation) -> None:
+        if operation.kind == "rename" and operation.path.endswith(".tmp"):
+            raise OSError(errno.EIO, "no rename")
+
+    fs.plan = plan
+    work_with_errors(log)
+    assert aside(inner) == []
+    assert log.removal_left_bytes == 0
+    assert facts(log) == before
 
 
 def work_with_errors(log: CommitLog) -> None:

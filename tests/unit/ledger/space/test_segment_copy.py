@@ -9,7 +9,7 @@ import pytest
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import CorruptionError
 from headgate.fs import Fs, MemFs
-from headgate.ledger import CommitLog
+from headgate.ledger import CommitLog, LedgerSettings
 from headgate.ledger.format.records import SEGMENT_HEADER_BYTES, segment_of_checkpoint
 from headgate.ledger.index.footer import read_footer
 from headgate.ledger.recovery.batch_head import first_head
@@ -32,9 +32,9 @@ from tests.unit.ledger.support import (
 SETTINGS = replace(SMALL, ledger_entries_max=4, ledger_age_ms_min=0, checkpoint_bytes=8192)
 
 
-def sparse_log(fs: Fs) -> CommitLog:
+def sparse_log(fs: Fs, settings: LedgerSettings = SETTINGS) -> CommitLog:
     """Topic 2 was released but for a little, so the sealed segments hold little of topic 1."""
-    log = open_log(fs, settings=SETTINGS)
+    log = open_log(fs, settings=settings)
     log.create_cursor(1, "reader", AckSet(), {})
     for at in range(12):
         append(log, 1, b"kept %d " % at * 10, received_ms=1000 + at)
