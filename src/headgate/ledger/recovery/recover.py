@@ -19,6 +19,7 @@ from headgate.ledger.index.checkpoint import TopicState
 from headgate.ledger.index.receive_time_bound import ReceiveTimeBound, bound_times
 from headgate.ledger.index.state import LogState
 from headgate.ledger.recovery.checkpoint_load import LoadedCheckpoint, load_checkpoint
+from headgate.ledger.recovery.file_names import refuse_misnamed
 from headgate.ledger.recovery.loss_assessment import Loss
 from headgate.ledger.recovery.replay import Replay
 from headgate.ledger.recovery.sealing import end_of, seal_segments, store_checkpoint
@@ -52,9 +53,10 @@ def recover(
     Raises :class:`UnknownTopicsError`, before anything is changed, if a record has a higher topic
     number, :class:`OlderLogError`, as early, if the log ends before batch ``batch_min`` and has
     nothing that says so, and :class:`CorruptionError` with the file's name if one is missing that
-    was durable.
+    was durable, or has the name of another segment.
     """
     names = fs.list_directory(directory)
+    refuse_misnamed(fs, directory, names)
     recorded = read_flush_position(fs, directory)
     segments = sorted(s for s in map(segment_of_name, names) if s is not None)
     state = LogState() if blocks is None else LogState(blocks=blocks)

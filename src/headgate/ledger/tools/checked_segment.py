@@ -41,8 +41,6 @@ class CheckedSegment:
     """The next ordinal of each topic, by the records of this segment alone."""
     doubts: dict[int, tuple[int, Finding]] = field(default_factory=dict)
     """Topics that lost a record before an entry of this ordinal, by number."""
-    is_misnamed: bool = False
-    """The file is another segment's."""
     has_holes: bool = False
     """Maintenance has punched a hole, so what lies between retained messages is unknown."""
     lost: frozenset[tuple[int, int]] = frozenset()

@@ -174,11 +174,11 @@ class LogCheck:
 
     # One segment -----------------------------------------------------------------------------
 
-    def segment(self, data: bytes, role: SegmentRole) -> None:
-        """Check a whole segment file."""
+    def segment(self, data: bytes, role: SegmentRole, name: str) -> None:
+        """Check a whole segment file, which may have the name of another segment."""
         lost = {number: topic.accepted for number, topic in self._topics.items()}
         footer = check_footer(data, role.segment, lost, is_replayed=role.is_replayed)
-        segment = CheckedSegment(role, footer, data, segment_name(role.segment))
+        segment = CheckedSegment(role, footer, data, name)
         segment.lost = frozenset(entry for block in footer.damage for entry in block.lost)
         self._last_hole = None
         stop = len(data) if footer.data_end is None else footer.data_end
@@ -194,8 +194,7 @@ class LogCheck:
             what = "the file has no bytes but zeros: a crash left it, or it was emptied"
             self._report.add(segment.name, 0, len(data), what, is_damage=False)
         elif not walk.is_header_sound:
-            segment.is_misnamed = bool(walk.other_name)
-            what = walk.header_damage
+            what = "the header is damaged"
             if walk.is_header_corrected:
                 what += "; a start corrects it"
             finding = self._report.add(segment.name, 0, SEGMENT_HEADER_BYTES, what)
@@ -319,7 +318,7 @@ class LogCheck:
         if piece.is_outside and segment.footer.is_found and segment.footer.data_end is None:
             return False  # the damaged footer, which is reported already
         if not self._was_durable(segment, piece):
-            if has_bytes(segment.data, piece.offset, piece.end) and not segment.is_misnamed:
+            if has_bytes(segment.data, piece.offset, piece.end):
                 what = _TORN if segment.role.is_replayed else _NO_FOOTER
                 self._report.add(segment.name, piece.offset, size, what, is_damage=False)
             if self._batch is not None and not piece.is_outside:

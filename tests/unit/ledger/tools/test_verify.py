@@ -252,7 +252,7 @@ def sealed(fs: MemFs) -> str:
     return min(n for n in fs.list_directory(DIRECTORY) if segment_of_name(n) is not None)
 
 
-def test_a_file_under_another_segments_name_is_named_and_not_called_torn() -> None:
+def test_files_under_wrong_names_refuse_the_start_and_cost_nothing() -> None:
     fs = log_in_use()
     names = [n for n in fs.list_directory(DIRECTORY) if len(used(fs, n)) > 64 and ".log" in n]
     first, last = names[0], names[-1]
@@ -260,11 +260,12 @@ def test_a_file_under_another_segments_name_is_named_and_not_called_torn() -> No
     for name, other in ((first, last), (last, first)):
         write_file(fs, DIRECTORY, name, [contents[other]])
     report = verify(fs)
-    headers = {f.file: f.what for f in report.findings if (f.offset, f.size_bytes) == (0, 64)}
-    assert headers[first].startswith(f"the file is that of segment {last} under a wrong name")
-    assert headers[last].startswith(f"the file is that of segment {first} under a wrong name")
-    assert not [f for f in report.findings if "unfinished batch" in f.what]
-    assert not [mend for f in report.findings for mend in f.mends if mend.file in (first, last)]
+    assert {f.file for f in report.damage} == {first, last}
+    for finding, other in zip(report.damage, (last, first), strict=True):
+        assert finding.refuses_start
+        assert finding.what.startswith(f"the file is that of segment {other.removesuffix('.log')} ")
+        assert finding.what.endswith(f"under a wrong name: it belongs under {other}")
+        assert finding.costs == []
 
 
 def test_the_end_of_a_file_that_was_cut_short_is_one_finding() -> None:
