@@ -20,7 +20,7 @@ from headgate.ledger.index.receive_time_bound import ReceiveTimeBound, bound_tim
 from headgate.ledger.index.state import LogState
 from headgate.ledger.recovery.checkpoint_load import LoadedCheckpoint, load_checkpoint
 from headgate.ledger.recovery.file_names import refuse_misnamed
-from headgate.ledger.recovery.loss_assessment import Loss
+from headgate.ledger.recovery.loss_assessment import Doubt, Loss
 from headgate.ledger.recovery.replay import Replay
 from headgate.ledger.recovery.sealing import end_of, seal_segments, store_checkpoint
 from headgate.ledger.recovery.segment_load import SegmentLoader, read_first_head
@@ -183,11 +183,9 @@ def _finish_topics(
             else:
                 topic.restart_at(before.end, before.totals)
         if topic.base > first:
-            replay.assessment.doubts.setdefault(
-                topic.number,
-                f"entries {first} to {topic.base - 1} are missing: "
-                f"{_place_of_first(loader.place_behind(0))}",
-            )
+            what = f"entries {first} to {topic.base - 1} are missing"
+            where = _place_of_first(loader.place_behind(0))
+            replay.assessment.note_doubt(topic.number, Doubt(f"{what}: {where}"))
             first = topic.first = topic.base
         topic.trim(first)
         topic.rewind()

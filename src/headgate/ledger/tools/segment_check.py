@@ -122,6 +122,11 @@ class LogCheck:
         self._tail_hole = False
         self._last_hole: Finding | None = None
         """The last hole of the segment, which may hide records that entries after it need."""
+        self._sequence_doubts: list[tuple[int, int, Finding]] = []
+        """Entries of segments before the checkpoint, by topic number and ordinal, before which a
+        record is lost."""
+        self._accepted: dict[int, Finding] = {}
+        """Findings of such records whose loss was accepted, by their id."""
         self._doubt: tuple[int, Finding] | None = None
         """The end of the last hole within a batch."""
         if checkpoint is not None:
@@ -139,7 +144,7 @@ class LogCheck:
             topic.accepted = list(saved.lost)
             if saved.damage and self._exists(number):
                 finding = self._report.add(name, 0, 0, f"found by an earlier start: {saved.damage}")
-                finding.costs = [topic.lost(*row) for row in saved.lost]
+                finding.costs = [topic.lost(*row) for row in saved.lost if row[0] < row[1]]
                 finding.costs = finding.costs or [self._may_be_lost(topic)]
                 self._old_damage[number] = finding
         for cursor in checkpoint.cursors.values():
@@ -207,7 +212,6 @@ class LogCheck:
             segment.reached = max(segment.reached, piece.end)
         self._end_batch()
         self._check_end(segment)
-        self._assign_sequence_doubts(segment)
         self._segment_before = max(role.segment, self.replay_from - 1)
         if segment.footer_findings and (walk.is_header_sound or walk.is_header_corrected):
             rebuilt = rebuild_footer(data, role.segment, footer, segment.topics)
@@ -413,13 +417,25 @@ class LogCheck:
         expected, hole = segment.sequence.get(number), self._last_hole
         segment.sequence[number] = ordinal + 1
         if segment.reads_records and hole is not None and (expected is None or ordinal > expected):
-            segment.doubts.setdefault(number, (ordinal, hole))
+            self._sequence_doubts.append((number, ordinal, hole))
 
-    def _assign_sequence_doubts(self, segment: CheckedSegment) -> None:
-        for number, (ordinal, finding) in segment.doubts.items():
+    def _assign_sequence_doubts(self) -> None:
+        for number, ordinal, finding in self._sequence_doubts:
             topic = self._topic(number)
-            if self._exists(number) and segment.sequence[number] > topic.first:
+            is_accepted = any(low <= ordinal <= high for low, high in topic.accepted)
+            if not self._exists(number) or ordinal <= topic.first:
+                continue
+            if is_accepted:
+                self._accepted[id(finding)] = finding
+            else:
                 finding.costs.append(self._may_be_lost(topic, ordinal))
+
+    def _note_accepted(self) -> None:
+        """Call damage a note whose loss was accepted, if it costs nothing more."""
+        for finding in self._accepted.values():
+            if not finding.costs:
+                finding.is_damage = False
+                finding.what += "; its loss was found before"
 
     def _control(self, segment: CheckedSegment, piece: Piece, place: Place) -> None:
         payload = piece.payload
@@ -462,6 +478,8 @@ class LogCheck:
             rows = payload[ACCEPT.size :][: count * ORDINALS.size]
             topic.accepted += ORDINALS.iter_unpack(rows)
             topic.last = place
+            self._accepted |= {id(f): f for n, _, f in self._sequence_doubts if n == number}
+            self._sequence_doubts = [d for d in self._sequence_doubts if d[0] != number]
             self._settle(self._old_damage.pop(number, None))
             for cursor_id, cursor in self._cursors.items():
                 if cursor.topic == number:
@@ -485,6 +503,7 @@ class LogCheck:
             if not self._has_checkpoint and topic.first == 0:
                 topic.first = max(topic.begin, 0)
             assign_losses(topic, self._hidden, segments, self._report)
+        self._assign_sequence_doubts()
         self._assign_doubts()
         found = self._alive | {cursor.topic for cursor in self._cursors.values()}
         self._report.topics = frozenset(found)
@@ -492,6 +511,7 @@ class LogCheck:
             for ordinal, finding in topic.damaged.items():
                 self._explain_entry(number, topic, ordinal, finding)
         self._drop(self._punched)
+        self._note_accepted()
         for name, findings, rebuilt in self._footers:
             self._mend_footer(name, findings, rebuilt)
 
@@ -534,8 +554,10 @@ class LogCheck:
         if is_dead and id(finding) in self._in_holes:
             self._punched.add(id(finding))
         elif not self._exists(number):
+            finding.is_damage = False
             finding.what += "; its topic is deleted"
         elif ordinal < topic.first:
+            finding.is_damage = False
             finding.what += "; the message was released before"
         elif any(low <= ordinal < high for low, high in topic.accepted):
             finding.is_damage = False
