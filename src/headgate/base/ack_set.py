@@ -254,15 +254,19 @@ class AckSet:
                 break
         return first, min(at, stop)
 
-    def acked_ranges(self, stop: int | None = None) -> Iterator[tuple[int, int]]:
-        """Ranges ``(first, last)`` of acknowledged ordinals above ``mark_delete`` and below
-        ``stop`` (None: all), ascending. Blocks at or above ``stop`` cost nothing."""
+    def acked_ranges(self, stop: int | None = None, start: int = 0) -> Iterator[tuple[int, int]]:
+        """Ranges ``(first, last)`` of acknowledged ordinals above ``mark_delete``, from ``start``
+        to below ``stop`` (None: all), ascending. Blocks outside that cost nothing."""
         open_first = open_last = -1
         for number in self._numbers_below(stop):
-            bits = int.from_bytes(self._blocks[number], "little")
             base = number << _BLOCK_SHIFT
+            if base + _BLOCK_ORDINALS <= start:
+                continue
+            bits = int.from_bytes(self._blocks[number], "little")
             if stop is not None and stop - base < _BLOCK_ORDINALS:
                 bits &= (1 << (stop - base)) - 1
+            if start > base:
+                bits &= -1 << (start - base)
             # As text, lowest bit first: a search in a text needs no copy of the block.
             text = f"{bits:b}"[::-1]
             at = text.find("1")

@@ -254,7 +254,7 @@ class TopicRegistry:
         wanted = {
             ordinal
             for subscription in topic.subscriptions.values()
-            for ordinal in subscription.entries_passed(subscription.acks.mark_delete)
+            for ordinal in subscription.entries_counted()
         }
         return await self._logs.of(topic).index.load(topic.log, sorted(wanted))
 

@@ -208,7 +208,7 @@ class Subscriptions:
         log = subscription.topic.log
         last = min(last, log.end - 1)
         index = self._logs.of(subscription.topic).index
-        held = await index.load(log, subscription.entries_passed(last))
+        held = await index.look_up(lambda: log.index_of(subscription.entries_passed(last)))
         self._begin_turn()
         if subscription.removed:
             raise TopicFencedError(f"Subscription {subscription.name} was closed")

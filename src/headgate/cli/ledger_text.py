@@ -167,11 +167,6 @@ def _next_steps(left: list[Row]) -> list[str]:
     if not costs:
         return ["A broker starts and loses nothing by what stays damaged."]
     lines = ["If a backup has these files, put all of it back. If not, start the broker."]
-    if any("under a wrong name" in finding["what"] for finding in left):
-        lines = [
-            "First give the files their names back, and run this command again: a broker that",
-            "starts before that cuts off what it cannot read in them.",
-        ]
     topics = list(dict.fromkeys(cost["topic"] for cost in costs if cost.get("topic")))
     if topics:
         lines.append(

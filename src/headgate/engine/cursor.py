@@ -7,7 +7,6 @@ is done with, both cumulative.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Protocol
 
 from headgate.base.ack_set import AckSet
@@ -71,10 +70,22 @@ class Cursor:
         log, ordinal = self.topic.log, self._first_unacked()
         if ordinal >= log.memory_first:
             return log.received_ms(ordinal) if ordinal < log.end else None
-        if self._knows_received(ordinal):
-            return self._oldest[1]
-        self.topic.is_looked_up(partial(log.index_of, (ordinal,)), _await_next_call)
-        return log.received_latest_ms(ordinal)
+        if not self.is_oldest_known(_await_next_call):
+            return log.received_latest_ms(ordinal)
+        return self._oldest[1]
+
+    def is_oldest_known(self, again: Callable[[], None]) -> bool:
+        """Whether :meth:`oldest_unacked_ms` is exact. If not, the index of that message is read,
+        and ``again`` follows when it is known."""
+        ordinal = self._first_unacked()
+        if ordinal >= self.topic.log.memory_first or self._knows_received(ordinal):
+            return True
+        return self.topic.is_looked_up(self._look_up_oldest, again)
+
+    def _look_up_oldest(self) -> None:
+        log, ordinal = self.topic.log, self._first_unacked()
+        if ordinal < log.memory_first:
+            self._oldest = ordinal, log.received_ms(ordinal)
 
     def remember_oldest(self) -> None:
         """Remember the receive time of the oldest unacknowledged message while its index is in
@@ -98,14 +109,40 @@ class Cursor:
 
     def entries_passed(self, last: int) -> list[int]:
         """The entries whose index a move of the cursor to behind ``last`` looks up, as far as that
-        may be on the disk: it must be in memory before the move."""
+        may be on the disk: it must be in memory before the move.
+
+        Of the runs of individually acknowledged entries these are the ones that
+        :meth:`finish_through` counts: those that it passes or, if fewer, those that remain. So a
+        cumulative acknowledgement looks at no more runs than it ends.
+        """
         log, acks = self.topic.log, self.acks
         if log.first >= log.memory_first:
             return []
         found = [acks.mark_delete + 1, last, last + 1, acks.next_unacked(last + 1, log.end)]
-        for run_first, run_last in acks.acked_ranges(log.memory_first):
-            found += (run_first, run_last)
+        if self._counts_remaining(last):
+            found += self._runs(last + 1, log.memory_first)
+        else:
+            found += self._runs(0, min(last + 1, log.memory_first))
         return [ordinal for ordinal in found if log.first <= ordinal < log.memory_first]
+
+    def entries_counted(self) -> list[int]:
+        """The entries whose index :meth:`count_done` looks up, as far as that may be on the
+        disk."""
+        log, acks = self.topic.log, self.acks
+        found = [acks.mark_delete + 1, *self._runs(0, log.memory_first)]
+        return [ordinal for ordinal in found if log.first <= ordinal < log.memory_first]
+
+    def _runs(self, first: int, stop: int) -> list[int]:
+        """The ends of the runs of individually acknowledged entries within a range."""
+        return [end for run in self.acks.acked_ranges(stop, first) for end in run]
+
+    def _counts_remaining(self, last: int) -> bool:
+        """Whether a move to behind ``last`` counts the runs that remain, and not those that it
+        passes: they are fewer, or the index has nothing below its first entry."""
+        acks = self.acks
+        if acks.mark_delete + 1 < self.topic.log.first:
+            return True
+        return 2 * acks.holes_below(last + 1) > acks.holes_count
 
     def count_done(self) -> None:
         """Count ``done_*`` again from the acknowledgements, after recovery and resets."""
@@ -126,8 +163,7 @@ class Cursor:
         log, acks = self.topic.log, self.acks
         before = self.done_messages
         first, stop = acks.mark_delete + 1, last + 1
-        # The index may have nothing below its first entry.
-        if first < log.first or 2 * acks.holes_below(stop) > acks.holes_count:
+        if self._counts_remaining(last):
             acks.ack_through(last)
             self.count_done()
             return self.done_messages - before

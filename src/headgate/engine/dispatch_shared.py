@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from itertools import islice
@@ -11,6 +11,7 @@ from itertools import islice
 from headgate.base.work_units import JOB_STEP_UNITS_MAX, MOVED_PER_UNIT
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatcher import DispatchedSubscription, Dispatcher
+from headgate.engine.ports import IndexPart
 from headgate.engine.types import NotReady, SubscriptionType
 from headgate.flow.account.account import Cell, is_hungry
 from headgate.flow.quota.backlog import Amounts
@@ -36,6 +37,7 @@ class SharedDispatcher(Dispatcher):
 
     __slots__ = (
         "_awaits_index",
+        "_held_index",
         "_level_counts",
         "_levels",
         "_moved",
@@ -69,6 +71,8 @@ class SharedDispatcher(Dispatcher):
         self._turn_entries = 0
         self._awaits_index = False
         """Whether the index of the next entry that a consumer gave back is being read."""
+        self._held_index: Sequence[IndexPart] = ()
+        """What was read for that; it stays in memory until it is used."""
 
     def next_run(self) -> tuple[int, int]:
         acks = self.subscription.acks
@@ -158,6 +162,8 @@ class SharedDispatcher(Dispatcher):
                 account.move(Cell.DISPATCHING, now_ns)
             if not self._awaits_index:
                 self.subscription.wake()
+        else:
+            self._held_index = ()
         return sent + returned
 
     def _next_turn(self, consumer: Consumer) -> None:
@@ -310,9 +316,13 @@ class SharedDispatcher(Dispatcher):
         if subscription.topic.log.is_indexed(ordinal):
             return True
         wanted = tuple(islice(following, GIVE_BACK_ENTRIES))
-        look_up = partial(subscription.topic.log.index_of, wanted)
+        look_up = partial(self._hold_index, wanted)
         self._awaits_index = not subscription.topic.is_looked_up(look_up, self._index_read)
         return not self._awaits_index
+
+    def _hold_index(self, ordinals: Sequence[int]) -> None:
+        """Hold the index of entries, so that reads of others do not evict it before it is used."""
+        self._held_index = self.subscription.topic.log.index_of(ordinals)
 
     def _index_read(self) -> None:
         self._awaits_index = False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from headgate.base.ack_set import AckSet
@@ -26,6 +27,9 @@ class QuotaSubscription(Protocol):
 
     def oldest_unacked_ms(self) -> int | None:
         """When the broker received the oldest unacknowledged message; None without backlog."""
+
+    def is_oldest_known(self, again: Callable[[], None], /) -> bool:
+        """Whether :meth:`oldest_unacked_ms` is exact; else ``again`` follows when it is."""
 
     def entries_passed(self, last: int, /) -> list[int]:
         """The entries whose index a move to behind ``last`` looks up."""
@@ -96,39 +100,67 @@ class TopicEvictions:
         self.last_ns[kind] = now_ns
 
 
-def evict(
-    log: EntryLog,
-    subscriptions: Iterable[QuotaSubscription],
-    quota: Quota,
-    staged_bytes: int,
-    log_ms: int,
-) -> list[SubscriptionLoss]:
-    """Move subscriptions forward until none exceeds ``quota``; returns the losses, largest first.
+class LookUps(Protocol):
+    """Looks entries up whose index may be on the disk: the topic."""
 
-    ``staged_bytes`` are the bytes of all entries that the topic ever staged, ``log_ms`` is the time
-    of the log.
+    def is_looked_up(self, action: Callable[[], object], again: Callable[[], None], /) -> bool:
+        """Whether a look-up of entries succeeded; else ``again`` follows when the index is read,
+        which is held until ``again`` returns."""
+
+
+class EvictionPass:
+    """Moves subscriptions forward, one after another, until none exceeds a quota.
+
+    What a move looks up may be on the disk. Each subscription is moved in the turn in which its
+    part of the index was read. So a pass ends after one read for each part, however many
+    subscriptions there are, and however few parts the cache holds. The bounds are those of the
+    pass's beginning: messages that arrive meanwhile do not prolong it.
     """
-    losses = []
-    for subscription in subscriptions:
-        stop = _stop(log, subscription, quota, staged_bytes, log_ms)
-        messages, size = subscription.evict_to(stop, quota)
-        if messages:
-            losses.append(SubscriptionLoss(subscription.name, messages, size))
-    losses.sort(key=lambda loss: -loss.bytes)
-    return losses
 
+    __slots__ = ("_left", "_log", "_log_ms", "_staged_bytes", "losses", "quota")
 
-def look_ahead(
-    log: EntryLog,
-    subscriptions: Iterable[QuotaSubscription],
-    quota: Quota,
-    staged_bytes: int,
-    log_ms: int,
-) -> None:
-    """Look up what :func:`evict` looks up, and change nothing."""
-    for subscription in subscriptions:
-        stop = _stop(log, subscription, quota, staged_bytes, log_ms)
-        log.index_of(subscription.entries_passed(stop - 1))
+    def __init__(
+        self,
+        log: EntryLog,
+        subscriptions: Iterable[QuotaSubscription],
+        quota: Quota,
+        staged_bytes: int,
+        log_ms: int,
+    ) -> None:
+        """``staged_bytes`` are the bytes of all entries that the topic ever staged, ``log_ms`` is
+        the time of the log."""
+        self._log = log
+        self._left = list(subscriptions)
+        self._left.reverse()
+        self._staged_bytes = staged_bytes
+        self._log_ms = log_ms
+        self.quota = quota
+        self.losses: list[SubscriptionLoss] = []
+        """What subscriptions lost so far."""
+
+    def run(self, look_ups: LookUps, again: Callable[[], None]) -> bool:
+        """Go on; False if that has to wait for a part of the index, after which ``again`` must
+        call this."""
+        left, log = self._left, self._log
+        while left:
+            subscription = left[-1]
+            if not subscription.removed:
+                action = partial(self._look_ahead, subscription)
+                if log.first < log.memory_first and not look_ups.is_looked_up(action, again):
+                    return False
+                messages, size = subscription.evict_to(self._stop(subscription), self.quota)
+                if messages:
+                    self.losses.append(SubscriptionLoss(subscription.name, messages, size))
+            left.pop()
+        return True
+
+    def _look_ahead(self, subscription: QuotaSubscription) -> None:
+        """Look up what the move of a subscription looks up, and change nothing."""
+        stop = self._stop(subscription)
+        self._log.index_of(subscription.entries_passed(stop - 1))
+
+    def _stop(self, subscription: QuotaSubscription) -> int:
+        return _stop(self._log, subscription, self.quota, self._staged_bytes, self._log_ms)
 
 
 def _stop(

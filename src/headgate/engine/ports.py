@@ -99,6 +99,14 @@ class EntryLog(Protocol):
     def is_lost(self, ordinal: int, /) -> bool:
         """Whether the disk is known to have lost a retained entry."""
 
+    def lost_from(self, ordinal: int, stop: int, /) -> int:
+        """The first entry behind ``ordinal`` that is lost, or is not if ``ordinal`` is; at most
+        ``stop``."""
+
+    def lost_ranges(self) -> Sequence[tuple[int, int]]:
+        """The ranges of retained entries that are known to be lost, ``(first, one past the
+        last)``, ascending."""
+
     def last_kept(self) -> int:
         """The last durable entry that is not known to be lost; below ``first`` without one."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.names import TopicName
@@ -19,10 +18,9 @@ from headgate.engine.eviction import (
     NOTHING_EVICTED,
     EvictedAmounts,
     Eviction,
+    EvictionPass,
     QuotaSubscription,
     TopicEvictions,
-    evict,
-    look_ahead,
 )
 from headgate.engine.lazy_min_heap import LazyMinHeap
 from headgate.engine.ports import EntryLog
@@ -153,6 +151,7 @@ class TopicQuota:
 
     __slots__ = (
         "_approaches",
+        "_evicting",
         "_evictions",
         "_heaps",
         "awaits_acks",
@@ -192,6 +191,8 @@ class TopicQuota:
         self._heaps: tuple[LazyMinHeap[QuotaSubscription], ...] | None = None
         self._evictions: TopicEvictions | None = None
         """What it evicted; None while it never did."""
+        self._evicting: tuple[EvictionPass, int, int] | None = None
+        """The eviction that waits for the index, with the backlog in bytes and the age before."""
         self._approaches: list[Approach | None] | None = None
 
     # -- how full it is --------------------------------------------------------------------
@@ -368,16 +369,8 @@ class TopicQuota:
     def _knows_oldest(self) -> bool:
         """Whether the age of the oldest message is exact. Else its index is read, and the quotas
         are evaluated after that."""
-        topic, oldest = self.topic, self.oldest()
-        log = topic.log
-        if oldest is None or oldest.acks.mark_delete + 1 >= log.memory_first:
-            return True
-        acks = oldest.acks
-        ordinal = acks.next_unacked(max(acks.mark_delete + 1, log.first), log.end)
-        if log.totals_near(ordinal + 1)[1]:
-            return True
-        look_up = partial(log.index_of, (ordinal,))
-        return topic.is_looked_up(look_up, self._evict_later)
+        oldest = self.oldest()
+        return oldest is None or oldest.is_oldest_known(self._evaluate_later)
 
     def evaluate_when_due(self) -> None:
         """Evaluate because the oldest message may be too old by now. Without a backlog, the next
@@ -423,24 +416,44 @@ class TopicQuota:
         return age_exceeded(age, quota.limit) or (holds_on and not age_released(age, quota.limit))
 
     def _evict(self, quota: Quota) -> None:
-        topic, engine = self.topic, self.topic.engine
-        backlog_bytes, age = self.backlog_bytes(), self.age_ms()
-        bounds = topic.publishing.staged_bytes, engine.log_ms
-        if topic.log.first < topic.log.memory_first:
-            action = partial(look_ahead, topic.log, self._durable(), quota, *bounds)
-            if not topic.is_looked_up(action, self._evict_later):
-                return
-        losses = evict(topic.log, self._durable(), quota, *bounds)
-        if not losses:
+        if self._evicting is not None:
+            return  # it evaluates when it is done
+        topic = self.topic
+        bounds = topic.publishing.staged_bytes, topic.engine.log_ms
+        evicting = EvictionPass(topic.log, self._durable(), quota, *bounds)
+        self._evicting = evicting, self.backlog_bytes(), self.age_ms()
+        if evicting.run(topic, self._evict_on):
+            self._evicted()
+
+    def _evict_on(self) -> None:
+        """Continue an eviction: the index of its next subscription is in memory, or was not
+        readable a moment ago."""
+        topic, evicting = self.topic, self._evicting
+        if evicting is None:
             return
-        act = Eviction(quota, backlog_bytes, age, losses, self.backlog_bytes(), self.age_ms())
+        is_wanted = topic.is_live and evicting[0].quota in self.quotas
+        if is_wanted and not evicting[0].run(topic, self._evict_on):
+            return
+        self._evicted()
+        self._evaluate_later()
+
+    def _evicted(self) -> None:
+        """An eviction is over: report what it took."""
+        if self._evicting is None:
+            return
+        (evicting, backlog_bytes, age), self._evicting = self._evicting, None
+        if not evicting.losses:
+            return
+        losses = sorted(evicting.losses, key=lambda loss: -loss.bytes)
+        after = self.backlog_bytes(), self.age_ms()
+        act = Eviction(evicting.quota, backlog_bytes, age, losses, *after)
         if self._evictions is None:
             self._evictions = TopicEvictions()
-        self._evictions.add(act, engine.now_ns)
-        topic.evicted(act)
+        self._evictions.add(act, self.topic.engine.now_ns)
+        self.topic.evicted(act)
 
-    def _evict_later(self) -> None:
-        """Evaluate again: the index that an eviction needs is in memory now."""
+    def _evaluate_later(self) -> None:
+        """Evaluate again: what was read of the index tells more."""
         if self.topic.is_live:
             self.topic.engine.quotas.touch(self)
 

@@ -18,6 +18,7 @@ from headgate.ledger import CommitLog, FetchedBlock, ReadPlan, entries_of
 from headgate.ledger.format.records import segment_name
 from headgate.storage.committer import Committer
 from headgate.storage.lanes import Lane
+from headgate.storage.lost_entries import LostEntriesLogger
 from headgate.storage.read_pacing import BREAK_NS, COMMIT_WAIT_S, COMMIT_WAITS_MAX, next_slice
 
 logger = logging.getLogger("headgate.reads")
@@ -34,6 +35,12 @@ CACHE_PARTS = 4
 
 RETRY_NS = NS_PER_S
 """The pause after a failed read."""
+
+
+def _is_accepted_loss(subscription: Subscription, ordinal: int) -> bool:
+    """Whether an entry is lost and an administrator has accepted that."""
+    log = subscription.topic.log
+    return log.is_lost(ordinal) and not log.damage
 
 
 @dataclass(slots=True)
@@ -88,6 +95,7 @@ class EntryReader:
         self._closed = False
         self._damaged: dict[tuple[int, int], str] = {}
         """The damage of entries, by topic number and ordinal."""
+        self._lost_logger = LostEntriesLogger()
 
     def read(self, subscription: Subscription, ordinal: int) -> None:
         """Bring entries from ``ordinal`` on into the topic's cache."""
@@ -95,7 +103,7 @@ class EntryReader:
             return
         number = subscription.topic.log.number
         damage = self._damaged.get((number, ordinal))
-        if damage is not None:
+        if damage is not None and not _is_accepted_loss(subscription, ordinal):
             self._stop_at_damage(subscription, ordinal, damage)
             return
         now_ns = self._engine.now_ns
@@ -107,14 +115,20 @@ class EntryReader:
 
     def _stop_at_damage(self, subscription: Subscription, ordinal: int, damage: str) -> None:
         subscription.read_abandoned()
-        log = subscription.topic.log
-        if log.is_lost(ordinal) and not log.damage:
-            subscription.skip_lost(ordinal)
-            subscription.read_completed()
         # A subscription that reads ahead reaches the entry later.
-        elif subscription.next_ordinal() == ordinal:
-            self._engine.damaged_topics.add(log.number)
+        if subscription.next_ordinal() == ordinal:
+            self._engine.damaged_topics.add(subscription.topic.log.number)
             subscription.damaged_entry = subscription.read_failed = damage
+
+    def _skip_lost(self, subscription: Subscription, first: int) -> None:
+        """Skip the lost entries from ``first`` on, up to :data:`READ_ENTRIES_MAX`: an administrator
+        accepted their loss. Nothing is read for it."""
+        log = subscription.topic.log
+        self._lost_logger.skipped(subscription.topic)
+        for ordinal in range(first, log.lost_from(first, min(first + READ_ENTRIES_MAX, log.end))):
+            subscription.skip_lost(ordinal)
+        self._no_longer_waiting(log.number)
+        subscription.read_completed()
 
     def damaged_entries(self, number: int) -> list[int]:
         """Entries of a topic that were read and found damaged since the start."""
@@ -160,6 +174,9 @@ class EntryReader:
     def _prepare(self, subscription: Subscription, ordinal: int) -> None:
         """Read; bring the blocks of the index that it needs into memory first."""
         missing = self._log.missing_index(subscription.topic.log, ordinal, READ_ENTRIES_MAX)
+        if not missing and _is_accepted_loss(subscription, ordinal):
+            self._skip_lost(subscription, ordinal)
+            return
         if not missing:
             self._submit(subscription, ordinal)
             return
@@ -373,5 +390,6 @@ class EntryReader:
         key = subscription.topic.log.number, ordinal
         if key not in self._damaged:
             self._damaged[key] = str(error)
+            self._lost_logger.damage_found(key[0])
             name = subscription.topic.name
             logger.error("reading %s for %s: %s", name, subscription.name, error)

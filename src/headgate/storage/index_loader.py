@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from headgate.base.errors import InvariantError, StorageError
 from headgate.engine.engine import Engine
@@ -23,6 +23,14 @@ TRIES_MAX: Final = 1_000
 segments are rewritten again and again during the reads."""
 
 
+class _Waiting(NamedTuple):
+    """A look-up that waits for a read."""
+
+    action: Callable[[], object]
+    held: tuple[object, ...]
+    """What earlier reads brought for it, so that reads of others do not evict it meanwhile."""
+
+
 class IndexLoader:
     """Looks entries of one log up without a read on the event loop."""
 
@@ -34,7 +42,7 @@ class IndexLoader:
         self._engine = engine
         self._lane = lane
         self._begin_turn = begin_turn
-        self._waiting: dict[tuple[int, int], dict[Callable[[], None], None]] = {}
+        self._waiting: dict[tuple[int, int], dict[Callable[[], None], _Waiting]] = {}
         """What follows a read, by the file and place of its first block."""
 
     async def look_up(self, action: Callable[[], T]) -> T:
@@ -70,8 +78,19 @@ class IndexLoader:
 
     def is_looked_up(self, action: Callable[[], object], again: Callable[[], None]) -> bool:
         """Run a look-up for a caller that cannot await it. False if a block of the index is not in
-        memory: then ``again`` is called in a later turn, when it was read. If it cannot be read,
-        that is :data:`RETRY_NS` later."""
+        memory: then ``again`` is called in a later turn, when ``action`` found all that it needs.
+        If a block cannot be read, that is :data:`RETRY_NS` later.
+
+        ``action`` changes nothing but what it remembers of its result, because it is repeated after
+        each read. All blocks that were read for it stay in memory until ``again`` returns, however
+        small the cache is. So a caller that goes on within ``again`` makes progress with each
+        look-up. One that goes on later holds what it needs: ``action`` remembers that.
+        """
+        return self._is_looked_up(action, again, ())
+
+    def _is_looked_up(
+        self, action: Callable[[], object], again: Callable[[], None], held: tuple[object, ...]
+    ) -> bool:
         try:
             self._log.look_up(action)
         except BlockMissingError as missing:
@@ -80,11 +99,10 @@ class IndexLoader:
             return True
         name = keys[0].file, keys[0].place
         waiting = self._waiting.get(name)
-        if waiting is not None:
-            waiting[again] = None
-            return False
-        self._waiting[name] = {again: None}
-        self._lane.submit(partial(self._log.fetch_index, keys), partial(self._fetched, name))
+        if waiting is None:
+            self._waiting[name] = waiting = {}
+            self._lane.submit(partial(self._log.fetch_index, keys), partial(self._fetched, name))
+        waiting[again] = _Waiting(action, held)
         return False
 
     def _fetched(
@@ -100,8 +118,8 @@ class IndexLoader:
         failed = self._log.keep_index(fetched) if error is None else error
         if failed is not None:
             logger.error("reading the index of entries: %s", failed)
-        for again in waiting:
-            if failed is None:
-                again()
-            else:
+        for again, (action, held) in waiting.items():
+            if failed is not None:
                 self._engine.wake_at(self._engine.now_ns + RETRY_NS, again)
+            elif self._is_looked_up(action, again, (*held, fetched)):
+                again()

@@ -342,3 +342,15 @@ def test_an_entry_acknowledged_wholly_and_partly_is_damage() -> None:
     head = blocks[:12] + partial[12:16]
     with pytest.raises(CorruptionError, match="entry 9 is acknowledged wholly and partly"):
         AckSet.from_bytes(head + blocks[16:] + partial[16:])
+
+
+@given(st.sets(st.integers(0, 20_000), max_size=60), st.integers(0, 20_000), st.integers(0, 20_000))
+def test_ranges_of_a_part_are_those_of_the_whole_set_within_it(
+    ordinals: set[int], start: int, stop: int
+) -> None:
+    acks = AckSet(-1)
+    for ordinal in ordinals:
+        acks.ack(ordinal)
+    found = {o for first, last in acks.acked_ranges(stop, start) for o in range(first, last + 1)}
+    above = {o for o in ordinals if o > acks.mark_delete}
+    assert found == {o for o in above if start <= o < stop}

@@ -12,6 +12,7 @@ from headgate.broker.damage import damage_counts, damage_of, damage_text, damage
 from headgate.engine.subscription import Subscription
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import AtPosition
+from headgate.ledger import ReadPlan
 from headgate.ledger.format.records import CURSOR_ID, KIND_ACKS, PREFIX, PREFIX_BYTES
 from headgate.metadata.errors import RefusalError
 from headgate.testing import World
@@ -254,6 +255,47 @@ async def test_a_restart_finds_what_was_not_accepted_damaged_again(world: World)
             await ended
         await world.start()
         assert damage_text(world.broker.engine) == said
+
+
+def test_accepted_losses_are_skipped_without_a_read_and_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each took a failed read and a line in the log at level ERROR."""
+
+    @played(settings={"managedLedgerCacheSizeMB": "1"})
+    async def story(world: World) -> None:
+        await skip_accepted_losses(world, caplog)
+
+    story()
+
+
+async def skip_accepted_losses(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    payloads = [b"message %02d" % at for at in range(40)]
+    await store(world, TOPIC, *payloads)
+    world.crash()
+    for at in (5, 6, 7, 20, 30, 31):
+        spoil(world, payloads[at])
+    await world.start()
+    facade = AdminFacade(world.broker, world.observer)
+    await facade.accept_damage(parse_topic(TOPIC))
+    await world.stop()
+    await world.start()
+    caplog.clear()
+    log, reads = world.broker.log, list[ReadPlan]()
+    fetch = log.fetch
+    log.fetch = lambda plan: reads.append(plan) or fetch(plan)  # type: ignore[func-returns-value, method-assign]
+    left = [payload for at, payload in enumerate(payloads) if at not in (5, 6, 7, 20, 30, 31)]
+    for name in ("s", "again"):
+        client = await world.connect()
+        consumer = await client.subscribe(TOPIC, name, start=EARLIEST)
+        assert [(await consumer.receive()).payload for _ in left] == left
+        client.close()
+    assert len(reads) <= 8
+    assert "is damaged" not in caplog.text
+    lines = [r.getMessage() for r in caplog.records if "skipped" in r.getMessage()]
+    assert lines == [
+        f"{TOPIC}: 6 lost entries between 1:5 and 1:31 are skipped, because their loss was accepted"
+    ]
 
 
 @played()

@@ -128,9 +128,3 @@ def test_what_a_repair_gives_up_is_said_once_and_to_be_final() -> None:
     assert "    did: in durable_end: move it away\n    did: in identity: forget" in text
     assert "is given up: no topic refuses because of it" in text
     assert text.endswith("has it, put all of the backup back instead.\n")
-
-
-def test_files_under_wrong_names_come_before_a_start() -> None:
-    text = repaired(left=[finding("the file is that of segment x under a wrong name, so a start")])
-    assert "First give the files their names back, and run this command again" in text
-    assert "start the broker." not in text

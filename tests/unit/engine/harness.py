@@ -34,6 +34,12 @@ class FakeLog:
     def is_lost(self, ordinal: int) -> bool:
         return False
 
+    def lost_from(self, ordinal: int, stop: int) -> int:
+        return stop
+
+    def lost_ranges(self) -> list[tuple[int, int]]:
+        return []
+
     def last_kept(self) -> int:
         return self.end - 1
 

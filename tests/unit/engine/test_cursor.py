@@ -49,15 +49,42 @@ def test_finishing_counts_each_message_once() -> None:
     assert cursor.backlog_entries == 5
 
 
-def test_the_search_for_what_a_move_looks_up_ends_where_the_index_is_in_memory() -> None:
-    """Each cumulative acknowledgement does it, with however many acknowledged entries beyond."""
+def test_a_move_looks_up_the_runs_that_it_passes_or_those_that_remain() -> None:
+    """Whichever are fewer: each cumulative acknowledgement took a step for each run whose index is
+    on the disk, however many it passed."""
     rig = Rig()
     rig.publish(300)
-    rig.log.memory_first = 20
+    rig.log.memory_first = 290
 
     def work(*acked: int) -> int:
-        cursor = cursor_at(rig, 5, 10, *acked)
+        cursor = cursor_at(rig, 5, 10, 20, *acked)
         assert cursor.entries_passed(12) == [5, 12, 13, 13, 10, 10]
+        assert len(cursor.entries_counted()) == 1 + 2 * (2 + len(acked))
         return bytecodes(lambda: cursor.entries_passed(12))
 
-    assert work(*range(22, 300, 2)) == work()
+    assert work(*range(22, 290, 2)) == work(22)
+    assert cursor_at(rig, 5, 10, 20, 295).entries_passed(22) == [5, 22, 23, 23]
+    rig.log.memory_first = 20
+    assert cursor_at(rig, 5, 10, 11, 16, 20).entries_passed(12) == [5, 12, 13, 13, 10, 11]
+    assert cursor_at(rig, 5, 8, 10, 11, 16, 20).entries_passed(12) == [5, 12, 13, 13, 16, 16]
+
+
+def test_a_move_looks_up_no_more_than_it_said_before() -> None:
+    rig = Rig()
+    rig.publish(300)
+    rig.log.memory_first = 300
+    messages_before, looked_up = rig.log.messages_before, set[int]()
+
+    def watched(ordinal: int) -> int:
+        looked_up.add(ordinal)
+        return messages_before(ordinal)
+
+    for last in (12, 150, 280):
+        cursor = cursor_at(rig, 5, *range(10, 100, 3), *range(200, 210))
+        entries = cursor.entries_passed(last)
+        looked_up.clear()
+        rig.log.messages_before = watched  # type: ignore[method-assign]
+        cursor.finish_through(last)
+        rig.log.messages_before = messages_before  # type: ignore[method-assign]
+        assert looked_up <= {end for entry in entries for end in (entry, entry + 1)}
+        assert looked_up

@@ -10,9 +10,9 @@ from headgate.base.ack_set import AckSet
 from headgate.engine.eviction import (
     NOTHING_EVICTED,
     Eviction,
+    EvictionPass,
     SubscriptionLoss,
     TopicEvictions,
-    evict,
     first_kept,
 )
 from headgate.engine.subscription import Subscription
@@ -108,8 +108,9 @@ def test_each_subscription_loses_what_it_has_too_much_the_largest_loss_first() -
     rig.topic.add_subscription("done", AckSet(9), cursor_id=3)
     quota = Quota(QuotaType.SIZE, 50, QuotaPolicy.EVICTION, "topic policy")
     subscriptions = list(rig.topic.subscriptions.values())
-    losses = evict(rig.log, subscriptions, quota, 100, rig.engine.log_ms)
-    assert losses == [SubscriptionLoss("s", 6, 60), SubscriptionLoss("fast", 1, 10)]
+    evicting = EvictionPass(rig.log, subscriptions, quota, 100, rig.engine.log_ms)
+    assert evicting.run(rig.topic, list)
+    assert evicting.losses == [SubscriptionLoss("s", 6, 60), SubscriptionLoss("fast", 1, 10)]
     assert slow.backlog_bytes == 40
 
 

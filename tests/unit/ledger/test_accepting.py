@@ -11,7 +11,8 @@ from headgate.base.errors import CorruptionError
 from headgate.fs import MemFs
 from headgate.ledger import CommitLog
 from headgate.ledger.errors import LogFullError
-from headgate.ledger.format.records import BATCH_RECORD_BYTES, ENTRY_HEAD_BYTES
+from headgate.ledger.format.records import BATCH_RECORD_BYTES, ENTRY_HEAD_BYTES, PREFIX_BYTES
+from headgate.ledger.tools.verify import verify_log
 from tests.sim.test_ledger_power_cuts import PowerCutError, cut_at
 from tests.unit.ledger.support import append, bodies_of, commit, content, open_log, overwrite, path
 
@@ -210,6 +211,52 @@ def test_accepted_last_entries_of_topics_stay_accepted(ending: str, more: tuple[
             topic = log.topic(number)
             ((_, _, body),) = log.read(log.locate(topic, topic.end - 1, 1, 1))
             assert body == b"later"
+
+
+def without_footer_and_run() -> MemFs:
+    """A log of which a segment before the checkpoint lost its footer, and in it the record that
+    begins topic 1. All entries are sound."""
+    fs = MemFs()
+    log = open_log(fs, THREE)
+    append(log, 1, b"first")
+    log.close()
+    log = open_log(fs, THREE)
+    append(log, 2, b"before")
+    segment, info = log._state.segments.popitem()
+    log._state.segments[segment] = info
+    run = info.data_end + BATCH_RECORD_BYTES
+    for number in THREE:
+        append(log, number, b"sound %d" % number, b"too")
+    data_end = info.data_end
+    log.close()
+    log = open_log(fs, THREE)
+    append(log, 3, b"newest")
+    log.close()
+    after = fs.crash_clone()
+    file = after.open(path(segment), writable=True)
+    file.truncate(data_end)
+    file.sync_data()
+    overwrite(after, path(segment), run + PREFIX_BYTES, b"\xee" * 9)
+    return after
+
+
+@pytest.mark.parametrize("ending", ["crash", "close"])
+def test_an_accepted_loss_of_what_names_a_ledger_stays_accepted(ending: str) -> None:
+    """Each start reads the records in the place of the footer, and found it anew."""
+    fs = without_footer_and_run()
+    log = open_log(fs, THREE)
+    assert log.topic(1).damage.endswith("what belongs before entry 1 is lost")
+    assert not log.topic(2).damage
+    log.accept_damage(1, [])
+    commit(log)
+    for _ in range(3):
+        if ending == "close":
+            log.close()
+        fs = fs.crash_clone()
+        log = open_log(fs, THREE)
+        assert not log.topic(1).damage
+        assert bodies_of(log, 1) == [b"first", b"sound 1", b"too"]
+        assert verify_log(fs, "/data", dict.fromkeys(THREE, "")).damage == []
 
 
 def test_a_read_of_several_entries_ends_before_lost_ones() -> None:

@@ -24,7 +24,7 @@ from headgate.ledger.index.footer import read_directory
 from headgate.ledger.index.index_block import BLOCK_ENTRIES
 from headgate.ledger.statistics import IndexUse
 from headgate.metadata.errors import RefusalError
-from headgate.metadata.policies import DispatchRate
+from headgate.metadata.policies import BacklogQuota, DispatchRate
 from headgate.storage.index_loader import TRIES_MAX
 from headgate.testing import World
 from headgate.testing.errors import RefusedError
@@ -350,6 +350,31 @@ async def test_what_a_consumer_gives_back_waits_for_its_index(world: World) -> N
     check(world)
 
 
+@ON_DISK
+async def test_what_is_given_back_from_across_the_index_needs_no_larger_cache(
+    world: World,
+) -> None:
+    """The entries that are queued at once need more blocks than the cache holds."""
+    topic = await store(world)
+    client, other = await world.connect(), await world.connect()
+    kind = SubscriptionType.SHARED
+    cold = topic.log.memory_first
+    consumer = await client.subscribe(TOPIC, "s", kind=kind, queue_size=cold)
+    positions = [(await consumer.receive()).position for _ in range(cold)]
+    for start in range(0, cold, 500):
+        part = range(start, min(start + 500, cold))
+        await consumer.ack(*[positions[at] for at in part if at % 60])
+    second = await other.subscribe(TOPIC, "s", kind=kind, queue_size=0)
+    forget(world)
+    client.close()
+    await asyncio.sleep(5)
+    second.flow(len(range(0, cold, 60)))
+    await asyncio.sleep(5)
+    again = [int(message.payload) for message in second.queue]
+    assert again == list(range(0, cold, 60))
+    check(world)
+
+
 @played(
     ledger=replace(LEDGER, ledger_entries_max=300, ledger_age_ms_min=0),
     settings={"managedLedgerCacheSizeMB": "1"},
@@ -390,6 +415,31 @@ async def test_an_eviction_waits_for_the_index(world: World) -> None:
     await asyncio.sleep(5)
     assert 0 < subscription(world).backlog_bytes <= 60_000
     assert subscription(world).evicted_messages > 500
+    check(world)
+
+
+@ON_DISK
+async def test_an_eviction_of_subscriptions_across_the_index_ends_with_a_small_cache(
+    world: World,
+) -> None:
+    """All of them together need more blocks than the cache holds. The eviction read the same ones
+    for ever."""
+    topic = await store(world)
+    facade = AdminFacade(world.broker, world.observer)
+    log = topic.log
+    for index in range(40):
+        at = AtPosition(log.position(index * log.memory_first // 40))
+        await facade.create_subscription(NAME, f"s{index}", at, {})
+    forget(world)
+    jobs = world.lanes[1].jobs_count
+    quota = BacklogQuota(limit_size=2_000, policy="consumer_backlog_eviction")
+    quotas = {"destination_storage": quota}
+    await facade.commit(facade.catalog.plan_topic_policies(NAME, backlog_quotas=quotas))
+    await asyncio.sleep(5)
+    assert world.lanes[1].jobs_count - jobs < 3 * 40
+    for each in topic.subscriptions.values():
+        assert 0 < each.backlog_bytes <= 2_000
+        assert each.evicted_messages > 0
     check(world)
 
 

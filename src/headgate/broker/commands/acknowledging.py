@@ -55,7 +55,7 @@ class Acknowledgements:
                 if ack.HasField("request_id"):
                     _refuse(connection, ack, ServerError.NOT_ALLOWED_ERROR, problem)
             elif not all(map(subscription.topic.log.is_indexed, passed)):
-                rest = self._ack_loaded(connection, ack, connected, passed, last)
+                rest = self._ack_through_loaded(connection, ack, connected, last)
                 connection.run_waiting(rest, command)
             else:
                 subscription.ack_through(consumer, last)
@@ -90,10 +90,9 @@ class Acknowledgements:
         ack: CommandAck,
         connected: tuple[Consumer, Subscription],
         ordinals: list[int],
-        last: int | None = None,
     ) -> None:
-        """Load the index of entries, then acknowledge them, or everything up to ``last``. The
-        consumer may be closed meanwhile: that makes no difference.
+        """Load the index of entries, then acknowledge them. The consumer may be closed meanwhile:
+        that makes no difference.
 
         Raises:
             StorageError: the index cannot be read: nothing of this was acknowledged.
@@ -102,7 +101,7 @@ class Acknowledgements:
         resets_count, log = subscription.resets_count, subscription.topic.log
         index = self._logs.of(subscription.topic).index
         for start in range(0, len(ordinals), PIECE_IDS):
-            part = ordinals[start : start + PIECE_IDS] if last is None else ordinals
+            part = ordinals[start : start + PIECE_IDS]
             held = await index.load(log, part)
             await self._work.give_way(PIECE_UNITS, JobClass.COMMAND)
             if subscription.removed:
@@ -111,12 +110,37 @@ class Acknowledgements:
                 return
             if subscription.resets_count != resets_count:
                 break  # what the client acknowledged is void
-            if last is not None:
-                subscription.ack_through(consumer, last)
-                break
             for ordinal in part:
                 subscription.ack_entry(consumer, ordinal)
             del held
+        if connection.is_open:
+            self._answer_when_durable(connection, subscription, ack)
+
+    async def _ack_through_loaded(
+        self,
+        connection: ClientConnection,
+        ack: CommandAck,
+        connected: tuple[Consumer, Subscription],
+        last: int,
+    ) -> None:
+        """Load the index that a cumulative acknowledgement looks up, then acknowledge everything up
+        to ``last``. The consumer may be closed meanwhile: that makes no difference.
+
+        Raises:
+            StorageError: the index cannot be read: nothing of this was acknowledged.
+        """
+        consumer, subscription = connected
+        resets_count, log = subscription.resets_count, subscription.topic.log
+        await self._work.give_way(PIECE_UNITS, JobClass.COMMAND)
+        index = self._logs.of(subscription.topic).index
+        held = await index.look_up(lambda: log.index_of(subscription.entries_passed(last)))
+        if subscription.removed:
+            if connection.is_open:
+                _refuse_without_consumer(connection, ack)
+            return
+        if subscription.resets_count == resets_count:  # else what the client acknowledged is void
+            subscription.ack_through(consumer, last)
+        del held
         if connection.is_open:
             self._answer_when_durable(connection, subscription, ack)
 

@@ -98,6 +98,8 @@ _CHECKPOINT_SUFFIXES = (".checkpoint", ".checkpoint_copy")
 """The suffixes of a checkpoint file and of its copy."""
 OLD_FILE_SUFFIX: Final = ".old"
 """Behind the name of a deleted segment whose file is kept."""
+RENAMED_SUFFIX: Final = ".renamed"
+"""Behind the name of a segment whose file a repair is giving its name back."""
 
 SEGMENT_HEADER_BYTES: Final = 64
 STAMP_BYTES: Final = 8

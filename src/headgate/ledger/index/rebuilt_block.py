@@ -13,6 +13,7 @@ from headgate.ledger.format.records import (
     KIND_ENTRY,
     PREFIX,
     PREFIX_BYTES,
+    RECORD_VERSION,
     U32_MASK,
     crc32c,
 )
@@ -40,8 +41,9 @@ def rebuild_block(
     it find another record there, and refuse it as damaged. The first of them gets the messages and
     bytes of all, so that the totals are right.
 
-    The records are followed from one to the next. Where that ends, because a hole was punched or
-    bytes are damaged, the next record of the topic is found by its ordinal and its checksum.
+    The records are followed from one to the next, and over a damaged one if a sound record follows
+    at the length that it says. Where that ends, because a hole was punched or such a length is
+    damaged, too, the next record of the topic is found by its ordinal and its checksum.
     """
     columns = Columns(
         array("I"),
@@ -83,14 +85,41 @@ def _append(
 def _next(data: bytes, at: int, topic: int, ordinal: int) -> int | None:
     """The place of the next record of an entry, from a place where a record begins, or may."""
     while at + PREFIX_BYTES <= len(data):
-        _, size, kind, _, _, _ = PREFIX.unpack_from(data, at)
-        if kind == KIND_ENTRY and at + ENTRY_HEAD_BYTES <= len(data):
+        _, size, kind, version, _, _ = PREFIX.unpack_from(data, at)
+        is_sound = bool(size) and _is_sound(data, at, size)
+        end = at + PREFIX_BYTES + size
+        if is_sound and kind == KIND_ENTRY:
             number, _, in_record = ENTRY.unpack_from(data, at)[6:9]
-            if (number, in_record) == (topic, ordinal) and _is_sound(data, at, size):
-                return at
-        if not size or not _is_sound(data, at, size):
-            break
-        at += PREFIX_BYTES + size
+            if number == topic and in_record >= ordinal:
+                return at if in_record == ordinal else None
+        elif not is_sound and (version != RECORD_VERSION or not _begins_sound(data, end)):
+            break  # also its length may be damaged
+        at = end
+    return _search(data, at, topic, ordinal)
+
+
+def _search(data: bytes, at: int, topic: int, ordinal: int) -> int | None:
+    """The place of a sound record of an entry behind a place; None if there is none, or if it is
+    unknown which of several it is.
+
+    Bytes within a damaged message may look like this record. If so, and if the real one is sound,
+    the records are followed from the first to the second of them.
+    """
+    found = _candidate(data, at, topic, ordinal)
+    if found is None:
+        return None
+    other = _candidate(data, found + 1, topic, ordinal)
+    while other is not None:
+        reached = _follow(data, found, other)
+        if reached < other:
+            return None  # either may be within a damaged message
+        if reached == other:
+            found = other  # the first one cannot be, or it would not be followed by the second
+        other = _candidate(data, other + 1, topic, ordinal)
+    return found
+
+
+def _candidate(data: bytes, at: int, topic: int, ordinal: int) -> int | None:
     wanted = ordinal.to_bytes(8, "little")
     found = data.find(wanted, at + _ORDINAL_AT)
     while found >= 0:
@@ -101,6 +130,21 @@ def _next(data: bytes, at: int, topic: int, ordinal: int) -> int | None:
                 return place
         found = data.find(wanted, found + 1)
     return None
+
+
+def _follow(data: bytes, at: int, stop: int) -> int:
+    """Follow sound records up to ``stop`` or behind it; returns where the last one ends."""
+    while at < stop and _begins_sound(data, at):
+        at += PREFIX_BYTES + PREFIX.unpack_from(data, at)[1]
+    return at
+
+
+def _begins_sound(data: bytes, at: int) -> bool:
+    """Whether a sound record begins at a place."""
+    if at + PREFIX_BYTES > len(data):
+        return False
+    size = PREFIX.unpack_from(data, at)[1]
+    return bool(size) and _is_sound(data, at, size)
 
 
 def _is_sound(data: bytes, at: int, size: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from headgate.base.errors import invariant
@@ -85,7 +86,8 @@ class TopicLog(EntryIndex):
         self.damage = ""
         """What the topic lost, and where; empty if nothing, or if an operator accepted the loss."""
         self.lost: list[tuple[int, int]] = []
-        """Ranges of lost entries, ``(first, one past the last)``, ascending and disjoint."""
+        """Ranges of lost entries, ``(first, one past the last)``, ascending and disjoint. An empty
+        range: what belonged before that entry, other than an entry, is lost."""
         self._run_first = array("q")
         self._run_segment = array("q")
         self._ledger_ids: list[int] = []
@@ -362,7 +364,8 @@ class TopicLog(EntryIndex):
     # Lost entries ---------------------------------------------------------------------------
 
     def note_lost(self, first: int, stop: int) -> None:
-        """Note that these entries are missing or damaged."""
+        """Note that these entries are missing or damaged; if there are none, that what belonged
+        before ``first`` is."""
         rows = sorted([*self.lost, (first, stop)])
         self.lost = []
         for low, high in rows:
@@ -373,7 +376,20 @@ class TopicLog(EntryIndex):
 
     def is_lost(self, ordinal: int) -> bool:
         """Whether an entry is known to be lost."""
-        return any(first <= ordinal < stop for first, stop in self.lost)
+        lost = self.lost
+        if not lost:
+            return False
+        at = bisect_right(lost, ordinal, key=itemgetter(0)) - 1
+        return at >= 0 and ordinal < lost[at][1]
+
+    def lost_ranges(self) -> list[tuple[int, int]]:
+        """The ranges of retained entries that are known to be lost."""
+        ranges = ((max(first, self.first), stop) for first, stop in self.lost)
+        return [(first, stop) for first, stop in ranges if first < stop]
+
+    def is_known_lost(self, ordinal: int) -> bool:
+        """Whether it is known that what belonged before an entry is lost."""
+        return any(first <= ordinal <= stop for first, stop in self.lost)
 
     def last_kept(self) -> int:
         """The last durable entry that is not known to be lost; below ``first`` without one."""
@@ -387,10 +403,11 @@ class TopicLog(EntryIndex):
     def lost_from(self, ordinal: int, stop: int) -> int:
         """The first entry behind ``ordinal`` that is lost, or is not if ``ordinal`` is; at most
         ``stop``. The index of a lost entry may lead to another entry's record."""
-        for first, past in self.lost:
-            if ordinal < past:
-                return min(stop, first if ordinal < first else past)
-        return stop
+        at = bisect_right(self.lost, ordinal, key=itemgetter(1))
+        if at == len(self.lost):
+            return stop
+        first, past = self.lost[at]
+        return min(stop, first if ordinal < first else past)
 
     def append_lost(self, stop: int, totals: TopicTotals | None) -> None:
         """Index the entries before ``stop`` as lost: a read of one finds another record at its

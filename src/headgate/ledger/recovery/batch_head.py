@@ -16,7 +16,6 @@ from headgate.ledger.format.records import (
     SEGMENT_HEADER_BYTES,
     U32_MASK,
     crc32c,
-    segment_name,
 )
 from headgate.ledger.recovery.bit_correction import corrected_batch_record
 
@@ -47,9 +46,9 @@ class BatchHead:
         return None if self.is_rewritten else self.number & U32_MASK
 
 
-def read_beginning(fs: Fs, directory: str, segment: int) -> bytes:
+def read_beginning(fs: Fs, directory: str, name: str) -> bytes:
     """The beginning of a segment file, for :func:`first_head`. Raises :class:`OSError`."""
-    file = fs.open(f"{directory}/{segment_name(segment)}")
+    file = fs.open(f"{directory}/{name}")
     try:
         return file.read_at(0, SEGMENT_HEADER_BYTES + BATCH_RECORD_BYTES)
     finally:

@@ -9,8 +9,9 @@ the log is damaged.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from headgate.ledger.index.state import LogState
 from headgate.ledger.index.topic_log import TopicLog
@@ -28,6 +29,15 @@ class Loss:
     """Whether the ledgers of the entries are known, and so their message ids."""
 
 
+class Doubt(NamedTuple):
+    """A topic that lost records other than entries, or may have."""
+
+    what: str
+    """What is lost, and where."""
+    before: int = -1
+    """What is lost belonged before the entry with this ordinal; -1 if that is unknown."""
+
+
 class LossAssessment:
     """What is lost for certain, and what may be, while a log is replayed."""
 
@@ -40,7 +50,7 @@ class LossAssessment:
         self.cursors: dict[int, str] = {}
         """Suspected cursors by id: the place where each may have lost acknowledgements."""
         self.losses: list[Loss] = []
-        self.doubts: dict[int, str] = {}
+        self.doubts: dict[int, list[Doubt]] = {}
         """Topics that lost records other than entries, by number: what they lost."""
         self._unreadable = ""
         self._created_at = ""
@@ -55,6 +65,13 @@ class LossAssessment:
         for cursor_id in self._state.cursors:
             self.cursors.setdefault(cursor_id, place)
         self._unreadable = self._unreadable or place
+
+    def note_doubt(self, number: int, doubt: Doubt) -> None:
+        """Note that a topic lost a record other than an entry. Of those whose ordinal is unknown,
+        the first counts."""
+        known = self.doubts.setdefault(number, [])
+        if all(doubt.before != other.before for other in known):
+            known.append(doubt)
 
     def batch_ended(self, next_cursor_id: int, made: int) -> None:
         """Note the next cursor id in a batch's head, and that ``made`` cursors were created in the
@@ -98,11 +115,9 @@ class LossAssessment:
             # know of is accepted, or the topic is still damaged.
             for new in _outside(loss, state.topics[loss.topic].lost):
                 _mark_lost(state.topics[loss.topic], new)
-        for number, what in self.doubts.items():
-            if number not in self._known:
-                continue
-            topic = state.enter_topic(number)
-            topic.damage = topic.damage or what
+        for number, doubts in self.doubts.items():
+            if number in self._known:
+                _mark_doubts(state.enter_topic(number), doubts)
         for number, place in self.topics.items():
             topic = state.enter_topic(number)
             topic.damage = topic.damage or (
@@ -138,6 +153,21 @@ def _mark_lost(topic: TopicLog, loss: Loss) -> None:
         is_one = loss.stop == first + 1
         what += f" (message id {ids[0]})" if is_one else f" (message ids {ids[0]} to {ids[1]})"
     topic.damage = topic.damage or f"{loss.place}: {what}"
+
+
+def _mark_doubts(topic: TopicLog, doubts: Iterable[Doubt]) -> None:
+    """Mark a topic as damaged by these, unless what they are about is released, or known before.
+
+    A segment before the checkpoint whose footer is lost is read by its records in each start, so
+    each finds them again. As an empty range of lost entries, a doubt is in what an operator
+    accepts.
+    """
+    for what, before in doubts:
+        if before < 0:
+            topic.damage = topic.damage or what
+        elif before > topic.first and not topic.is_known_lost(before):
+            topic.note_lost(before, before)
+            topic.damage = topic.damage or what
 
 
 def _outside(loss: Loss, ranges: Collection[tuple[int, int]]) -> Iterator[Loss]:

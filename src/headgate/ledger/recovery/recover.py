@@ -19,7 +19,8 @@ from headgate.ledger.index.checkpoint import TopicState
 from headgate.ledger.index.receive_time_bound import ReceiveTimeBound, bound_times
 from headgate.ledger.index.state import LogState
 from headgate.ledger.recovery.checkpoint_load import LoadedCheckpoint, load_checkpoint
-from headgate.ledger.recovery.loss_assessment import Loss
+from headgate.ledger.recovery.file_names import refuse_misnamed
+from headgate.ledger.recovery.loss_assessment import Doubt, Loss
 from headgate.ledger.recovery.replay import Replay
 from headgate.ledger.recovery.sealing import end_of, seal_segments, store_checkpoint
 from headgate.ledger.recovery.segment_load import SegmentLoader, read_first_head
@@ -52,9 +53,10 @@ def recover(
     Raises :class:`UnknownTopicsError`, before anything is changed, if a record has a higher topic
     number, :class:`OlderLogError`, as early, if the log ends before batch ``batch_min`` and has
     nothing that says so, and :class:`CorruptionError` with the file's name if one is missing that
-    was durable.
+    was durable, or has the name of another segment.
     """
     names = fs.list_directory(directory)
+    refuse_misnamed(fs, directory, names)
     recorded = read_flush_position(fs, directory)
     segments = sorted(s for s in map(segment_of_name, names) if s is not None)
     state = LogState() if blocks is None else LogState(blocks=blocks)
@@ -181,11 +183,9 @@ def _finish_topics(
             else:
                 topic.restart_at(before.end, before.totals)
         if topic.base > first:
-            replay.assessment.doubts.setdefault(
-                topic.number,
-                f"entries {first} to {topic.base - 1} are missing: "
-                f"{_place_of_first(loader.place_behind(0))}",
-            )
+            what = f"entries {first} to {topic.base - 1} are missing"
+            where = _place_of_first(loader.place_behind(0))
+            replay.assessment.note_doubt(topic.number, Doubt(f"{what}: {where}"))
             first = topic.first = topic.base
         topic.trim(first)
         topic.rewind()

@@ -28,7 +28,7 @@ from headgate.ledger.index.columns import TopicTotals
 from headgate.ledger.index.cursors import decode_cursor
 from headgate.ledger.index.state import LogState
 from headgate.ledger.index.topic_log import TopicLog
-from headgate.ledger.recovery.loss_assessment import Loss, LossAssessment
+from headgate.ledger.recovery.loss_assessment import Doubt, Loss, LossAssessment
 
 
 class Redo:
@@ -84,8 +84,8 @@ class Redo:
         topic = self._state.enter_topic(number)
         if topic.segment != self.segment or ordinal > topic.staged_end:
             # The lost records may include a RUN, which names the ledger.
-            what = f"what belongs before entry {ordinal} is lost"
-            self._assessment.doubts.setdefault(number, f"before {self.place(at)}: {what}")
+            what = f"before {self.place(at)}: what belongs before entry {ordinal} is lost"
+            self._assessment.note_doubt(number, Doubt(what, ordinal))
         if topic.segment != self.segment:
             if topic.base == topic.staged_end:
                 topic.restart_at(ordinal, topic.totals(topic.staged_end))

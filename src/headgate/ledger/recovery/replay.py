@@ -41,7 +41,7 @@ from headgate.ledger.index.state import LogState
 from headgate.ledger.recovery.batch_head import BatchHead, batch_head, corrected_head, first_head
 from headgate.ledger.recovery.bit_correction import corrected_header, corrected_record
 from headgate.ledger.recovery.index_rows import IndexRow
-from headgate.ledger.recovery.loss_assessment import LossAssessment
+from headgate.ledger.recovery.loss_assessment import Doubt, LossAssessment
 from headgate.ledger.recovery.redo import Redo
 
 CORRECTION_TRIES_MAX = 1_000
@@ -110,10 +110,11 @@ class Replay:
         self.damaged_places += apart.damaged_places
         doubts = apart.assessment.doubts
         self.assessment.losses += apart.assessment.losses
-        for number, what in doubts.items():
+        for number, found in doubts.items():
             topic = state.topics.get(number)
             if topic is None or own.topics[number].end > topic.first:  # else all is released
-                self.assessment.doubts.setdefault(number, what)
+                for doubt in found:
+                    self.assessment.note_doubt(number, doubt)
         rows = [
             IndexRow(n, topic.base, segment, topic.columns(topic.base, topic.end), n not in doubts)
             for n, topic in own.topics.items()
@@ -444,7 +445,7 @@ class Replay:
 
     def _note_doubt(self, number: int, ordinal: int, place: str) -> None:
         what = f"{place}: what belongs before entry {ordinal} may be lost"
-        self.assessment.doubts.setdefault(number, what)
+        self.assessment.note_doubt(number, Doubt(what))
 
     def _append_indexed(self, found: FooterEntry) -> None:
         """Index an entry by its footer, whether or not its record is sound."""

@@ -34,7 +34,7 @@ class TornTail(NamedTuple):
 
 def read_first_head(fs: Fs, directory: str, segment: int) -> BatchHead | None:
     """The head of the first batch of a segment file; None if it has none that is readable."""
-    return first_head(read_beginning(fs, directory, segment), segment)
+    return first_head(read_beginning(fs, directory, segment_name(segment)), segment)
 
 
 class SegmentLoader:

@@ -243,7 +243,7 @@ class SegmentCopy:
         """
         if segment is None:
             return None
-        beginning = read_beginning(self._fs, self._directory, segment)
+        beginning = read_beginning(self._fs, self._directory, segment_name(segment))
         head = first_head(beginning, segment)
         if head is None and has_bytes(beginning, SEGMENT_HEADER_BYTES):
             name = segment_name(segment)

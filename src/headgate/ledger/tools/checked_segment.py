@@ -39,10 +39,6 @@ class CheckedSegment:
     """Numbers of the topics with sound entries in it."""
     sequence: dict[int, int] = field(default_factory=dict)
     """The next ordinal of each topic, by the records of this segment alone."""
-    doubts: dict[int, tuple[int, Finding]] = field(default_factory=dict)
-    """Topics that lost a record before an entry of this ordinal, by number."""
-    is_misnamed: bool = False
-    """The file is another segment's."""
     has_holes: bool = False
     """Maintenance has punched a hole, so what lies between retained messages is unknown."""
     lost: frozenset[tuple[int, int]] = frozenset()

@@ -27,9 +27,9 @@ from headgate.ledger.format.records import (
     RUN,
     TRIM,
     segment_name,
-    segment_of_name,
 )
 from headgate.ledger.index.cursors import decode_cursor
+from headgate.ledger.recovery.file_names import segment_files
 from headgate.ledger.tools.footer_check import check_footer
 from headgate.ledger.tools.walk import UNREADABLE, Piece, Walk
 
@@ -69,10 +69,11 @@ def dump_log(fs: Fs, directory: str, choice: DumpChoice) -> Iterator[Row]:
     Raises :class:`OSError` if a file cannot be read.
     """
     names = fs.list_directory(directory)
-    for segment in sorted(s for s in map(segment_of_name, names) if s is not None):
-        if choice.segment in (None, segment):
-            data = read_file(fs, f"{directory}/{segment_name(segment)}")
-            yield from _Segment(segment, data, choice).rows()
+    files = segment_files(fs, directory, names)
+    for file in sorted(files, key=lambda file: file.segment):
+        if choice.segment in (None, file.segment):
+            data = read_file(fs, f"{directory}/{file.name}")
+            yield from _Segment(file.segment, data, choice).rows()
 
 
 class _Segment:

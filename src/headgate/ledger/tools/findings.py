@@ -56,6 +56,8 @@ class Mend:
     """Where to write them; None to replace or create the file."""
     to_end: bool = False
     """The file ends behind them. It is then replaced in one step, holes included."""
+    new_name: str = ""
+    """The name that the file gets, instead of all the above; no file has it."""
 
 
 @dataclass(slots=True)

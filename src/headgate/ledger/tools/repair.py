@@ -24,8 +24,9 @@ from headgate.ledger.tools.verify import verify_log
 
 REPORT_NAME: Final = "report.json"
 """One object a line for each change."""
-_ROUNDS_MAX: Final = 3
-"""A repaired record can make the repair of a footer possible."""
+_ROUNDS_MAX: Final = 5
+"""Files get their names back in up to two rounds, and a repaired record can make the repair of a
+footer possible."""
 _FOLDERS_MADE_MAX: Final = 2
 """A log's folder of copies, and the one of the whole repair around it."""
 
@@ -41,9 +42,19 @@ class Repair:
 
 
 def plan_repairs(fs: Fs, directory: str, report: Report) -> list[Repair]:
-    """What a repair would change, in order. Changes nothing."""
+    """What a repair would change next, in order. Changes nothing.
+
+    Files with wrong names come first and alone: other changes name files, too.
+    """
     names = set(fs.list_directory(directory))
-    found: list[Repair] = []
+    found = [
+        Repair(finding, mend, "")
+        for finding in report.findings
+        for mend in finding.mends
+        if mend.new_name
+    ]
+    if found:
+        return found
     mends = [mend for finding in report.findings for mend in finding.mends]
     moved = {mend.file for mend in mends if mend.content is None}
     planned: set[int] = set()
@@ -134,7 +145,10 @@ def _note(fs: Fs, aside: str, repair: Repair) -> None:
 
 def _apply(fs: Fs, directory: str, mend: Mend) -> None:
     path = f"{directory}/{mend.file}"
-    if mend.content is None:
+    if mend.new_name:
+        fs.rename(path, f"{directory}/{mend.new_name}")
+        fs.sync_directory(directory)
+    elif mend.content is None:
         fs.remove(path)
         fs.sync_directory(directory)
     elif mend.offset is None:

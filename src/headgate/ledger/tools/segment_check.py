@@ -122,6 +122,11 @@ class LogCheck:
         self._tail_hole = False
         self._last_hole: Finding | None = None
         """The last hole of the segment, which may hide records that entries after it need."""
+        self._sequence_doubts: list[tuple[int, int, Finding]] = []
+        """Entries of segments before the checkpoint, by topic number and ordinal, before which a
+        record is lost."""
+        self._accepted: dict[int, Finding] = {}
+        """Findings of such records whose loss was accepted, by their id."""
         self._doubt: tuple[int, Finding] | None = None
         """The end of the last hole within a batch."""
         if checkpoint is not None:
@@ -139,7 +144,7 @@ class LogCheck:
             topic.accepted = list(saved.lost)
             if saved.damage and self._exists(number):
                 finding = self._report.add(name, 0, 0, f"found by an earlier start: {saved.damage}")
-                finding.costs = [topic.lost(*row) for row in saved.lost]
+                finding.costs = [topic.lost(*row) for row in saved.lost if row[0] < row[1]]
                 finding.costs = finding.costs or [self._may_be_lost(topic)]
                 self._old_damage[number] = finding
         for cursor in checkpoint.cursors.values():
@@ -174,11 +179,11 @@ class LogCheck:
 
     # One segment -----------------------------------------------------------------------------
 
-    def segment(self, data: bytes, role: SegmentRole) -> None:
-        """Check a whole segment file."""
+    def segment(self, data: bytes, role: SegmentRole, name: str) -> None:
+        """Check a whole segment file, which may have the name of another segment."""
         lost = {number: topic.accepted for number, topic in self._topics.items()}
         footer = check_footer(data, role.segment, lost, is_replayed=role.is_replayed)
-        segment = CheckedSegment(role, footer, data, segment_name(role.segment))
+        segment = CheckedSegment(role, footer, data, name)
         segment.lost = frozenset(entry for block in footer.damage for entry in block.lost)
         self._last_hole = None
         stop = len(data) if footer.data_end is None else footer.data_end
@@ -194,8 +199,7 @@ class LogCheck:
             what = "the file has no bytes but zeros: a crash left it, or it was emptied"
             self._report.add(segment.name, 0, len(data), what, is_damage=False)
         elif not walk.is_header_sound:
-            segment.is_misnamed = bool(walk.other_name)
-            what = walk.header_damage
+            what = "the header is damaged"
             if walk.is_header_corrected:
                 what += "; a start corrects it"
             finding = self._report.add(segment.name, 0, SEGMENT_HEADER_BYTES, what)
@@ -208,7 +212,6 @@ class LogCheck:
             segment.reached = max(segment.reached, piece.end)
         self._end_batch()
         self._check_end(segment)
-        self._assign_sequence_doubts(segment)
         self._segment_before = max(role.segment, self.replay_from - 1)
         if segment.footer_findings and (walk.is_header_sound or walk.is_header_corrected):
             rebuilt = rebuild_footer(data, role.segment, footer, segment.topics)
@@ -319,7 +322,7 @@ class LogCheck:
         if piece.is_outside and segment.footer.is_found and segment.footer.data_end is None:
             return False  # the damaged footer, which is reported already
         if not self._was_durable(segment, piece):
-            if has_bytes(segment.data, piece.offset, piece.end) and not segment.is_misnamed:
+            if has_bytes(segment.data, piece.offset, piece.end):
                 what = _TORN if segment.role.is_replayed else _NO_FOOTER
                 self._report.add(segment.name, piece.offset, size, what, is_damage=False)
             if self._batch is not None and not piece.is_outside:
@@ -414,13 +417,25 @@ class LogCheck:
         expected, hole = segment.sequence.get(number), self._last_hole
         segment.sequence[number] = ordinal + 1
         if segment.reads_records and hole is not None and (expected is None or ordinal > expected):
-            segment.doubts.setdefault(number, (ordinal, hole))
+            self._sequence_doubts.append((number, ordinal, hole))
 
-    def _assign_sequence_doubts(self, segment: CheckedSegment) -> None:
-        for number, (ordinal, finding) in segment.doubts.items():
+    def _assign_sequence_doubts(self) -> None:
+        for number, ordinal, finding in self._sequence_doubts:
             topic = self._topic(number)
-            if self._exists(number) and segment.sequence[number] > topic.first:
+            is_accepted = any(low <= ordinal <= high for low, high in topic.accepted)
+            if not self._exists(number) or ordinal <= topic.first:
+                continue
+            if is_accepted:
+                self._accepted[id(finding)] = finding
+            else:
                 finding.costs.append(self._may_be_lost(topic, ordinal))
+
+    def _note_accepted(self) -> None:
+        """Call damage a note whose loss was accepted, if it costs nothing more."""
+        for finding in self._accepted.values():
+            if not finding.costs:
+                finding.is_damage = False
+                finding.what += "; its loss was found before"
 
     def _control(self, segment: CheckedSegment, piece: Piece, place: Place) -> None:
         payload = piece.payload
@@ -463,6 +478,8 @@ class LogCheck:
             rows = payload[ACCEPT.size :][: count * ORDINALS.size]
             topic.accepted += ORDINALS.iter_unpack(rows)
             topic.last = place
+            self._accepted |= {id(f): f for n, _, f in self._sequence_doubts if n == number}
+            self._sequence_doubts = [d for d in self._sequence_doubts if d[0] != number]
             self._settle(self._old_damage.pop(number, None))
             for cursor_id, cursor in self._cursors.items():
                 if cursor.topic == number:
@@ -486,6 +503,7 @@ class LogCheck:
             if not self._has_checkpoint and topic.first == 0:
                 topic.first = max(topic.begin, 0)
             assign_losses(topic, self._hidden, segments, self._report)
+        self._assign_sequence_doubts()
         self._assign_doubts()
         found = self._alive | {cursor.topic for cursor in self._cursors.values()}
         self._report.topics = frozenset(found)
@@ -493,6 +511,7 @@ class LogCheck:
             for ordinal, finding in topic.damaged.items():
                 self._explain_entry(number, topic, ordinal, finding)
         self._drop(self._punched)
+        self._note_accepted()
         for name, findings, rebuilt in self._footers:
             self._mend_footer(name, findings, rebuilt)
 
@@ -535,8 +554,10 @@ class LogCheck:
         if is_dead and id(finding) in self._in_holes:
             self._punched.add(id(finding))
         elif not self._exists(number):
+            finding.is_damage = False
             finding.what += "; its topic is deleted"
         elif ordinal < topic.first:
+            finding.is_damage = False
             finding.what += "; the message was released before"
         elif any(low <= ordinal < high for low, high in topic.accepted):
             finding.is_damage = False

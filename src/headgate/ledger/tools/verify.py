@@ -27,6 +27,7 @@ from headgate.ledger.format.flush_position import (
 from headgate.ledger.format.identity import IDENTITY_NAME, Identity, look_at_log
 from headgate.ledger.format.records import (
     OLD_FILE_SUFFIX,
+    RENAMED_SUFFIX,
     SEGMENT_HEADER_BYTES,
     checkpoint_names,
     segment_name,
@@ -34,10 +35,10 @@ from headgate.ledger.format.records import (
     segment_of_name,
 )
 from headgate.ledger.index.checkpoint import Checkpoint, read_checkpoint
-from headgate.ledger.recovery.batch_head import BatchHead
-from headgate.ledger.recovery.segment_load import read_first_head
+from headgate.ledger.recovery.batch_head import BatchHead, first_head, read_beginning
 from headgate.ledger.tools.checked_segment import SegmentRole
 from headgate.ledger.tools.findings import Cost, CostKind, Finding, Mend, Report
+from headgate.ledger.tools.name_check import check_names
 from headgate.ledger.tools.segment_check import LogCheck
 from headgate.ledger.tools.walk import CUT_BATCH
 
@@ -68,16 +69,17 @@ def verify_log(
     _check_format(fs, directory, names, report)
     found = _check_identity(fs, directory, names, identity, report)
     recorded = _check_flush_position(fs, directory, names, report)
-    segments = sorted(s for s in map(segment_of_name, names) if s is not None)
-    sizes = {s: file_size(fs, f"{directory}/{segment_name(s)}") for s in segments}
-    heads = {s: read_first_head(fs, directory, s) for s in segments}
+    files = check_names(fs, directory, names, report)
+    segments = sorted(files)
+    sizes = {s: file_size(fs, f"{directory}/{name}") for s, name in files.items()}
+    heads = {s: first_head(read_beginning(fs, directory, files[s]), s) for s in segments}
     checkpoint, is_complete = _check_checkpoints(fs, directory, names, heads, report)
     _check_other_files(names, report)
     check = LogCheck(report, checkpoint, topics, recorded, may_lack_segments=not is_complete)
     done_bytes, all_bytes = 0, sum(sizes.values())
     for at, segment in enumerate(segments):
-        data = read_file(fs, f"{directory}/{segment_name(segment)}")
-        check.segment(data, _role(segments, at, heads, checkpoint))
+        data = read_file(fs, f"{directory}/{files[segment]}")
+        check.segment(data, _role(segments, at, heads, checkpoint), files[segment])
         done_bytes += len(data)
         progress(done_bytes, all_bytes)
     report.read_bytes += done_bytes
@@ -266,7 +268,8 @@ def _report_checkpoint(
 
 def _check_other_files(names: Sequence[str], report: Report) -> None:
     for name in names:
-        is_known = segment_of_name(name) is not None or segment_of_checkpoint(name) is not None
+        stem = name.removesuffix(RENAMED_SUFFIX)
+        is_known = segment_of_name(stem) is not None or segment_of_checkpoint(name) is not None
         if name.endswith(TEMPORARY_SUFFIX):
             what = "left over from a crash; the next start removes it"
             report.add(name, 0, 0, what, is_damage=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -30,7 +29,6 @@ from headgate.ledger.format.records import (
     U32_MASK,
     crc32c,
     has_bytes,
-    segment_name,
     segment_stamp,
 )
 from headgate.ledger.recovery.bit_correction import (
@@ -50,8 +48,6 @@ _NAMES: Final = {
     KIND_ACCEPT: "an accepted loss",
 }
 
-_SEGMENT_ID: Final = struct.Struct("<Q")
-_SEGMENT_ID_AT: Final = 16
 CUT_BATCH: Final = "the rest of a batch is missing: the file was cut short"
 """What is wrong with a piece of no bytes, at which a file ends too early."""
 UNREADABLE: Final = 0
@@ -155,20 +151,6 @@ class Walk:
                 stamp = head.stamp
             self.is_header_corrected = stamp is not None
         self._stamp = stamp
-        (other,) = _SEGMENT_ID.unpack_from(data.ljust(SEGMENT_HEADER_BYTES, b"\0"), _SEGMENT_ID_AT)
-        is_others = other != segment and segment_stamp(data, other) is not None
-        self.other_name = segment_name(other) if is_others else ""
-        """The file name of the segment whose header the file has, if that is another one."""
-
-    @property
-    def header_damage(self) -> str:
-        """How the header of the file is damaged, if it is not sound."""
-        if self.other_name:
-            return (
-                f"the file is that of segment {self.other_name} under a wrong name, so a start "
-                "reads nothing from it: give it its name back"
-            )
-        return "the header is damaged"
 
     def pieces(self) -> Iterator[Piece]:
         """All pieces up to ``stop``. Zeros at the end are left out."""

@@ -5,9 +5,19 @@ from __future__ import annotations
 import pytest
 
 from headgate.fs import MemFs
-from headgate.ledger.format.records import ENTRY_HEAD_BYTES, segment_name
+from headgate.ledger.format.records import (
+    CRC,
+    ENTRY_FIXED_BYTES,
+    ENTRY_HEAD_BYTES,
+    ENTRY_REST,
+    KIND_ENTRY,
+    RECORD_VERSION,
+    crc32c,
+    segment_name,
+)
 from headgate.ledger.index.columns import TopicTotals
 from headgate.ledger.index.rebuilt_block import rebuild_block
+from headgate.ledger.index.topic_log import TopicLog
 from tests.unit.ledger.support import DIRECTORY, append, open_log
 
 
@@ -69,3 +79,69 @@ def test_without_records_the_totals_are_right() -> None:
     assert list(columns.messages) == [5, 9, 10, 11]
     assert list(columns.sizes) == [50, 500, 500, 500]
     assert list(columns.received) == [1_000] * 4
+
+
+FORGED = 3
+
+
+def log_with_a_forgery() -> tuple[bytearray, TopicLog, int]:
+    """A log in which a message of topic 2 has bytes that look like entry 3 of topic 1; and where
+    they are. The real entry follows."""
+    rest = ENTRY_REST.pack(
+        ENTRY_FIXED_BYTES + 9, KIND_ENTRY, RECORD_VERSION, 0, 1, 1, 1, FORGED, 1_003, 0
+    )
+    forged = CRC.pack(crc32c(rest + b"forged!!!")) + rest + b"forged!!!"
+    fs = MemFs()
+    log = open_log(fs)
+    for at in range(6):
+        if at == FORGED:
+            append(log, 2, b"x" * 40 + forged, received_ms=1_000)
+        append(log, 1, b"a" * (10 + at), received_ms=1_000 + at)
+    file = fs.open(f"{DIRECTORY}/{segment_name(1)}")
+    data = bytearray(file.read_at(0, file.size()))
+    return data, log.topic(1), data.index(forged)
+
+
+@pytest.mark.parametrize("place", ["body", "length"])
+@pytest.mark.parametrize("loses_real", [False, True])
+def test_bytes_in_a_damaged_message_are_not_taken_for_another_topics_entry(
+    place: str, loses_real: bool
+) -> None:
+    """The first bytes that looked like the entry were taken for it."""
+    data, topic, forged_at = log_with_a_forgery()
+    columns = topic.columns(0, 6)
+    message_at = forged_at - 40 - ENTRY_HEAD_BYTES
+    if place == "body":
+        data[message_at + ENTRY_HEAD_BYTES + 3] ^= 0xFF
+    else:
+        data[message_at + 4 : message_at + 8] = b"\xff\xff\xff\x7f"
+    if loses_real:
+        data[columns.offsets[FORGED] + ENTRY_HEAD_BYTES] ^= 0xFF
+    begin = columns.offsets[0]
+    totals = topic.totals(0), topic.totals(6)
+    found, is_whole = rebuild_block(bytes(data[begin:]), begin, 1, 0, 6, *totals)
+    assert is_whole is not loses_real
+    if not loses_real:
+        assert found == columns
+    elif place == "body":
+        assert found.offsets[FORGED] == columns.offsets[FORGED - 1]
+
+
+def test_of_two_candidates_that_damage_parts_none_is_taken() -> None:
+    data, topic, forged_at = log_with_a_forgery()
+    columns = topic.columns(0, 6)
+    begin = columns.offsets[0]
+    forged = bytes(data[forged_at : columns.offsets[FORGED]])
+    # Damage before the forgery, and between it and the real entry.
+    part = bytes(data[begin : columns.offsets[FORGED - 1]]) + b"\xff" * 60
+    whole = (
+        part
+        + forged[: ENTRY_HEAD_BYTES + 9]
+        + b"\xff" * 60
+        + bytes(data[columns.offsets[FORGED] :])
+    )
+    found, is_whole = rebuild_block(whole, begin, 1, 0, 6, topic.totals(0), topic.totals(6))
+    assert not is_whole
+    assert list(found.offsets[: FORGED - 1]) == list(columns.offsets[: FORGED - 1])
+    assert len(set(found.offsets[FORGED - 2 : FORGED + 1])) == 1
+    assert found.offsets[FORGED + 1] == begin + whole.index(b"a" * 14) - ENTRY_HEAD_BYTES

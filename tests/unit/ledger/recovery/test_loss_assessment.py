@@ -5,7 +5,7 @@ from __future__ import annotations
 from headgate.base.ack_set import AckSet
 from headgate.ledger import CursorState, TopicLog
 from headgate.ledger.index.state import LogState
-from headgate.ledger.recovery.loss_assessment import Loss, LossAssessment
+from headgate.ledger.recovery.loss_assessment import Doubt, Loss, LossAssessment
 
 
 def state_of(*cursor_ids: int) -> LogState:
@@ -89,7 +89,7 @@ def test_what_was_accepted_is_over() -> None:
     assessment = LossAssessment(state, [1, 2])
     assessment.batch_ended(4, 0)
     assessment.note_unreadable("here")
-    assessment.doubts[1] = "something"
+    assessment.note_doubt(1, Doubt("something"))
     assessment.losses = [Loss(1, 0, 9, "here")]
     assessment.batch_ended(4, 0)
     assessment.loss_accepted(1, [(0, 99)])

@@ -18,7 +18,7 @@ from headgate.ledger.format.records import (
     TRIM,
 )
 from headgate.ledger.index.state import LogState
-from headgate.ledger.recovery.loss_assessment import LossAssessment
+from headgate.ledger.recovery.loss_assessment import Doubt, LossAssessment
 from headgate.ledger.recovery.redo import Redo
 
 
@@ -70,9 +70,8 @@ def test_an_entry_without_its_run_is_a_doubt() -> None:
     topic = found.entry_out_of_sequence(1, 7, 200)
     assert topic is state.topics[1]
     assert (topic.staged_end, topic.segment) == (7, 4)
-    assert assessment.doubts == {
-        1: "before 0000000000000004.log offset 200: what belongs before entry 7 is lost"
-    }
+    what = "before 0000000000000004.log offset 200: what belongs before entry 7 is lost"
+    assert assessment.doubts == {1: [Doubt(what, 7)]}
 
 
 def test_an_entry_that_was_taken_for_another_goes_again() -> None:
@@ -104,7 +103,7 @@ def test_an_acceptance_says_what_is_lost_and_heals_the_rest() -> None:
     state, assessment, found = records()
     state.enter_topic(1).damage = "somewhere"
     state.put_cursor(CursorState(6, 1, "s", AckSet(), {}, "somewhere"))
-    assessment.doubts[1] = "here"
+    assessment.note_doubt(1, Doubt("here"))
     found.control(KIND_ACCEPT, ACCEPT.pack(1, 1) + ORDINALS.pack(3, 5), 100)
     assert (state.topics[1].damage, state.topics[1].lost) == ("", [(3, 5)])
     assert (state.cursors[6].damage, assessment.doubts) == ("", {})
