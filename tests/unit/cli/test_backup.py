@@ -55,6 +55,14 @@ def test_what_is_no_rate(rate: str) -> None:
     assert "is no rate" in result.stderr
 
 
+def test_a_broker_runs_or_is_stopped(tmp_path: Path) -> None:
+    result = call("backup", "--to", str(tmp_path), "--data-dir", "d", "--admin-url", "http://b:1")
+    assert result.exit_code == 2
+    assert "--admin-url for a running broker, or --data-dir" in result.stderr
+    result = call("backup", "--to", str(tmp_path), "--url", "http://b:1")
+    assert "No such option '--url'. Did you mean '--admin-url'?" in result.stderr
+
+
 def test_a_restore_needs_a_directory(tmp_path: Path) -> None:
     result = call("restore", "--from", str(tmp_path))
     assert result.exit_code == 2
