@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import click
@@ -97,7 +98,7 @@ def backup_command(
         if data_path is not None:
             row = back_up_stopped(data_path, options, progress)
         else:
-            held = RunningHold.begin(admin_url, time.monotonic, time.sleep)
+            held = RunningHold.begin(admin_url, time.monotonic, time.sleep, _say_waiting)
             try:
                 row = back_up_running(held, options, progress, held.tick)
             except BaseException:
@@ -151,6 +152,13 @@ def restore_command(
         f"Restored generation {row['generation']} of {row['created']} into {data_path}. Start it "
         f"with: headgate standalone --data-dir {data_path}"
     )
+
+
+def _say_waiting(reason: str) -> None:
+    from headgate.cli.backup_hold import BEGIN_S_MAX
+
+    until = datetime.now(UTC) + timedelta(seconds=BEGIN_S_MAX)
+    click.echo(f"Waiting until {until:%H:%M:%S} UTC to begin: {reason}.", err=True)
 
 
 def _print_list(rows: list[dict[str, Any]], *, as_json: bool) -> None:
