@@ -54,7 +54,10 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print the r
     help="URL of the admin API of the running broker, which must be on this host.",
 )
 @click.option(
-    "--data-dir", "data_path", metavar="DIR", help="Data directory of a stopped broker, in place of a URL."
+    "--data-dir",
+    "data_path",
+    metavar="DIR",
+    help="Data directory of a stopped broker, in place of a URL.",
 )
 @_rate_option
 @click.option(
@@ -118,7 +121,9 @@ def backup_command(
 @click.option(
     "--data-dir", "data_path", metavar="DIR", help="New data directory, empty or missing."
 )
-@click.option("--generation", metavar="N", type=int, help="Generation to restore.  [default: the newest]")
+@click.option(
+    "--generation", metavar="N", type=int, help="Generation to restore.  [default: the newest]"
+)
 @click.option("--list", "as_list", is_flag=True, help="List the generations; restore nothing.")
 @_rate_option
 @_json_option

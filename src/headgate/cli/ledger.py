@@ -131,8 +131,9 @@ def repair_command(
 
 @ledger_group.command("dump")
 @_data_dir
-@click.option("--log", "log", metavar="NAME", default="log", show_default=True,
-    help="log or telemetry-log.")
+@click.option(
+    "--log", "log", metavar="NAME", default="log", show_default=True, help="log or telemetry-log."
+)
 @click.option("--topic", metavar="TOPIC", help="Only this topic: its full name or its number.")
 @click.option("--segment", metavar="FILE", callback=_segment, help="Only this segment file.")
 @click.option(
@@ -143,7 +144,9 @@ def repair_command(
     default=0,
     help="Only messages with this ordinal or a higher one.",
 )
-@click.option("--bodies", "with_bodies", is_flag=True, help="Print the bodies of messages too, in base64.")
+@click.option(
+    "--bodies", "with_bodies", is_flag=True, help="Print the bodies of messages too, in base64."
+)
 def dump_command(
     data_path: str,
     log: str,

@@ -75,9 +75,7 @@ def test_a_scrape() -> None:
         assert types["pulsar_topics_count"] == "gauge"
         status, headers, body = await call(app, "POST")
         assert (status, headers["allow"]) == (405, "GET, HEAD")
-        assert json.loads(body) == {
-            "reason": "Method POST is not allowed here. Allowed: GET, HEAD"
-        }
+        assert json.loads(body) == {"reason": "Method POST is not allowed here. Allowed: GET, HEAD"}
         assert (await call(app, "HEAD"))[2] == b""
 
     with World() as world:
