@@ -49,7 +49,8 @@ TURN_UNITS: Final = 256
 
 LOOP_UNITS: Final = 512
 """The commands of all connections in one iteration of the loop, and as much again if they need it;
-then the others wait in line."""
+then the others wait in line. Each read of a socket counts :data:`READ`, and :data:`WAITED` more if
+its connection had to wait."""
 
 FLUSH_UNITS: Final = 256
 """The dispatch of one turn: less than a millisecond, also where limits apply."""
