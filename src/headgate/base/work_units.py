@@ -141,6 +141,9 @@ PRODUCER_RESOLVED: Final = _step(
 TOPIC_TRIMMED: Final = _step(
     "topic trimmed", 12, "a topic whose releasable entries are looked for, and trimmed", _JOBS
 )
+CURSORS_ORDERED_PER_UNIT: Final = 4
+"""Cursors that add 1 unit to a look at a topic with many subscriptions, if they have moved since
+the last look."""
 CLIENT_CLOSED: Final = _step(
     "client closed", 4, "a producer or consumer that is disconnected", _JOBS
 )
