@@ -52,13 +52,22 @@ def _command_text(group: click.Group, table: Table, path: str, heading: str) -> 
 
 def _paragraphs(command: click.Command) -> str:
     text = inspect.cleandoc(command.help or "")
-    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n")) + "\n"
+    return "\n\n".join(map(_paragraph, text.split("\n\n"))) + "\n"
+
+
+def _paragraph(text: str) -> str:
+    """A paragraph on one line. click's mark before one that keeps its lines makes it a block."""
+    lines = text.strip().splitlines()
+    if lines[0].strip() != "\b":
+        return " ".join(text.split())
+    return "\n".join(f"    {line}" for line in lines[1:])
 
 
 def _option_row(option: click.Option) -> tuple[str, ...]:
     names = ", ".join(f"`{name}`" for name in (*option.opts, *option.secondary_opts))
     value = "" if option.is_flag else _metavar(option)
-    return f"{names}{value}", _default(option), option.help or ""
+    text, _, default = (option.help or "").partition("[default: ")
+    return f"{names}{value}", default.removesuffix("]") or _default(option), text.strip()
 
 
 def _metavar(option: click.Option) -> str:

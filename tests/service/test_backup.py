@@ -141,10 +141,10 @@ def test_a_backup_under_load_comes_back_as_it_was(make_broker: MakeBroker, tmp_p
             time.sleep(1)  # acknowledgements are stored within 50 ms, clients gather for 100 ms
             consumer.close()
             before = load.receipts
-            row = run("backup", "--to", folder, "--url", broker.admin_url, "--rate", SLOW)
+            row = run("backup", "--to", folder, "--admin-url", broker.admin_url, "--rate", SLOW)
             after = load.sent
             wait_until(lambda: load.sent > after + 20, 30)
-            again = run("backup", "--to", folder, "--url", broker.admin_url)
+            again = run("backup", "--to", folder, "--admin-url", broker.admin_url)
     assert row["running"] is True
     assert int(str(row["copiedBytes"])) > 100e6
     assert int(str(again["copiedBytes"])) < 70e6
@@ -173,7 +173,7 @@ def test_kills_in_the_middle_of_a_backup_and_a_restore(
     fill(broker)
     folder = tmp_path / "backup"
     to = ("--to", str(folder))
-    online = ("--url", broker.admin_url)
+    online = ("--admin-url", broker.admin_url)
 
     killed_in_the_middle(
         lambda: stored_bytes(folder) > 80e6, "backup", *to, *online, "--rate", SLOW

@@ -51,10 +51,13 @@ IDS = 8_000
 COMMANDS = 1_500
 ACTS = 45
 WIDE = "persistent://public/default/wide"
+CAUGHT_UP = "persistent://public/default/caught-up"
+"""A topic with as many subscriptions, which have acknowledged all its entries."""
 
 WORK: list[tuple[type, str, int]] = [
     (Subscription, "ack_entry", work_units.ACK_ID),
     (Subscription, "flow", work_units.FLOW),
+    (Subscription, "trimmed", 1),
     (Subscription, "remove_consumer", work_units.CLIENT_CLOSED),
     (SharedDispatcher, "_give_back", work_units.QUEUED_AGAIN),
     (Dispatcher, "pump", work_units.PUMPED),
@@ -134,6 +137,11 @@ class Hostile:
             wide.add_subscription(f"w{number}", AckSet(-1), cursor_id=None)
         for _ in range(CONNECTIONS):
             self.clients.append(await self.world.connect())
+        producer = await self.clients[0].producer(CAUGHT_UP)
+        await asyncio.gather(*[producer.send_nowait(b"x") for _ in range(ACTS)])
+        caught_up = broker.engine.topics[CAUGHT_UP]
+        for number in range(WIDE_SUBSCRIPTIONS):
+            caught_up.add_subscription(f"c{number}", AckSet(ACTS - 1), cursor_id=None)
         for client in self.clients[: CONNECTIONS // 2]:
             self.consumers.append(
                 await client.subscribe(
@@ -160,6 +168,7 @@ class Hostile:
             self._flow,
             self._send,
             self._leave,
+            self._trim,
             self._broker_limit,
             self._namespace_limit,
         ]
@@ -235,6 +244,12 @@ class Hostile:
             await self.clients[number].subscribe(topic, "l", kind=SubscriptionType.SHARED)
         self.clients[number].abort()
         self.clients[number] = await self.world.connect()
+
+    async def _trim(self) -> None:
+        broker = self.world.broker
+        entries = broker.engine.topics[CAUGHT_UP].log
+        broker.log.stage_trim(entries, min(entries.first + 1, entries.end))
+        broker.committer.commit_if_idle()
 
     async def _broker_limit(self) -> None:
         catalog, broker = self.world.broker.catalog, self.world.broker

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from urllib.parse import parse_qsl, quote
 
 import msgspec
@@ -61,7 +62,7 @@ class AdminApp:
         try:
             return await self._handle(request, [] if reserved is None else reserved)
         except RefusalError as refusal:
-            return failure(refusal.status, refusal.reason)
+            return self._refused(request, refusal)
         except InputError as error:
             return failure(400, str(error))
         except StorageError as error:
@@ -74,6 +75,15 @@ class AdminApp:
         except Exception as error:
             _log.exception("unexpected failure of %s %s", request.method, request.url.path)
             return failure(500, f"Unexpected {type(error).__name__}; the broker's log has more")
+
+    def _refused(self, request: Request, refusal: RefusalError) -> Reply:
+        reply = failure(refusal.status, refusal.reason)
+        if refusal.status != 405:
+            return reply
+        methods = self._table.methods(raw_path(request.scope))
+        # A handler also refuses its own method, of this target: Allow does not name it then.
+        allowed = ", ".join(method for method in methods if method != request.method)
+        return replace(reply, headers={"allow": allowed})
 
     async def _handle(self, request: Request, reserved: list[int]) -> Reply:
         route, params = self._table.find(request.method, raw_path(request.scope))

@@ -180,8 +180,8 @@ class RouteTable:
         Raises:
             RefusalError: 404 for a path that no route has, 405 for another method.
         """
-        segments = raw_path.removesuffix("/").removeprefix("/").split("/")
-        found = [node for node in _walk(self._root, segments, 0) if node.routes]
+        segments = _segments(raw_path)
+        found = self._nodes(segments)
         for node in found:
             if method in node.routes:
                 route = node.routes[method]
@@ -192,11 +192,26 @@ class RouteTable:
                     if name.startswith("{")
                 }
         if found:
-            allowed = ", ".join(sorted({name for node in found for name in node.routes}))
-            raise RefusalError(405, f"Method {method} is not allowed here: {allowed} is")
+            allowed = ", ".join(_methods(found))
+            raise RefusalError(405, f"Method {method} is not allowed here. Allowed: {allowed}")
         if segments[2:3] == [NON_PERSISTENT]:
             raise RefusalError(404, "Non-persistent topics are not supported")
         raise RefusalError(404, f"No such resource: {raw_path[:200]}")
+
+    def methods(self, raw_path: str) -> list[str]:
+        """The methods that some route has for this path, sorted; empty for an unknown path."""
+        return _methods(self._nodes(_segments(raw_path)))
+
+    def _nodes(self, segments: list[str]) -> list[_Node]:
+        return [node for node in _walk(self._root, segments, 0) if node.routes]
+
+
+def _segments(raw_path: str) -> list[str]:
+    return raw_path.removesuffix("/").removeprefix("/").split("/")
+
+
+def _methods(nodes: Iterable[_Node]) -> list[str]:
+    return sorted({method for node in nodes for method in node.routes})
 
 
 def _walk(node: _Node, segments: list[str], index: int) -> Iterable[_Node]:

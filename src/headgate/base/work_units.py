@@ -49,7 +49,8 @@ TURN_UNITS: Final = 256
 
 LOOP_UNITS: Final = 512
 """The commands of all connections in one iteration of the loop, and as much again if they need it;
-then the others wait in line."""
+then the others wait in line. Each read of a socket counts :data:`READ`, and :data:`WAITED` more if
+its connection had to wait."""
 
 FLUSH_UNITS: Final = 256
 """The dispatch of one turn: less than a millisecond, also where limits apply."""
@@ -140,6 +141,9 @@ PRODUCER_RESOLVED: Final = _step(
 TOPIC_TRIMMED: Final = _step(
     "topic trimmed", 12, "a topic whose releasable entries are looked for, and trimmed", _JOBS
 )
+CURSORS_ORDERED_PER_UNIT: Final = 4
+"""Cursors that add 1 unit to a look at a topic with many subscriptions, if they have moved since
+the last look."""
 CLIENT_CLOSED: Final = _step(
     "client closed", 4, "a producer or consumer that is disconnected", _JOBS
 )

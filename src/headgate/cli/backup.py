@@ -7,10 +7,12 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from headgate.base.units import GIB, KIB, MIB
 from headgate.cli.admin_client import ADMIN_URL
@@ -28,7 +30,7 @@ def _rate(_: click.Context, __: click.Parameter, value: str | None) -> float:
         return 0
     found = _RATE.fullmatch(value.upper())
     if found is None or float(found[1]) <= 0:
-        raise click.BadParameter(f"{value!r} is no rate, as 20M (bytes per second; K, M or G)")
+        raise click.BadParameter(f"{value!r} is no rate such as 20M (bytes per second; K, M or G)")
     return float(found[1]) * _UNITS[found[2]]
 
 
@@ -37,7 +39,7 @@ _rate_option = click.option(
     "bytes_per_s",
     metavar="RATE",
     callback=_rate,
-    help="Read at most so many bytes per second, as 20M.  [default: no bound]",
+    help="Read at most this many bytes per second, such as 20M.  [default: no bound]",
 )
 _json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
@@ -45,14 +47,17 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print the r
 @click.command("backup")
 @click.option("--to", "target", metavar="DIR", required=True, help="Backup folder.")
 @click.option(
-    "--url",
+    "--admin-url",
     metavar="URL",
     default=ADMIN_URL,
     show_default=True,
-    help="Admin API of the running broker, on this host.",
+    help="URL of the admin API of the running broker, which must be on this host.",
 )
 @click.option(
-    "--data-dir", "data_path", metavar="DIR", help="Data directory of a stopped broker instead."
+    "--data-dir",
+    "data_path",
+    metavar="DIR",
+    help="Data directory of a stopped broker, in place of a URL.",
 )
 @_rate_option
 @click.option(
@@ -65,9 +70,11 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print the r
 )
 @click.option("--check", is_flag=True, help="Read stored files again and replace damaged ones.")
 @_json_option
+@click.pass_context
 def backup_command(
+    ctx: click.Context,
     target: str,
-    url: str,
+    admin_url: str,
     data_path: str | None,
     bytes_per_s: float,
     keep: int,
@@ -77,12 +84,15 @@ def backup_command(
 ) -> None:
     """Back up the data of a running or a stopped broker.
 
-    A running broker goes on serving. It only deletes none of its log's files until the end. The
-    backup has everything that was acknowledged when it began.
+    A running broker goes on serving, but frees no disk space until the backup ends. The backup has
+    everything that was acknowledged when it began.
 
     Each run adds a generation, a complete state, and copies only the segments that the folder does
     not have. If it fails or is killed, the former generations stay restorable.
     """
+    is_url_given = ctx.get_parameter_source("admin_url") is not ParameterSource.DEFAULT
+    if data_path is not None and is_url_given:
+        raise click.UsageError("give --admin-url for a running broker, or --data-dir for a stopped")
     from headgate.app.backup.run import BackupOptions, back_up_running, back_up_stopped
     from headgate.cli.backup_hold import RunningHold
 
@@ -91,7 +101,7 @@ def backup_command(
         if data_path is not None:
             row = back_up_stopped(data_path, options, progress)
         else:
-            held = RunningHold.begin(url, time.monotonic, time.sleep)
+            held = RunningHold.begin(admin_url, time.monotonic, time.sleep, _say_waiting)
             try:
                 row = back_up_running(held, options, progress, held.tick)
             except BaseException:
@@ -111,7 +121,9 @@ def backup_command(
 @click.option(
     "--data-dir", "data_path", metavar="DIR", help="New data directory, empty or missing."
 )
-@click.option("--generation", metavar="N", type=int, help="[default: the newest]")
+@click.option(
+    "--generation", metavar="N", type=int, help="Generation to restore.  [default: the newest]"
+)
 @click.option("--list", "as_list", is_flag=True, help="List the generations; restore nothing.")
 @_rate_option
 @_json_option
@@ -145,6 +157,13 @@ def restore_command(
         f"Restored generation {row['generation']} of {row['created']} into {data_path}. Start it "
         f"with: headgate standalone --data-dir {data_path}"
     )
+
+
+def _say_waiting(reason: str) -> None:
+    from headgate.cli.backup_hold import BEGIN_S_MAX
+
+    until = datetime.now(UTC) + timedelta(seconds=BEGIN_S_MAX)
+    click.echo(f"Waiting until {until:%H:%M:%S} UTC to begin: {reason}.", err=True)
 
 
 def _print_list(rows: list[dict[str, Any]], *, as_json: bool) -> None:

@@ -12,8 +12,8 @@ from headgate.cli.admin_client import UnreachableError, ask
 
 _ROUTE: Final = "/admin/v2/headgate/backup"
 _TIMEOUT_S: Final = 60.0
-_BEGIN_TRIES: Final = 40
-"""More seconds than the lease of a backup whose command was killed."""
+BEGIN_S_MAX: Final = 40.0
+"""How long a backup waits to begin: longer than the lease of one whose command was killed."""
 _OK: Final = 300
 _CONFLICT: Final = 409
 _RENEWALS: Final = 5
@@ -35,23 +35,32 @@ class RunningHold:
 
     @classmethod
     def begin(
-        cls, url: str, now_s: Callable[[], float], sleep: Callable[[float], None]
+        cls,
+        url: str,
+        now_s: Callable[[], float],
+        sleep: Callable[[float], None],
+        on_wait: Callable[[str], None],
     ) -> RunningHold:
-        """Ask the broker to hold its files. While another backup is under way it asks again: that
-        may be one whose command was killed.
+        """Ask the broker to hold its files. While another backup is under way it asks again, up to
+        :data:`BEGIN_S_MAX`: that may be one whose command was killed. Before it waits for the first
+        time it calls ``on_wait`` with the broker's reason.
 
         Raises:
             BackupError: the broker refused.
             AdminUrlError, UnreachableError: it cannot be asked.
         """
-        for _ in range(_BEGIN_TRIES):
+        until_s = now_s() + BEGIN_S_MAX
+        is_waiting = False
+        while True:
             status, text = _ask(url, _ROUTE, "POST")
             if status < _OK:
                 return cls(url, json.loads(text), now_s)
-            if status != _CONFLICT:
-                break
+            if status != _CONFLICT or now_s() >= until_s:
+                raise BackupError(f"{url} does not begin a backup: {_reason(text)}")
+            if not is_waiting:
+                is_waiting = True
+                on_wait(_reason(text))
             sleep(1)
-        raise BackupError(f"{url} does not begin a backup: {_reason(text)}")
 
     def tick(self) -> None:
         """Renew the lease if that is due.

@@ -19,6 +19,7 @@ _SIGNALLED = 128
 @click.command("demo")
 @click.option(
     "--seconds",
+    metavar="SECONDS",
     type=float,
     default=60.0,
     show_default=True,

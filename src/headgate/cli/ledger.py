@@ -40,7 +40,7 @@ def _segment(_: click.Context, __: click.Parameter, value: str | None) -> int | 
         return None if value is None else int(value.removesuffix(".log"), 16)
     except ValueError as error:
         raise click.BadParameter(
-            f"{value!r} is no segment file, as 0000000000000007.log"
+            f"{value!r} is no segment file such as 0000000000000007.log"
         ) from error
 
 
@@ -131,18 +131,22 @@ def repair_command(
 
 @ledger_group.command("dump")
 @_data_dir
-@click.option("--log", "log", metavar="NAME", default="log", help="log or telemetry-log.")
+@click.option(
+    "--log", "log", metavar="NAME", default="log", show_default=True, help="log or telemetry-log."
+)
 @click.option("--topic", metavar="TOPIC", help="Only this topic: its full name or its number.")
 @click.option("--segment", metavar="FILE", callback=_segment, help="Only this segment file.")
 @click.option(
-    "--from",
+    "--from-ordinal",
     "ordinal_min",
-    metavar="ORDINAL",
+    metavar="N",
     type=click.IntRange(0),
     default=0,
     help="Only messages with this ordinal or a higher one.",
 )
-@click.option("--bodies", "with_bodies", is_flag=True, help="Bodies of messages, in base64.")
+@click.option(
+    "--bodies", "with_bodies", is_flag=True, help="Print the bodies of messages too, in base64."
+)
 def dump_command(
     data_path: str,
     log: str,

@@ -27,10 +27,16 @@ PORT = click.IntRange(0, 65_535)
     help="Directory of messages and metadata.",
 )
 @click.option(
-    "--broker-port", metavar="N", type=PORT, help="Port of the binary protocol; 0 takes a free one."
+    "--broker-port",
+    metavar="N",
+    type=PORT,
+    help="Port of the binary protocol, in place of brokerServicePort; 0 takes a free one.",
 )
 @click.option(
-    "--web-port", metavar="N", type=PORT, help="Port of admin API and /metrics; 0 takes a free one."
+    "--web-port",
+    metavar="N",
+    type=PORT,
+    help="Port of the admin API and /metrics, in place of webServicePort; 0 takes a free one.",
 )
 @click.option(
     "--set",

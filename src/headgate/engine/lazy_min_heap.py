@@ -49,6 +49,23 @@ class LazyMinHeap(Generic[T]):
         self._heap = [(self._figure(item), number, item) for item, number in self._valid.items()]
         heapify(self._heap)
 
+    def settle(self, items_max: int) -> bool:
+        """Bring up to ``items_max`` items up to date; returns whether :meth:`top` has nothing left
+        to do."""
+        heap = self._heap
+        for _ in range(items_max):
+            if not heap:
+                return True
+            known, number, item = heap[0]
+            if self._valid.get(item) != number:
+                heappop(heap)
+                continue
+            figure = self._figure(item)
+            if figure <= known:
+                return True
+            heapreplace(heap, (figure, number, item))
+        return False
+
     def top(self) -> T | None:
         """The item with the least figure; None if there is no item."""
         heap = self._heap

@@ -407,6 +407,7 @@ class Subscription(Cursor):
         before = self.done_messages
         self.resets_count += 1
         self.acks.reset(target - 1)
+        self.topic.cursors.changed(self)
         self.damage = ""  # its old acknowledgements no longer matter
         self.count_done()
         moved = self.done_messages - before

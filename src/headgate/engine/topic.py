@@ -9,6 +9,7 @@ from headgate.base.ack_set import AckSet
 from headgate.base.names import TopicName
 from headgate.base.work_units import WOKEN_AT_ONCE_MAX
 from headgate.engine.cache import EntryCache, TopicCache
+from headgate.engine.cursor_order import CursorOrder
 from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.errors import (
     DamagedError,
@@ -135,6 +136,7 @@ class Topic:
         "cache",
         "consumers_count",
         "created_ms",
+        "cursors",
         "delays_ignored",
         "engine",
         "entries_in_before_load",
@@ -188,6 +190,7 @@ class Topic:
         self.exclusive: Producer | None = None
         """The producer that has exclusive access."""
         self.subscriptions: dict[str, Subscription] = {}
+        self.cursors = CursorOrder(self.subscriptions)
         self.consumers_count = 0
         """Connected consumers of all subscriptions."""
         self.quota: TopicQuota | None = None
@@ -315,6 +318,7 @@ class Topic:
             now_ms=self.engine.now_ms,
         )
         self.subscriptions[name] = subscription
+        self.cursors.changed(subscription)
         self.engine.subscription_added(subscription)
         subscription.trimmed()
         subscription.wake()
@@ -334,6 +338,7 @@ class Topic:
         self.engine.subscription_removed(subscription)
         subscription.close(self.engine.now_ns)
         del self.subscriptions[name]
+        self.cursors.removed(subscription)
         self.messages_out_removed += subscription.messages_sent
         self.bytes_out_removed += subscription.bytes_sent
         if subscription.limit is not None and subscription.limit.relative:
@@ -344,11 +349,8 @@ class Topic:
 
     def slowest_durable_ordinal(self) -> int:
         """The first entry that a durable subscription has not acknowledged; the end without any."""
-        end = self.log.end
-        return min(
-            (s.acks.mark_delete + 1 for s in self.subscriptions.values() if s.is_durable),
-            default=end,
-        )
+        oldest = self.cursors.oldest_durable()
+        return self.log.end if oldest is None else oldest.acks.mark_delete + 1
 
     def first_needed_ordinal(self) -> int:
         """:meth:`slowest_durable_ordinal`, within the retained entries."""
@@ -368,7 +370,7 @@ class Topic:
 
     def trimmed(self) -> None:
         """The log trimmed entries: no subscription waits for them any longer."""
-        for subscription in list(self.subscriptions.values()):
+        for subscription in self.cursors.before(self.log.first):
             subscription.trimmed()
 
     # -- life ------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from headgate.engine.errors import (
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.facade.protocol import AtPosition, AtTime, BackupHold, OlderThan
-from headgate.flow.sentences.disk import disk_sentence
+from headgate.flow.sentences.disk import MAKE_ROOM, disk_sentence
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
 from headgate.metadata.policies import (
@@ -198,7 +198,8 @@ class AdminFacade:
         except StorageError as error:
             raise RefusalError(503 if error.retryable else 500, str(error)) from error
         if broker.log.full:
-            raise RefusalError(503, disk_sentence(broker.disk.facts()).replace("the", "The", 1))
+            sentence = disk_sentence(broker.disk.facts()).replace("the", "The", 1)
+            raise RefusalError(503, f"{sentence}; {MAKE_ROOM}")
         if damage := damage_text(broker.engine):
             raise RefusalError(500, damage)
         return self._observer.storage_state().sentence

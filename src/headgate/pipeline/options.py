@@ -16,8 +16,8 @@ from headgate.pipeline.location import checked_root, is_object_store
 TELEMETRY_TOPIC: Final = "persistent://headgate/telemetry/samples"
 """Where brokers publish their records by default."""
 
-BROKER_URL: Final = "pulsar://localhost:6650"
-WEB_URL: Final = "http://localhost:8080"
+BROKER_URL: Final = "pulsar://127.0.0.1:6650"
+WEB_URL: Final = "http://127.0.0.1:8080"
 
 RETAIN_DAYS_MIN: Final = 2
 """Rows follow from the day before. With less, the hour that has just ended could lack a part of it
@@ -266,7 +266,7 @@ class ReportOptions:
         if is_object_store(checked_root(self.out)) and self.html is None:
             raise InputError(f"{self.out} cannot hold the page; name a file for it (--html)")
         if not 1 <= self.top <= TOP_MAX:
-            raise InputError(f"--top {self.top}: 1 to {TOP_MAX} is allowed")
+            raise InputError(f"--count {self.top}: 1 to {TOP_MAX} is allowed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from headgate.base.units import NS_PER_S
 from headgate.engine.engine import Engine
 from headgate.flow.disk_forecast import DiskForecast
 from headgate.flow.sentences.backlog import duration
-from headgate.flow.sentences.disk import DiskFacts, low_disk_sentence, room_text
+from headgate.flow.sentences.disk import MAKE_ROOM, DiskFacts, free_text, low_disk_sentence
 from headgate.ledger import CommitLog, Space
 from headgate.storage.disk_growth import DiskGrowth
 from headgate.storage.lanes import Lane
@@ -79,8 +79,8 @@ class DiskMonitor:
         """When the full period began whose end the broker has not logged yet."""
         self._full_at_begin_ns = 0
         self._ended_ns = 0
-        self._was_low = False
-        """Whether the broker has logged that the disk is nearly full."""
+        self._low_since_ns: int | None = None
+        """When the broker logged that the disk is nearly full; None since there is room again."""
 
     def full_ns(self, now_ns: int) -> int:
         """How long the log accepted no entries since the start, until now."""
@@ -89,13 +89,17 @@ class DiskMonitor:
 
     def facts(self) -> DiskFacts:
         """The disk as it is now."""
-        since_ns, space = self.full_since_ns, self.space
+        space = self.space
         return DiskFacts(
-            full_s=None if since_ns is None else (self._engine.now_ns - since_ns) / NS_PER_S,
+            full_s=self._seconds_since(self.full_since_ns),
+            low_s=self._seconds_since(self._low_since_ns),
             free_bytes=None if space is None else space.free_bytes,
             size_bytes=None if space is None else space.size_bytes,
             segment_bytes=self._log.segment_bytes,
         )
+
+    def _seconds_since(self, since_ns: int | None) -> float | None:
+        return None if since_ns is None else (self._engine.now_ns - since_ns) / NS_PER_S
 
     def no_room(self, error: NoRoomError) -> None:
         """The disk refused a write for this reason. Call :meth:`check_full` next."""
@@ -167,26 +171,29 @@ class DiskMonitor:
         """Log once that the disk is nearly full. Only twice the room lets the line come again."""
         facts = self.facts()
         if facts.is_low:
-            if not self._was_low:
-                logger.warning("%s", low_disk_sentence(facts))
-            self._was_low = True
-        elif self._was_low and facts.full_s is None and facts.free_bytes is not None:
-            self._was_low = replace(facts, free_bytes=facts.free_bytes // 2).is_low
+            if self._low_since_ns is None:
+                logger.warning("%s; %s", low_disk_sentence(facts), MAKE_ROOM)
+                self._low_since_ns = self._engine.now_ns
+        elif facts.full_s is None and facts.free_bytes is not None:
+            half = replace(facts, free_bytes=facts.free_bytes // 2)
+            if not half.is_low:
+                self._low_since_ns = None
 
     def _begin(self, now_ns: int) -> None:
         self._logged_begin_ns, self._full_at_begin_ns = now_ns, self._full_before_ns
         reason = self._reason or f"no segment of {self._log.segment_bytes:,} bytes can be created"
-        logger.error("the disk is full: producers wait for room, consumers continue (%s)", reason)
+        text = "the disk is full: producers wait for room, consumers continue; %s (%s)"
+        logger.error(text, MAKE_ROOM, reason)
 
     def _end(self) -> None:
         began_ns, self._logged_begin_ns, self._reason = self._logged_begin_ns or 0, None, ""
         held_s = (self._full_before_ns - self._full_at_begin_ns) / NS_PER_S
         since_s = (self._ended_ns - began_ns) / NS_PER_S
         of = f" of {duration(since_s)}" if since_s - held_s >= 1 else ""
-        room = room_text(self.facts())
+        free = free_text(self.facts())
         logger.warning(
             "the disk has room again: producers waited for %s%s%s",
             duration(held_s),
             of,
-            f"; {room}" if room else "",
+            f"; {free}" if free else "",
         )

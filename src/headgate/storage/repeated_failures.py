@@ -44,7 +44,8 @@ class RepeatedFailureLogger:
         """If there were failures and they are over, log that with their number."""
         self.internal_error = ""
         if self._count and now_ns - self._last_ns >= QUIET_NS:
-            self._logger.warning("%s works again, after %d failures", self._what, self._count)
+            failures = "1 failure" if self._count == 1 else f"{self._count:,} failures"
+            self._logger.warning("%s works again, after %s", self._what, failures)
             self._count, self._logged = 0, ""
 
     def nothing_due(self, now_ns: int) -> None:

@@ -30,7 +30,28 @@ def test_unknown_resources_and_methods_have_reasons(api: Ask) -> None:
     )  # fmt: skip
     answer = api("PATCH", "/admin/v2/tenants/public")
     assert answer.status == 405
-    assert answer.reason == "Method PATCH is not allowed here: DELETE, GET, POST, PUT is"
+    assert answer.reason == "Method PATCH is not allowed here. Allowed: DELETE, GET, POST, PUT"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PATCH", "/admin/v2/tenants/public", "DELETE, GET, POST, PUT"),
+        ("DELETE", "/admin/v2/tenants/public?force=true", "GET, POST, PUT"),
+        ("GET", "/admin/v2/persistent/public/default/parts/lastMessageId", ""),
+    ],
+)
+def test_a_method_that_is_not_allowed_is_answered_with_those_that_are(
+    api: Ask, method: str, path: str, allowed: str
+) -> None:
+    assert api("PUT", "/admin/v2/persistent/public/default/parts/partitions", 2).status == 204
+    answer = api(method, path)
+    assert (answer.status, answer.headers["allow"]) == (405, allowed)
+    assert answer.reason
+
+
+def test_other_refusals_have_no_allow(api: Ask) -> None:
+    assert "allow" not in api("GET", "/nonsense").headers
 
 
 def test_no_content_has_neither_body_nor_type(api: Ask) -> None:

@@ -65,6 +65,12 @@ def test_other_methods_are_named() -> None:
     assert "GET, POST" in caught.value.reason
 
 
+def test_the_methods_of_a_path_are_those_of_all_its_routes() -> None:
+    assert TABLE.methods("/a/fixed/z/") == ["GET", "POST"]
+    assert TABLE.methods("/a/other/z") == ["POST"]
+    assert TABLE.methods("/b") == []
+
+
 def test_flags() -> None:
     call = _call({"yes": "true", "loud": "TRUE", "no": "false", "odd": "1", "empty": ""})
     assert (call.flag("yes"), call.flag("loud")) == (True, True)

@@ -6,7 +6,6 @@ groups of 100 ms. Publishing and processing happen in ticks of 10 ms, dispatch a
 from __future__ import annotations
 
 import asyncio
-from bisect import bisect_left
 from collections import deque
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +17,6 @@ from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.broker.slices import at_once
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
-from headgate.engine.ports import IndexPart, Totals
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
@@ -33,13 +31,13 @@ from headgate.flow.limits.rate_limit import Level
 from headgate.flow.quota.backlog_quota import NO_QUOTAS
 from headgate.flow.sentences.disk import CommitLatencyFacts, DiskFacts
 from headgate.flow.topic_growth import TopicGrowths
-from headgate.ledger.index.columns import TopicTotals
 from headgate.metadata.policies import Retention
 from headgate.observe.explain.delivery import DeliveryReports
 from headgate.observe.explain.reports import SubscriptionReport
 from headgate.observe.observer import Observer
 from headgate.policy.current_limits import CurrentDispatchLimits, CurrentPublishLimits
 from headgate.storage.managed_logs import ManagedLogs
+from tests.unit.engine.indexed_log import IndexedLog
 
 TICK_NS = 10 * NS_PER_MS
 ACK_TICKS = 10
@@ -48,10 +46,8 @@ START_MS = 1_700_000_000_000
 BODY = b"x" * 100
 
 
-class FakeLog:
+class FakeLog(IndexedLog):
     """Entries of one message, durable at once."""
-
-    damage = ""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -62,32 +58,6 @@ class FakeLog:
         self._received_ms.append(now_ms)
         self.end = self.staged_end = len(self._received_ms)
         return self.end - 1
-
-    memory_first = 0
-
-    def is_indexed(self, ordinal: int) -> bool:
-        return True
-
-    def indexed_stop(self, first: int, stop: int) -> int:
-        return stop
-
-    def index_of(self, ordinals: object) -> list[IndexPart]:
-        return []
-
-    def totals_near(self, ordinal: int) -> tuple[Totals, bool]:
-        before = max(ordinal - 1, 0)
-        return TopicTotals(
-            self.messages_before(ordinal), self.bytes_before(ordinal), self.received_ms(before), 0
-        ), True
-
-    def received_latest_ms(self, ordinal: int) -> int:
-        return self.received_ms(ordinal)
-
-    def ledger_starts(self) -> list[int]:
-        return [ledger.first_ordinal for ledger in self.ledgers()]
-
-    def ordinal_with_bytes_before(self, size_bytes: int, first: int, stop: int) -> int:
-        return first + bisect_left(range(first, stop), size_bytes, key=self.bytes_before)
 
     def position(self, ordinal: int) -> Position:
         return Position(1, ordinal)

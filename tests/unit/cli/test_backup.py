@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from headgate.app.backup.manifest import BackupError
+from headgate.cli.backup_hold import RunningHold
 from headgate.cli.group import main
 from tests.unit.app.test_ledger_tools import fill
 
@@ -53,6 +57,29 @@ def test_what_is_no_rate(rate: str) -> None:
     result = call("backup", "--to", "b", "--data-dir", "d", f"--rate={rate}")
     assert result.exit_code == 2
     assert "is no rate" in result.stderr
+
+
+def test_a_broker_runs_or_is_stopped(tmp_path: Path) -> None:
+    result = call("backup", "--to", str(tmp_path), "--data-dir", "d", "--admin-url", "http://b:1")
+    assert result.exit_code == 2
+    assert "--admin-url for a running broker, or --data-dir" in result.stderr
+    result = call("backup", "--to", str(tmp_path), "--url", "http://b:1")
+    assert "No such option '--url'. Did you mean '--admin-url'?" in result.stderr
+
+
+def test_it_says_what_it_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def begin(*arguments: Any) -> None:
+        arguments[-1]("another backup is under way")
+        raise BackupError("it goes on")
+
+    monkeypatch.setattr(RunningHold, "begin", begin)
+    result = call("backup", "--to", str(tmp_path))
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    first, last = result.stderr.splitlines()
+    waiting = r"Waiting until \d\d:\d\d:\d\d UTC to begin: another backup is under way\."
+    assert re.fullmatch(waiting, first)
+    assert last == "Error: it goes on"
 
 
 def test_a_restore_needs_a_directory(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ class Broker:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_s = 0.0
         self.asked: list[str] = []
+        self.said: list[str] = []
         self.answers: list[Any] = [(200, json.dumps(ANSWER))]
         monkeypatch.setattr(backup_hold, "_ask", self._ask)
 
@@ -39,7 +40,7 @@ class Broker:
         self.now_s += seconds
 
     def begin(self) -> RunningHold:
-        return RunningHold.begin(URL, lambda: self.now_s, self.sleep)
+        return RunningHold.begin(URL, lambda: self.now_s, self.sleep, self.said.append)
 
 
 @pytest.fixture
@@ -62,6 +63,12 @@ def test_it_waits_for_the_lease_of_a_killed_command(broker: Broker) -> None:
     broker.answers = [REFUSED, REFUSED, (200, json.dumps(ANSWER))]
     broker.begin()
     assert broker.now_s == 2
+    assert broker.said == ["the disk became full"]
+
+
+def test_it_does_not_speak_of_waiting_when_it_does_not_wait(broker: Broker) -> None:
+    broker.begin()
+    assert broker.said == []
 
 
 def test_it_does_not_wait_for_ever(broker: Broker) -> None:

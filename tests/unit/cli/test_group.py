@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import click
 import pytest
@@ -34,6 +36,36 @@ def test_standalone_loads_no_spark() -> None:
     code = "import headgate.cli.standalone, headgate.app.run"
     assert _loaded(code, HEAVY) == []
     assert _loaded(code, ("uvicorn",)) == ["uvicorn"]
+
+
+def _options(group: click.Group, path: str) -> Iterator[tuple[str, click.Option]]:
+    """Every option of every command below ``group`` whose names are Headgate's own."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        for option in command.params:
+            if isinstance(option, click.Option):
+                yield f"{path} {name}", option
+        if isinstance(command, click.Group) and name != "admin":  # verbs are pulsar-admin's
+            yield from _options(command, f"{path} {name}")
+
+
+def test_one_option_has_one_name_one_meaning_and_one_default() -> None:
+    values: dict[str, set[Any]] = {}
+    names: dict[str, set[str]] = {}
+    defaults: dict[str, set[Any]] = {}
+    for path, option in _options(main, "headgate"):
+        name, value = option.opts[0], None if option.is_flag else option.metavar
+        values.setdefault(name, set()).add(value)
+        if value is not None and "URL" in value:
+            names.setdefault(path, set()).add(name)
+        if option.show_default and not option.required:
+            plain = option.default[0] if option.multiple else option.default
+            defaults.setdefault(name, set()).add(plain)
+    assert {name: found for name, found in values.items() if len(found) > 1} == {}
+    assert {name for found in names.values() for name in found} == {"--admin-url", "--broker-url"}
+    assert {name: found for name, found in defaults.items() if len(found) > 1} == {}
 
 
 def test_every_command_of_the_table_is_there_and_has_help() -> None:

@@ -49,7 +49,7 @@ def test_what_cannot_be_read_has_status_2(tmp_path: Path) -> None:
 
 def test_a_dump_has_a_record_in_each_line(tmp_path: Path) -> None:
     fill(tmp_path)
-    result = call(tmp_path, "dump", "--topic", TOPIC, "--from", "3", "--bodies")
+    result = call(tmp_path, "dump", "--topic", TOPIC, "--from-ordinal", "3", "--bodies")
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["ordinal"] for row in rows if row["kind"] == "entry"] == [3, 4]
     assert call(tmp_path, "dump", "--segment", "0000000000000009.log").stdout == ""

@@ -13,23 +13,21 @@ from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.eviction import Eviction
-from headgate.engine.ports import EntryLog, IndexPart, Totals
+from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer, UnboundedPort
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quota, Quotas
-from headgate.ledger.index.columns import TopicTotals
+from tests.unit.engine.indexed_log import IndexedLog
 
 START_NS = 1_000 * NS_PER_S
 START_MS = 1_700_000_000_000
 
 
-class FakeLog:
+class FakeLog(IndexedLog):
     """Entries of one topic in lists; ``end`` moves when a test says that they are durable."""
-
-    damage = ""
 
     def is_lost(self, ordinal: int) -> bool:
         return False
@@ -54,32 +52,6 @@ class FakeLog:
     @property
     def staged_end(self) -> int:
         return len(self.bodies)
-
-    memory_first = 0
-
-    def is_indexed(self, ordinal: int) -> bool:
-        return True
-
-    def indexed_stop(self, first: int, stop: int) -> int:
-        return stop
-
-    def index_of(self, ordinals: object) -> list[IndexPart]:
-        return []
-
-    def totals_near(self, ordinal: int) -> tuple[Totals, bool]:
-        before = max(ordinal - 1, 0)
-        return TopicTotals(
-            self.messages_before(ordinal), self.bytes_before(ordinal), self.received_ms(before), 0
-        ), True
-
-    def received_latest_ms(self, ordinal: int) -> int:
-        return self.received_ms(ordinal)
-
-    def ledger_starts(self) -> list[int]:
-        return [ledger.first_ordinal for ledger in self.ledgers()]
-
-    def ordinal_with_bytes_before(self, size_bytes: int, first: int, stop: int) -> int:
-        return first + bisect_left(range(first, stop), size_bytes, key=self.bytes_before)
 
     def position(self, ordinal: int) -> Position:
         return Position(7, ordinal)

@@ -49,6 +49,24 @@ def test_growth_needs_no_call() -> None:
     assert heap.top() is items[2]
 
 
+def test_a_look_is_made_in_parts() -> None:
+    items = [Item(number) for number in range(100)]
+    heap = heap_of(items)
+    for item in items:
+        item.figure += 1_000
+        item.looks_count = 0
+    parts = 0
+    while not heap.settle(10):
+        parts += 1
+    assert parts == 10
+    before = sum(item.looks_count for item in items)
+    assert heap.top() is items[0]
+    assert sum(item.looks_count for item in items) <= before + 1
+    heap.discard(items[0])
+    assert heap.settle(10)
+    assert heap.top() is items[1]
+
+
 def test_a_figure_that_fell_is_changed() -> None:
     items = [Item(10), Item(20)]
     heap = heap_of(items)

@@ -22,8 +22,8 @@ from headgate.pipeline.options import (
 
 def test_defaults_are_the_standard_ports() -> None:
     source = SourceOptions("tables")
-    assert source.broker_urls == ("pulsar://localhost:6650",)
-    assert source.web_urls == ("http://localhost:8080",)
+    assert source.broker_urls == ("pulsar://127.0.0.1:6650",)
+    assert source.web_urls == ("http://127.0.0.1:8080",)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_two_tokens_and_rules_without_tls() -> None:
 
 @pytest.mark.parametrize("top", [0, 51])
 def test_the_lists_of_a_report_are_bounded(top: int) -> None:
-    with pytest.raises(InputError, match=f"--top {top}: 1 to 50 is allowed"):
+    with pytest.raises(InputError, match=f"--count {top}: 1 to 50 is allowed"):
         ReportOptions("tables", top=top)
 
 

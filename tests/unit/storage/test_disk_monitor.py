@@ -161,12 +161,15 @@ def test_a_disk_that_is_nearly_full_is_a_line_once(caplog: pytest.LogCaptureFixt
             world.fs.capacity_bytes = used + free
             await asyncio.sleep(6)
             assert len(near()) == lines
+            facts = world.broker.disk.facts()
+            assert (facts.low_s is None) is (free >= 200_000)
+            assert not facts.is_low or "`headgate explain --storage` shows" in near()[-1]
         world.fs.capacity_bytes = used + SEGMENT_BYTES - 1
         await asyncio.sleep(6)
         assert len(near()) == 2
 
     def near() -> list[str]:
         lines = [one.message for one in caplog.records if one.name == "headgate.disk"]
-        return [line for line in lines if line.startswith("the disk is nearly full, and producers")]
+        return [line for line in lines if line.startswith("the disk is nearly full: ")]
 
     story()

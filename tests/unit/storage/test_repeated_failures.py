@@ -25,6 +25,8 @@ def test_a_run_of_failures_is_two_lines(caplog: pytest.LogCaptureFixture) -> Non
     assert caplog.messages[1:] == ["commit works again, after 600 failures"]
     trouble.failed(StorageError("no room", retryable=True), 0)
     assert caplog.messages[2:] == ["commit fails: no room"]
+    trouble.succeeded(QUIET_NS)
+    assert caplog.messages[3:] == ["commit works again, after 1 failure"]
 
 
 def test_another_reason_is_reported(caplog: pytest.LogCaptureFixture) -> None:

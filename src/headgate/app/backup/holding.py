@@ -96,9 +96,7 @@ class FileHolding:
             StorageError: the disk refused.
         """
         if self._id:
-            raise conflict(
-                f"a backup is under way; if its command was killed, it ends within {LEASE_S:g} s"
-            )
+            raise conflict(self._why_not_two())
         self._id = self._entropy(_ID_BYTES).hex()
         for log in self._logs.values():
             log.files_hold.begin()
@@ -135,6 +133,15 @@ class FileHolding:
         await self._release(lost)
         if lost:
             raise conflict(lost)
+
+    def _why_not_two(self) -> str:
+        if self._lease is None:
+            return "another backup is just beginning or ending"
+        left_s = max(0.0, self._lease.when() - asyncio.get_running_loop().time())
+        return (
+            f"another backup is under way. Its command renewed it {LEASE_S - left_s:.0f} s ago. If "
+            f"that command was killed, the broker ends the backup in {left_s:.0f} s"
+        )
 
     async def _when_still(self) -> None:
         """Return when no rewriting is under way; none begins while the files are held."""

@@ -99,7 +99,7 @@ def stopped_source(fs: Fs, path: str) -> Iterator[Source]:
     except BlockingIOError as error:
         raise DirectoryInUseError(
             f"a broker runs on data directory {path}: to back up a running broker, leave out "
-            "--data-dir and give its admin API as --url"
+            "--data-dir and give its admin API as --admin-url"
         ) from error
     try:
         yield _stopped(fs, path, names)

@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from headgate.base.work_units import ACK_ID, PIECE_UNITS
-from headgate.broker.connection.bounds import HOLDERS_PER_WORK, SLICE_IDS
+from headgate.base.work_units import ACK_ID, HOLDERS_PER_UNIT, PIECE_UNITS
+from headgate.broker.connection.bounds import SLICE_IDS
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
 from headgate.engine.consumer import Consumer
@@ -192,9 +192,9 @@ def is_unchanged(connection: ClientConnection, connected: tuple[Consumer, Subscr
 def _slice_ids(subscription: Subscription) -> int:
     """Ids that one slice processes: fewer if a search for the holder of each takes long."""
     holders_count = len(subscription.consumers)
-    if holders_count <= HOLDERS_PER_WORK or not subscription.type.is_shared:
+    if holders_count <= HOLDERS_PER_UNIT or not subscription.type.is_shared:
         return SLICE_IDS
-    return max(1, SLICE_IDS * HOLDERS_PER_WORK // holders_count)
+    return max(1, SLICE_IDS * HOLDERS_PER_UNIT // holders_count)
 
 
 def _ack_entries(
@@ -218,7 +218,7 @@ def _ack_entries(
             else:
                 subscription.ack_entry(consumer, ordinal)
     searched_count = dispatcher.holders_searched_count - searched_before
-    return len(message_ids) + searched_count // HOLDERS_PER_WORK
+    return len(message_ids) + searched_count // HOLDERS_PER_UNIT
 
 
 def _is_indexed(subscription: Subscription, ordinal: int) -> bool:

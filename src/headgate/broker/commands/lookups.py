@@ -8,7 +8,7 @@ from typing import Final
 
 from headgate.base.errors import HeadgateError
 from headgate.base.names import NamespaceName, TopicName, parse_topic
-from headgate.broker.connection.bounds import TURN_WORK_MAX
+from headgate.base.work_units import TURN_UNITS
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.info import BrokerCounts
 from headgate.broker.registry import TopicRegistry, check_persistent
@@ -19,7 +19,7 @@ from headgate.wire import encode
 from headgate.wire.codes import ServerError, TopicListMode
 from headgate.wire.messages import BaseCommand
 
-SLICE_NAMES: Final = 8 * TURN_WORK_MAX
+SLICE_NAMES: Final = 8 * TURN_UNITS
 """Names of topics that are listed in one turn."""
 
 
@@ -132,10 +132,10 @@ class LookupCommands:
             if len(names) < SLICE_NAMES:
                 break
             after = names[-1]
-            yield TURN_WORK_MAX
+            yield TURN_UNITS
         request_id = command.getTopicsOfNamespace.request_id
         connection.write(encode.topics_of_namespace_in_parts(request_id, parts))
-        yield TURN_WORK_MAX
+        yield TURN_UNITS
 
 
 def _too_many(namespace: NamespaceName, bytes_max: int) -> RefusalError:

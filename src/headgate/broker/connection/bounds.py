@@ -1,10 +1,20 @@
-"""Bounds of one connection: memory, work in each turn of the loop, and time."""
+"""Bounds of one connection: memory, work in each turn of the loop, and time.
+
+The work is counted in the units of :mod:`headgate.base.work_units`.
+"""
 
 from __future__ import annotations
 
-from headgate.base import work_units
 from headgate.base.names import NAME_CHARACTERS_MAX, is_short_line
 from headgate.base.units import KIB, MIB, NS_PER_S
+from headgate.base.work_units import (
+    ACK_BYTES_PER_UNIT,
+    ACK_ID,
+    COLD,
+    COLD_BYTES_PER_UNIT,
+    REDELIVER_ID,
+    TURN_UNITS,
+)
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.engine.errors import NotAllowedError
 from headgate.wire.codes import CommandType
@@ -32,22 +42,6 @@ COMMANDS_MAX = 1_000
 COMMAND_BYTES_MAX = 4 * MIB
 """Commands of one connection that may wait. Beyond that the broker stops reading it."""
 
-TURN_WORK_MAX = work_units.TURN_UNITS
-"""Work for one connection in one turn, in the units of :mod:`headgate.base.work_units`."""
-COLD_WORK = work_units.COLD
-
-LOOP_WORK = work_units.LOOP_UNITS
-"""Work for all connections in one iteration of the loop, about two milliseconds, and as much again
-if they need it: then the others wait in line. Each read of a socket counts ``READ_WORK``, and
-``WAIT_WORK`` more if its connection had to wait."""
-READ_WORK = work_units.READ
-WAIT_WORK = work_units.WAITED
-
-COLD_BYTES_PER_WORK = work_units.COLD_BYTES_PER_UNIT
-ACK_BYTES_PER_WORK = work_units.ACK_BYTES_PER_UNIT
-
-GROWN_BYTES_PER_WORK = work_units.GROWN_BYTES_PER_UNIT
-
 SAMPLE_COMMANDS = 8
 """From so many of the commands that wait the broker judges the work of all of them."""
 
@@ -67,16 +61,14 @@ def work_expected(kind: int, size_bytes: int) -> int:
     if kind == CommandType.PONG:
         return PONG_WORK_EXPECTED
     if kind in _LIGHT:
-        return 1 + size_bytes // ACK_BYTES_PER_WORK
-    return COLD_WORK + size_bytes // COLD_BYTES_PER_WORK
+        return 1 + size_bytes // ACK_BYTES_PER_UNIT
+    return COLD + size_bytes // COLD_BYTES_PER_UNIT
 
 
-SLICE_IDS = TURN_WORK_MAX // work_units.ACK_ID
+SLICE_IDS = TURN_UNITS // ACK_ID
 """Ids of one long ACK that one turn processes."""
-SLICE_REDELIVERED_IDS = TURN_WORK_MAX // work_units.REDELIVER_ID
+SLICE_REDELIVERED_IDS = TURN_UNITS // REDELIVER_ID
 """Ids of one long REDELIVER that one turn processes."""
-
-HOLDERS_PER_WORK = work_units.HOLDERS_PER_UNIT
 
 OBJECTS_MAX = 10_000
 """Most producers and consumers of one connection, with those that are being created."""

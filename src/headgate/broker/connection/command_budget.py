@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections import deque
 from typing import Final, NamedTuple, Protocol
 
-from headgate.broker.connection.bounds import LOOP_WORK, TURN_WORK_MAX
+from headgate.base.work_units import LOOP_UNITS, TURN_UNITS
 
 SHORT_WORK: Final = (2, 8, 32, 96)
 """A connection waits in the first line whose bound its work does not exceed, else in one more
@@ -39,7 +39,7 @@ class CommandBudget:
 
     A loop tells nobody that an iteration begins, and asking it with a callback in each would cost
     every quiet broker. So the budget asks only when the first half of it is used up, which may take
-    many iterations. No iteration has more than ``3 * LOOP_WORK`` units for the connections that it
+    many iterations. No iteration has more than ``3 * LOOP_UNITS`` units for the connections that it
     lets begin: what was left, and a whole budget.
     """
 
@@ -51,7 +51,7 @@ class CommandBudget:
         """By the work that waits, the least first."""
         self._number = 0
         self._is_asked = False
-        self.left = LOOP_WORK
+        self.left = LOOP_UNITS
         """Units that connections may still use. They subtract what they used, also if they used
         more than there was."""
 
@@ -66,10 +66,10 @@ class CommandBudget:
         if self._is_asked:
             return False
         self._ask()
-        self.left = LOOP_WORK
+        self.left = LOOP_UNITS
         return True
 
-    def wait(self, connection: WaitsInLine, work: int = TURN_WORK_MAX) -> None:
+    def wait(self, connection: WaitsInLine, work: int = TURN_UNITS) -> None:
         """Call ``connection`` when its turn comes, in a later iteration. ``work`` is what it is
         expected to need. A connection waits once at a time."""
         self._number += 1
@@ -80,7 +80,7 @@ class CommandBudget:
         self._loop.call_soon(self._iteration_began)
 
     def _iteration_began(self) -> None:
-        self._is_asked, self.left = False, LOOP_WORK
+        self._is_asked, self.left = False, LOOP_UNITS
         try:
             while self.left > 0 and (line := self._shortest()):
                 line.popleft().connection.turn_came()

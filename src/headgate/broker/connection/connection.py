@@ -15,19 +15,22 @@ from itertools import chain
 from typing import Any, Protocol, cast
 
 from headgate.base.errors import HeadgateError, InvariantError
-from headgate.base.work_units import CLIENT_CLOSED, SLICE_UNITS
+from headgate.base.work_units import (
+    ACK_BYTES_PER_UNIT,
+    CLIENT_CLOSED,
+    COLD,
+    COLD_BYTES_PER_UNIT,
+    GROWN_BYTES_PER_UNIT,
+    READ,
+    SLICE_UNITS,
+    TURN_UNITS,
+    WAITED,
+)
 from headgate.broker.connection.bounds import (
-    ACK_BYTES_PER_WORK,
     CLOSE_TIMEOUT_S,
-    COLD_BYTES_PER_WORK,
-    COLD_WORK,
-    GROWN_BYTES_PER_WORK,
-    READ_WORK,
     SAMPLE_COMMANDS,
     SMALL_REST_BYTES,
-    TURN_WORK_MAX,
     UNREAD_BYTES_MAX,
-    WAIT_WORK,
     work_expected,
 )
 from headgate.broker.connection.client_connection import ClientConnection
@@ -68,7 +71,7 @@ logger = logging.getLogger("headgate.connection")
 _SEND, _ACK, _FLOW = int(CommandType.SEND), int(CommandType.ACK), int(CommandType.FLOW)
 _PING, _PONG = int(CommandType.PING), int(CommandType.PONG)
 
-_BEGINNING_WORK = TURN_WORK_MAX + READ_WORK
+_BEGINNING_WORK = TURN_UNITS + READ
 
 Handler = Callable[[ClientConnection, BaseCommand], Coroutine[Any, Any, None] | None]
 """Carries out a command. A handler that has to wait returns a coroutine; the client gets the error
@@ -254,7 +257,7 @@ class Connection(asyncio.BufferedProtocol):
     def _process(self) -> None:
         """Carry out every whole command that arrived, unless reading is paused.
 
-        After :data:`TURN_WORK_MAX` the rest waits, and reading pauses, until other connections
+        After :data:`TURN_UNITS` the rest waits, and reading pauses, until other connections
         have had their turn. If all connections together have used up the budget, it waits in line.
         """
         budget = self._budget
@@ -264,7 +267,7 @@ class Connection(asyncio.BufferedProtocol):
         self._host.begin_turn()
         next_frame, receive = self._decoder.next_frame, self._state_machine.receive
         send, flow = self.producer_port.send, self.consumer_port.flow
-        work = TURN_WORK_MAX
+        work = TURN_UNITS
         try:
             while not self._commands_paused and self.is_open:
                 if self._unfinished is not None:
@@ -286,7 +289,7 @@ class Connection(asyncio.BufferedProtocol):
                     work -= 1
                 elif kind == _ACK:
                     work -= self._acknowledge(self, command)
-                    work -= self._decoder.command_size // ACK_BYTES_PER_WORK
+                    work -= self._decoder.command_size // ACK_BYTES_PER_UNIT
                 elif kind == _FLOW:
                     flow(command)
                     work -= 1
@@ -298,7 +301,7 @@ class Connection(asyncio.BufferedProtocol):
                     work -= 1
                 else:
                     self._carry_out_other(kind, command)
-                    work -= COLD_WORK + self._decoder.command_size // COLD_BYTES_PER_WORK
+                    work -= COLD + self._decoder.command_size // COLD_BYTES_PER_UNIT
                 if work <= 0:
                     self._end_turn()
         except Exception as error:
@@ -331,17 +334,17 @@ class Connection(asyncio.BufferedProtocol):
     def _work_in_line(self) -> int:
         """About how much work the commands that have arrived are."""
         if self._unfinished is not None:
-            return TURN_WORK_MAX
+            return TURN_UNITS
         found, times = self._decoder.arrived(SAMPLE_COMMANDS)
         if not found:
             # Nothing can be carried out. The rest of a large frame does not come with one read.
-            return TURN_WORK_MAX if self._decoder.missing_bytes > SMALL_REST_BYTES else 1
+            return TURN_UNITS if self._decoder.missing_bytes > SMALL_REST_BYTES else 1
         return int(times * sum(work_expected(kind, size) for kind, size in found))
 
     def turn_came(self) -> None:
         self._is_in_line = False
         self._process_again()
-        self._budget.left -= WAIT_WORK + self._work_owed
+        self._budget.left -= WAITED + self._work_owed
         self._work_owed = 0
 
     def _all_processed(self) -> None:
@@ -492,7 +495,7 @@ class Connection(asyncio.BufferedProtocol):
         return len(self.producers) + len(self.consumers)
 
     def _buffer_grew(self, size_bytes: int) -> None:
-        work = size_bytes // GROWN_BYTES_PER_WORK
+        work = size_bytes // GROWN_BYTES_PER_UNIT
         if self._budget.left > 0:
             self._budget.left -= work
         else:

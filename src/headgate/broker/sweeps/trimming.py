@@ -26,7 +26,7 @@ from typing import Final
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName
 from headgate.base.units import MIB, MS_PER_S, NS_PER_S, S_PER_MINUTE
-from headgate.base.work_units import TOPIC_TRIMMED
+from headgate.base.work_units import CURSORS_ORDERED_PER_UNIT, PIECE_UNITS, TOPIC_TRIMMED
 from headgate.broker.slices import Pace, Turns, live_topics
 from headgate.engine.engine import Engine
 from headgate.engine.lazy_min_heap import LazyMinHeap
@@ -163,9 +163,10 @@ class Trimming:
             is_awaited = self._touched.pop(topic, None) is not None
             due_ms = self._due_ms.get(topic)
             is_awaited |= due_ms is not None and due_ms <= log_ms + RECHECK_MS
-            if not _may_release(topic):
+            await _order_cursors(topic, pace)
+            if not topic.is_live or not _may_release(topic):
                 continue  # most topics, most of the time
-            found_count += await self._trim_loaded(topic) and not is_awaited
+            found_count += await self._trim_loaded(topic, pace) and not is_awaited
             if pace.spent(TOPIC_TRIMMED):
                 await pace.give_way()
         self._commit()
@@ -176,14 +177,15 @@ class Trimming:
         pace, has_looked = Pace(self._turns), False
         for topic in topics:
             has_looked = True
+            await _order_cursors(topic, pace)
             if topic.is_live and _may_release(topic):
-                await self._trim_loaded(topic)
+                await self._trim_loaded(topic, pace)
             if pace.spent(TOPIC_TRIMMED):
                 await pace.give_way()
         if has_looked:
             self._commit()
 
-    async def _trim_loaded(self, topic: Topic) -> bool:
+    async def _trim_loaded(self, topic: Topic, pace: Pace) -> bool:
         """Load what trimming a topic looks up of its index, then trim it."""
         index = self._logs.of(topic).index
         try:
@@ -191,6 +193,7 @@ class Trimming:
         except StorageError as error:
             logger.error("trimming %s waits: %s", topic.name, error)
             return False
+        await _order_cursors(topic, pace)
         return topic.is_live and self._may_trim(topic) and self._trim_topic(topic)
 
     def _may_trim(self, topic: Topic) -> bool:
@@ -247,9 +250,8 @@ class Trimming:
             return False
         is_new = end > self._staged.get(topic, 0)
         self._staged[topic] = end
-        for subscription in topic.subscriptions.values():
-            if not subscription.is_durable and subscription.acks.mark_delete + 1 < end:
-                subscription.skip_to(end)
+        for subscription in topic.cursors.before(end):  # readers
+            subscription.skip_to(end)
         log.stage_trim(topic.log, end)
         return is_new
 
@@ -267,7 +269,7 @@ class Trimming:
                 *_bounds(retention),
                 log_ms,
                 is_acknowledged=acknowledged_end > end
-                and any(s.is_durable for s in topic.subscriptions.values()),
+                and topic.cursors.oldest_durable() is not None,
             )
         if due_ms is None:
             self._due_ms.pop(topic, None)
@@ -286,6 +288,12 @@ class Trimming:
         if self._idle_ms:
             ends_ms = min(ends_ms, entries.received_ms(entries.end - 1) + self._idle_ms)
         return OldestLedger(first, entries.end, ends_ms)
+
+
+async def _order_cursors(topic: Topic, pace: Pace) -> None:
+    """Find the cursors that are furthest behind, in pieces: very many may have moved."""
+    while not topic.cursors.settle(PIECE_UNITS * CURSORS_ORDERED_PER_UNIT // 2):
+        await pace.give_way()
 
 
 def close_and_find_end(
@@ -334,7 +342,7 @@ def _bounds(retention: Retention) -> tuple[int, int]:
 def _is_acknowledged(topic: Topic, end: int) -> bool:
     """Whether a durable subscription has acknowledged the entries before ``end``, and no
     subscription is behind that."""
-    subscriptions = topic.subscriptions.values()
-    return any(s.is_durable for s in subscriptions) and all(
-        s.acks.mark_delete + 1 >= end for s in subscriptions
-    )
+    oldest, reader = topic.cursors.oldest_durable(), topic.cursors.oldest_reader()
+    if oldest is None or oldest.acks.mark_delete + 1 < end:
+        return False
+    return reader is None or reader.acks.mark_delete + 1 >= end

@@ -44,8 +44,8 @@ def add_storage(page: Page, answer: Report) -> None:
         if log["writeAmplification"] is not None:
             written = size_text(log["messageBytesWritten"])
             page.add(
-                f"Since the start it has written {log['writeAmplification']:.2f} bytes for each "
-                f"byte of messages, of which {written} came.",
+                f"{written} of messages came since the start; for each byte of them the log has "
+                f"written {log['writeAmplification']:.2f} bytes.",
                 first=INDENT,
                 rest=INDENT,
             )
@@ -98,9 +98,13 @@ def _lines(holder: Report, started: str) -> list[str]:
     used = f"at {instant_text(published)}" if published else (
         f"before the broker's start at {instant_text(started)}"
     )  # fmt: skip
+    freed = (
+        f"deleting it frees {size_text(holder['freesBytes'])} at once"
+        if holder["freesBytes"]
+        else "deleting it frees nothing yet, as its messages are in the segment being written"
+    )
     return [
-        f"Pins {pinned} beyond its own {held}{where}; deleting it frees "
-        f"{size_text(holder['freesBytes'])} at once.",
+        f"Pins {pinned} beyond its own {held}{where}; {freed}.",
         f"{capitalized(holder['sentence'])}.",
         f"The last message was published {used}.",
     ]

@@ -91,11 +91,11 @@ def source_options(command: Command) -> Command:
             "--tls-insecure", is_flag=True, help="Trust any certificate; for tests only."
         ),
         click.option(
-            "--tls-trust-certs", metavar="PATH", type=click.Path(exists=True, dir_okay=False),
+            "--tls-trust-certs", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
             help="PEM file of the certificate authorities to trust; the public ones by default.",
         ),
         click.option(
-            "--token-file", metavar="PATH", type=click.Path(exists=True, dir_okay=False),
+            "--token-file", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
             help="File with the token for the brokers; by default HEADGATE_TOKEN has the token.",
         ),
         click.option(
@@ -128,7 +128,7 @@ def source_options(command: Command) -> Command:
 def scrapes_option(command: Command) -> Command:
     """``--scrapes``, for commands that read once; used with :func:`source_options`."""
     return click.option(
-        "--scrapes", metavar="FOLDER", type=click.Path(file_okay=False),
+        "--scrapes", metavar="DIR", type=click.Path(file_okay=False),
         help="Read /metrics texts of a Pulsar cluster instead of telemetry topics: files named"
         " <milliseconds since 1970>.prom, in one folder for each of several brokers.",
     )(command)  # fmt: skip

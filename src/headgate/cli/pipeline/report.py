@@ -19,11 +19,11 @@ from headgate.pipeline.options import TOP_MAX, ReportOptions
     " folder is in S3.",
 )  # fmt: skip
 @click.option(
-    "--top", metavar="N", type=click.IntRange(1, TOP_MAX), default=10, show_default=True,
+    "--count", metavar="N", type=click.IntRange(1, TOP_MAX), default=10, show_default=True,
     help="Number of rows in each top list.",
 )  # fmt: skip
 def report_command(
-    out: str, since: str | None, until: str | None, html: str | None, top: int
+    out: str, since: str | None, until: str | None, html: str | None, count: int
 ) -> None:
     """Write one HTML page about a time range: backlogs, their causes, held producers, forecasts.
 
@@ -31,5 +31,5 @@ def report_command(
 
     Example: headgate pipeline report --out tables --since 1d
     """
-    options = ReportOptions(out, since, until, html, top)
+    options = ReportOptions(out, since, until, html, count)
     load("report.job").run_report(options, sys.stderr)

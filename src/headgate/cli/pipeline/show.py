@@ -56,7 +56,7 @@ Example: headgate pipeline show attribution --out tables --since 1h
 @folder_option
 @range_options
 @click.option(
-    "--limit", metavar="N", type=click.IntRange(1),
+    "--count", metavar="N", type=click.IntRange(1),
     help="Print only the latest N rows; by default 50 as a table, all as json or csv.",
 )  # fmt: skip
 @click.option(
@@ -73,7 +73,7 @@ def show_command(
     out: str,
     since: str | None,
     until: str | None,
-    limit: int | None,
+    count: int | None,
     where: tuple[tuple[str, str], ...],
     columns: tuple[str, ...],
     format_: Any,
@@ -82,6 +82,6 @@ def show_command(
     show = load("output.show")
     span = parse_span(since, until, SystemClock.wall_ns())
     options = show.ShowOptions(
-        out, table, span, limit, where, columns, format_, terminal.width(), terminal.has_color()
+        out, table, span, count, where, columns, format_, terminal.width(), terminal.has_color()
     )
     show.show(options, sys.stdout, sys.stderr)

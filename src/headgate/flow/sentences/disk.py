@@ -1,6 +1,7 @@
 """Sentences about the disk under the messages: that it is full, slow, or how much room it has.
 
-``explain``, the health check and the broker's log print them.
+``explain``, the health check and the broker's log print them. They say what happens, since when,
+and what to do.
 """
 
 from __future__ import annotations
@@ -9,9 +10,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from headgate.flow.sentences.backlog import duration
+from headgate.flow.sentences.disk_forecast import bytes_text
 
 ALL_WELL: Final = ""
 """The text without any finding."""
+
+MAKE_ROOM: Final = (
+    "`headgate explain --storage` shows what takes it, and what to consume, skip or delete"
+)
+"""What an operator does about a disk that is full or will be."""
 
 SLOW_COMMIT_S: Final = 0.1
 """A disk is slow if a commit takes this long on average: ten times as long as on a spinning disk.
@@ -32,7 +39,8 @@ LOW_SEGMENTS: Final = 16
 class DiskFacts:
     """The state of the disk.
 
-    It has taken no entry for ``full_s`` seconds; None while it takes entries. ``free_bytes`` and
+    It has taken no entry for ``full_s`` seconds; None while it takes entries. It has been full or
+    nearly full for ``low_s`` seconds; None if it was not, or that is unknown. ``free_bytes`` and
     ``size_bytes`` are those of the file system, None while unknown. The log needs
     ``segment_bytes`` at once to go on.
     """
@@ -41,6 +49,7 @@ class DiskFacts:
     free_bytes: int | None = None
     size_bytes: int | None = None
     segment_bytes: int = 0
+    low_s: float | None = None
 
     @property
     def is_low(self) -> bool:
@@ -51,12 +60,13 @@ class DiskFacts:
         return self.free_bytes < max(some, self.segment_bytes)
 
 
-def low_disk_sentence(facts: DiskFacts) -> str:
+def low_disk_sentence(facts: DiskFacts, *, has_forecast: bool = False) -> str:
     """That the disk is nearly full, without line break and full stop; empty if it is not, or is
-    full."""
+    full. What happens when it is full is left out before a forecast, which says it."""
     if not facts.is_low:
         return ALL_WELL
-    return f"the disk is nearly full, and producers wait once it is: {room_text(facts)}"
+    text = f"the disk is nearly full{_since(facts.low_s)}: {room_text(facts)}"
+    return text if has_forecast else f"{text}; without that room producers wait"
 
 
 def disk_sentence(facts: DiskFacts) -> str:
@@ -64,18 +74,26 @@ def disk_sentence(facts: DiskFacts) -> str:
     full."""
     if facts.full_s is None:
         return ALL_WELL
-    since = f", for {duration(facts.full_s)} now" if facts.full_s >= 1 else ""
-    text = f"the disk is full: producers wait for room{since}, consumers continue"
+    text = f"the disk is full: producers wait for room{_since(facts.full_s)}, consumers continue"
     room = room_text(facts)
     return f"{text}; {room}" if room else text
 
 
 def room_text(facts: DiskFacts) -> str:
-    """``1,048,576 of 8,388,608 bytes are free, the log needs 67,108,864``; empty while unknown."""
+    """``28.5 MB of 231 MB are free, the log needs 67.1 MB at once``; empty while unknown."""
+    free = free_text(facts)
+    return f"{free}, the log needs {bytes_text(facts.segment_bytes)} at once" if free else ""
+
+
+def free_text(facts: DiskFacts) -> str:
+    """``28.5 MB of 231 MB are free``; empty while unknown."""
     if facts.free_bytes is None or facts.size_bytes is None:
         return ""
-    free = f"{facts.free_bytes:,} of {facts.size_bytes:,} bytes are free"
-    return f"{free}, the log needs {facts.segment_bytes:,}"
+    return f"{bytes_text(facts.free_bytes)} of {bytes_text(facts.size_bytes)} are free"
+
+
+def _since(seconds: float | None) -> str:
+    return "" if seconds is None or seconds < 1 else f", for {duration(seconds)} now"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headgate.flow.disk_forecast import FULL_IN_S_MAX, DiskForecast, Filling, Growth
-from headgate.flow.sentences.backlog import number
+from headgate.flow.sentences.backlog import duration
 from headgate.flow.sentences.quota import time_text
 from headgate.flow.topic_growth import TopicGrowth
 
@@ -31,8 +31,8 @@ class FillingFacts:
     topics: Sequence[TopicGrowth] = ()
     is_held_for_backup: bool = False
     """Whether a running backup keeps the logs from freeing files."""
-    is_full: bool = False
-    """Whether producers wait for room now."""
+    full_s: float | None = None
+    """For how many seconds producers have waited for room; None while they do not."""
 
 
 def bytes_text(size_bytes: float) -> str:
@@ -41,16 +41,20 @@ def bytes_text(size_bytes: float) -> str:
     for unit in ("B", "kB", "MB", "GB"):
         # What would round to 1,000 of a unit is 1 of the next.
         if abs(value) < _KILO - 0.5:
-            return f"{number(round(value) if unit == 'B' else value)} {unit}"
+            return f"{value:.0f} B" if unit == "B" else f"{value:.3g} {unit}"
         value /= _KILO
-    return f"{number(value)} TB"
+    return f"{value:.3g} TB" if abs(value) < _KILO - 0.5 else f"{value:,.0f} TB"
 
 
 def filling_sentence(facts: FillingFacts) -> str:
     """Whether the disk fills up, and by what, without line break and full stop."""
     forecast, growth = facts.forecast, facts.forecast.growth
-    if facts.is_full:
-        return "the disk is full now: producers wait for room, consumers continue"
+    if facts.full_s is not None:
+        since = f", for {duration(facts.full_s)} now" if facts.full_s >= 1 else ""
+        return (
+            f"the disk is full: producers wait for room{since}, consumers continue; consume, skip "
+            "or delete what keeps messages"
+        )
     if growth is None:
         return _unknown(forecast)
     window = f"the last {time_text(growth.span_s)}"
@@ -76,7 +80,10 @@ def filling_sentence(facts: FillingFacts) -> str:
 
 def _unknown(forecast: DiskForecast) -> str:
     if forecast.known_in_s is None:
-        return "whether the disk fills up is not known: the file system has not told its free space"
+        return (
+            "whether the disk fills up is not known yet: the file system has not told its free "
+            "space"
+        )
     return (
         f"whether the disk fills up is known in {time_text(forecast.known_in_s)}: the broker "
         "measures its growth for two minutes"

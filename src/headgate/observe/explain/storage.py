@@ -16,7 +16,7 @@ from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.sentences.backlog import duration, number
-from headgate.flow.sentences.disk_forecast import FillingFacts, filling_sentence
+from headgate.flow.sentences.disk_forecast import FillingFacts, bytes_text, filling_sentence
 from headgate.flow.topic_growth import TopicGrowth
 from headgate.ledger import CommitLog
 from headgate.metadata.policies import Retention
@@ -111,7 +111,7 @@ class StorageReports:
             if pace.spent(HOLDER_UNITS):
                 await pace.give_way()
         return FillingReport(
-            filling="full" if facts.is_full else forecast.filling.value,
+            filling="full" if facts.full_s is not None else forecast.filling.value,
             full_in_s=facts.full_in_s,
             full_at=None if facts.full_in_s is None else iso_time(full_at_ms),
             known_in_s=forecast.known_in_s,
@@ -308,5 +308,5 @@ def _retention_text(retention: Retention) -> str:
     if minutes > 0:
         bounds.append(f"for {duration(minutes * S_PER_MINUTE)}")
     if megabytes > 0:
-        bounds.append(f"up to {number(megabytes * MIB / 1e6)} MB")
+        bounds.append(f"up to {bytes_text(megabytes * MIB)}")
     return f"the topic's retention keeps acknowledged ones {' and '.join(bounds) or 'for ever'}"

@@ -16,5 +16,5 @@ def filling_facts(
         full_in_s=disk.full_in_s(),
         topics=growths.fastest(count),
         is_held_for_backup=disk.growth.is_held_for_backup,
-        is_full=disk.full_since_ns is not None,
+        full_s=disk.facts().full_s,
     )

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from headgate.base.units import NS_PER_S
 from headgate.broker.connection_admission import ConnectionAdmission
-from headgate.flow.sentences.disk import commit_latency_sentence, disk_sentence, low_disk_sentence
+from headgate.flow.sentences.disk import (
+    MAKE_ROOM,
+    commit_latency_sentence,
+    disk_sentence,
+    low_disk_sentence,
+)
 from headgate.flow.sentences.disk_forecast import filling_sentence
 from headgate.flow.topic_growth import TopicGrowths
 from headgate.observe.states.fields import StorageState
@@ -23,9 +28,13 @@ def storage_state(
     """The state of the disk, the commits and the room for connections, now."""
     space, commits = disk.facts(), latency.facts()
     will_be_full = space.full_s is None and disk.growth.is_soon(now_ns)
-    sentences = (
-        disk_sentence(space) or low_disk_sentence(space),
+    room = (
+        disk_sentence(space) or low_disk_sentence(space, has_forecast=will_be_full),
         filling_sentence(filling_facts(disk, growths)) if will_be_full else "",
+    )
+    sentences = (
+        *room,
+        MAKE_ROOM if any(room) else "",
         commit_latency_sentence(commits),
         admission.sentence,
     )

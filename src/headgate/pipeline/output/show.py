@@ -22,7 +22,7 @@ from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
 from headgate.pipeline.time_span import Span
 
 TABLE_ROWS_SHOWN: Final = 50
-"""Rows on a terminal without ``--limit``; JSON and CSV have all."""
+"""Rows on a terminal without ``--count``; JSON and CSV have all."""
 
 _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
     "intervals": (
@@ -122,7 +122,7 @@ def show(options: ShowOptions, out: TextIO, err: TextIO) -> int:
         rows = [row | {"settings": readable_settings(row["settings"])} for row in rows]
     count = write_rows(options.format, columns, rows, out, width=options.width, color=options.color)
     if more:
-        err.write(f"The latest {count:,} of {count + more:,} rows; --limit shows more.\n")
+        err.write(f"The latest {count:,} of {count + more:,} rows; --count shows more.\n")
     elif not count:
         err.write(f"{options.table} has {_nothing_text(options, scan)}.\n")
     return count

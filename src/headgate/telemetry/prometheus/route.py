@@ -35,6 +35,9 @@ logger = logging.getLogger("headgate.metrics")
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 """Prometheus 3 refuses a page without it."""
 
+METHODS: Final = ("GET", "HEAD")
+"""What the page answers to."""
+
 OPERATION: Final = "metrics.read"
 """The operation that authorization decides about."""
 
@@ -217,8 +220,10 @@ class _Scrapes:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         method = scope["method"]
-        if method in ("GET", "HEAD"):
+        if method in METHODS:
             response = await self._endpoint(Request(scope, receive))
         else:
-            response = failure(405, f"Method {method} is not allowed here: GET is")
+            allowed = ", ".join(METHODS)
+            response = failure(405, f"Method {method} is not allowed here. Allowed: {allowed}")
+            response.headers["allow"] = allowed
         await response(scope, receive, send)

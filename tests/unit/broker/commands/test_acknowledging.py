@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headgate.base.positions import Position
-from headgate.broker.connection.bounds import HOLDERS_PER_WORK, TURN_WORK_MAX
+from headgate.base.work_units import HOLDERS_PER_UNIT, TURN_UNITS
 from headgate.testing import RefusedError, SimConsumer, World
 from headgate.wire import client as frames
 from headgate.wire.codes import AckType, CommandType, ServerError, SubscriptionType
@@ -133,7 +133,7 @@ async def test_a_failed_disk_is_no_answer_of_success(world: World) -> None:
 @played()
 async def test_acks_of_what_others_hold_are_slices_of_bounded_work(world: World) -> None:
     """Each such id searches the consumers: 256 ids in one turn took 0.4 s at 10,000 of them."""
-    consumers_count, entries_count = 8 * HOLDERS_PER_WORK, 100
+    consumers_count, entries_count = 8 * HOLDERS_PER_UNIT, 100
     client = await world.connect()
     producer = await client.producer(TOPIC)
     consumers = [
@@ -160,4 +160,4 @@ async def test_acks_of_what_others_hold_are_slices_of_bounded_work(world: World)
     begun()
     assert backlog(world) == 0
     assert before == consumers_count * entries_count
-    assert most <= 2 * TURN_WORK_MAX * HOLDERS_PER_WORK
+    assert most <= 2 * TURN_UNITS * HOLDERS_PER_UNIT

@@ -9,7 +9,8 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST, Position
-from headgate.broker.connection.bounds import SLICE_IDS, TURN_WORK_MAX
+from headgate.base.work_units import TURN_UNITS
+from headgate.broker.connection.bounds import SLICE_IDS
 from headgate.engine.subscription import Subscription
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import AtPosition
@@ -79,7 +80,7 @@ async def test_an_ack_of_many_ids_is_carried_out_in_slices(world: World) -> None
     changes = steps(world, "backlog_entries")
     await client.request(lambda i: frames.ack(consumer.consumer_id, positions, request_id=i))
     assert sum(changes) == ENTRIES
-    assert max(changes) <= TURN_WORK_MAX
+    assert max(changes) <= TURN_UNITS
 
 
 @played()
@@ -91,7 +92,7 @@ async def test_many_acks_of_some_ids_are_charged_by_their_ids(world: World) -> N
     client.write(b"".join(frames.ack(consumer.consumer_id, ids) for ids in acks))
     await asyncio.sleep(1)
     assert sum(changes) == ENTRIES
-    assert max(changes) <= TURN_WORK_MAX
+    assert max(changes) <= TURN_UNITS
 
 
 @played()
@@ -101,7 +102,7 @@ async def test_what_is_given_back_is_taken_in_slices(world: World) -> None:
     consumer.redeliver(positions)
     await asyncio.sleep(1)
     assert sum(changes) == ENTRIES
-    assert max(changes) <= TURN_WORK_MAX
+    assert max(changes) <= TURN_UNITS
     for _ in range(ENTRIES):
         assert (await consumer.receive()).redelivery_count == 1
 

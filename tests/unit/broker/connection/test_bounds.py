@@ -8,14 +8,13 @@ import pytest
 
 from headgate.base.names import parse_topic
 from headgate.base.units import INT32_MAX, KIB, MIB
+from headgate.base.work_units import COLD, TURN_UNITS
 from headgate.broker.connection.bounds import (
-    COLD_WORK,
     COMMAND_BYTES_MAX,
     COMMANDS_MAX,
     DESCRIPTION_BYTES_MAX,
     DESCRIPTIONS_BYTES_MAX,
     OBJECTS_MAX,
-    TURN_WORK_MAX,
     UNREAD_BYTES_MAX,
     work_expected,
 )
@@ -404,7 +403,7 @@ def test_the_work_of_a_command_is_known_by_its_type_and_size() -> None:
     for kind in ("SEND", "ACK", "FLOW", "PING"):
         assert work_expected(CommandType[kind], 30) == 1
     assert work_expected(CommandType.PONG, 5) > SHORT_WORK[0], "a message goes first"
-    assert work_expected(CommandType.LOOKUP, 63) == COLD_WORK
-    assert work_expected(CommandType.PRODUCER, 64 * KIB) > TURN_WORK_MAX
-    assert work_expected(CommandType.ACK, 64 * KIB) == TURN_WORK_MAX + 1
-    assert work_expected(0, 0) == COLD_WORK, "unknown"
+    assert work_expected(CommandType.LOOKUP, 63) == COLD
+    assert work_expected(CommandType.PRODUCER, 64 * KIB) > TURN_UNITS
+    assert work_expected(CommandType.ACK, 64 * KIB) == TURN_UNITS + 1
+    assert work_expected(0, 0) == COLD, "unknown"

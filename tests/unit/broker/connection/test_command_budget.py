@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headgate.base.units import KIB, MIB
-from headgate.broker.connection.bounds import LOOP_WORK, READ_WORK, TURN_WORK_MAX, WAIT_WORK
+from headgate.base.work_units import LOOP_UNITS, READ, TURN_UNITS, WAITED
 from headgate.broker.connection.command_budget import SHORT_WORK, CommandBudget
 from headgate.broker.connection.connection import Connection
 from headgate.testing import NetworkProfile, SimClient, World
@@ -49,7 +49,7 @@ class Client:
             self._budget.wait(self)
             return
         self._turns.append(self)
-        used = min(self.units, TURN_WORK_MAX)
+        used = min(self.units, TURN_UNITS)
         self.units -= used
         self._budget.left -= used
         if self.units:
@@ -64,22 +64,22 @@ def make_budget() -> tuple[CommandBudget, Loop]:
 def test_a_quiet_broker_asks_for_an_iteration_only_after_half_a_budget() -> None:
     budget, loop = make_budget()
     turns: list[Client] = []
-    for _ in range(LOOP_WORK):
+    for _ in range(LOOP_UNITS):
         Client(budget, 1, turns).turn_came()
-    assert (len(turns), loop.soon) == (LOOP_WORK, [])
+    assert (len(turns), loop.soon) == (LOOP_UNITS, [])
     Client(budget, 1, turns).turn_came()
-    assert (len(turns), len(loop.soon)) == (LOOP_WORK + 1, 1)
+    assert (len(turns), len(loop.soon)) == (LOOP_UNITS + 1, 1)
     loop.iterate()
-    assert (budget.left, loop.soon) == (LOOP_WORK, [])
+    assert (budget.left, loop.soon) == (LOOP_UNITS, [])
 
 
 def test_connections_beyond_the_budget_have_their_turns_in_order() -> None:
     budget, loop = make_budget()
     turns: list[Client] = []
-    clients = [Client(budget, 3 * TURN_WORK_MAX, turns) for _ in range(50)]
+    clients = [Client(budget, 3 * TURN_UNITS, turns) for _ in range(50)]
     for client in clients:
         client.turn_came()
-    per_iteration = 2 * LOOP_WORK // TURN_WORK_MAX
+    per_iteration = 2 * LOOP_UNITS // TURN_UNITS
     assert turns == clients[:per_iteration]
     assert budget.waiting_count == 50
     while loop.soon:
@@ -101,9 +101,9 @@ class Greedy(Client):
     """A connection whose buffer is full again after each of its turns."""
 
     def turn_came(self) -> None:
-        self.units = TURN_WORK_MAX
+        self.units = TURN_UNITS
         super().turn_came()
-        self._budget.wait(self, TURN_WORK_MAX)
+        self._budget.wait(self, TURN_UNITS)
 
 
 class Neighbour:
@@ -123,17 +123,17 @@ class Neighbour:
 
     def turn_came(self) -> None:
         self.waits += (self.iteration - since for since in self._waiting)
-        self._budget.left -= len(self._waiting) + READ_WORK
+        self._budget.left -= len(self._waiting) + READ
         self._waiting.clear()
 
 
 def test_one_with_little_to_do_does_not_wait_behind_ten_thousand_that_never_stop() -> None:
     budget, loop = make_budget()
     turns: list[Client] = []
-    crowd = [Greedy(budget, TURN_WORK_MAX, turns) for _ in range(GREEDY)]
+    crowd = [Greedy(budget, TURN_UNITS, turns) for _ in range(GREEDY)]
     neighbour = Neighbour(budget)
     for client in crowd:
-        budget.wait(client, TURN_WORK_MAX)
+        budget.wait(client, TURN_UNITS)
     assert budget.renew(), "an iteration begins with these in line"
     now_s = due_s = 0.0
     while len(neighbour.waits) < 10 * RATE_PER_S:
@@ -143,7 +143,7 @@ def test_one_with_little_to_do_does_not_wait_behind_ten_thousand_that_never_stop
             due_s += 1 / RATE_PER_S
         neighbour.iteration += 1
         loop.iterate()
-        now_s += max(len(turns) - before, 1) * TURN_WORK_MAX * UNIT_S
+        now_s += max(len(turns) - before, 1) * TURN_UNITS * UNIT_S
     assert max(neighbour.waits) == 1, "the next iteration begins with it"
     served = Counter(turns)
     assert len(turns) > GREEDY // 3
@@ -165,20 +165,20 @@ def test_one_with_much_to_do_does_not_wait_for_ever_behind_those_with_little() -
     lights = [Light(budget, 1, turns) for _ in range(GREEDY)]
     for light in lights:
         budget.wait(light, 1)
-    heavy = Client(budget, TURN_WORK_MAX, turns)
+    heavy = Client(budget, TURN_UNITS, turns)
     budget.wait(heavy)
     assert budget.renew()
     iterations = 0
     while heavy not in turns:
         loop.iterate()
         iterations += 1
-    assert iterations <= GREEDY // LOOP_WORK + 2, "half of each iteration is for the oldest"
+    assert iterations <= GREEDY // LOOP_UNITS + 2, "half of each iteration is for the oldest"
 
 
 def test_connections_wait_by_the_work_that_they_have() -> None:
     budget, loop = make_budget()
     turns: list[Client] = []
-    works = (TURN_WORK_MAX, *reversed(SHORT_WORK), 0)
+    works = (TURN_UNITS, *reversed(SHORT_WORK), 0)
     clients = [Client(budget, 1, turns) for _ in works]
     for client, work in zip(clients, works, strict=True):
         budget.wait(client, work)
@@ -196,8 +196,8 @@ def test_an_error_of_one_leaves_the_others_in_line() -> None:
         def turn_came(self) -> None:
             raise RuntimeError
 
-    for _ in range(2 * LOOP_WORK // TURN_WORK_MAX):
-        Client(budget, TURN_WORK_MAX, turns).turn_came()
+    for _ in range(2 * LOOP_UNITS // TURN_UNITS):
+        Client(budget, TURN_UNITS, turns).turn_came()
     assert budget.left <= 0
     waits = Client(budget, 1, turns)
     budget.wait(Broken(budget, 1, turns))
@@ -211,7 +211,7 @@ def test_an_error_of_one_leaves_the_others_in_line() -> None:
 # -- connections ------------------------------------------------------------------------------
 
 CLIENTS = 60
-PINGS = 3 * TURN_WORK_MAX
+PINGS = 3 * TURN_UNITS
 
 
 def server_side(world: World, client: SimClient) -> Connection:
@@ -268,7 +268,7 @@ async def test_many_connections_that_flood_at_once_share_each_iteration(world: W
     await producer.send(b"in between")
     await pongs(clients, CLIENTS * PINGS)
     assert sum(counts) == CLIENTS * PINGS
-    assert max(counts) <= 3 * (LOOP_WORK + TURN_WORK_MAX)
+    assert max(counts) <= 3 * (LOOP_UNITS + TURN_UNITS)
     assert world.broker.command_budget.waiting_count == 0
 
 
@@ -280,7 +280,7 @@ async def test_many_connections_with_one_command_each_share_each_iteration(world
     counts = watch_frames(world, connections)
     await flood(connections, clients, frames.ping())
     await pongs(clients, len(clients))
-    assert max(counts) * (1 + READ_WORK + WAIT_WORK) <= 3 * (LOOP_WORK + TURN_WORK_MAX)
+    assert max(counts) * (1 + READ + WAITED) <= 3 * (LOOP_UNITS + TURN_UNITS)
     assert not any(connection.socket_paused for connection in connections)
 
 
@@ -365,12 +365,12 @@ async def test_what_buffers_grow_by_while_there_is_no_room_counts_later(world: W
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert connection._work_owed == 0
-    assert budget.left == LOOP_WORK - READ_WORK - WAIT_WORK - owed
+    assert budget.left == LOOP_UNITS - READ - WAITED - owed
 
 
 @played(network=QUICK)
 async def test_what_arrives_on_a_connection_in_line_stays_in_its_socket(world: World) -> None:
-    clients = [await world.connect() for _ in range(4 * LOOP_WORK // TURN_WORK_MAX)]
+    clients = [await world.connect() for _ in range(4 * LOOP_UNITS // TURN_UNITS)]
     connections = [server_side(world, client) for client in clients]
     largest, in_line = [0], [0]
     budget, begin_turn = world.broker.command_budget, world.broker.begin_turn

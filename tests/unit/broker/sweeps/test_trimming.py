@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 import pytest
 
+from headgate.base.ack_set import AckSet
 from headgate.base.errors import HeadgateError
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
@@ -13,6 +15,7 @@ from headgate.base.units import KIB, NS_PER_S
 from headgate.broker.slices import at_once
 from headgate.broker.sweeps.trimming import FULL_ROUNDS
 from headgate.engine.dispatch_shared import SharedDispatcher
+from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.ledger import LedgerSettings
 from headgate.metadata.policies import Retention
@@ -375,6 +378,41 @@ async def test_a_full_disk_is_free_when_only_a_checkpoint_frees_it(world: World)
 async def test_a_disk_without_a_single_byte_left_is_freed_too(world: World) -> None:
     """Something else on the disk takes what the log leaves."""
     await fill_and_drain(world, squeeze=True)
+
+
+def test_a_look_at_a_topic_passes_only_the_cursors_that_moved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    passed: Counter[str] = Counter()
+    trimmed = Subscription.trimmed
+
+    def counted_trimmed(subscription: Subscription) -> None:
+        passed["trimmed"] += 1
+        trimmed(subscription)
+
+    def is_durable(subscription: Subscription) -> bool:
+        passed["looked at"] += 1
+        return subscription.cursor_id is not None
+
+    @played(settings={"retentionCheckIntervalInSeconds": "1000000"})
+    async def story(world: World) -> None:
+        client = await world.connect()
+        consumer = await client.subscribe(TOPIC, "s")
+        await publish(client, 20)
+        await take(consumer, 20)
+        topic = topic_of(world)
+        for number in range(2_000):
+            topic.add_subscription(f"reader-{number}", AckSet(19), cursor_id=None)
+        await asyncio.sleep(1)
+        with monkeypatch.context() as patch:
+            patch.setattr(Subscription, "trimmed", counted_trimmed)
+            patch.setattr(Subscription, "is_durable", property(is_durable))
+            await asyncio.sleep(40)
+        assert topic.log.first == 20
+
+    story()
+    assert passed["trimmed"] == 0, "no cursor was before what was trimmed"
+    assert passed["looked at"] < 200
 
 
 @played(settings={"retentionCheckIntervalInSeconds": "1000000"}, capacity_bytes=6 * SEGMENT)

@@ -16,7 +16,7 @@ from tests.unit.pipeline.report.folder import played
 def test_options_reach_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[ReportOptions] = []
     asked = loads(monkeypatch, "report", run_report=lambda options, _err: found.append(options))
-    words = ["--since", "2h", "--until", "1h", "--html", "x.html", "--top", "3"]
+    words = ["--since", "2h", "--until", "1h", "--html", "x.html", "--count", "3"]
     assert CliRunner().invoke(main, ["pipeline", "report", "--out", "t", *words]).exit_code == 0
     assert CliRunner().invoke(main, ["pipeline", "report", "--out", "t"]).exit_code == 0
     assert found == [ReportOptions("t", "2h", "1h", "x.html", 3), ReportOptions("t")]
@@ -31,7 +31,7 @@ def test_a_page_is_written(tmp_path: Path) -> None:
     assert "<title>Headgate: 2025-11-21 10:00:00 UTC" in (tmp_path / "report.html").read_text()
 
 
-@pytest.mark.parametrize("words", [["--top", "0"], ["--top", "51"], ["--since", "x"]])
+@pytest.mark.parametrize("words", [["--count", "0"], ["--count", "51"], ["--since", "x"]])
 def test_bad_options(tmp_path: Path, words: list[str]) -> None:
     played(tmp_path, 60)
     result = CliRunner().invoke(main, ["pipeline", "report", "--out", str(tmp_path), *words])

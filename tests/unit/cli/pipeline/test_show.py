@@ -26,11 +26,11 @@ def root(tmp_path: Path) -> str:
 
 
 def test_rows_alone_on_the_standard_output(root: str) -> None:
-    words = "--where hour=10 --columns minute,size_use --limit 2 --since 2025-11-21T10:00:00Z"
+    words = "--where hour=10 --columns minute,size_use --count 2 --since 2025-11-21T10:00:00Z"
     result = shown("quota_usage", "--out", root, "--format", "json", *words.split())
     assert result.exit_code == 0
     assert [row["size_use"] for row in json.loads(result.stdout)] == [0.1, 0.2]
-    assert result.stderr == "The latest 2 of 3 rows; --limit shows more.\n"
+    assert result.stderr == "The latest 2 of 3 rows; --count shows more.\n"
 
 
 def test_csv(root: str) -> None:
@@ -43,7 +43,7 @@ def test_csv(root: str) -> None:
     [
         (["quota"], "Missing option '--out'"),
         (["quota_usage", "--out", "ROOT", "--where", "hour"], "'hour' is not COLUMN=VALUE."),
-        (["quota_usage", "--out", "ROOT", "--limit", "0"], "0 is not in the range x>=1"),
+        (["quota_usage", "--out", "ROOT", "--count", "0"], "0 is not in the range x>=1"),
         (["quota_usage", "--out", "ROOT", "--since", "soon"], "--since 'soon' is no time"),
         (["nothing", "--out", "ROOT"], "there are quota_usage"),
         (["quota_usage", "--out", "/nonexistent"], "headgate pipeline run --out"),

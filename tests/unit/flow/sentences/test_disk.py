@@ -28,13 +28,14 @@ def test_a_full_disk_with_what_is_known_of_it() -> None:
     facts = DiskFacts(full_s=35.0, free_bytes=1_000, size_bytes=2_000_000, segment_bytes=65_536)
     assert disk_sentence(facts) == (
         "the disk is full: producers wait for room, for 35 s now, consumers continue; "
-        "1,000 of 2,000,000 bytes are free, the log needs 65,536"
+        "1 kB of 2 MB are free, the log needs 65.5 kB at once"
     )
 
 
 def test_room_is_reported_when_it_is_known() -> None:
     assert not room_text(DiskFacts(free_bytes=1))
-    assert room_text(DiskFacts(free_bytes=1, size_bytes=2, segment_bytes=3)).endswith("needs 3")
+    facts = DiskFacts(free_bytes=1, size_bytes=2, segment_bytes=3)
+    assert room_text(facts) == "1 B of 2 B are free, the log needs 3 B at once"
 
 
 def test_a_quick_disk_and_one_accident_are_not_worth_a_word() -> None:
@@ -77,8 +78,17 @@ def test_a_disk_is_nearly_full_by_segments_and_by_its_size(
     free_bytes: int, size_bytes: int, is_low: bool
 ) -> None:
     facts = DiskFacts(None, free_bytes, size_bytes, 100)
-    room = f"{free_bytes:,} of {size_bytes:,} bytes are free, the log needs 100"
-    text = f"the disk is nearly full, and producers wait once it is: {room}"
-    assert low_disk_sentence(facts) == (text if is_low else "")
+    assert facts.is_low is is_low
+    assert bool(low_disk_sentence(facts)) is is_low
     assert low_disk_sentence(DiskFacts(1.0, free_bytes, size_bytes, 100)) == ""
     assert low_disk_sentence(DiskFacts()) == ""
+
+
+def test_a_disk_that_is_nearly_full_says_since_when_and_once_what_happens_then() -> None:
+    facts = DiskFacts(None, 89_000_000, 1_258_000_000, 67_108_864, low_s=200.0)
+    text = (
+        "the disk is nearly full, for 3 min now: 89 MB of 1.26 GB are free, the log needs 67.1 MB "
+        "at once"
+    )
+    assert low_disk_sentence(facts) == f"{text}; without that room producers wait"
+    assert low_disk_sentence(facts, has_forecast=True) == text

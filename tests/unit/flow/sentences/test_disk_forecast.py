@@ -58,12 +58,13 @@ def test_at_most_three_topics_are_named() -> None:
 @pytest.mark.parametrize(
     ("forecast", "facts", "text"),
     [
-        (FILLING, {"is_full": True}, "the disk is full now: producers wait for room, consumers"),
+        (FILLING, {"full_s": 0.0}, "the disk is full: producers wait for room, consumers"),
+        (FILLING, {"full_s": 21.0}, "the disk is full: producers wait for room, for 21 s now, con"),
         (FILLING, {"full_in_s": 0.2}, "the disk is full any moment at the growth of the last 10"),
         (
             DiskForecast(),
             {},
-            "whether the disk fills up is not known: the file system has not told its free space",
+            "whether the disk fills up is not known yet: the file system has not told its free",
         ),
         (
             DiskForecast(known_in_s=45.0),
@@ -99,7 +100,7 @@ def test_each_state(forecast: DiskForecast, facts: dict[str, object], text: str)
 @pytest.mark.parametrize(
     ("size", "text"),
     [(0, "0 B"), (999.4, "999 B"), (999.6, "1 kB"), (29_500, "29.5 kB"), (12e6, "12 MB"),
-     (999.6e6, "1 GB"), (3.25e12, "3.2 TB"), (-4e6, "-4 MB")],
+     (999.6e6, "1 GB"), (3.25e12, "3.25 TB"), (1.2e15, "1,200 TB"), (-4e6, "-4 MB")],
 )  # fmt: skip
 def test_amounts(size: float, text: str) -> None:
     assert bytes_text(size) == text

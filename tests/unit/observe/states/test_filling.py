@@ -35,7 +35,7 @@ async def test_explain_says_it_without_being_asked_only_where_it_is_soon(world: 
     facts = filling_facts(broker.disk, broker.topic_growth.growths)
     assert facts.full_in_s == state.disk_full_in_s
     assert [topic.topic for topic in facts.topics] == [TOPIC]
-    assert not facts.is_full
+    assert facts.full_s is None
     report = await world.observer.explain_storage(5)
     (topic,) = report["forecast"]["topics"]
     assert (topic["topic"], topic["cause"], topic["subscription"]) == (

@@ -6,6 +6,7 @@ import asyncio
 import errno
 
 from headgate.base.names import parse_topic
+from headgate.flow.sentences.disk import MAKE_ROOM
 from headgate.fs import Operation
 from headgate.ledger import LedgerSettings
 from headgate.testing import World
@@ -34,6 +35,7 @@ async def test_a_full_disk_is_reported_by_topic_and_without(world: World) -> Non
     assert top["storage"]["sentence"].startswith(
         "the disk is full: producers wait for room, for 10 s now, consumers continue; "
     )
+    assert top["storage"]["sentence"].endswith(f"at once; {MAKE_ROOM}")
     assert top["storage"]["diskFull"]
     (held,) = top["publishing"]
     assert held["causes"] == ["disk_full"]

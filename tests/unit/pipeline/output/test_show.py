@@ -62,7 +62,7 @@ def test_several_values_of_a_column_are_any_of_them(root: Path) -> None:
 def test_a_limit_selects_the_latest_rows_in_order(root: Path) -> None:
     rows, said = shown(root, limit=2, where=(("topic", NS + "other"),))
     assert [row["minute"][11:16] for row in rows] == ["11:08", "11:09"]
-    assert said == "The latest 2 of 70 rows; --limit shows more.\n"
+    assert said == "The latest 2 of 70 rows; --count shows more.\n"
 
 
 def test_a_table_has_selected_columns_and_a_bounded_number_of_rows(root: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_table_has_selected_columns_and_a_bounded_number_of_rows(root: Path) -
     assert "seconds_to_breach" in out.getvalue()
     assert "sentence" in out.getvalue()
     assert "size_limit_bytes" not in out.getvalue()
-    assert err.getvalue() == "The latest 50 of 73 rows; --limit shows more.\n"
+    assert err.getvalue() == "The latest 50 of 73 rows; --count shows more.\n"
 
 
 @pytest.mark.parametrize("name", sorted(_SHOWN.keys() & TABLES.keys()))

@@ -73,7 +73,9 @@ def test_a_scrape() -> None:
         assert int(headers["content-length"]) == len(body) < WRITE_BYTES
         types, _ = read_page(body.decode())
         assert types["pulsar_topics_count"] == "gauge"
-        assert (await call(app, "POST"))[0] == 405
+        status, headers, body = await call(app, "POST")
+        assert (status, headers["allow"]) == (405, "GET, HEAD")
+        assert json.loads(body) == {"reason": "Method POST is not allowed here. Allowed: GET, HEAD"}
         assert (await call(app, "HEAD"))[2] == b""
 
     with World() as world:
