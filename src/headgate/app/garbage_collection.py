@@ -6,11 +6,11 @@ that replaces objects, such as budgets at a change of policies, makes as many as
 collector does not run for a long time, and visits hundreds of thousands in one turn, at 0.1 to 0.2
 us each. So the broker collects young objects at a pace that follows how long the last time took.
 
-An object that lived through two collections is *frozen*: the collector visits it never again, so
-that no collection grows with the number of topics. A reference count still frees it, so
-connections, producers and consumers leave no cycles; a test holds that. Topics and subscriptions
-that end do, of about 4 KB each. A complete collection frees these while nobody publishes or
-consumes, or at last when very many have ended.
+An object that lived through two collections, or through one of Python's own, is *frozen*: the
+collector visits it never again, so that no collection grows with the number of topics. A reference
+count still frees it, so connections, producers and consumers leave no cycles; a test holds that.
+Topics and subscriptions that end do, of about 4 KB each. A complete collection frees these while
+nobody publishes or consumes, or at last when very many have ended.
 """
 
 from __future__ import annotations
@@ -71,6 +71,9 @@ class Collector:
     unfreeze: Callable[[], None] = gc.unfreeze
     used_ns: Callable[[], int] = time.thread_time_ns
     """CPU time of the calling thread."""
+    young_count: Callable[[], int] = lambda: gc.get_count()[1]
+    """Collections of young objects since the last one of an older generation or freezing, with
+    Python's own."""
 
 
 class GarbageCollection:
@@ -90,6 +93,8 @@ class GarbageCollection:
         self._pause_s = PAUSE_S_MAX
         self._young_ns = 0
         """Time in collections of young objects since the last one of the middle generation."""
+        self._young_count = 0
+        """So many collections."""
         self._last = self._last_complete = activity()
         self._idle_since_s = self._complete_s = loop.time()
         self._next: asyncio.TimerHandle | None = None
@@ -110,10 +115,14 @@ class GarbageCollection:
     def _run(self) -> None:
         took_ns = self._collect(0)
         self._young_ns += took_ns
-        if self._young_ns >= MIDDLE_NS:
-            self._collect(1)
+        self._young_count += 1
+        # Python's own collections left an unknown number of objects: a visit would take long.
+        is_unknown = self._collector.young_count() > self._young_count
+        if is_unknown or self._young_ns >= MIDDLE_NS:
+            if not is_unknown:
+                self._collect(1)
             self._collector.freeze()
-            self._young_ns = 0
+            self._young_ns = self._young_count = 0
         self._pause_s = pause_after(self._pause_s, took_ns)
         self._complete_if_idle()
         self._next = self._loop.call_later(self._pause_s, self._run)

@@ -185,8 +185,7 @@ class ClientMemory:
         """Connections closed because all together held too much."""
         self._grown_bytes = 0
         """What was admitted and what buffers grew by since the last measurement."""
-        self.is_far_over = False
-        """Whether all hold far too much: then nothing grows."""
+        self._is_measuring = False
         self._slowed: dict[Holder, _Slowed] = {}
         self._has_warned = False
 
@@ -237,15 +236,42 @@ class ClientMemory:
         return takes
 
     def charge(self, size_bytes: int) -> None:
-        """A connection takes so much more; the next measurement, which may be a second away, finds
-        it."""
-        self._grown_bytes += size_bytes
-        self.is_far_over = self._held_now > FAR_SHARE * self.bytes_max
+        """A connection takes so much more, or gives back so much if it is negative; the next
+        measurement, which may be a second away, finds it."""
+        # A walk may have measured already what is given back.
+        if size_bytes > 0 or not self._is_measuring:
+            self._grown_bytes += size_bytes
+
+    def may_grow(self, holder: Holder, size_bytes: int) -> bool:
+        """Whether a receive buffer may grow by ``size_bytes``, which the holder then charges. If
+        not, the holder is slowed.
+
+        The broker asks before it reads the bytes that need the room. So however little time it has
+        to measure and to close, buffers pass the bound by one growth at most, that of a small
+        holder, or of one whose acknowledgements free most, by :data:`FAR_SHARE`.
+        """
+        if not self.is_over:
+            return True
+        held = holder.held_memory(is_scarce=True)
+        is_small = held.beyond_idle + size_bytes <= SMALL_HOLDER_BYTES
+        if (is_small or held.is_mostly_pending) and not self.is_far_over:
+            return True
+        if holder not in self._slowed:
+            self._slow(holder, held.beyond_idle, is_paused=True)
+        elif not self._slowed[holder].is_paused:
+            self._slowed[holder] = self._slowed[holder]._replace(is_paused=True)
+            holder.pause_for_memory()
+        return False
 
     @property
     def is_over(self) -> bool:
         """Whether all hold too much."""
         return self._held_now > self.bytes_max
+
+    @property
+    def is_far_over(self) -> bool:
+        """Whether all hold far too much: then nothing grows."""
+        return self._held_now > FAR_SHARE * self.bytes_max
 
     @property
     def _held_now(self) -> int:
@@ -271,6 +297,7 @@ class ClientMemory:
         ended, but their sockets still hold what the peers have not read."""
         found, units, is_scarce = _Measurement(), 0, self._is_scarce
         grown_before = self._grown_bytes
+        self._is_measuring = True
         for holder in list(holders):
             if holder.is_open:
                 found.add(holder, is_scarce=is_scarce)
@@ -283,6 +310,7 @@ class ClientMemory:
             if number % SLOWED_PER_STEP == 0:
                 yield STEP_UNITS
         held = self.held = found.held()
+        self._is_measuring = False
         # What grew meanwhile may have been measured before it did.
         self.charge(-grown_before)
         yield from self._release(found)

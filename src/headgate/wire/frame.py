@@ -137,7 +137,7 @@ class FrameDecoder:
     __slots__ = (
         "_buffer", "_command_size_max", "_end", "_error", "_frame_size_max", "_long_ids",
         "_may_grow", "_new_buffer", "_on_growth", "_start", "_view", "_wanted", "command_size",
-        "is_partial",
+        "has_part", "is_partial",
     )  # fmt: skip
 
     def __init__(
@@ -148,9 +148,9 @@ class FrameDecoder:
         may_grow: Callable[[], bool] = lambda: True,
         new_buffer: Callable[[int], bytearray] = bytearray,
     ) -> None:
-        """``on_growth`` is called with the bytes by which the buffer grows, ``may_grow`` before the
-        buffer grows only to be faster. ``new_buffer`` makes a buffer of a
-        size: a ``bytearray``, or what can be read and written like one."""
+        """``on_growth`` is called with the bytes by which the buffer grows, negative when it gives
+        some back, ``may_grow`` before the buffer grows only to be faster. ``new_buffer`` makes a
+        buffer of a size: a ``bytearray``, or what can be read and written like one."""
         self.set_limits(frame_size_max, command_size_max)
         self._new_buffer = new_buffer
         self._may_grow = may_grow
@@ -159,6 +159,8 @@ class FrameDecoder:
         """Bytes of the command returned last, unless it is a SEND."""
         self.is_partial = False
         """Whether that command is a part of a long one that continues in the next frame."""
+        self.has_part = False
+        """Whether :meth:`next_frame` found a part of a frame last."""
         self._long_ids: LongIds | None = None
         self._buffer = bytearray(BUFFER_BYTES_START)
         self._view = memoryview(self._buffer)
@@ -200,7 +202,7 @@ class FrameDecoder:
         if start == end:
             self._start = self._end = start = end = 0
             if size > BUFFER_BYTES_STEADY:
-                self._replace_buffer(BUFFER_BYTES_STEADY)
+                self._resize(BUFFER_BYTES_STEADY)
             return self._view
         if size - end < READ_BYTES_MIN and not end < start + self._wanted <= size:
             self._make_room()
@@ -213,7 +215,12 @@ class FrameDecoder:
         while size // 2 >= max(needed, BUFFER_BYTES_START):
             size //= 2
         if size < len(self._buffer):
-            self._replace_buffer(size)
+            self._resize(size)
+
+    @property
+    def growth_bytes(self) -> int:
+        """By how much :meth:`get_buffer` makes the buffer grow; 0 if there is room."""
+        return max(self._larger_size() - len(self._buffer), 0) if self.lacks_room else 0
 
     @property
     def lacks_room(self) -> bool:
@@ -260,7 +267,7 @@ class FrameDecoder:
         self._end = end
         if end == len(self._buffer) < BUFFER_BYTES_STEADY and self._may_grow():
             # The peer sends faster than one read takes: give it larger reads.
-            self._grow(min(2 * end, BUFFER_BYTES_STEADY))
+            self._resize(min(2 * end, BUFFER_BYTES_STEADY))
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         """Take all of ``data`` at once, for callers without a socket.
@@ -299,6 +306,7 @@ class FrameDecoder:
         frame_size = total_size + _WORD_BYTES
         if buffered < frame_size:
             self._wanted = frame_size
+            self.has_part = True
             if command_size > self._command_size_max:
                 self._check_long(total_size, command_size)
             return None
@@ -390,6 +398,7 @@ class FrameDecoder:
         if self._error is not None:
             raise self._error
         self._wanted = 0
+        self.has_part = buffered > 0
         if buffered < _WORD_BYTES:
             return
         total_size = int.from_bytes(self._view[self._start : self._start + _WORD_BYTES])
@@ -402,20 +411,24 @@ class FrameDecoder:
         The size doubles with the bytes that arrived, up to the present frame: a peer that claims a
         large frame and sends little of it takes little memory.
         """
-        size = len(self._buffer)
-        pending = self._end - self._start
         if self._fits_moved():
-            self._replace_buffer(size, reuse=True)
+            self._replace_buffer(len(self._buffer), reuse=True)
             return
-        largest = self._frame_size_max + _WORD_BYTES + READ_BYTES_MIN
-        if size >= largest:
+        size = self._larger_size()
+        if size <= len(self._buffer):
             raise LocalProtocolError(
-                f"{pending} bytes are pending and next_frame() was not called until it gave None"
+                f"{self._end - self._start} bytes are pending and next_frame() was not called "
+                "until it gave None"
             )
-        useful = max(BUFFER_BYTES_STEADY, self._wanted, pending + READ_BYTES_MIN)
-        self._grow(min(2 * size, useful, largest))
+        self._resize(size)
 
-    def _grow(self, size: int) -> None:
+    def _larger_size(self) -> int:
+        pending = self._end - self._start
+        useful = max(BUFFER_BYTES_STEADY, self._wanted, pending + READ_BYTES_MIN)
+        largest = self._frame_size_max + _WORD_BYTES + READ_BYTES_MIN
+        return min(2 * len(self._buffer), useful, largest)
+
+    def _resize(self, size: int) -> None:
         self._on_growth(size - len(self._buffer))
         self._replace_buffer(size)
 

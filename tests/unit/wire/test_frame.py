@@ -199,9 +199,21 @@ def test_reads_do_not_grow_where_memory_is_scarce_but_frames_get_the_room_they_n
     decoder.feed(frame[: limits.BUFFER_BYTES_START])
     assert decoder.next_frame() is None
     assert decoder.lacks_room
+    assert decoder.growth_bytes == limits.BUFFER_BYTES_START, "it doubles"
+    assert decoder.has_part
     decoder.feed(frame[limits.BUFFER_BYTES_START : -1])
     assert decoder.next_frame() is None
     assert not decoder.lacks_room, "the whole frame fits"
+    assert decoder.growth_bytes == 0
+
+
+def test_it_says_whether_a_frame_is_on_its_way() -> None:
+    decoder = FrameDecoder()
+    ping = client.ping()
+    for data, has_part in ((ping, False), (ping[:3], True), (ping[3:9], True), (ping[9:], False)):
+        decoder.feed(data)
+        drain(decoder)
+        assert decoder.has_part is has_part
 
 
 def test_a_torn_frame_behind_others_needs_no_larger_buffer() -> None:

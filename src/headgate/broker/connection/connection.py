@@ -152,9 +152,13 @@ class Connection(asyncio.BufferedProtocol):
         counts = connections.counts
         self.throttle = ThrottleTracker(self.producers, counts, self.keep_alive.send_pongs_while)
         self._refusal_logger = RefusalLogger()
-        self._waiting_commands = WaitingCommands(self, host.loop)
+        self._waiting_commands = WaitingCommands(self, host.loop, connections.memory.charge)
         self._frames = FrameWriter(
-            host.at_end_of_turn, self._flushed, self.pause_reading, self._buffer_grew
+            host.at_end_of_turn,
+            self._flushed,
+            self._answers_pile_up,
+            self._buffer_grew,
+            self._unread_bytes_max,
         )
         self.write = self._frames.write
         self.consumer_port = ConnectionConsumers(self, self._frames)
@@ -204,9 +208,6 @@ class Connection(asyncio.BufferedProtocol):
         self._decoder.advance(nbytes)
         self.keep_alive.peer_active = True
         self._process()
-        memory = self._connections.memory
-        if memory.is_far_over and self._decoder.lacks_room:
-            memory.slow(self)
 
     def pause_writing(self) -> None:
         self._frames.pause()
@@ -243,10 +244,12 @@ class Connection(asyncio.BufferedProtocol):
         self._unfinished = None
 
     def _disconnect_clients(self) -> None:
-        """Disconnect all producers and consumers: few at once, many in slices."""
-        clients_count = len(self.producers) + len(self.consumers)
+        """Disconnect all producers and consumers: few at once, many in slices, also those of many
+        connections that end in one iteration of the loop."""
+        units = (len(self.producers) + len(self.consumers)) * CLIENT_CLOSED
         steps = chain(self.producer_port.disconnect_all(), self.consumer_port.disconnect_all())
-        if clients_count * CLIENT_CLOSED <= SLICE_UNITS:
+        if units <= SLICE_UNITS and (self._budget.left > 0 or self._budget.renew()):
+            self._budget.left -= units
             for _ in steps:
                 pass
         else:
@@ -326,6 +329,8 @@ class Connection(asyncio.BufferedProtocol):
         if not self._is_in_line:
             self._is_in_line = True
             self._budget.wait(self, self._work_in_line())
+            if self._decoder.lacks_room:
+                self._pause_socket()  # a line of thousands must not make their buffers grow
         else:
             # Only now, since most clients send nothing more until their turn comes, and it costs
             # more than to wait.
@@ -352,8 +357,20 @@ class Connection(asyncio.BufferedProtocol):
         if self.producer_port.pending_count and self._host.publish_buffer_full():
             self.throttle.set_buffer_full(True)
             self.pause_reading()
-        else:
+        elif not self._decoder.has_part or self._takes_room():
             self._resume_socket()
+
+    def _takes_room(self) -> bool:
+        """Take the room for the rest of a frame before its bytes are read. False if the broker has
+        none: then it reads this connection no more until it has."""
+        if self.throttle.is_memory_full:
+            return False
+        growth_bytes = self._decoder.growth_bytes
+        if growth_bytes:
+            if not self._connections.memory.may_grow(self, growth_bytes):
+                return False
+            self._decoder.get_buffer()
+        return True
 
     def _resume_socket(self) -> None:
         if self.socket_paused and not self.throttle.is_memory_full:
@@ -445,6 +462,15 @@ class Connection(asyncio.BufferedProtocol):
     def _flushed(self) -> None:
         self.consumer_port.flushed()
 
+    def _unread_bytes_max(self) -> int:
+        """Bytes of answers that a peer that does not read may leave: none while all connections
+        hold too much."""
+        return 0 if self._connections.memory.is_over else UNREAD_BYTES_MAX
+
+    def _answers_pile_up(self) -> None:
+        self.pause_reading()
+        self._connections.memory.slow(self)  # then it is resumed when there is room
+
     def unsent_bytes(self) -> int:
         return self._transport.get_write_buffer_size() + self._frames.kept_bytes
 
@@ -467,7 +493,7 @@ class Connection(asyncio.BufferedProtocol):
             self.throttle.set_buffer_full(False)
         if self.throttle.pauses_commands:
             return
-        if not self._waiting_commands.has_room or self._frames.unread_bytes > UNREAD_BYTES_MAX:
+        if not self._waiting_commands.has_room or self._frames.has_much_unread:
             return
         if not self.is_open or host.publish_buffer_full():
             return
@@ -495,14 +521,14 @@ class Connection(asyncio.BufferedProtocol):
         return len(self.producers) + len(self.consumers)
 
     def _buffer_grew(self, size_bytes: int) -> None:
-        work = size_bytes // GROWN_BYTES_PER_UNIT
+        work = max(size_bytes, 0) // GROWN_BYTES_PER_UNIT
         if self._budget.left > 0:
             self._budget.left -= work
         else:
             self._work_owed += work
         memory = self._connections.memory
         memory.charge(size_bytes)
-        if memory.is_over:
+        if memory.is_over and size_bytes > 0:
             # Not at once: uvloop crashes if reading is paused while it asks for a buffer.
             self._host.loop.call_soon(memory.slow, self)
 
@@ -533,9 +559,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_for_memory(self) -> None:
         self.throttle.set_memory_full(False)
-        if self._decoder.lacks_room:
-            self._decoder.get_buffer()  # what it takes is counted before others are read again
-        if not self._commands_paused:
+        if self._commands_paused:
+            self.resume_reading()
+        elif not self._is_in_line and self._takes_room():
             self._resume_socket()
 
     def close_for_memory(self, reason: str) -> None:

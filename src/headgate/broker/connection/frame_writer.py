@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from headgate.broker.connection.bounds import OUT_BYTES_MAX, UNREAD_BYTES_MAX
+from headgate.broker.connection.bounds import OUT_BYTES_MAX
 
 PART_BYTES: Final = 512
 """Parts below this mean size are joined before they are written: as long as a peer does not read,
@@ -24,6 +24,7 @@ class FrameWriter:
         "_on_kept",
         "_on_unread",
         "_transport",
+        "_unread_bytes_max",
         "gathered",
         "is_open",
         "peer_blocked",
@@ -36,14 +37,16 @@ class FrameWriter:
         on_flushed: Callable[[], None],
         on_unread: Callable[[], None],
         on_kept: Callable[[int], None],
+        unread_bytes_max: Callable[[], int],
     ) -> None:
         """The writer calls ``on_flushed`` after each turn's writing, ``on_unread`` while a peer
-        that does not read has more than :data:`UNREAD_BYTES_MAX` to read, and ``on_kept`` with
+        that does not read has more than ``unread_bytes_max()`` to read, and ``on_kept`` with
         the bytes that it keeps for such a peer."""
         self._at_end_of_turn = at_end_of_turn
         self._on_flushed = on_flushed
         self._on_kept = on_kept
         self._on_unread = on_unread
+        self._unread_bytes_max = unread_bytes_max
         self._transport: asyncio.Transport
         self.gathered: list[bytes] = []
         """Frames, or parts of frames, of this turn."""
@@ -68,6 +71,11 @@ class FrameWriter:
         """Bytes that the transport does not have yet, because the peer does not read."""
         return len(self._kept)
 
+    @property
+    def has_much_unread(self) -> bool:
+        """Whether the peer, which does not read, has more to read than it may leave."""
+        return self.unread_bytes > self._unread_bytes_max()
+
     def finish(self) -> None:
         """Hand everything that was written to the transport, which is about to be closed."""
         if self.gathered:
@@ -85,7 +93,7 @@ class FrameWriter:
             return
         if self.peer_blocked:
             self.unread_bytes += len(frame)
-            if self.unread_bytes > UNREAD_BYTES_MAX:
+            if self.has_much_unread:
                 self._on_unread()
         if not self.gathered:
             self._at_end_of_turn(self.flush)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from headgate.base.errors import HeadgateError, InvariantError
+from headgate.base.units import KIB
 from headgate.broker.connection.bounds import COMMAND_BYTES_MAX, COMMANDS_MAX
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.wire import commands
@@ -17,13 +18,24 @@ from headgate.wire.messages import BaseCommand
 
 logger = logging.getLogger("headgate.connection")
 
+SMALL_BYTES: Final = KIB
+"""Commands up to this size count when a connection's memory is measured, larger ones at once."""
+
 
 class WaitingCommands:
     """One task for each command that waits, and the bounds of all of them together."""
 
-    def __init__(self, connection: ClientConnection, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        connection: ClientConnection,
+        loop: asyncio.AbstractEventLoop,
+        charge: Callable[[int], None],
+    ) -> None:
+        """``charge`` is called with the bytes of each large command that waits, and with as many
+        less when it no longer does."""
         self._connection = connection
         self._loop = loop
+        self._charge = charge
         self._tasks: dict[asyncio.Task[None], int] = {}
         self.size_bytes = 0
         """Size of all commands that wait."""
@@ -49,6 +61,8 @@ class WaitingCommands:
         size_bytes = command.ByteSize()
         self._tasks[task] = size_bytes
         self.size_bytes += size_bytes
+        if size_bytes > SMALL_BYTES:
+            self._charge(size_bytes)
         task.add_done_callback(partial(self._done, coroutine))
 
     def cancel(self) -> None:
@@ -58,7 +72,10 @@ class WaitingCommands:
 
     def _done(self, coroutine: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> None:
         coroutine.close()  # the task may have been cancelled before it began
-        self.size_bytes -= self._tasks.pop(task)
+        size_bytes = self._tasks.pop(task)
+        self.size_bytes -= size_bytes
+        if size_bytes > SMALL_BYTES:
+            self._charge(-size_bytes)
         self._connection.resume()
 
     async def _carry_out(self, coroutine: Coroutine[Any, Any, None], command: BaseCommand) -> None:

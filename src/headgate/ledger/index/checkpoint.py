@@ -35,6 +35,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from headgate.base.errors import CorruptionError
+from headgate.base.units import KIB
 from headgate.fs.api import Fs
 from headgate.ledger.format.directory import read_file, write_file
 from headgate.ledger.format.records import (
@@ -102,13 +103,19 @@ class Checkpoint:
     counters: Counters
 
 
+PART_BYTES: Final = 64 * KIB
+"""A part of a checkpoint that is being collected takes items up to about so many bytes."""
+
+
 class CheckpointBuilder:
     """Collects a checkpoint item by item."""
 
     def __init__(self, segment: int, last_batch: int) -> None:
         self.segment = segment
         self.last_batch = last_batch
-        self._parts = [_HEAD.pack(_MAGIC, CHECKPOINT_VERSION, 0, segment, last_batch)]
+        # Few large parts: an object for each item would take tens of milliseconds to free.
+        head = _HEAD.pack(_MAGIC, CHECKPOINT_VERSION, 0, segment, last_batch)
+        self._parts = [bytearray(head)]
         self.size_bytes = _HEAD.size + CRC_BYTES
         """Bytes of the file so far; its copy has as many."""
 
@@ -147,10 +154,10 @@ class CheckpointBuilder:
 
         Raises :class:`OSError`.
         """
-        crc = 0
-        for part in self._parts:
+        crc, parts = 0, [bytes(part) for part in self._parts]
+        for part in parts:
             crc = crc32c_extend(crc, part)
-        parts = [*self._parts, CRC.pack(crc)]
+        parts.append(CRC.pack(crc))
         for name in checkpoint_names(self.segment):
             write_file(fs, directory, name, parts)
         for name in fs.list_directory(directory):
@@ -159,7 +166,11 @@ class CheckpointBuilder:
                 fs.remove(f"{directory}/{name}")
 
     def _add(self, kind: int, payload: bytes) -> None:
-        self._parts.append(_ITEM.pack(len(payload), kind) + payload)
+        if len(self._parts[-1]) >= PART_BYTES:
+            self._parts.append(bytearray())
+        part = self._parts[-1]
+        part += _ITEM.pack(len(payload), kind)
+        part += payload
         self.size_bytes += _ITEM.size + len(payload)
 
 

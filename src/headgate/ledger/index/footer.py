@@ -145,7 +145,11 @@ class FooterBuilder:
         sparse = _sparse_columns()
         at = self._data_end
         stored: list[StoredRun] = []
-        for topic, first, columns in self._runs:
+        runs, self._runs = self._runs, []
+        runs.reverse()
+        while runs:
+            # One by one: to free all at once would hold the interpreter for long.
+            topic, first, columns = runs.pop()
             begin, row = at, len(sparse.offsets)
             count = len(columns.offsets)
             for low in range(0, count, BLOCK_ENTRIES):
@@ -160,7 +164,6 @@ class FooterBuilder:
             rows.append(_RUN_ROW.pack(topic, count, first, begin, *after, 0))
             place = file_id(self._segment, 0), begin
             stored.append(StoredRun(topic, first, count, *place, sparse, row, after, BLOCK_ENTRIES))
-        self._runs = []
         self.directory = Directory(self._data_end, stored)
         yield from _directory_and_trailer(self._segment, self._data_end, rows, sparse)
 

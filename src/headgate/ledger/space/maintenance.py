@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import Final
 
 from headgate.base.errors import CorruptionError, StorageError
@@ -328,10 +328,13 @@ class Maintenance:
 
     def _step_checkpoint(self, target: int) -> Job | None:
         if self._checkpoint is None:
-            keys = [(True, n) for n in self._state.topics]
-            keys += [(False, c) for c in self._state.cursors]
+            # Lists of numbers: a tuple for each of 200,000 took 100 ms.
+            keys = chain(
+                zip(repeat(True), [*self._state.topics]),
+                zip(repeat(False), [*self._state.cursors]),
+            )
             builder = CheckpointBuilder(target, self._state.last_batch_before(target))
-            self._checkpoint = (builder, iter(keys))
+            self._checkpoint = (builder, keys)
         builder, left = self._checkpoint
         some = False
         for is_topic, key in islice(left, self._settings.slice_items):

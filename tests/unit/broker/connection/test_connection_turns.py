@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from headgate.base.positions import Position
 from headgate.base.units import KIB, MIB
-from headgate.base.work_units import CLIENT_CLOSED, SLICE_UNITS
+from headgate.base.work_units import CLIENT_CLOSED, LOOP_UNITS, SLICE_UNITS
 from headgate.broker.commands.consuming import _check_exclusive
 from headgate.broker.commands.producing import _take_over
 from headgate.broker.connection.connection import Connection
@@ -149,6 +149,26 @@ async def test_many_producers_of_a_connection_are_disconnected_in_slices(world: 
     topic = world.broker.engine.topics[TOPIC]
     largest = watch_count(world, lambda: len(topic.producers))
     client.close()
+    await asyncio.sleep(0.5)
+    assert not topic.producers
+    assert largest[0] <= SLICE_UNITS // CLIENT_CLOSED
+
+
+@played()
+async def test_clients_of_connections_that_all_end_at_once_are_disconnected_in_slices(
+    world: World,
+) -> None:
+    """3,000 that ended in one iteration of the loop held it for 300 ms."""
+    connections_count = 3 * LOOP_UNITS // CLIENT_CLOSED
+    for number in range(connections_count):
+        await (await world.connect()).producer(TOPIC, name=f"p{number}")
+    topic = world.broker.engine.topics[TOPIC]
+    await asyncio.sleep(1)
+    for connection in list(world.broker.connections):
+        connection.abort()
+    ended = connections_count - len(topic.producers)
+    assert 0 < ended <= 2 * LOOP_UNITS // CLIENT_CLOSED + 1
+    largest = watch_count(world, lambda: len(topic.producers))
     await asyncio.sleep(0.5)
     assert not topic.producers
     assert largest[0] <= SLICE_UNITS // CLIENT_CLOSED

@@ -17,8 +17,13 @@ class Rig:
         self.written: list[bytes] = []
         self.flushes = self.overflows = 0
         self.kept: list[int] = []
+        self.unread_bytes_max = UNREAD_BYTES_MAX
         self.writer = FrameWriter(
-            self.at_end.append, self.flushed, self.overflowed, self.kept.append
+            self.at_end.append,
+            self.flushed,
+            self.overflowed,
+            self.kept.append,
+            lambda: self.unread_bytes_max,
         )
         transport: Any = self
         self.writer.open(transport)
@@ -137,4 +142,15 @@ def test_a_peer_that_leaves_too_much_unread_is_reported_until_it_reads() -> None
     assert rig.overflows == 1
     rig.writer.resume()
     rig.writer.write(b"x" * UNREAD_BYTES_MAX)
+    assert rig.overflows == 1
+
+
+def test_less_may_be_unread_while_there_is_no_room() -> None:
+    rig = Rig()
+    rig.writer.pause()
+    rig.writer.write(b"x")
+    assert not rig.writer.has_much_unread
+    rig.unread_bytes_max = 0
+    assert rig.writer.has_much_unread
+    rig.writer.write(b"x")
     assert rig.overflows == 1

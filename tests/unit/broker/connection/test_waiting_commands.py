@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from headgate.base.units import KIB
 from headgate.broker.connection.bounds import COMMANDS_MAX
 from headgate.broker.connection.connection import Connection
 from headgate.broker.connection.waiting_commands import WaitingCommands
@@ -86,15 +87,22 @@ async def test_what_waits_is_counted_until_it_is_done(world: World) -> None:
 async def test_what_is_given_up_before_it_begins_is_closed(world: World) -> None:
     """Nothing warns of a coroutine that was never awaited."""
     await world.connect()
-    waiting = WaitingCommands(server_side(world), asyncio.get_running_loop())
+    charged: list[int] = []
+    loop = asyncio.get_running_loop()
+    waiting = WaitingCommands(server_side(world), loop, charged.append)
 
     async def never() -> None:
         raise AssertionError
 
     waiting.add(never(), asked())
+    large = asked()
+    large.lookupTopic.topic, large.lookupTopic.request_id = "t" * 2 * KIB, 7
+    waiting.add(never(), large)
     waiting.cancel()
     await asyncio.sleep(0.1)
     assert waiting.count == 0
+    assert len(charged) == 2, "a small one does not count at once"
+    assert charged[0] > 0 == sum(charged), "it is free at once"
 
 
 @played()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 
 import pytest
 
@@ -65,6 +66,21 @@ def test_replay_is_bounded_by_checkpoints() -> None:
     names = fs.list_directory(DIRECTORY)
     assert sum(name.endswith(".checkpoint") for name in names) == 1
     assert len(bodies_of(log, 1)) == 300
+
+
+def test_a_checkpoint_begins_without_an_object_for_each_topic() -> None:
+    """A tuple for each of 100,000 topics and as many cursors held the loop for 100 ms."""
+    log = open_log(MemFs())
+    for number in range(1, 3_001):
+        append(log, number, b"x")
+    gc.collect()
+    gc.disable()
+    try:
+        before = len(gc.get_objects())
+        assert log._maintenance._step_checkpoint(1) is None
+        assert len(gc.get_objects()) - before < 500
+    finally:
+        gc.enable()
 
 
 def test_a_checkpoint_waits_for_what_it_collected() -> None:
