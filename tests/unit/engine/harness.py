@@ -13,7 +13,7 @@ from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.eviction import Eviction
-from headgate.engine.ports import EntryLog, IndexPart, Totals
+from headgate.engine.ports import EntryLog, IndexPart, RunningTotals, Totals
 from headgate.engine.producer import Producer, UnboundedPort
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -56,6 +56,11 @@ class FakeLog:
 
     def indexed_stop(self, first: int, stop: int) -> int:
         return stop
+
+    def running_totals(self, first: int, stop: int) -> RunningTotals:
+        ordinals = range(first, stop + 1)
+        messages = [self.messages_before(ordinal) for ordinal in ordinals]
+        return messages, [self.bytes_before(ordinal) for ordinal in ordinals], first, stop
 
     def index_of(self, ordinals: object) -> list[IndexPart]:
         return []
