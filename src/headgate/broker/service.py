@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 
 from headgate.base.ack_set import AckSet
 from headgate.base.clock import Clock
@@ -46,7 +47,7 @@ from headgate.broker.sweeps.topic_growth import TopicGrowthSweep
 from headgate.broker.sweeps.topic_sweeps import TopicSweeps
 from headgate.broker.sweeps.trimming import Trimming
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
-from headgate.broker.work.turn_meter import TurnMeter
+from headgate.broker.work.turn_meter import NOTED_NS_MIN, TurnMeter
 from headgate.control.adaptive import AdaptiveThrottle
 from headgate.control.memory import MemorySource
 from headgate.engine.engine import Engine
@@ -216,7 +217,7 @@ class Broker:
     ) -> ManagedLog:
         engine, loop, begin_turn = self.engine, self.loop, self.begin_turn
         committer = Committer(
-            log, lane, engine, loop, begin_turn, self.commit_ended, disk, what,
+            log, lane, engine, loop, begin_turn, partial(self.commit_ended, log), disk, what,
             lambda name, steps: self.work.run(name, JobClass.COMMAND, steps),
         )  # fmt: skip
         reader = EntryReader(log, self.lanes.read, engine, loop, begin_turn, committer)
@@ -487,11 +488,12 @@ class Broker:
         self.schedule_flush()
 
     def _flush(self) -> None:
-        began_ns = self.turns.now_ns()
-        if self._flush_scheduled_ns is not None:
-            # Everything that ran since then delayed this flush.
-            self.turns.ended("one iteration of the loop", self._flush_scheduled_ns)
+        began_ns, scheduled_ns = self.turns.now_ns(), self._flush_scheduled_ns
+        if scheduled_ns is not None:
             self._flush_scheduled_ns = None
+            if began_ns - scheduled_ns >= NOTED_NS_MIN:
+                # Everything that ran since then delayed this flush.
+                self.turns.ended("one iteration of the loop", scheduled_ns)
         self.begin_turn()
         try:
             more = self.engine.flush()
@@ -547,16 +549,17 @@ class Broker:
         """Whether more bytes wait to be durable than maxMessagePublishBufferSizeInMB allows."""
         return self._publish_buffer.is_full
 
-    def commit_ended(self) -> None:
-        """A commit ended: resume paused connections, and run log maintenance if it is due.
+    def commit_ended(self, log: CommitLog) -> None:
+        """A commit of ``log`` ended: resume paused connections, and run maintenance if it is due.
 
         Publishers may fill segments faster than the periodic sweep prepares them, and a full disk
-        needs its reserve for acknowledgements.
+        needs its reserve for acknowledgements, and the room that other logs can give.
         """
         self.engine.admission.recheck_pending_limits()
         self.connections.resume_reading()
         for managed in self.logs:
-            managed.maintenance.run_if_due()
+            if managed.log is log or log.full:
+                managed.maintenance.run_if_due()
 
     def unique_name(self) -> str:
         """A producer or consumer name that is never used twice, even after a restart."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from itertools import filterfalse
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.ack_set import AckSet
@@ -18,7 +19,7 @@ from headgate.base.names import TopicName
 from headgate.engine.cache import TopicCache
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine_limits import EngineLimits
-from headgate.engine.ports import EntryLog
+from headgate.engine.ports import EntryLog, RunningTotals
 from headgate.engine.types import NotReady, SubscriptionType
 from headgate.flow.account.account import LABELS, Account, Cell, throttled_cell
 from headgate.flow.limits.waiter_gate import WaiterGate
@@ -237,7 +238,8 @@ class Dispatcher(ABC):
                     if first not in cache:
                         self._read(first)
                     return sent
-            if first not in cache or not (first >= log.memory_first or log.is_indexed(first)):
+            totals = log.running_totals(first, stop) if first in cache else None
+            if totals is None:
                 self._read(first)
                 if gate.limited:
                     gate.defer(now_ns)
@@ -249,23 +251,23 @@ class Dispatcher(ABC):
                     account.move(Cell.DISPATCHING, now_ns)
                 subscription.wake()
                 return sent
-            if stop - first > entries_max - sent:
-                stop = first + entries_max - sent
-            if first < log.memory_first:
-                stop = max(log.indexed_stop(first, stop), first + 1)
-            sent += self._hand_over(consumer, first, stop, now_ns)
+            first_stop = first + entries_max - sent
+            sent += self._hand_over(consumer, first, first_stop, totals, now_ns)
 
-    def _hand_over(self, consumer: Consumer, first: int, stop: int, now_ns: int) -> int:
-        """Send the entries from ``first`` to before ``stop``, as far as they are in memory and
-        the consumer has room for them: at least one. Returns how many."""
+    def _hand_over(
+        self, consumer: Consumer, first: int, entries_stop: int, totals: RunningTotals, now_ns: int
+    ) -> int:
+        """Send entries from ``first`` on, as far as ``totals`` reach and to before
+        ``entries_stop``, while they are in memory and the consumer has room for them: at least
+        one. Returns how many."""
         subscription = self.subscription
         topic = subscription.topic
         log, cache, partition = topic.log, topic.cache, topic.partition
-        before = log.messages_before(first)
+        messages_before, bytes_before, base, stop = totals
+        before = messages_before[first - base]
         room = self.room_messages(consumer)
-        if stop - first > room:
-            stop = first + room
-        while stop - first > 1 and log.messages_before(stop - 1) - before >= room:
+        stop = min(stop, entries_stop, first + room)
+        while stop - first > 1 and messages_before[stop - 1 - base] - before >= room:
             stop -= 1
         port, position, counts = consumer.port, log.position, self.redelivery_counts
         send_entry = port.send_entry
@@ -280,8 +282,8 @@ class Dispatcher(ABC):
                 stop = ordinal + 1
                 break
         entries = stop - first
-        messages = log.messages_before(stop) - before
-        size = log.bytes_before(stop) - log.bytes_before(first)
+        messages = messages_before[stop - base] - before
+        size = bytes_before[stop - base] - bytes_before[first - base]
         self.sent(consumer, first, stop, messages)
         engine = topic.engine
         if subscription.gate.limited:
@@ -293,8 +295,7 @@ class Dispatcher(ABC):
         subscription.entries_sent += entries
         subscription.last_sent_ms = engine.now_ms
         if self.behind:
-            for ordinal in range(first, stop):
-                self._read_ahead(ordinal)
+            self._read_ahead(first, stop)
         return entries
 
     def is_exempt(self) -> bool:
@@ -395,18 +396,24 @@ class Dispatcher(ABC):
 
     def _read(self, ordinal: int) -> None:
         if not self.reading:
-            self.reading = self.behind = True
+            self.reading = True
+            # Without its index, an entry in memory is no reason to read later ones ahead.
+            self.behind = self.behind or ordinal not in self.subscription.topic.cache
             self.subscription.read(ordinal)
 
-    def _read_ahead(self, sent: int) -> None:
-        """Request the next read before the entries in memory are used up; ``sent`` is the last
-        entry that was sent."""
+    def _read_ahead(self, first: int, stop: int) -> None:
+        """Request the next read before the entries in memory are used up; those from ``first`` to
+        before ``stop`` were just sent."""
         topic = self.subscription.topic
-        ordinal = sent + READ_AHEAD_ENTRIES
-        if ordinal >= topic.log.end:
+        end, cache = topic.log.end, topic.cache
+        ahead_stop = stop + READ_AHEAD_ENTRIES
+        if not self.reading:
+            ahead = range(first + READ_AHEAD_ENTRIES, min(ahead_stop, end))
+            missing = next(filterfalse(cache.__contains__, ahead), None)
+            if missing is not None:
+                # Entries before it may be missing too, if the last read ended late.
+                while missing > stop and missing - 1 not in cache:
+                    missing -= 1
+                self._read(missing)
+        if ahead_stop > end:
             self.behind = False
-        elif not self.reading and ordinal not in topic.cache:
-            # Entries before it may be missing too, if the last read ended late.
-            while ordinal - 1 > sent and ordinal - 1 not in topic.cache:
-                ordinal -= 1
-            self._read(ordinal)

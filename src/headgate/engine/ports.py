@@ -66,6 +66,12 @@ class Totals(Protocol):
         """The receive time of the entry before it."""
 
 
+RunningTotals = tuple[Sequence[int], Sequence[int], int, int]
+"""Running totals over consecutive entries: of their messages, of their bytes, the entry whose
+totals come first in both, and one past the last entry. Item ``n`` is the totals before that entry
+and ``n`` more. Only differences mean something, and only while nothing is appended or trimmed."""
+
+
 class EntryLog(Protocol):
     """One topic's stored entries, known by ordinal. ``headgate.ledger.TopicLog`` is one.
 
@@ -127,6 +133,10 @@ class EntryLog(Protocol):
 
     def indexed_stop(self, first: int, stop: int, /) -> int:
         """Up to where the index of the entries from ``first`` on is in memory, at most ``stop``."""
+
+    def running_totals(self, first: int, stop: int, /) -> RunningTotals | None:
+        """The totals of the entries from ``first`` on: up to ``stop``, or as far as they follow
+        one another in memory. None if the index of ``first`` is on the disk."""
 
     def index_of(self, ordinals: Sequence[int], /) -> Sequence[IndexPart]:
         """As :meth:`IndexedEntries.index_of`."""

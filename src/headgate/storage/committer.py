@@ -181,7 +181,8 @@ class Committer:
         self._resolve([future for _, future in waiting], _stopped_error())
 
     def _begin(self) -> None:
-        self._stage_acks(ACKS_STAGED_MAX)
+        if self._dirty_cursors:
+            self._stage_acks(ACKS_STAGED_MAX)
         self._urgent = bool(self._dirty_cursors)
         if self._urgent and not self._is_staging_acks:
             self._is_staging_acks = True
@@ -232,6 +233,8 @@ class Committer:
 
     def _take_waiting(self) -> list[asyncio.Future[None]]:
         """Take those whose acknowledgements are all staged."""
+        if not self._waiting:
+            return []
         staged_count = self._dirty_count - len(self._dirty_cursors)
         ready = bisect_right(self._waiting, staged_count, key=lambda waiting: waiting[0])
         taken = [future for _, future in self._waiting[:ready]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 
-from headgate.engine.ports import IndexPart, Totals
+from headgate.engine.ports import IndexPart, RunningTotals, Totals
 from headgate.ledger.index.columns import TopicTotals
 
 
@@ -29,6 +29,11 @@ class IndexedLog(ABC):
 
     def indexed_stop(self, first: int, stop: int) -> int:
         return stop
+
+    def running_totals(self, first: int, stop: int) -> RunningTotals:
+        ordinals = range(first, stop + 1)
+        messages = [self.messages_before(ordinal) for ordinal in ordinals]
+        return messages, [self.bytes_before(ordinal) for ordinal in ordinals], first, stop
 
     def index_of(self, ordinals: object) -> list[IndexPart]:
         return []

@@ -8,6 +8,7 @@ from headgate.base.positions import Position
 from headgate.base.units import NS_PER_S
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine_limits import EngineLimits
+from headgate.engine.ports import RunningTotals
 from headgate.engine.types import SubscriptionType
 from headgate.flow.account.account import LABELS, Cell, State
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
@@ -153,6 +154,41 @@ def test_an_entry_on_disk_is_read_and_the_wait_is_storage() -> None:
     subscription.read_completed()
     rig.flush()
     assert port.ordinals == [0, 1, 2]
+
+
+def test_an_entry_whose_index_is_on_disk_waits_for_that_and_starts_no_reading_ahead() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    rig.publish(100)
+    known = rig.log.running_totals
+    rig.log.running_totals = lambda *_: None  # type: ignore[method-assign,assignment]
+    _, port = rig.consumer(subscription, SHARED, permits=50)
+    rig.flush()
+    assert subscription.account.cell is Cell.STORAGE
+    assert rig.effects.reads == [(subscription, 0)]
+    assert not subscription.dispatcher.behind  # no later entry is looked for: all are in memory
+    rig.log.running_totals = known  # type: ignore[method-assign]
+    subscription.read_completed()
+    rig.flush()
+    assert len(port.ordinals) == 50
+
+
+def test_entries_are_handed_over_up_to_where_their_index_continues_elsewhere() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    rig.publish(100)
+    known = rig.log.running_totals
+    asked: list[int] = []
+
+    def up_to_ten(first: int, stop: int) -> RunningTotals:
+        asked.append(first)
+        return known(first, min(stop, first + 10))
+
+    rig.log.running_totals = up_to_ten  # type: ignore[method-assign]
+    _, port = rig.consumer(subscription, SHARED, permits=35)
+    rig.flush()
+    assert port.ordinals == list(range(35))
+    assert asked == [0, 10, 20, 30]
 
 
 def test_a_limited_subscription_reads_ahead_uncharged() -> None:

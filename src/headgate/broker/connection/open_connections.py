@@ -86,7 +86,7 @@ class OpenConnections(Collection["Connection"]):
         """Resume every paused connection that has room again: :data:`RESUMED_MAX` now, and as many
         in each later iteration of the loop."""
         self._unseen_count = len(self.paused)
-        if not self._is_resuming:
+        if self._unseen_count and not self._is_resuming:
             self._resume_some()
 
     def _resume_some(self) -> None:

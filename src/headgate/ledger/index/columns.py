@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import NamedTuple
+
+RunningTotals = tuple[Sequence[int], Sequence[int], int, int]
+"""Running totals over consecutive entries: of their messages, of their bytes, the entry whose
+totals come first in both, and one past the last entry; see :mod:`headgate.engine.ports`."""
 
 
 class TopicTotals(NamedTuple):

@@ -34,7 +34,13 @@ from itertools import islice
 from typing import Final
 
 from headgate.ledger.index.block_cache import Block, BlockCache, BlockKey, BlockPart
-from headgate.ledger.index.columns import Columns, TopicTotals, cut_columns, extend_columns
+from headgate.ledger.index.columns import (
+    Columns,
+    RunningTotals,
+    TopicTotals,
+    cut_columns,
+    extend_columns,
+)
 from headgate.ledger.index.sparse_index import SparseIndex
 from headgate.ledger.index.stored_run import StoredRun
 
@@ -126,6 +132,13 @@ class EntryIndex:
         if at >= 0:
             return self._cum_bytes[at]
         return self.totals(ordinal).size_bytes
+
+    def running_totals(self, first: int, stop: int) -> RunningTotals | None:
+        """The running totals of the entries from ``first`` to ``stop``, or to where they continue
+        elsewhere. None if the index of ``first`` is on the disk."""
+        if self._sparse is not None and first < self.memory_first:
+            return self._sparse.running_totals(first, stop)
+        return self._cum_messages, self._cum_bytes, self.memory_first, stop
 
     def ordinal_with_bytes_before(self, size_bytes: int, first: int, stop: int) -> int:
         """The first ordinal from ``first`` to ``stop`` before which the topic has at least

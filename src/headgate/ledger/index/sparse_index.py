@@ -27,7 +27,14 @@ from headgate.ledger.index.block_cache import (
     BlockMissingError,
     BlockPart,
 )
-from headgate.ledger.index.columns import Columns, TopicTotals, cut_columns, extend_columns, shifted
+from headgate.ledger.index.columns import (
+    Columns,
+    RunningTotals,
+    TopicTotals,
+    cut_columns,
+    extend_columns,
+    shifted,
+)
 from headgate.ledger.index.index_block import BLOCK_ENTRIES, block_bytes
 from headgate.ledger.index.stored_run import StoredRun
 
@@ -301,6 +308,16 @@ class SparseIndex:
             columns.sizes[at] + size_bytes,
             *self._bounded(row, columns, at),
         )
+
+    def running_totals(self, first: int, stop: int) -> RunningTotals | None:
+        """The running totals of the entries from ``first`` to ``stop``, at most to the end of their
+        row; None if their block is not in memory."""
+        block = self._present(first)
+        if block is None:
+            return None
+        row_stop = self._row_stop(self._row(first))
+        columns = block.columns
+        return columns.messages, columns.sizes, block.first, min(stop, row_stop)
 
     def message_count(self, ordinal: int) -> int:
         """Messages in an entry."""

@@ -115,7 +115,7 @@ class Maintenance:
         """Whether :meth:`step` has work now."""
         if self._job is not None or self._resting:
             return False
-        if not self._health.is_full and self._to_prepare() is not None:
+        if self._to_prepare() is not None and not self._health.is_full:
             return True
         if self._make_way or self._to_seal() is not None or self._to_delete() is not None:
             return True
@@ -322,6 +322,8 @@ class Maintenance:
     def _waiting_bytes(self) -> int:
         """Bytes that can be freed behind the next checkpoint."""
         state = self._state
+        if not (state.dead or self._hole_bytes_waiting):
+            return 0  # nearly always, and asked after each commit
         dead = [segment for segment in state.dead if segment >= state.checkpoint_segment]
         dead_bytes = sum(state.segments[segment].file_bytes for segment in dead)
         return dead_bytes + sum(self._hole_bytes_waiting.values())
@@ -371,12 +373,13 @@ class Maintenance:
 
     def _to_delete(self) -> int | None:
         """A segment that no topic needs; None while each of them waits for a checkpoint."""
-        if self._is_held():
+        dead = self._state.dead
+        if not dead or self._is_held():
             return None
         limit, segments = self._state.checkpoint_segment, self._state.segments
         held = self._state.held
         return next(
-            (s for s in self._state.dead if s < limit and s not in held and segments[s].is_dead),
+            (s for s in dead if s < limit and s not in held and segments[s].is_dead),
             None,
         )
 

@@ -25,7 +25,7 @@ class Spilling:
 
     def is_due(self) -> bool:
         """Whether :meth:`step` has work now."""
-        return self._next() is not None
+        return len(self._state.stored) > 1 and self._next() is not None
 
     def step(self) -> bool:
         """Spill some runs; False if there are none."""

@@ -158,13 +158,18 @@ class Staging:
     @property
     def staged_records(self) -> int:
         """Records staged and not yet in a sealed batch."""
-        return self._chunk.records + sum(chunk.records for chunk in self._closed)
+        records = self._chunk.records
+        for chunk in self._closed:  # nearly always none: a sum would cost each turn of the loop
+            records += chunk.records
+        return records
 
     @property
     def staged_bytes(self) -> int:
         """Bytes of the staged records, headers included."""
-        open_bytes = self._offset - self._chunk.start if self._chunk.records else 0
-        return open_bytes + sum(chunk.end - chunk.start for chunk in self._closed)
+        size_bytes = self._offset - self._chunk.start if self._chunk.records else 0
+        for chunk in self._closed:
+            size_bytes += chunk.end - chunk.start
+        return size_bytes
 
     @property
     def is_writing(self) -> bool:
@@ -189,18 +194,20 @@ class Staging:
         if not self._closed:
             return None
         chunks, self._closed = tuple(self._closed), []
-        previous = self._state.last_batch
+        previous, size_bytes, records = self._state.last_batch, 0, 0
         for chunk in chunks:
             chunk.parts[0] = self._batch_record(chunk, previous)
             previous = chunk.number
+            size_bytes += chunk.end - chunk.start
+            records += chunk.records
         touched = dict.fromkeys(chain.from_iterable(chunk.touched for chunk in chunks))
         trims, self._trims = tuple(self._trims), []
         self._in_flight = Batch(
             chunks,
-            tuple((topic, topic.staged_end) for topic in touched),
+            tuple([(topic, topic.staged_end) for topic in touched]),
             trims,
-            sum(chunk.end - chunk.start for chunk in chunks),
-            sum(chunk.records for chunk in chunks),
+            size_bytes,
+            records,
         )
         return self._in_flight
 

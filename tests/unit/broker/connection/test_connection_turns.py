@@ -97,7 +97,7 @@ async def test_receipts_do_not_cut_a_long_command_short(world: World) -> None:
     def looked() -> None:
         each_slice()
         if connection._unfinished is not None:
-            world.broker.commit_ended()
+            world.broker.commit_ended(world.broker.log)
 
     world.broker.begin_turn = looked  # type: ignore[method-assign]
     connection._transport.resume_reading()

@@ -113,6 +113,7 @@ class Pair:
             assert near <= plain.totals(ordinal)
             assert near == plain.totals(ordinal) or not is_exact
             if ordinal < end:
+                self.check_running_totals(ordinal, end)
                 assert spilled.received_latest_ms(ordinal) >= plain.received_ms(ordinal)
             size_bytes = plain.bytes_before(ordinal) + ordinal % 3
             for low, high in ((first, end), (first, end + 1), (ordinal, end)):
@@ -140,6 +141,27 @@ class Pair:
             assert spilled.live_bytes_in(segment) == plain.live_bytes_in(segment)
             run = plain.run_in(segment)
             assert (run is None) == (spilled.run_in(segment) is None) or plain.base < first
+
+    def check_running_totals(self, first: int, end: int) -> None:
+        """Running totals lead from one entry to the next, and are there if the index is."""
+        topic = self.spilled
+        at, rows = first, 0
+        while at < end:
+            found = topic.running_totals(at, end)
+            assert (found is not None) == topic.is_indexed(at)
+            if found is None:
+                topic.columns(at, at + 1)  # reads it
+                continue
+            messages, sizes, base, stop = found
+            for ordinal in range(at, stop):
+                count = messages[ordinal + 1 - base] - messages[ordinal - base]
+                assert count == self.plain.message_count(ordinal)
+                size_bytes = sizes[ordinal + 1 - base] - sizes[ordinal - base]
+                assert size_bytes == self.plain.size_bytes(ordinal)
+            assert at < stop <= end
+            at, rows = stop, rows + 1
+            if rows > 2:
+                return
 
 
 STEPS = st.lists(
