@@ -21,38 +21,84 @@ PAGE_BYTES = 512
 """A power cut keeps or loses each aligned page of this size as a whole."""
 
 
+class _Content:
+    """The bytes of a file, of which zeros behind the last written byte take no memory."""
+
+    __slots__ = ("_written", "size")
+
+    def __init__(self, written: bytes | bytearray = b"", size: int = 0) -> None:
+        self._written = bytearray(written)
+        self.size = size
+
+    def read(self, offset: int, size: int) -> bytes:
+        stop = min(offset + size, self.size)
+        piece = bytes(memoryview(self._written)[offset:stop])
+        return piece + bytes(max(0, stop - offset - len(piece)))
+
+    def put(self, offset: int, piece: bytes) -> None:
+        if offset > len(self._written):
+            self._written.extend(bytes(offset - len(self._written)))
+        self._written[offset : offset + len(piece)] = piece
+        self.size = max(self.size, offset + len(piece))
+
+    def resize(self, size: int) -> None:
+        del self._written[size:]
+        self.size = size
+
+    def copy(self) -> _Content:
+        return _Content(self._written, self.size)
+
+
 class _Inode:
     """A file's content, independent of its names."""
 
     __slots__ = ("allocated", "data", "holes", "synced", "unsynced")
 
     def __init__(self) -> None:
-        self.data = bytearray()
-        self.synced = b""
+        self.data = _Content()
+        self.synced = _Content()
         self.unsynced: list[tuple[int, bytes | None]] = []
+        """The changes since the last sync: a sync repeats them, so it costs what was written and
+        not what the file holds. None is a change of the size."""
         self.allocated = 0
         """Allocated bytes, punched pages included."""
         self.holes: set[int] = set()
         """Punched pages."""
 
-    def after_crash(self, rng: random.Random | None) -> bytes:
+    def write(self, offset: int, piece: bytes) -> None:
+        self.data.put(offset, piece)
+        self.unsynced.append((offset, piece))
+
+    def resize(self, size: int) -> None:
+        self.data.resize(size)
+        self.unsynced.append((size, None))
+
+    def sync(self) -> None:
+        for offset, piece in self.unsynced:
+            if piece is None:
+                self.synced.resize(offset)
+            else:
+                self.synced.put(offset, piece)
+        self.unsynced.clear()
+
+    def after_crash(self, rng: random.Random | None) -> _Content:
         """The content after a power cut: only synced bytes, or with ``rng`` random pages of the
         rest."""
+        kept = self.synced.copy()
         if rng is None:
-            return self.synced
-        kept = bytearray(self.synced)
+            return kept
         for offset, data in self.unsynced:
             if data is None:
                 if rng.random() < 0.5:
-                    _resize(kept, offset)
+                    kept.resize(offset)
                 continue
             at = 0
             while at < len(data):
                 stop = min(len(data), at + PAGE_BYTES - (offset + at) % PAGE_BYTES)
                 if rng.random() < 0.5:
-                    _put(kept, offset + at, data[at:stop])
+                    kept.put(offset + at, data[at:stop])
                 at = stop
-        return bytes(kept)
+        return kept
 
 
 class MemFile:
@@ -66,7 +112,7 @@ class MemFile:
         self._writable = writable
 
     def read_at(self, offset: int, size: int) -> bytes:
-        return bytes(self._inode.data[offset : offset + size])
+        return self._inode.data.read(offset, size)
 
     def write_at(self, offset: int, parts: Sequence[bytes]) -> None:
         """On a full disk, the bytes that fit are written."""
@@ -75,14 +121,12 @@ class MemFile:
         room = self._fs._grow(self._inode, offset + len(data))
         taken = data if room is None else data[: max(0, room - offset)]
         if taken:
-            _put(self._inode.data, offset, taken)
-            self._inode.unsynced.append((offset, taken))
+            self._inode.write(offset, taken)
         if room is not None:
             raise OSError(errno.ENOSPC, "no space left on device")
 
     def sync_data(self) -> None:
-        self._inode.synced = bytes(self._inode.data)
-        self._inode.unsynced.clear()
+        self._inode.sync()
 
     def expect_random_reads(self) -> None:
         """No effect: memory has no read-ahead."""
@@ -91,9 +135,8 @@ class MemFile:
         self._may_write()
         if self._fs._grow(self._inode, size) is not None:
             raise OSError(errno.ENOSPC, "no space left on device")
-        if size > len(self._inode.data):
-            _resize(self._inode.data, size)
-            self._inode.unsynced.append((size, None))
+        if size > self._inode.data.size:
+            self._inode.resize(size)
 
     def truncate(self, size: int) -> None:
         self._may_write()
@@ -101,21 +144,19 @@ class MemFile:
             raise OSError(errno.ENOSPC, "no space left on device")
         self._inode.allocated = size
         self._inode.holes = {page for page in self._inode.holes if page * PAGE_BYTES < size}
-        _resize(self._inode.data, size)
-        self._inode.unsynced.append((size, None))
+        self._inode.resize(size)
 
     def punch(self, offset: int, size: int) -> bool:
         """Holes stay until the file is truncated or emptied: the log never writes into a file
         with holes."""
         self._may_write()
-        _put(self._inode.data, offset, bytes(size))
-        self._inode.unsynced.append((offset, bytes(size)))
+        self._inode.write(offset, bytes(size))
         pages = range(-(-offset // PAGE_BYTES), (offset + size) // PAGE_BYTES)
         self._inode.holes.update(pages)
         return True
 
     def size(self) -> int:
-        return len(self._inode.data)
+        return self._inode.data.size
 
     def allocated_bytes(self) -> int:
         return max(self._inode.allocated - len(self._inode.holes) * PAGE_BYTES, 0)
@@ -166,7 +207,7 @@ class MemFs:
         if inode is None:
             inode = directory[name] = _Inode()
         file = MemFile(self, inode, writable=True)
-        if inode.data:
+        if inode.data.size:
             file.truncate(0)
         return file
 
@@ -243,8 +284,8 @@ class MemFs:
                 if copy is None:
                     copy = copies[id(inode)] = _Inode()
                     copy.synced = inode.after_crash(rng)
-                    copy.data = bytearray(copy.synced)
-                    copy.allocated = len(copy.synced)
+                    copy.data = copy.synced.copy()
+                    copy.allocated = copy.synced.size
                     copy.holes = set(inode.holes)
                 clone._names[path][name] = copy
             clone._durable[path] = dict(clone._names[path])
@@ -289,16 +330,3 @@ class MemFs:
 
 def _clean(path: str) -> str:
     return posixpath.normpath(path)
-
-
-def _resize(data: bytearray, size: int) -> None:
-    if size < len(data):
-        del data[size:]
-    else:
-        data.extend(bytes(size - len(data)))
-
-
-def _put(data: bytearray, offset: int, piece: bytes) -> None:
-    if offset > len(data):
-        data.extend(bytes(offset - len(data)))
-    data[offset : offset + len(piece)] = piece

@@ -5,8 +5,18 @@ from __future__ import annotations
 import errno
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headgate.fs import MemFs
+
+CHANGES = st.one_of(
+    st.tuples(st.just("write"), st.integers(0, 40), st.binary(max_size=20)),
+    st.tuples(st.just("punch"), st.integers(0, 40), st.integers(1, 20).map(bytes)),
+    st.tuples(st.just("truncate"), st.integers(0, 60), st.just(b"")),
+    st.tuples(st.just("allocate"), st.integers(0, 60), st.just(b"")),
+    st.tuples(st.just("sync"), st.just(0), st.just(b"")),
+)
 
 
 def made(fs: MemFs, *, sync: bool = True) -> None:
@@ -108,3 +118,45 @@ def test_a_hole_gives_its_room_back() -> None:
     reading = fs.open("/d/x")
     with pytest.raises(OSError, match="reading"):
         reading.punch(0, 512)
+
+
+@given(st.lists(CHANGES, max_size=20), st.integers(0, 70), st.integers(0, 70))
+def test_a_file_and_what_a_power_cut_leaves_of_it_equal_plain_bytes(
+    changes: list[tuple[str, int, bytes]], offset: int, size: int
+) -> None:
+    fs = MemFs()
+    fs.make_directory("/d")
+    file = fs.create("/d/x")
+    fs.sync_directory("/d")
+    plain, synced = b"", b""
+    for kind, at, piece in changes:
+        if kind == "sync":
+            file.sync_data()
+            synced = plain
+        elif kind == "truncate":
+            file.truncate(at)
+            plain = plain[:at].ljust(at, b"\0")
+        elif kind == "allocate":
+            file.allocate(at)
+            plain = plain.ljust(at, b"\0")
+        else:
+            file.write_at(at, [piece]) if kind == "write" else file.punch(at, len(piece))
+            if piece:
+                plain = plain.ljust(at, b"\0")[:at] + piece + plain[at + len(piece) :]
+        assert file.size() == len(plain)
+        assert file.read_at(offset, size) == plain[offset : offset + size]
+        left = fs.crash_clone().open("/d/x")
+        assert (left.size(), left.read_at(0, 100)) == (len(synced), synced)
+
+
+def test_room_that_nothing_was_written_into_takes_no_memory() -> None:
+    fs = MemFs()
+    fs.make_directory("/d")
+    file = fs.create("/d/x")
+    file.allocate(1 << 60)
+    file.write_at(0, [b"head"])
+    file.sync_data()
+    fs.sync_directory("/d")
+    left = fs.crash_clone().open("/d/x")
+    assert (left.size(), left.read_at(0, 6)) == (1 << 60, b"head\0\0")
+    assert left.read_at((1 << 60) - 2, 9) == b"\0\0"
