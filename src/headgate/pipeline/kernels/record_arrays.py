@@ -57,7 +57,10 @@ _NUMPY: Final = {
 _FIELDS: Final = {kind: {field.name: field for field in fields} for kind, fields in FIELDS.items()}
 
 _ZERO_ROWS: Final = 8_192
-_ZEROS: Final = {kind: pa.array(np.zeros(_ZERO_ROWS, dtype)) for kind, dtype in _NUMPY.items()}
+_ZERO_BYTES: Final = pa.py_buffer(bytes(8 * _ZERO_ROWS))
+_ZEROS: Final = {
+    kind: pa.Array.from_buffers(ARROW[kind], _ZERO_ROWS, [None, _ZERO_BYTES]) for kind in _NUMPY
+}
 """Most columns of most messages are zero in every row. These arrays give each its part."""
 
 
