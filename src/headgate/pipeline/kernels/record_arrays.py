@@ -46,12 +46,22 @@ bits."""
 _TEXT_BYTES_MAX: Final = 32 << 20
 """Most text in one column of one message, repeated for all its rows."""
 
+_UTF8_BYTES_MAX: Final = 4
+"""Most bytes of one character."""
+
 _NUMPY: Final = {
     FieldType.INT64: np.dtype(np.int64),
     FieldType.DOUBLE: np.dtype(np.float64),
     FieldType.BOOL: np.dtype(np.bool_),
 }
 _FIELDS: Final = {kind: {field.name: field for field in fields} for kind, fields in FIELDS.items()}
+
+_ZERO_ROWS: Final = 8_192
+_ZERO_BYTES: Final = pa.py_buffer(bytes(8 * _ZERO_ROWS))
+_ZEROS: Final = {
+    kind: pa.Array.from_buffers(ARROW[kind], _ZERO_ROWS, [None, _ZERO_BYTES]) for kind in _NUMPY
+}
+"""Most columns of most messages are zero in every row. These arrays give each its part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +82,13 @@ def message_arrays(batch: PackedBatch, published_ns: int | None) -> MessageArray
     """
     _check_header(batch, published_ns)
     strings = pa.array(batch.strings, pa.string())
+    longest_bytes = _UTF8_BYTES_MAX * max(len(text or "") for text in batch.strings)
     columns: dict[Kind, dict[str, pa.Array]] = {}
     for kind, packed in batch.columns.items():
         count = batch.rows[kind]
+        is_short = longest_bytes * count <= _TEXT_BYTES_MAX
         columns[kind] = {
-            name: _texts(kind, name, column, count, strings)
+            name: _texts(kind, name, column, count, strings, is_short=is_short)
             if column.type is FieldType.STRING
             else _numbers(kind, _FIELDS[kind][name], column, count)
             for name, column in packed.items()
@@ -99,21 +111,27 @@ def _check_header(batch: PackedBatch, published_ns: int | None) -> None:
         )
 
 
-def _texts(kind: Kind, name: str, column: PackedColumn, count: int, strings: pa.Array) -> pa.Array:
+def _texts(
+    kind: Kind, name: str, column: PackedColumn, count: int, strings: pa.Array, *, is_short: bool
+) -> pa.Array:
+    """``is_short``: so many rows of any text of the message are within the bound."""
     indexes = np.asarray(column.values, dtype=np.int64)
     if indexes.size and int(indexes.max()) >= len(strings):
         raise CorruptionError("telemetry record: a string index is out of range")
     found = strings.take(pa.array(indexes))
-    times = count if len(found) == 1 else 1
-    size = (pc.sum(pc.binary_length(found)).as_py() or 0) * times
-    if size > _TEXT_BYTES_MAX:
-        raise CorruptionError(
-            f"telemetry record: {kind.value}.{name} takes {size} bytes in {count} rows"
-        )
+    if not is_short:
+        times = count if len(found) == 1 else 1
+        size = (pc.sum(pc.binary_length(found)).as_py() or 0) * times
+        if size > _TEXT_BYTES_MAX:
+            raise CorruptionError(
+                f"telemetry record: {kind.value}.{name} takes {size} bytes in {count} rows"
+            )
     return pa.repeat(found[0], count) if len(found) == 1 else found
 
 
 def _numbers(kind: Kind, field: Field, column: PackedColumn, count: int) -> pa.Array:
+    if not column.values and not column.nulls and count <= _ZERO_ROWS:
+        return _ZEROS[field.type].slice(0, count)
     values = np.asarray(column.values, dtype=_NUMPY[field.type])
     if wrong := _implausible(field, values):
         raise CorruptionError(f"telemetry record: {kind.value}.{field.name} is {wrong}")

@@ -33,6 +33,8 @@ def test_rows_of_every_kind_and_of_every_batch() -> None:
     assert rows["seq"].to_pylist() == [0] * 8 + [1] * 8 + [2] * 8
     assert rows["row"].to_pylist() == list(range(8)) * 3
     assert rows["appended"].to_pylist()[:2] == [500, 500]
+    # One piece for each message would cost more than all else in the steps that follow.
+    assert {rows[name].num_chunks for name in rows.column_names} == {1}
     assert rows["evicted"].null_count == 0
     assert rows["msgs_in"].null_count == rows.num_rows
 
