@@ -67,7 +67,8 @@ class Acknowledgements:
             return 1
         cold: list[int] = []
         work = _ack_entries(consumer, subscription, ack.message_id, cold)
-        self._finish(connection, command, connected, cold)
+        if cold or ack.HasField("request_id"):
+            self._finish(connection, command, connected, cold)
         return work or 1
 
     def _finish(
