@@ -7,6 +7,15 @@ from collections.abc import Iterable
 from typing import Final
 
 LONGEST_FIRST: Final = (
+    "tests/unit/ledger/tools/test_verify.py",
+    "tests/unit/ledger/tools/test_repair.py",
+    "tests/sim/test_space_bound.py",
+    "tests/sim/test_broker_simulation.py",
+    "tests/sim/test_lane_errors.py",
+    "tests/faults/test_f04_flipped_bytes.py",
+    "tests/faults/test_f05_full_disk.py",
+    "tests/faults/test_f02_power_cuts.py",
+    "tests/faults/test_f01_kill_at_every_step.py",
     "tests/service/test_metadata_and_log.py",
     "tests/service/test_standalone.py",
     "tests/service/test_demo.py",

@@ -8,6 +8,7 @@ with synced data only, or also with a random part of the rest, torn at page boun
 from __future__ import annotations
 
 import errno
+import functools
 import posixpath
 import random
 from collections.abc import Sequence
@@ -314,7 +315,7 @@ class MemFs:
         return None
 
     def _split(self, path: str) -> tuple[dict[str, _Inode], str]:
-        directory, name = posixpath.split(_clean(path))
+        directory, name = _parts(path)
         names = self._names.get(directory)
         if names is None:
             raise FileNotFoundError(errno.ENOENT, "no such directory", directory)
@@ -328,5 +329,11 @@ class MemFs:
         return inode
 
 
+@functools.lru_cache(maxsize=4_096)
 def _clean(path: str) -> str:
     return posixpath.normpath(path)
+
+
+@functools.lru_cache(maxsize=4_096)
+def _parts(path: str) -> tuple[str, str]:
+    return posixpath.split(_clean(path))

@@ -96,12 +96,15 @@ def unreadable(log: CommitLog, number: int) -> set[int]:
     return lost
 
 
-def check_costs(report: Report, log: CommitLog, numbers: Iterable[int] = NAMES) -> None:
-    """What verify says is lost is what a start finds lost."""
+def check_costs(
+    report: Report, log: CommitLog, numbers: Iterable[int] = NAMES
+) -> dict[int, set[int]]:
+    """What verify says is lost is what a start finds lost, which is returned by topic."""
     costs = [cost for finding in report.damage for cost in finding.costs]
     every = any(cost.kind in (CostKind.SUBSCRIPTION, CostKind.STATE) for cost in costs)
     suspects = {cost.topic for cost in costs if cost.kind is CostKind.MAY_BE_LOST}
     said_acks = {c.subscription for c in costs if c.kind is CostKind.ACKNOWLEDGEMENTS}
+    found_of: dict[int, set[int]] = {}
     for number in numbers:
         topic = log.topic(number)
         lost = {
@@ -110,7 +113,7 @@ def check_costs(report: Report, log: CommitLog, numbers: Iterable[int] = NAMES) 
             if cost.kind is CostKind.LOST and cost.topic == number
             for ordinal in range(cost.first, cost.stop)
         }
-        found = unreadable(log, number)
+        found = found_of[number] = unreadable(log, number)
         if topic.damage:
             assert lost or every or number in suspects
             assert found <= lost or number in suspects or every
@@ -120,6 +123,7 @@ def check_costs(report: Report, log: CommitLog, numbers: Iterable[int] = NAMES) 
     damaged = {cursor.name for cursor in log.cursors() if cursor.damage}
     assert damaged <= said_acks or every
     assert said_acks <= damaged or every or suspects
+    return found_of
 
 
 def test_a_log_in_use_and_a_closed_one_are_sound() -> None:
