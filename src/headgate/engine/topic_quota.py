@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.names import TopicName
+from headgate.engine.cursor_order import SCANNED_MAX
 from headgate.engine.errors import ProducersHeldError, ProducersRefusedError
 from headgate.engine.eviction import (
     NOTHING_EVICTED,
@@ -46,9 +47,6 @@ from headgate.flow.quota.backlog_quota import (
 if TYPE_CHECKING:
     from headgate.engine.producer import Producer
     from headgate.engine.publishing import TopicPublishing
-
-SCANNED_MAX = 16
-"""With more subscriptions than this, heaps find the slowest and the oldest."""
 
 SAMPLED_PART = 64
 """The fill rate is sampled from this part of the limit on: 1/64."""
