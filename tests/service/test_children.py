@@ -24,16 +24,24 @@ child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 print(child.pid, flush=True)
 time.sleep(600)
 """
+_LOUD = "import sys; sys.exit('x' * 1_500 + '\\n' + 'the last line ' * 100)"
 _FAILING = "import sys; print('started', flush=True); sys.exit('the disk is full')"
 
 
 @pytest.fixture
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of modules to run."""
-    for name, text in {"echo": _ECHO, "deaf": _DEAF, "failing": _FAILING}.items():
+    for name, text in {"echo": _ECHO, "deaf": _DEAF, "failing": _FAILING, "loud": _LOUD}.items():
         (tmp_path / f"{name}_child.py").write_text(text)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     return tmp_path
+
+
+def test_much_output_of_a_child_is_shown_from_the_start_of_a_line(modules: Path) -> None:
+    with Child("loud", ["loud_child"], modules) as child:
+        with pytest.raises(ChildFailedError) as failed:
+            child.next_line(_LIMIT_S)
+        assert str(failed.value).startswith("loud: it has ended:\nthe last line the last line")
 
 
 def test_a_child_gets_and_answers_lines(modules: Path) -> None:

@@ -117,7 +117,9 @@ class Child:
 
     def failure(self, what: str) -> ChildFailedError:
         """An error that names the process and shows the end of its error output."""
-        output = self._errors_path.read_text(errors="replace").strip()[-_TAIL_CHARACTERS:]
+        output = self._errors_path.read_text(errors="replace").strip()
+        if len(output) > _TAIL_CHARACTERS:  # from the start of a line
+            output = output[-_TAIL_CHARACTERS:].partition("\n")[2] or output[-_TAIL_CHARACTERS:]
         return ChildFailedError(f"{self.name}: {what}" + (f":\n{output}" if output else ""))
 
     def end(self) -> None:

@@ -9,7 +9,7 @@ from headgate.base.ack_set import AckSet
 from headgate.engine.lazy_min_heap import LazyMinHeap
 
 SCANNED_MAX: Final = 16
-"""A topic with more subscriptions than this keeps them in order."""
+"""With more subscriptions than this, heaps find the slowest and the oldest."""
 
 
 class OrderedCursor(Protocol):

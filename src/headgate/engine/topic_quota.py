@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.names import TopicName
+from headgate.engine.cursor_order import SCANNED_MAX
 from headgate.engine.errors import ProducersHeldError, ProducersRefusedError
 from headgate.engine.eviction import (
     NOTHING_EVICTED,
@@ -44,9 +45,6 @@ from headgate.flow.quota.backlog_quota import (
 if TYPE_CHECKING:
     from headgate.engine.producer import Producer
     from headgate.engine.publishing import TopicPublishing
-
-SCANNED_MAX = 16
-"""With more subscriptions than this, heaps find the slowest and the oldest."""
 
 SAMPLED_PART = 64
 """The fill rate is sampled from this part of the limit on: 1/64."""

@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from headgate.engine.topic_quota import SCANNED_MAX
+from headgate.engine.cursor_order import SCANNED_MAX
 from tests.unit.engine.quota_story import Act, Story
 
 STORIES = 200

@@ -217,7 +217,6 @@ class FileHolding:
     def _expire(self) -> None:
         """The tool of the backup is silent."""
         why = f"it was not renewed for {LEASE_S:g} s"
-        logger.warning("the backup is given up: %s", why)
         self._let_go(why)
         self._upkeep.submit(self.clear, _log_error)
 
@@ -234,6 +233,10 @@ class FileHolding:
             self._lease = None
         for log in self._logs.values():
             log.files_hold.end()
+        if why:
+            logger.warning("the backup is given up: %s", why)
+        else:
+            logger.info("the backup has ended: segments are deleted and punched again")
         self._ended = {self._id: f"the backup ended early: {why}"} if why else {}
         self._id = ""
 

@@ -43,6 +43,10 @@ def add_subscription(page: Page, report: Report) -> None:
     page.rows(list(_account_rows(report)))
 
 
+WINDOW_S_MIN: Final = 1.0
+"""The page leaves out figures over a shorter time: they are all zero."""
+
+
 def _account_rows(report: Report) -> Iterator[tuple[str, str]]:
     """The figures behind the sentence: now, the last minute, the last hour."""
     now = _state(report["state"], report["stateDimension"], report["stateConsumer"])
@@ -56,6 +60,8 @@ def _account_rows(report: Report) -> Iterator[tuple[str, str]]:
     minute, hour = report["minute"], report["hour"]
     # A young subscription's hour is its minute.
     for window in (minute, hour) if hour["windowS"] > minute["windowS"] + 1 else (minute,):
+        if window["windowS"] < WINDOW_S_MIN:
+            continue
         change = window["backlogEnd"] - window["backlogStart"]
         text = (
             f"{rate_text(window['appendedPerS'])}/s published,"

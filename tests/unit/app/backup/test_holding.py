@@ -216,6 +216,29 @@ async def test_a_backup_that_is_not_renewed_ends(world: World) -> None:
     await backups.holding.end((await backups.holding.begin()).id)
 
 
+def test_the_log_has_the_end_of_each_backup(caplog: pytest.LogCaptureFixture) -> None:
+    @played(ledger=SMALL)
+    async def story(world: World) -> None:
+        holding = Backups(world).holding
+        await holding.end((await holding.begin()).id)
+        hold = await holding.begin()
+        world.broker.log.files_hold.lose("the disk became full")
+        with pytest.raises(RefusalError):
+            await holding.renew(hold.id)
+        await holding.begin()
+        await asyncio.sleep(LEASE_S + 1)
+
+    with caplog.at_level("INFO", "headgate.backup"):
+        story()
+    lines = [one.message for one in caplog.records if one.name == "headgate.backup"]
+    assert all(line.startswith("a backup begins: ") for line in lines[::2])
+    assert lines[1::2] == [
+        "the backup has ended: segments are deleted and punched again",
+        "the backup is given up: the disk became full",
+        "the backup is given up: it was not renewed for 30 s",
+    ]
+
+
 @played(ledger=SMALL)
 async def test_what_was_not_begun_is_unknown(world: World) -> None:
     backups = Backups(world)

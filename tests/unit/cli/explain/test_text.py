@@ -201,6 +201,15 @@ def test_the_account_tells_the_hour_and_what_else_happened(answers: dict[str, An
     assert line.endswith("backlog +2,030, 7 skipped, 12 redelivered; 100% no_permits")
 
 
+def test_the_first_second_of_a_subscription_has_no_figures(answers: dict[str, Any]) -> None:
+    topic = answers["orders"]
+    report = topic["subscriptions"][0]
+    young = {name: report[name] | {"windowS": 0.4} for name in ("minute", "hour")}
+    text = page(topic | {"subscriptions": [report | young]}, WIDTH_MAX)
+    assert "    now " in text
+    assert "last 0 s" not in text
+
+
 def test_a_limit_that_moves_with_the_publish_rate(answers: dict[str, Any]) -> None:
     mail = answers["mail"]
     limits = []
