@@ -36,6 +36,8 @@ class Doubt(NamedTuple):
     """What is lost, and where."""
     before: int = -1
     """What is lost belonged before the entry with this ordinal; -1 if that is unknown."""
+    is_repeated: bool = False
+    """Whether each start finds it again, because its segment is before the checkpoint."""
 
 
 class LossAssessment:
@@ -156,18 +158,19 @@ def _mark_lost(topic: TopicLog, loss: Loss) -> None:
 
 
 def _mark_doubts(topic: TopicLog, doubts: Iterable[Doubt]) -> None:
-    """Mark a topic as damaged by these, unless what they are about is released, or known before.
+    """Mark a topic as damaged by these, but not by a repeated one that is known, or about what is
+    released.
 
     A segment before the checkpoint whose footer is lost is read by its records in each start, so
     each finds them again. As an empty range of lost entries, a doubt is in what an operator
     accepts.
     """
-    for what, before in doubts:
-        if before < 0:
-            topic.damage = topic.damage or what
-        elif before > topic.first and not topic.is_known_lost(before):
+    for what, before, is_repeated in doubts:
+        if is_repeated and (before <= topic.first or topic.is_known_lost(before)):
+            continue
+        if before > topic.first:
             topic.note_lost(before, before)
-            topic.damage = topic.damage or what
+        topic.damage = topic.damage or what
 
 
 def _outside(loss: Loss, ranges: Collection[tuple[int, int]]) -> Iterator[Loss]:

@@ -114,7 +114,7 @@ class Replay:
             topic = state.topics.get(number)
             if topic is None or own.topics[number].end > topic.first:  # else all is released
                 for doubt in found:
-                    self.assessment.note_doubt(number, doubt)
+                    self.assessment.note_doubt(number, doubt._replace(is_repeated=True))
         rows = [
             IndexRow(n, topic.base, segment, topic.columns(topic.base, topic.end), n not in doubts)
             for n, topic in own.topics.items()

@@ -1,40 +1,26 @@
-"""Checks the records of all segments, in order, and assigns what is lost to its places."""
+"""Checks the records of all segments, in order: batches, damaged pieces, ends of files."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import Final
 
-from headgate.base.ack_changes import AckChanges
 from headgate.ledger.format.flush_position import FlushPosition
 from headgate.ledger.format.records import (
-    ACCEPT,
-    CURSOR_ID,
-    KIND_ACCEPT,
-    KIND_ACKS,
     KIND_BATCH,
-    KIND_CREATE,
-    KIND_DELETE,
     KIND_ENTRY,
-    KIND_RUN,
-    KIND_TRIM,
-    ORDINALS,
-    RUN,
     SEGMENT_HEADER_BYTES,
-    TRIM,
-    checkpoint_names,
     has_bytes,
     segment_name,
 )
 from headgate.ledger.index.checkpoint import Checkpoint
-from headgate.ledger.index.cursors import decode_cursor
 from headgate.ledger.space.hole_punching import PAGE_BYTES
 from headgate.ledger.tools.checked_segment import CheckedSegment, SegmentRole
-from headgate.ledger.tools.coverage import Place, TopicCoverage, assign_losses
+from headgate.ledger.tools.coverage import Place
 from headgate.ledger.tools.findings import Cost, CostKind, Finding, Mend, Report
 from headgate.ledger.tools.footer_check import check_footer
-from headgate.ledger.tools.footer_repair import RebuiltFooter, rebuild_footer
+from headgate.ledger.tools.footer_repair import rebuild_footer
+from headgate.ledger.tools.log_contents import LogContents
 from headgate.ledger.tools.walk import UNREADABLE, Head, Piece, Walk
 
 _HOLE: Final = bytes(PAGE_BYTES)
@@ -53,23 +39,8 @@ _NO_FOOTER: Final = (
 )
 
 
-@dataclass(slots=True)
-class _Cursor:
-    name: str
-    topic: int
-    complete: Place
-    """The last record that tells the whole state."""
-
-
-@dataclass(slots=True)
-class _Hole:
-    place: Place
-    finding: Finding
-    hides_entries: bool
-
-
 class LogCheck:
-    """Everything known of a log while its segments are checked one after the other."""
+    """Checks the segments of a log, one after the other."""
 
     def __init__(
         self,
@@ -84,7 +55,6 @@ class LogCheck:
         ``may_lack_segments``: a start does not refuse a missing segment, which may have been
         deleted because nothing needed it."""
         self._report = report
-        self._known = None if topics is None else frozenset(topics)
         self._recorded = recorded
         self._may_lack_segments = may_lack_segments
         self.is_rebuilt = checkpoint is None and may_lack_segments
@@ -95,93 +65,35 @@ class LogCheck:
         """The first segment whose records a start reads."""
         self.empty: set[int] = set()
         """The segment in which the log ended, if its file is empty up to there."""
-        self._has_checkpoint = checkpoint is not None
-        self._topics: dict[int, TopicCoverage] = {}
-        self._alive: set[int] = set()
-        self._cursors: dict[int, _Cursor] = {}
-        self._old_damage: dict[int, Finding] = {}
-        """Damage of topics that the checkpoint tells."""
-        self._old_cursor_damage: dict[int, Finding] = {}
-        self._hidden: list[tuple[Place, Finding]] = []
-        """Places that may hide entries."""
-        self._holes: list[_Hole] = []
-        """Places in the replayed part that may hide records of any kind."""
-        self._in_holes: set[int] = set()
-        """Ids of findings about entries in segments with punched holes."""
-        self._punched: set[int] = set()
-        """Ids of findings about released entries in punched holes."""
-        self._footers: list[tuple[str, list[Finding], RebuiltFooter | None]] = []
-        """Damaged footers: the file, the findings, and the footer made anew."""
+        self._contents = LogContents(report, checkpoint, topics)
         self._pending: Finding | None = None
         """A hole after which no batch has ended yet."""
         self._batch: Head | None = None
-        self._made = 0
-        self._last_batch = -1
+        self._made_before = 0
+        """Subscriptions created before the batch."""
+        self._last_batch = -1 if checkpoint is None else checkpoint.last_batch
         self._segment_before = self.replay_from - 1
         """The last segment that was checked, if it is replayed."""
         self._tail_hole = False
         self._last_hole: Finding | None = None
         """The last hole of the segment, which may hide records that entries after it need."""
-        self._sequence_doubts: list[tuple[int, int, Finding]] = []
-        """Entries of segments before the checkpoint, by topic number and ordinal, before which a
-        record is lost."""
-        self._accepted: dict[int, Finding] = {}
-        """Findings of such records whose loss was accepted, by their id."""
         self._doubt: tuple[int, Finding] | None = None
         """The end of the last hole within a batch."""
-        if checkpoint is not None:
-            self._load(checkpoint)
-        self._next_cursor_id = max(self._cursors, default=0) + 1
-
-    def _load(self, checkpoint: Checkpoint) -> None:
-        self._last_batch = checkpoint.last_batch
-        name = checkpoint_names(checkpoint.segment)[0]
-        for number, saved in checkpoint.topics.items():
-            topic = self._topic(number)
-            self._alive.add(number)
-            topic.first, topic.end = saved.first, saved.end
-            topic.ledgers = {ledger: first for ledger, first, _ in saved.ledgers}
-            topic.accepted = list(saved.lost)
-            if saved.damage and self._exists(number):
-                finding = self._report.add(name, 0, 0, f"found by an earlier start: {saved.damage}")
-                finding.costs = [topic.lost(*row) for row in saved.lost if row[0] < row[1]]
-                finding.costs = finding.costs or [self._may_be_lost(topic)]
-                self._old_damage[number] = finding
-        for cursor in checkpoint.cursors.values():
-            if not self._exists(cursor.topic_number):
-                continue
-            self._cursors[cursor.cursor_id] = _Cursor(cursor.name, cursor.topic_number, (0, 0))
-            if cursor.damage:
-                finding = self._report.add(
-                    name, 0, 0, f"found by an earlier start: {cursor.damage}"
-                )
-                finding.costs = [self._acknowledgements(cursor.cursor_id)]
-                self._old_cursor_damage[cursor.cursor_id] = finding
-
-    def _topic(self, number: int) -> TopicCoverage:
-        topic = self._topics.get(number)
-        if topic is None:
-            topic = self._topics[number] = TopicCoverage(number)
-        return topic
-
-    def _exists(self, number: int) -> bool:
-        return number in self._known if self._known is not None else number in self._alive
+        self._next_cursor_id = self._contents.next_cursor_id
 
     def note_hole(
         self, segment: int, offset: int, finding: Finding, *, entries: bool = True
     ) -> None:
         """Note a place of the replayed part where records of any kind may be lost."""
-        self._holes.append(_Hole((segment, offset), finding, entries))
+        self._contents.note_hole((segment, offset), finding, entries=entries)
         self._last_hole = finding
-        if entries:
-            self._hidden.append(((segment, offset), finding))
         self._pending = self._pending or finding
 
     # One segment -----------------------------------------------------------------------------
 
     def segment(self, data: bytes, role: SegmentRole, name: str) -> None:
         """Check a whole segment file, which may have the name of another segment."""
-        lost = {number: topic.accepted for number, topic in self._topics.items()}
+        lost = self._contents.accepted_losses()
         footer = check_footer(data, role.segment, lost, is_replayed=role.is_replayed)
         segment = CheckedSegment(role, footer, data, name)
         segment.lost = frozenset(entry for block in footer.damage for entry in block.lost)
@@ -193,7 +105,7 @@ class LogCheck:
             finding = self._report.add(segment.name, block.offset, block.size_bytes, what)
             segment.footer_findings.append(finding)
             for number, ordinal in block.lost:
-                self._topic(number).note_unindexed(ordinal, finding)
+                self._contents.topic(number).note_unindexed(ordinal, finding)
         walk = Walk(data, role.segment, stop, footer.index)
         if not data.strip(b"\0"):
             what = "the file has no bytes but zeros: a crash left it, or it was emptied"
@@ -215,10 +127,10 @@ class LogCheck:
         self._segment_before = max(role.segment, self.replay_from - 1)
         if segment.footer_findings and (walk.is_header_sound or walk.is_header_corrected):
             rebuilt = rebuild_footer(data, role.segment, footer, segment.topics)
-            self._footers.append((segment.name, segment.footer_findings, rebuilt))
+            self._contents.note_footer(segment.name, segment.footer_findings, rebuilt)
         if segment.has_holes:
-            self._in_holes |= {id(finding) for finding in segment.damaged_entries}
-            self._drop({id(finding) for finding in segment.gaps})
+            self._contents.note_in_holes(segment.damaged_entries)
+            self._contents.drop({id(finding) for finding in segment.gaps})
 
     def _note_empty(self, data: bytes, segment: int) -> None:
         """Note whether a start takes the file in which the log ended for empty."""
@@ -227,10 +139,6 @@ class LogCheck:
             stop = min(len(data), SEGMENT_HEADER_BYTES + recorded.offset)
             if not has_bytes(data, SEGMENT_HEADER_BYTES, stop):
                 self.empty.add(segment)
-
-    def _drop(self, findings: set[int]) -> None:
-        kept = [finding for finding in self._report.findings if id(finding) not in findings]
-        self._report.findings = kept
 
     def _piece(self, segment: CheckedSegment, piece: Piece) -> None:
         if piece.kind == KIND_BATCH:
@@ -241,7 +149,8 @@ class LogCheck:
         if piece.kind == KIND_ENTRY:
             self._entry(segment, piece, place)
         elif piece.payload:
-            self._control(segment, piece, place)
+            self._doubt = None
+            self._contents.control(segment, piece, place)
 
     def _start_batch(self, segment: CheckedSegment, piece: Piece) -> None:
         head = piece.head
@@ -251,7 +160,7 @@ class LogCheck:
         self._report.batches += 1
         role = segment.role
         if role.is_replayed:
-            self._batch, self._made = head, 0
+            self._batch, self._made_before = head, self._contents.cursors_made
             if not segment.has_batch:
                 self._check_chain(role.segment, head)
             self._last_batch = self.whole_batch = head.number
@@ -285,7 +194,8 @@ class LogCheck:
         self._doubt = None
         if head is None or head.is_rewritten:
             return
-        if self._pending and head.next_cursor_id > self._next_cursor_id + self._made:
+        made = self._contents.cursors_made - self._made_before
+        if self._pending and head.next_cursor_id > self._next_cursor_id + made:
             self._pending.costs.append(Cost(CostKind.SUBSCRIPTION))
         self._pending = None
         self._next_cursor_id = max(self._next_cursor_id, head.next_cursor_id)
@@ -352,7 +262,7 @@ class LogCheck:
         if piece.entry is None:
             return False
         number, ordinal = piece.entry
-        topic = self._topic(number)
+        topic = self._contents.topic(number)
         is_certain = piece.is_indexed or piece.is_corrected
         continues = topic.continues(ordinal, segment.role.segment)
         if not segment.role.is_replayed:
@@ -362,7 +272,7 @@ class LogCheck:
         topic.damaged[ordinal] = finding
         topic.end = max(topic.end, ordinal + 1)
         topic.last = (segment.role.segment, piece.offset)
-        self._note_alive(segment, number)
+        self._contents.note_alive(segment, number)
         segment.sequence[number] = ordinal + 1
         return True
 
@@ -376,16 +286,12 @@ class LogCheck:
         place = (segment.role.segment, piece.offset)
         self._last_hole = finding
         if not segment.role.is_replayed:
-            self._hidden.append((place, finding))
+            self._contents.note_hidden(place, finding)
             return
         self.note_hole(*place, finding, entries=not segment.footer.is_usable)
         self._doubt = None if piece.is_outside else (piece.end, finding)
 
     # Records ---------------------------------------------------------------------------------
-
-    def _note_alive(self, segment: CheckedSegment, number: int) -> None:
-        if segment.role.is_replayed:
-            self._alive.add(number)
 
     def _entry(self, segment: CheckedSegment, piece: Piece, place: Place) -> None:
         if piece.entry is None or not piece.is_sound:
@@ -393,8 +299,8 @@ class LogCheck:
         number, ordinal = piece.entry
         segment.topics.add(number)
         self._report.entries += 1
-        topic = self._topic(number)
-        self._note_alive(segment, number)
+        topic = self._contents.topic(number)
+        self._contents.note_alive(segment, number)
         if not segment.role.is_replayed:
             self._note_sequence(segment, number, ordinal)
             if piece.entry not in segment.lost:  # else reads look for it elsewhere
@@ -408,8 +314,8 @@ class LogCheck:
             topic.run_segment = segment.role.segment
             hole = self._last_hole
             is_doubted, doubt = hole is not None, None if hole is None else (0, hole)
-        if doubt is not None and is_doubted and self._exists(number):
-            doubt[1].costs.append(self._may_be_lost(topic, ordinal))
+        if doubt is not None and is_doubted and self._contents.exists(number):
+            doubt[1].costs.append(self._contents.may_be_lost(topic, ordinal))
 
     def _note_sequence(self, segment: CheckedSegment, number: int, ordinal: int) -> None:
         """Note whether an entry continues its topic in a segment before the checkpoint. A start
@@ -417,80 +323,7 @@ class LogCheck:
         expected, hole = segment.sequence.get(number), self._last_hole
         segment.sequence[number] = ordinal + 1
         if segment.reads_records and hole is not None and (expected is None or ordinal > expected):
-            self._sequence_doubts.append((number, ordinal, hole))
-
-    def _assign_sequence_doubts(self) -> None:
-        for number, ordinal, finding in self._sequence_doubts:
-            topic = self._topic(number)
-            is_accepted = any(low <= ordinal <= high for low, high in topic.accepted)
-            if not self._exists(number) or ordinal <= topic.first:
-                continue
-            if is_accepted:
-                self._accepted[id(finding)] = finding
-            else:
-                finding.costs.append(self._may_be_lost(topic, ordinal))
-
-    def _note_accepted(self) -> None:
-        """Call damage a note whose loss was accepted, if it costs nothing more."""
-        for finding in self._accepted.values():
-            if not finding.costs:
-                finding.is_damage = False
-                finding.what += "; its loss was found before"
-
-    def _control(self, segment: CheckedSegment, piece: Piece, place: Place) -> None:
-        payload = piece.payload
-        self._doubt = None
-        if piece.kind == KIND_RUN:
-            number, _, ordinal, _, _, _, ledger, first, _ = RUN.unpack(payload)
-            topic = self._topic(number)
-            self._note_alive(segment, number)
-            segment.sequence[number] = ordinal
-            topic.ledgers.setdefault(ledger, first)
-            topic.run_segment = segment.role.segment
-            topic.last = place
-            topic.end = max(topic.end, ordinal)
-            topic.begin = ordinal if topic.begin < 0 else topic.begin
-        elif piece.kind == KIND_TRIM:
-            number, _, first = TRIM.unpack(payload)
-            self._topic(number).first = max(self._topic(number).first, first)
-        elif segment.role.is_replayed:
-            self._change(piece.kind, payload, place)
-
-    def _change(self, kind: int, payload: bytes, place: Place) -> None:
-        """Apply a record about cursors or damage from the replayed part."""
-        if kind == KIND_CREATE:
-            made = decode_cursor(payload)
-            self._made += 1
-            self._cursors[made.cursor_id] = _Cursor(made.name, made.topic_number, place)
-        elif kind == KIND_DELETE:
-            (cursor_id,) = CURSOR_ID.unpack(payload)
-            self._cursors.pop(cursor_id, None)
-            self._settle(self._old_cursor_damage.pop(cursor_id, None))
-        elif kind == KIND_ACKS:
-            (cursor_id,) = CURSOR_ID.unpack_from(payload)
-            cursor = self._cursors.get(cursor_id)
-            if cursor is not None and AckChanges.from_bytes(payload[CURSOR_ID.size :]).reset:
-                cursor.complete = place
-                self._settle(self._old_cursor_damage.pop(cursor_id, None))
-        elif kind == KIND_ACCEPT:
-            number, count = ACCEPT.unpack_from(payload)
-            topic = self._topic(number)
-            rows = payload[ACCEPT.size :][: count * ORDINALS.size]
-            topic.accepted += ORDINALS.iter_unpack(rows)
-            topic.last = place
-            self._accepted |= {id(f): f for n, _, f in self._sequence_doubts if n == number}
-            self._sequence_doubts = [d for d in self._sequence_doubts if d[0] != number]
-            self._settle(self._old_damage.pop(number, None))
-            for cursor_id, cursor in self._cursors.items():
-                if cursor.topic == number:
-                    cursor.complete = place
-                    self._settle(self._old_cursor_damage.pop(cursor_id, None))
-
-    @staticmethod
-    def _settle(finding: Finding | None) -> None:
-        if finding is not None:
-            finding.is_damage = False
-            finding.what += " (accepted or repaired since)"
+            self._contents.note_sequence_doubt(number, ordinal, hole)
 
     # The end ---------------------------------------------------------------------------------
 
@@ -498,80 +331,7 @@ class LogCheck:
         """Assign all losses. ``segments`` are the files that exist. Call it once, at the end."""
         if self._pending is not None and self._batch is None:
             self._pending.costs.append(Cost(CostKind.SUBSCRIPTION))
-        self._hidden.sort(key=lambda hole: hole[0])
-        for topic in self._existing():
-            if not self._has_checkpoint and topic.first == 0:
-                topic.first = max(topic.begin, 0)
-            assign_losses(topic, self._hidden, segments, self._report)
-        self._assign_sequence_doubts()
-        self._assign_doubts()
-        found = self._alive | {cursor.topic for cursor in self._cursors.values()}
-        self._report.topics = frozenset(found)
-        for number, topic in self._topics.items():
-            for ordinal, finding in topic.damaged.items():
-                self._explain_entry(number, topic, ordinal, finding)
-        self._drop(self._punched)
-        self._note_accepted()
-        for name, findings, rebuilt in self._footers:
-            self._mend_footer(name, findings, rebuilt)
-
-    def _mend_footer(
-        self, name: str, findings: list[Finding], rebuilt: RebuiltFooter | None
-    ) -> None:
-        """Offer the footer made anew, if all that it leaves out is released."""
-        if rebuilt is None or any(
-            self._exists(run.topic) and run.stop > self._topic(run.topic).first
-            for run in rebuilt.omitted
-        ):
-            return
-        what = "write the footer anew from what is sound in the file"
-        mend = Mend(name, what, rebuilt.content, rebuilt.data_end, to_end=True)
-        for finding in findings:
-            finding.mends = [mend]
-
-    def _existing(self) -> Iterator[TopicCoverage]:
-        numbers = self._alive if self._known is None else self._known
-        return (self._topic(number) for number in sorted(numbers))
-
-    def _assign_doubts(self) -> None:
-        """Add the topics and subscriptions that may have lost something unseen."""
-        for hole in self._holes:
-            place, costs = hole.place, hole.finding.costs
-            named = {cost.topic for cost in costs if cost.kind is not CostKind.ACKNOWLEDGEMENTS}
-            for topic in self._existing() if hole.hides_entries else ():
-                if topic.last < place and topic.number not in named:
-                    costs.append(self._may_be_lost(topic))
-            for cursor_id, cursor in self._cursors.items():
-                if cursor.complete < place and self._exists(cursor.topic):
-                    costs.append(self._acknowledgements(cursor_id))
-
-    def _explain_entry(
-        self, number: int, topic: TopicCoverage, ordinal: int, finding: Finding
-    ) -> None:
-        if finding.costs:
-            return
-        is_dead = not self._exists(number) or ordinal < topic.first
-        if is_dead and id(finding) in self._in_holes:
-            self._punched.add(id(finding))
-        elif not self._exists(number):
-            finding.is_damage = False
-            finding.what += "; its topic is deleted"
-        elif ordinal < topic.first:
-            finding.is_damage = False
-            finding.what += "; the message was released before"
-        elif any(low <= ordinal < high for low, high in topic.accepted):
-            finding.is_damage = False
-            finding.what += "; its loss was found before"
-        else:
-            finding.what += "; another copy of the message is sound"
-
-    def _may_be_lost(self, topic: TopicCoverage, ordinal: int | None = None) -> Cost:
-        first = topic.end if ordinal is None else ordinal
-        return Cost(CostKind.MAY_BE_LOST, topic.number, first, 0, topic.message_id(first))
-
-    def _acknowledgements(self, cursor_id: int) -> Cost:
-        cursor = self._cursors[cursor_id]
-        return Cost(CostKind.ACKNOWLEDGEMENTS, cursor.topic, subscription=cursor.name)
+        self._contents.finish(segments)
 
 
 def _meets_hole(data: bytes, piece: Piece) -> bool:
