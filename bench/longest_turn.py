@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -45,7 +46,9 @@ SETTINGS = (
 )
 """Sweeps come several times in the measured time."""
 
-_HELD = re.compile(r"the loop was held for ([0-9.]+) ms(?: \(([0-9.]+) ms of CPU\))? by (.*)")
+_HELD = re.compile(
+    r"the loop was held for ([0-9.]+) ms(?: \(([0-9.]+) ms of CPU\))? by ([^;]*)(?:; (.*))?"
+)
 _LEVEL = ("--log-level", "debug")
 
 
@@ -56,6 +59,8 @@ class Held(NamedTuple):
     cpu_ms: float
     """The most CPU time of any of them; 0 if unknown."""
     turns: int
+    parts: str
+    """What the longest consisted of, as far as it is known."""
 
 
 def longest_by_name(lines: Iterable[str]) -> dict[str, Held]:
@@ -65,9 +70,10 @@ def longest_by_name(lines: Iterable[str]) -> dict[str, Held]:
         if (match := _HELD.search(line)) is not None:
             took_ms, cpu_ms = float(match[1]), float(match[2] or 0)
             name = re.sub(r"\d\d+", "N", match[3])
-            held = found.get(name, Held(0.0, 0.0, 0))
-            longest_ms = max(held.longest_ms, took_ms)
-            found[name] = Held(longest_ms, max(held.cpu_ms, cpu_ms), held.turns + 1)
+            held = found.get(name, Held(0.0, 0.0, 0, ""))
+            parts = match[4] or "" if cpu_ms >= held.cpu_ms else held.parts
+            longest_ms, most_cpu_ms = max(held.longest_ms, took_ms), max(held.cpu_ms, cpu_ms)
+            found[name] = Held(longest_ms, most_cpu_ms, held.turns + 1, parts)
     return dict(sorted(found.items(), key=lambda item: -item[1].longest_ms))
 
 
@@ -129,6 +135,8 @@ def measure(folder: Path, options: argparse.Namespace) -> Table:
         return _measure(server, folder / f"{server.name}.log", options)
     finally:
         server.close()
+        if options.log:
+            shutil.copy(folder / f"{server.name}.log", options.log)
 
 
 def _measure(server: Server, log: Path, options: argparse.Namespace) -> Table:
@@ -169,9 +177,11 @@ def _measure(server: Server, log: Path, options: argparse.Namespace) -> Table:
     cpu_ms = max((each.cpu_ms for each in held.values()), default=0.0)
     table.add("most CPU in a turn that took longer", f"{number(cpu_ms)} ms")
     table.add("a PING beside it: p99, longest", f"{number(p99_ms)}, {number(max_ms)} ms")
-    for name, (took_ms, most_ms, times) in list(held.items())[:NAMES_SHOWN]:
+    for name, (took_ms, most_ms, times, parts) in list(held.items())[:NAMES_SHOWN]:
         text = f"{number(took_ms)} ms, CPU {number(most_ms)} ms"
         table.add(f"  {name}", f"{text}  ({times} over {TURN_MS_MAX:.0f} ms)")
+        if parts:
+            table.add("    of which", parts)
     table.add("rounds of administrators", f"{admin.rounds}  {dict(sorted(admin.statuses.items()))}")
     slowest = sorted(admin.slowest_s.items(), key=lambda item: -item[1])[:5]
     for name, took_s in slowest:
@@ -192,6 +202,7 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=0)
     parser.add_argument("--rate", type=int, default=500, help="messages a second")
     parser.add_argument("--seconds", type=int, default=0)
+    parser.add_argument("--log", type=Path, help="where to copy the broker's log to")
     options = parser.parse_args()
     smaller = QUICK if options.quick else 1
     options.topics = options.topics or TOPICS // smaller

@@ -22,6 +22,8 @@ from headgate.broker.connection.connection import Connection
 from headgate.engine.consumer import Consumer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.facade.admin_facade import AdminFacade
+from headgate.facade.protocol import OlderThan
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.testing import NetworkProfile, SimClient, World
 from headgate.wire import client as frames
@@ -245,6 +247,18 @@ async def receipt(stage: Stage) -> float:
     return cpu_us(durable) / COUNT - UNIT_US * work_units.TOPIC_DURABLE
 
 
+async def subscription_expired(stage: Stage) -> float:
+    for topic in stage.topics:
+        producer = next(iter(topic.producers.values()))
+        topic.publishing.publish(producer, 0, 0, 1, b"x")
+    await stage.world.broker.when_durable()
+    facade = AdminFacade(stage.world.broker, stage.world.observer)
+    began_ns = time.process_time_ns()
+    for subscription in stage.subscriptions:
+        await facade.expire_messages(subscription.topic.name, subscription.name, OlderThan(0))
+    return (time.process_time_ns() - began_ns) / NS_PER_US / COUNT
+
+
 async def acks_staged(stage: Stage) -> float:
     for topic in stage.topics:
         producer = next(iter(topic.producers.values()))
@@ -276,6 +290,7 @@ MEASURES: dict[str, Measure] = {
     "redeliver id": redeliver_id,
     "ack id": ack_id,
     "receipt": receipt,
+    "subscription expired": subscription_expired,
     "acks staged": acks_staged,
 }
 """By the name of the step, what measures it: microseconds of one."""

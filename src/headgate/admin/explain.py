@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from headgate.admin.json_pieces import pieces_of
+from headgate.admin.json_pieces import emptied_pieces, pieces_of
 from headgate.admin.names import missing_topic, partitions_of, topic_name
 from headgate.admin.operations import Operation
 from headgate.admin.routing import Call, Query, Reply, Route
@@ -45,7 +45,7 @@ async def explain_topic(call: Call) -> Reply:
     per_partition = call.flag("perPartition")
     await reserve_for(call, partitions_of(catalog, topic) or [topic])
     report = await call.facade.explain_topic(topic, per_partition=per_partition)
-    return await answer(call, pieces_of(report))
+    return await answer(call, emptied_pieces(report))
 
 
 _TOPICS = Query(

@@ -32,6 +32,8 @@ def pieces_of(value: Any) -> Iterator[bytes]:
     """The JSON of ``value``, piece by piece."""
     if isinstance(value, Encoded):
         yield from value.parts
+    elif isinstance(value, _Emptied):
+        yield from array_pieces(value)
     elif _weight(value, WHOLE_MAX) <= WHOLE_MAX:
         yield msgspec.json.encode(value)
     elif isinstance(value, Struct):
@@ -50,6 +52,29 @@ def object_pieces(items: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
         yield from pieces_of(value)
         before = b","
     yield b"{}" if before == b"{" else b"}"
+
+
+def emptied_pieces(value: dict[str, Any]) -> Iterator[bytes]:
+    """The JSON of an object, piece by piece. Its lists are empty afterwards: their items are freed
+    one by one, since to free a long list at once would hold the loop."""
+    lists = {name: item for name, item in value.items() if isinstance(item, list) and item}
+    return object_pieces(
+        (name, _Emptied(lists[name]) if name in lists else item) for name, item in value.items()
+    )
+
+
+class _Emptied:
+    """A list that is empty once it is encoded."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def __iter__(self) -> Iterator[Any]:
+        self.items.reverse()
+        while self.items:
+            yield self.items.pop()
 
 
 def array_pieces(values: Iterable[Any]) -> Iterator[bytes]:

@@ -21,9 +21,14 @@ from headgate.admin.streaming import PAGE_NAMES, answer_names
 from headgate.admin.topics import ensure_topic
 from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
+from headgate.base.work_units import PIECE_UNITS, SUBSCRIPTION_EXPIRED
 from headgate.facade.protocol import AtPosition, AtTime, OlderThan
 from headgate.metadata.errors import RefusalError, conflict, not_allowed
 from headgate.metadata.policies import JavaLong
+
+EXPIRED_PER_PIECE: Final = PIECE_UNITS // SUBSCRIPTION_EXPIRED
+EXPIRED_AT_ONCE: Final = 64
+"""Pieces of a request to expire that wait for the disk together."""
 
 
 class ResetCursorData(Struct, rename="camel"):
@@ -175,16 +180,30 @@ async def expire_to_position(call: Call) -> Reply:
 
 
 async def expire_all(call: Call) -> Reply:
-    """Expire old messages of every subscription; succeeds also if there are none."""
+    """Expire old messages of every subscription; succeeds also if there are none.
+
+    Some wait for their commit together. Before each piece of work the request gives way to others.
+    """
     what = _older_than(call)
-    await asyncio.gather(
-        *(
-            call.facade.expire_messages(part, name, what)
-            for part in existing_parts(call)
-            for name in call.facade.subscriptions(part)
-        )
+    left = (
+        (part, name) for part in existing_parts(call) for name in call.facade.subscriptions(part)
     )
+
+    async def expire_some() -> None:
+        while some := list(islice(left, EXPIRED_PER_PIECE)):
+            await call.facade.give_way()
+            await asyncio.gather(*(_expire_if_present(call, *one, what) for one in some))
+
+    await asyncio.gather(*(expire_some() for _ in range(EXPIRED_AT_ONCE)))
     return NO_CONTENT
+
+
+async def _expire_if_present(call: Call, part: TopicName, name: str, what: OlderThan) -> None:
+    try:
+        await call.facade.expire_messages(part, name, what)
+    except RefusalError as refusal:
+        if refusal.status != 404:
+            raise  # else it was deleted meanwhile
 
 
 async def _on_all(calls: Iterable[Awaitable[None]], *, harmless: int) -> None:

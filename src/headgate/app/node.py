@@ -37,12 +37,14 @@ from headgate.app.open_stores import open_copied, open_log
 from headgate.app.open_telemetry import start_export
 from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.app.telemetry_log import has_telemetry_log, open_telemetry_log
+from headgate.app.turn_parts import measure_callbacks, measured_connection
 from headgate.app.web import WebApp, WebServer
 from headgate.app.web_guard import HostNames, WebGuard
 from headgate.base.clock import Clock, SystemClock, thread_cpu_ns
 from headgate.base.errors import InvariantError
 from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
 from headgate.broker.client_memory import client_memory_bytes
+from headgate.broker.connection.connection import Connection
 from headgate.broker.info import BrokerInfo
 from headgate.broker.server import serve_binary
 from headgate.broker.service import Broker, Lanes
@@ -118,11 +120,14 @@ class Node:
             stack.callback(directory.close)
             info = broker_info(settings, port_of(binary), port_of(web), directory)
             broker, observer, backups = await _open_broker(settings, directory, info, loop, stack)
+            connection_class = Connection
             if turns_logger.isEnabledFor(logging.DEBUG):
                 broker.turns.measure_cpu(thread_cpu_ns)
+                measure_callbacks(loop, broker.turns)
+                connection_class = measured_connection(broker.turns)
             if export is not None:
                 stack.push_async_callback(start_export(broker, export).stop)
-            server = await serve_binary(broker, binary, BACKLOG_CONNECTIONS_MAX)
+            server = await serve_binary(broker, binary, BACKLOG_CONNECTIONS_MAX, connection_class)
             stack.push_async_callback(server.close)
             admin = AdminApp(AdminFacade(broker, observer, backups), broker.clock)
             app = WebApp(admin, {"/metrics": metrics_route(broker)}, on_bug, broker.turns)

@@ -68,10 +68,14 @@ def command_handlers(broker: Broker) -> CommandHandlers:
     )
 
 
-def connection_factory(broker: Broker) -> partial[Connection]:
+def connection_factory(
+    broker: Broker, connection_class: type[Connection] = Connection
+) -> partial[Connection]:
     """The protocol factory for asyncio: a connection for each client, on a socket or in memory."""
     handlers = command_handlers(broker)
-    return partial(Connection, broker, broker.connections, broker.engine, broker.settings, handlers)
+    return partial(
+        connection_class, broker, broker.connections, broker.engine, broker.settings, handlers
+    )
 
 
 class BinaryServer:
@@ -89,10 +93,15 @@ class BinaryServer:
         await asyncio.sleep(0)
 
 
-async def serve_binary(broker: Broker, listener: socket.socket, backlog: int) -> BinaryServer:
+async def serve_binary(
+    broker: Broker,
+    listener: socket.socket,
+    backlog: int,
+    connection_class: type[Connection] = Connection,
+) -> BinaryServer:
     """Serve clients on a listening socket, which is closed with the server. ``backlog`` connections
     may wait to be accepted."""
-    make = connection_factory(broker)
+    make = connection_factory(broker, connection_class)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, KERNEL_UNSENT_BYTES)
     # asyncio listens once more, with a backlog of 100 unless it is told another.
     server = await broker.loop.create_server(make, sock=listener, backlog=backlog)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from headgate.admin.json_pieces import (
     WHOLE_MAX,
     Encoded,
     array_pieces,
+    emptied_pieces,
     names_pieces,
     object_pieces,
     pieces_of,
@@ -109,3 +111,18 @@ def test_members_are_those_of_the_encoder() -> None:
     assert b"".join(object_pieces(struct_items(stats))) == msgspec.json.encode(stats)
     assert b"".join(object_pieces([])) == b"{}"
     assert b"".join(array_pieces([])) == b"[]"
+
+
+def test_what_is_encoded_is_freed_item_by_item() -> None:
+    """The statistics of 10,000 subscriptions took 40 ms to free at once."""
+    value = {"a": 1, "many": [{"b": number} for number in range(1_000)], "none": [], "c": {"d": []}}
+    many: Any = value["many"]
+    whole = msgspec.json.encode(value)
+    left = []
+    pieces = []
+    for piece in emptied_pieces(value):
+        pieces.append(piece)
+        left.append(len(many))
+    assert b"".join(pieces) == whole
+    assert left[-1] == 0
+    assert max(before - after for before, after in pairwise(left)) == 1

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from headgate.admin.subscriptions import EXPIRED_AT_ONCE, EXPIRED_PER_PIECE
 from headgate.base.names import TopicName, parse_topic
+from headgate.metadata.errors import RefusalError
 from tests.unit.admin.conftest import Ask
 from tests.unit.admin.fake_facade import NOW_MS, FakeFacade, FakeSubscription
 
@@ -161,6 +163,36 @@ def test_expire_by_age(api: Ask, broker: FakeFacade) -> None:
     assert api("POST", f"{S}/expireMessages/-1").status == 400
     api("PUT", PS, "earliest")
     assert api("POST", f"{PS}/expireMessages/15").status == 204
+
+
+def test_expiring_very_many_gives_way_to_others(
+    api: Ask, broker: FakeFacade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All 10,000 subscriptions of a topic moved in one turn."""
+    subscriptions = broker.topic(parse_topic("t")).subscriptions
+    for number in range(1_000):
+        subscriptions[f"s{number}"] = FakeSubscription()
+    at_once = [0, 0]
+    expire, give_way = broker.expire_messages, broker.give_way
+
+    async def counted(topic: TopicName, name: str, what: Any) -> bool:
+        at_once[0] += 1
+        at_once[1] = max(at_once)
+        if name == "s7":
+            raise RefusalError(404, "it was deleted meanwhile")
+        return await expire(topic, name, what)
+
+    async def gave_way() -> None:
+        at_once[0] = 0
+        await give_way()
+
+    monkeypatch.setattr(broker, "expire_messages", counted)
+    monkeypatch.setattr(broker, "give_way", gave_way)
+    assert api("POST", f"{P}/t/all_subscription/expireMessages/15").status == 204
+    moved = [name for name, one in subscriptions.items() if one.next == 2]
+    assert set(subscriptions) - set(moved) == {"s7"}
+    assert broker.gave_way >= 1_000 // EXPIRED_PER_PIECE
+    assert at_once[1] <= EXPIRED_PER_PIECE * EXPIRED_AT_ONCE
 
 
 def test_expire_to_position(api: Ask, broker: FakeFacade) -> None:

@@ -11,13 +11,13 @@ def test_the_brokers_lines_give_the_longest_turn_of_each_kind_of_work() -> None:
     lines = [
         "DEBUG headgate.turns: the loop was held for 30.1 ms by a sweep",
         "INFO headgate.app: something else for 99.0 ms by nobody",
-        "DEBUG headgate.turns: the loop was held for 80.0 ms (40.5 ms of CPU) by t123/stats",
+        "DEBUG headgate.turns: the loop was held for 80.0 ms (40.5 ms of CPU) by t1234/stats; 9",
         "DEBUG headgate.turns: the loop was held for 26.0 ms (21.0 ms of CPU) by t4567/stats",
         "DEBUG headgate.turns: the loop was held for 25.5 ms by a sweep",
     ]
     assert list(longest_by_name(lines).items()) == [
-        ("tN/stats", (80.0, 40.5, 2)),
-        ("a sweep", (30.1, 0.0, 2)),
+        ("tN/stats", (80.0, 40.5, 2, "9")),
+        ("a sweep", (30.1, 0.0, 2, "")),
     ]
 
 

@@ -20,6 +20,10 @@ NOTED_NS_MIN: Final = NS_PER_MS
 LONG_NS_MIN: Final = 25 * NS_PER_MS
 """Longer turns are counted and logged at debug level: no turn should take so long."""
 
+PARTS_MAX: Final = 50_000
+PARTS_SHOWN: Final = 6
+"""Callbacks that are remembered, and kinds of them that are named with a long turn."""
+
 OPEN_TURNS_MAX: Final = 1_000
 """Beginnings of turns whose CPU time is remembered."""
 
@@ -43,6 +47,8 @@ class TurnMeter:
         """Turns above :data:`LONG_NS_MIN` since the start."""
         self._began_cpu_ns: dict[int, int] = {}
         """With :meth:`measure_cpu`, the CPU time at the beginning of turns that have not ended."""
+        self._parts: deque[tuple[int, str, int]] = deque(maxlen=PARTS_MAX)
+        """When the last callbacks began, their names and CPU time."""
         self._seconds: deque[tuple[int, int, str]] = deque()
         """The longest noted turn of each second that has one, with its name."""
 
@@ -72,7 +78,8 @@ class TurnMeter:
         if took_ns > LONG_NS_MIN:
             self.long_count += 1
             took_ms, cpu = took_ns / NS_PER_MS, self._cpu_text(began_ns)
-            logger.debug("the loop was held for %.1f ms%s by %s", took_ms, cpu, name)
+            parts = self._parts_text(began_ns)
+            logger.debug("the loop was held for %.1f ms%s by %s%s", took_ms, cpu, name, parts)
         seconds = self._seconds
         if not seconds or seconds[-1][0] != second:
             seconds.append((second, took_ns, name))
@@ -86,6 +93,26 @@ class TurnMeter:
         if self._cpu_ns is None or began_cpu_ns is None:
             return ""
         return f" ({(self._cpu_ns() - began_cpu_ns) / NS_PER_MS:.1f} ms of CPU)"
+
+    def part_begins(self) -> tuple[int, int]:
+        """A callback begins, with :meth:`measure_cpu`; returns what :meth:`part_ended` needs."""
+        return self._monotonic_ns(), self._cpu_ns() if self._cpu_ns is not None else 0
+
+    def part_ended(self, name: str, began: tuple[int, int]) -> None:
+        """That callback, of a kind called ``name``, has ended. A long turn names those in it."""
+        cpu_ns = self._cpu_ns() if self._cpu_ns is not None else 0
+        self._parts.append((began[0], name, cpu_ns - began[1]))
+
+    def _parts_text(self, began_ns: int) -> str:
+        """The kinds of callbacks since then that took most."""
+        found: dict[str, list[int]] = {}
+        for at_ns, name, took_ns in reversed(self._parts):
+            if at_ns < began_ns:
+                break
+            found.setdefault(name, []).append(took_ns)
+        most = sorted(found.items(), key=lambda item: -sum(item[1]))[:PARTS_SHOWN]
+        texts = [f"{sum(t) / NS_PER_MS:.1f} ms in {len(t)} {name}" for name, t in most]
+        return f"; {', '.join(texts)}" if texts else ""
 
     def longest(self) -> tuple[int, str]:
         """The longest turn of the last :data:`WINDOW_S` seconds in nanoseconds, and its name; 0 if

@@ -103,7 +103,7 @@ class Checkpoint:
     counters: Counters
 
 
-PART_BYTES: Final = 64 * KIB
+ITEMS_PART_BYTES: Final = 64 * KIB
 """A part of a checkpoint that is being collected takes items up to about so many bytes."""
 
 
@@ -166,7 +166,7 @@ class CheckpointBuilder:
                 fs.remove(f"{directory}/{name}")
 
     def _add(self, kind: int, payload: bytes) -> None:
-        if len(self._parts[-1]) >= PART_BYTES:
+        if len(self._parts[-1]) >= ITEMS_PART_BYTES:
             self._parts.append(bytearray())
         part = self._parts[-1]
         part += _ITEM.pack(len(payload), kind)

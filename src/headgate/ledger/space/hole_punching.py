@@ -31,6 +31,9 @@ class HoleFinder:
         self.segment = info.segment
         self._info = info
         self._retained: list[tuple[TopicLog, int, int]] = []
+        self.parts: list[Columns | BlockPart] = []
+        """What :meth:`collect` found: the index of the retained entries, as far as it is in
+        memory."""
         self._live_bytes = 0
         self._is_damaged = False
 
@@ -54,15 +57,18 @@ class HoleFinder:
             return 0
         return self._info.data_end - SEGMENT_HEADER_BYTES - self._live_bytes
 
-    def retained(self) -> list[Columns | BlockPart]:
-        """The index of the entries that are retained now, as far as it is in memory; entries
-        trimmed since :meth:`add` are left out."""
-        found: list[Columns | BlockPart] = []
-        for topic, first, end in self._retained:
+    def collect(self, topics_max: int) -> bool:
+        """Look up the index of what so many topics retain now; entries trimmed since :meth:`add`
+        are left out. False if no topic was left."""
+        left = self._retained
+        if not left:
+            return False
+        for _ in range(min(topics_max, len(left))):
+            topic, first, end = left.pop()
             kept = max(first, topic.first)
             if kept < end:
-                found += topic.parts(kept, end)
-        return found
+                self.parts += topic.parts(kept, end)
+        return True
 
 
 def holes(retained: Iterable[Columns], data_end: int, hole_bytes_min: int) -> list[tuple[int, int]]:

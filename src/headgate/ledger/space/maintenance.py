@@ -18,7 +18,9 @@ from typing import Final
 from headgate.base.errors import CorruptionError, StorageError
 from headgate.ledger.errors import LogFullError
 from headgate.ledger.format.records import segment_name
+from headgate.ledger.index.block_cache import BlockPart
 from headgate.ledger.index.checkpoint import CheckpointBuilder
+from headgate.ledger.index.columns import Columns
 from headgate.ledger.index.footer import FooterBuilder
 from headgate.ledger.index.state import LogState, SegmentInfo
 from headgate.ledger.index.topic_log import TopicLog
@@ -420,29 +422,31 @@ class Maintenance:
         finder, numbers = self._holes
         if self._added(numbers, finder.add):
             return None
+        waste_bytes = finder.dead_bytes - info.dead_bytes
+        is_worth_it = waste_bytes >= self._settings.segment_bytes // WASTE_PART
+        waits = is_worth_it and segment >= self._state.checkpoint_segment
+        if is_worth_it and not waits and finder.collect(self._settings.slice_items):
+            return None
         self._holes = None
         del self._state.worn[segment]
-        waste_bytes = finder.dead_bytes - info.dead_bytes
-        if waste_bytes < self._settings.segment_bytes // WASTE_PART:
-            return None
-        if segment >= self._state.checkpoint_segment:
+        if waits:
             self._hole_bytes_waiting[segment] = waste_bytes
+        if waits or not is_worth_it:
             return None
         return self._start_punch(segment, info, finder)
 
     def _start_punch(self, segment: int, info: SegmentInfo, finder: HoleFinder) -> Job:
         self._state.orphans.log(segment, segment_name(segment), "is punched")
         self._state.orphans.forget(segment)
-        retained, smallest = finder.retained(), self._settings.hole_bytes_min
+        parts, smallest = finder.parts, self._settings.hole_bytes_min
         punched_bytes = info.punched_bytes
 
         def run() -> None:
             nonlocal punched_bytes
             try:
-                known = [self._state.blocks.resolve(part) for part in retained]
+                ranges = holes(self._resolved(parts), info.data_end, smallest)
             except CorruptionError:
                 return  # what is retained is not known, and a look-up will say so
-            ranges = holes(known, info.data_end, smallest)
             self._can_punch = self._writer.punch(segment, ranges)
             if self._can_punch:
                 punched_bytes = sum(size for _, size in ranges)
@@ -452,6 +456,12 @@ class Maintenance:
             self._state.note_punched(info, punched_bytes)
 
         return self._start(Job("punch", segment, run, done))
+
+    def _resolved(self, parts: list[Columns | BlockPart]) -> Iterator[Columns]:
+        """The index in ``parts``, which are freed one by one: to free 100,000 at once would hold
+        the interpreter."""
+        while parts:
+            yield self._state.blocks.resolve(parts.pop())
 
     def _start_delete(self, segment: int) -> Job:
         self._state.orphans.log(segment, segment_name(segment), "is deleted")

@@ -63,8 +63,11 @@ class TopReports:
         """
         found = await self._backlogs()
         worst = Largest[_Backlog](count)
-        with_backlog, pace = 0, Pace(self._turns)
-        for backlog in found:
+        with_backlog, total, pace = 0, len(found), Pace(self._turns)
+        found.reverse()
+        while found:
+            # One by one: to free 100,000 at once would hold the loop.
+            backlog = found.pop()
             if backlog.messages > 0:
                 with_backlog += 1
                 worst.add(backlog.messages, backlog)
@@ -83,7 +86,7 @@ class TopReports:
         report = TopReport(
             at=iso_time(self._engine.now_ms),
             broker=broker,
-            subscriptions_total=len(found),
+            subscriptions_total=total,
             with_backlog=with_backlog,
             storage=self._storage(),
             subscriptions=reports,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -20,6 +20,9 @@ from headgate.observe.explain.publishing import PublishingReports
 from headgate.observe.explain.reports import TopicReport, TopReport
 from headgate.observe.states.fields import LimitState, StorageState
 from headgate.observe.states.quotas import quota_states
+
+SUBSCRIPTIONS_PER_YIELD: Final = 64
+"""Subscriptions that are listed between two pauses."""
 
 NO_SUBSCRIPTION = "this topic has no subscription."
 
@@ -93,7 +96,9 @@ class TopicReports:
         """A report without those on its partitions."""
         by_name: dict[str, list[Subscription]] = {}
         for topic in topics:
-            for subscription in topic.subscriptions.values():
+            for number, subscription in enumerate([*topic.subscriptions.values()], 1):
+                if number % SUBSCRIPTIONS_PER_YIELD == 0:
+                    yield
                 by_name.setdefault(subscription.name, []).append(subscription)
         subscriptions = []
         for parts in by_name.values():
@@ -123,10 +128,13 @@ class TopicReports:
 
 
 def plain_in_steps(report: TopicReport | TopReport) -> Sliced[dict[str, Any]]:
-    """:func:`plain`, with a pause after each subscription."""
+    """:func:`plain`, with a pause after each subscription. The report is empty afterwards: to free
+    10,000 subscriptions of it at once held the loop for 40 ms."""
+    left = report.subscriptions
     answer = plain(msgspec.structs.replace(report, subscriptions=[]))
-    for subscription in report.subscriptions:
-        answer["subscriptions"].append(plain(subscription))
+    left.reverse()
+    while left:
+        answer["subscriptions"].append(plain(left.pop()))
         yield
     return answer
 

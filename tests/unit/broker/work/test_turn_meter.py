@@ -73,6 +73,30 @@ def test_the_cpu_time_of_long_turns_is_logged_where_it_is_measured(
     assert len(meter._began_cpu_ns) <= OPEN_TURNS_MAX + 1
 
 
+def test_a_long_turn_names_the_callbacks_that_took_most_of_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock, cpu = ManualClock(), ManualClock()
+    meter = TurnMeter(clock)
+    meter.measure_cpu(cpu.monotonic_ns)
+
+    def part(name: str, took_ms: int) -> None:
+        began = meter.part_begins()
+        clock.advance(2 * took_ms * NS_PER_MS)
+        cpu.advance(took_ms * NS_PER_MS)
+        meter.part_ended(name, began)
+
+    with caplog.at_level(logging.DEBUG, logger="headgate.turns"):
+        part("before", 100)
+        began_ns = meter.now_ns()
+        for took_ms in (3, 20, 4):
+            part("a sweep" if took_ms == 20 else "a read", took_ms)
+        meter.ended("one iteration", began_ns)
+    assert [record.message.partition("for ")[2] for record in caplog.records] == [
+        "54.0 ms (27.0 ms of CPU) by one iteration; 20.0 ms in 1 a sweep, 7.0 ms in 2 a read"
+    ]
+
+
 def test_each_turn_of_a_coroutine_is_measured_and_the_time_between_is_not() -> None:
     loop = SimLoop()
     clock = loop.clock

@@ -57,8 +57,8 @@ def test_it_is_collected_in_few_parts_of_a_bounded_size() -> None:
     for number in range(5_000):
         builder.add_topic(TopicLog(number))
     builder.add_counters(Counters(1, 2, 3, 4))
-    assert len(builder._parts) <= builder.size_bytes // checkpoint.PART_BYTES + 1
-    assert max(map(len, builder._parts)) < checkpoint.PART_BYTES + 1_000
+    assert len(builder._parts) <= builder.size_bytes // checkpoint.ITEMS_PART_BYTES + 1
+    assert max(map(len, builder._parts)) < checkpoint.ITEMS_PART_BYTES + 1_000
     builder.write(fs, "/d")
     assert len(read_checkpoint(fs, "/d", checkpoint_names(12)[0]).topics) == 5_000
 

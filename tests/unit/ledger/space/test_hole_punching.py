@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import random
 from array import array
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -50,7 +51,9 @@ def give_up(log: CommitLog, number: int = 1) -> None:
 
 def columns_of(finder: HoleFinder) -> list[Columns]:
     cache = BlockCache(NoFiles(), 0)
-    return [cache.resolve(part) for part in finder.retained()]
+    while finder.collect(1):
+        pass
+    return [cache.resolve(part) for part in finder.parts]
 
 
 # -- where holes are -----------------------------------------------------------------------------
@@ -123,8 +126,27 @@ def test_a_topic_that_is_trimmed_after_it_was_added_keeps_the_rest() -> None:
     (columns,) = columns_of(finder)
     assert list(columns.offsets) == [64 + at * 200 for at in range(1_000, 5_000)]
     assert len(columns.sizes) == len(columns.offsets) + 1
+    later = HoleFinder(SegmentInfo(2, data_end=2_000_000))
+    later.add(topic)
     topic.trim(10_000)
-    assert columns_of(finder) == []
+    assert columns_of(later) == []
+
+
+def test_what_very_many_topics_retain_is_looked_up_in_slices() -> None:
+    """100,000 topics in one segment held the loop for 97 ms."""
+    finder = HoleFinder(SegmentInfo(1, data_end=2_000_000))
+    for number in range(1_000):
+        topic = TopicLog(number)
+        topic.open_run(1)
+        topic.open_ledger(1, 0, 0)
+        topic.append(1, 1_000, 0, 0, 64 + number * 1_100)
+        topic.end = topic.staged_end
+        finder.add(topic)
+    found = [0]
+    while finder.collect(64):
+        found.append(len(finder.parts))
+    assert found[-1] == 1_000
+    assert max(after - before for before, after in pairwise(found)) == 64
 
 
 # -- in a log ------------------------------------------------------------------------------------
