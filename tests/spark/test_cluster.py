@@ -36,7 +36,7 @@ SPARK_HOME = Path(pyspark.__file__).parent
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The archive that ``./dev package`` builds, but not compressed: it is read three times."""
+    """The archive that ``./dev package`` builds."""
     folder = tmp_path_factory.mktemp("dist")
     python = Path(sys.executable)
     wheels = [
@@ -45,7 +45,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for path in build(python, source, folder)
         if path.suffix == ".whl"
     ]
-    return build_archive(python, wheels, folder, level=0)
+    return build_archive(python, wheels, folder)
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ _PIN: Final = re.compile(
 )
 _LEFT_OUT: Final = frozenset({"__pycache__", "tests"})
 """Folders: what Python makes again by itself, and the packages' own tests, an eighth of all."""
-LEVEL: Final = 1
+_LEVEL: Final = 1
 """Of compression: a fifth larger than the best, in a tenth of the time."""
 _ASK: Final = """
 import importlib.metadata as m, json, os, sys, sysconfig
@@ -102,8 +102,8 @@ def disagreements(locked: Mapping[str, Locked], installed: Mapping[str, str | No
     return found
 
 
-def build_archive(python: Path, wheels: Iterable[Path], target: Path, level: int = LEVEL) -> Path:
-    """Write the archive into ``target``, compressed with ``level`` (0: not), and return its path.
+def build_archive(python: Path, wheels: Iterable[Path], target: Path) -> Path:
+    """Write the archive into ``target`` and return its path.
 
     Raises:
         DevError: the environment could not be asked what is installed in it, or that is not what
@@ -127,7 +127,7 @@ def build_archive(python: Path, wheels: Iterable[Path], target: Path, level: int
     pending = path.with_suffix(".new")
     with (
         pending.open("wb") as raw,
-        gzip.GzipFile("", "wb", level, raw, mtime=0) as packed,
+        gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w") as tar,
     ):
         _add_interpreter(tar, Path(found["python"]))

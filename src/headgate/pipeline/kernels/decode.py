@@ -40,6 +40,9 @@ from headgate.record.fields import FIELDS, Kind
 ROWS_DECODED_MAX: Final = 20_000
 """Rows that are buffered before they are yielded; the last message may exceed it."""
 
+TEXT_BYTES_JOINED_MAX: Final = 256 << 20
+"""Most bytes of a text column that are copied into one array."""
+
 
 def bronze_tables(messages: pa.RecordBatch) -> Iterator[tuple[str, pa.Table]]:
     """Decode messages (columns ``value``, ``__topic``, ``__messageId``, ``__publishTime``).
@@ -124,12 +127,26 @@ def _columns(
         for field in FIELDS[kind]:
             found = [batch.columns[kind].get(field.name) for batch in batches]
             if any(array is not None for array in found):
-                # In one piece: a piece for each message would cost more in every later step.
-                columns[field.name] = pa.concat_arrays(
-                    pa.nulls(count, ARROW[field.type]) if array is None else array
-                    for array, count in zip(found, counts, strict=True)
+                columns[field.name] = _joined(
+                    [
+                        pa.nulls(count, ARROW[field.type]) if array is None else array
+                        for array, count in zip(found, counts, strict=True)
+                    ]
                 )
     return columns, sum(counts)
+
+
+def _joined(pieces: Sequence[pa.Array]) -> pa.Array | pa.ChunkedArray:
+    """The arrays as one: a piece for each message would cost more in every later step.
+
+    Very much text stays in pieces, because an array holds 2 GiB of it at most.
+    """
+    if len(pieces) == 1:
+        return pieces[0]
+    is_text = pa.types.is_string(pieces[0].type)
+    if is_text and sum(piece.nbytes for piece in pieces) > TEXT_BYTES_JOINED_MAX:
+        return pa.chunked_array(pieces)
+    return pa.concat_arrays(pieces)
 
 
 def _header_columns(batches: Sequence[MessageArrays], counts: Sequence[int]) -> dict[str, pa.Array]:

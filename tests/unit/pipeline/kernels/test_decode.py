@@ -6,9 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.pipeline.kernels import decode
 from headgate.pipeline.kernels.decode import ROWS_DECODED_MAX, bronze_tables
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.bronze import SAMPLED_KINDS
@@ -37,6 +39,16 @@ def test_rows_of_every_kind_and_of_every_batch() -> None:
     assert {rows[name].num_chunks for name in rows.column_names} == {1}
     assert rows["evicted"].null_count == 0
     assert rows["msgs_in"].null_count == rows.num_rows
+
+
+def test_very_much_text_stays_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    messages = message_batch(play(3))
+    joined = list(bronze_tables(messages))
+    monkeypatch.setattr(decode, "TEXT_BYTES_JOINED_MAX", 10)
+    apart = list(bronze_tables(messages))
+    assert apart == joined
+    rows = {r["kind"][0].as_py(): r for _, r in apart}["subscription"]
+    assert (rows["topic"].num_chunks, rows["appended"].num_chunks) == (3, 1)
 
 
 def test_a_window_that_ends_at_a_full_hour_belongs_to_the_hour_it_covers() -> None:
