@@ -97,7 +97,7 @@ def prepare_first(fs: Fs, directory: str, state: LogState, writer: LogWriter) ->
     may have been used. Therefore empty files are removed only now.
     """
     ready = True
-    writer.old_files.remove_all(fs.list_directory(directory))
+    writer.removal.add_leftovers(fs.list_directory(directory))
     try:
         writer.prepare(state.next_segment)
     except LogFullError:

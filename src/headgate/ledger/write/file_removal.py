@@ -46,6 +46,22 @@ class FileRemoval:
         self.left_bytes = 0
         """The room that the files still take."""
 
+    def add_leftovers(self, names: list[str]) -> None:
+        """Remove from now on what an earlier start left; small files at once. ``names`` are the
+        files of the directory.
+
+        After a large deletion that may be very many files, and a start does not wait for them. None
+        is used again: if the power went while its name was changed, a segment may be the same file,
+        which then has two names.
+        """
+        for name in names:
+            if name.endswith(OLD_FILE_SUFFIX):
+                with contextlib.suppress(OSError):
+                    if self._can_shorten(self._path(name)):
+                        self.add(name)
+                    else:
+                        self._fs.remove(self._path(name))
+
     def put_aside(self, segment: int) -> str:
         """Rename the file of a deleted segment. Returns the new name for :meth:`add`, which the
         caller calls once names are durable; empty if the file was removed.

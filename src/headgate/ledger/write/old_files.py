@@ -52,16 +52,6 @@ class OldFiles:
         """How many files are kept."""
         return len(self._names)
 
-    def remove_all(self, names: list[str]) -> None:
-        """Remove what an earlier start kept. ``names`` are the files of the directory.
-
-        Such a file is not used: if the power went while its name was changed, a segment may be the
-        same file.
-        """
-        with self._lock:
-            self._names = [name for name in names if name.endswith(OLD_FILE_SUFFIX)]
-        self.give_back()
-
     def keep(self, segment: int) -> bool:
         """Rename the file of a deleted segment instead of removing it; False if it is to be
         removed. The caller syncs the directory, then calls :meth:`add`. Raises

@@ -167,6 +167,26 @@ def test_a_file_that_cannot_be_removed_is_left_to_the_next_start() -> None:
     assert fs.list_directory("/d") == [path.removeprefix("/d/")]
 
 
+def test_what_an_earlier_start_left_goes_in_pieces() -> None:
+    fs = MemFs()
+    earlier = removal(fs)
+    for segment in (1, 2):
+        written(fs, segment)
+        put_aside(earlier, segment)
+    small = fs.create("/d/small.old")
+    small.write_at(0, [b"x" * PIECE_BYTES])
+    shared = written(fs, 3)
+    fs.link(shared, "/d/shared.old")  # the power went while its name was changed
+    one = removal(fs)
+    one.add_leftovers(fs.list_directory("/d"))
+    assert one.left_bytes == 2 * SEGMENT_BYTES
+    assert len(fs.list_directory("/d")) == 3
+    while one.step():
+        pass
+    assert fs.list_directory("/d") == [segment_name(3)]
+    assert fs.open(shared).size() == SEGMENT_BYTES
+
+
 def test_a_missing_file_is_the_callers() -> None:
     fs = MemFs()
     fs.make_directory("/d")

@@ -111,14 +111,6 @@ def test_a_disk_without_room_takes_all_of_them() -> None:
     assert old_files.count == 0
 
 
-def test_what_an_earlier_start_kept_goes() -> None:
-    fs = MemFs()
-    filled(fs, 1)
-    written(fs, 3)
-    OldFiles(fs, "/d", SEGMENT_BYTES).remove_all(names(fs))
-    assert names(fs) == [segment_name(3)]
-
-
 @pytest.mark.parametrize("kind", ["open", "allocate", "write", "sync", "rename"])
 def test_a_file_that_fails_is_not_used_again(kind: str) -> None:
     broken = False
