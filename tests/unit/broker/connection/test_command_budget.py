@@ -302,9 +302,9 @@ def receive(connection: Connection, data: bytes) -> None:
 
 
 async def neighbour_waits(world: World, crowd: bytes) -> list[int]:
-    """Iterations of the loop until each of 40 messages is taken, beside clients that send ``crowd``
+    """Iterations of the loop until each of 20 messages is taken, beside clients that send ``crowd``
     all at once."""
-    clients = [await world.connect() for _ in range(5 * CLIENTS)]
+    clients = [await world.connect() for _ in range(2 * CLIENTS)]
     client = await world.connect()
     producer = await client.producer(TOPIC)
     neighbour, sent = server_side(world, client), _Sent()
@@ -322,15 +322,17 @@ async def neighbour_waits(world: World, crowd: bytes) -> list[int]:
     counts = watch_frames(world, connections)
     await flood(connections, clients, crowd)
     budget = world.broker.command_budget
-    while len(arrived) < 40:
+    for _ in range(2_000):
         await asyncio.sleep(0)
+        if len(arrived) == 20:
+            break
         if not neighbour._is_in_line and budget.waiting_count and budget.left <= 0:
             arrived.append(len(counts))
             producer.send_nowait(b"in between")
             receive(neighbour, sent.frames.pop())
     while budget.waiting_count:
         await asyncio.sleep(0)
-    assert world.broker.engine.topics[TOPIC].log.staged_end == 40
+    assert world.broker.engine.topics[TOPIC].log.staged_end == 20
     return [at - since for at, since in zip(turns, arrived, strict=True)]
 
 
@@ -338,7 +340,7 @@ async def neighbour_waits(world: World, crowd: bytes) -> list[int]:
 async def test_a_neighbour_of_clients_that_flood_publishes_in_the_next_iteration(
     world: World,
 ) -> None:
-    assert await neighbour_waits(world, frames.ping() * PINGS) == [1] * 40
+    assert await neighbour_waits(world, frames.ping() * PINGS) == [1] * 20
 
 
 @played(network=QUICK)
@@ -346,7 +348,7 @@ async def test_a_neighbour_of_half_made_frames_publishes_in_the_next_iteration(
     world: World,
 ) -> None:
     head = (2 * MIB).to_bytes(4) + (16).to_bytes(4)
-    assert await neighbour_waits(world, head + bytes(MIB)) == [1] * 40
+    assert await neighbour_waits(world, head + bytes(MIB)) == [1] * 20
 
 
 @played(network=QUICK)
@@ -385,7 +387,7 @@ async def test_what_arrives_on_a_connection_in_line_stays_in_its_socket(world: W
     await flood(connections, clients, frames.ping() * pings_count)
     await pongs(clients, len(clients) * pings_count)
     assert in_line[0] > 0
-    assert 64 * KIB < largest[0] <= 128 * KIB
+    assert largest[0] == 64 * KIB
 
 
 @played(network=QUICK)
