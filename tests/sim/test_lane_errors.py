@@ -284,7 +284,7 @@ EXPECTED_KINDS = {
     "FileHolding.clear",
     "LogWriter.prepare",
     "LogWriter.store_checkpoint",
-    "LogWriter.delete",
+    "Maintenance._start_delete.run",
     "Maintenance._step_seal.run",
     "Maintenance._start_punch.run",
     "Rewriting._copied",

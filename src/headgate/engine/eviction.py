@@ -57,6 +57,9 @@ class Eviction(NamedTuple):
     """The largest loss first."""
     backlog_bytes: int
     age_ms: int
+    arrived_bytes: int = 0
+    """Bytes that arrived while the eviction waited for the index on the disk. It left them to the
+    next one."""
 
     @property
     def messages(self) -> int:
@@ -117,7 +120,7 @@ class EvictionPass:
     pass's beginning: messages that arrive meanwhile do not prolong it.
     """
 
-    __slots__ = ("_left", "_log", "_log_ms", "_staged_bytes", "losses", "quota")
+    __slots__ = ("_left", "_log", "_log_ms", "losses", "quota", "staged_bytes")
 
     def __init__(
         self,
@@ -127,12 +130,12 @@ class EvictionPass:
         staged_bytes: int,
         log_ms: int,
     ) -> None:
-        """``staged_bytes`` are the bytes of all entries that the topic ever staged, ``log_ms`` is
-        the time of the log."""
+        """``log_ms`` is the time of the log."""
         self._log = log
         self._left = list(subscriptions)
         self._left.reverse()
-        self._staged_bytes = staged_bytes
+        self.staged_bytes = staged_bytes
+        """Bytes of all entries that the topic had ever staged when it began."""
         self._log_ms = log_ms
         self.quota = quota
         self.losses: list[SubscriptionLoss] = []
@@ -160,7 +163,7 @@ class EvictionPass:
         self._log.index_of(subscription.entries_passed(stop - 1))
 
     def _stop(self, subscription: QuotaSubscription) -> int:
-        return _stop(self._log, subscription, self.quota, self._staged_bytes, self._log_ms)
+        return _stop(self._log, subscription, self.quota, self.staged_bytes, self._log_ms)
 
 
 def _stop(

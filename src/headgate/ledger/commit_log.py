@@ -95,7 +95,7 @@ class CommitLog:
         self.cursors_of = state.cursors_of
         self.ledger_is_over = rollover.is_due
         self.ledger_due_ms = rollover.due_ms
-        self.take_topics_with_new_ledgers = rollover.take_opened
+        self.take_topics_with_new_ledgers = rollover.take_opened_or_full
         self.roll_ledger = rollover.roll
         self.stage_entry = staging.stage_entry
         self.active_segment = staging.active_segment

@@ -103,7 +103,8 @@ class QuotaWatch(NoObserver):
             staged_bytes = topic.publishing.staged_bytes - topic.log.bytes_before(topic.log.end)
             left = subscription.backlog_bytes
             mark = size_after_eviction(quota.limit)
-            if quota.type is QuotaType.SIZE and left and left + staged_bytes > mark:
+            beyond_bytes = left + staged_bytes - eviction.arrived_bytes - mark
+            if quota.type is QuotaType.SIZE and left and beyond_bytes > 0:
                 self._fail(f"{topic.name} {taken}: {left} are left of {quota}")
             place = topic.log.position(subscription.acks.mark_delete)
             cursor = self._model.cursor(topic.name.full, subscription.name)

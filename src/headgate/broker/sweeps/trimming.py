@@ -117,7 +117,7 @@ class Trimming:
         self._due.discard(topic)
 
     def _touch_rolled(self) -> None:
-        """Touch the topics that opened a ledger: retention may release those before it."""
+        """Touch the topics that opened or filled a ledger: those before it, or it, may be freed."""
         for managed in self._logs:
             for number in managed.log.take_topics_with_new_ledgers():
                 topic = self._engine.by_number.get(number)
@@ -166,7 +166,9 @@ class Trimming:
             await _order_cursors(topic, pace)
             if not topic.is_live or not _may_release(topic):
                 continue  # most topics, most of the time
-            found_count += await self._trim_loaded(topic, pace) and not is_awaited
+            is_trimmed = await self._trim_loaded(topic, pace)
+            is_awaited |= topic in self._touched  # while its index was read
+            found_count += is_trimmed and not is_awaited
             if pace.spent(TOPIC_TRIMMED):
                 await pace.give_way()
         self._commit()

@@ -20,7 +20,7 @@ class LedgerRollover:
     def __init__(self, settings: LedgerSettings, state: LogState) -> None:
         self._settings = settings
         self._state = state
-        self._opened: dict[int, None] = {}
+        self._opened_or_full: dict[int, None] = {}
 
     def is_due(self, handle: NumberedTopic, log_ms: int) -> bool:
         """Whether to close a topic's last ledger, which must exist, for its age or size."""
@@ -36,10 +36,11 @@ class LedgerRollover:
         full_ms = settings.ledger_age_ms_min if large or crowded else settings.ledger_age_ms_max
         return created_ms + min(full_ms, settings.ledger_age_ms_max)
 
-    def take_opened(self) -> list[int]:
-        """The numbers of the topics with a new ledger since the last call, each once."""
-        opened, self._opened = list(self._opened), {}
-        return opened
+    def take_opened_or_full(self) -> list[int]:
+        """The numbers of the topics with a new ledger, or one that has all its entries, since the
+        last call, each once."""
+        found, self._opened_or_full = list(self._opened_or_full), {}
+        return found
 
     def roll(self, handle: NumberedTopic, log_ms: int) -> None:
         """Close a topic's last ledger, so that it can be trimmed; an empty one stays open.
@@ -61,11 +62,14 @@ class LedgerRollover:
                 ledger_id = last_id  # rolled over and empty: its age counts from now
             elif not self.is_due(topic, received_ms):
                 if ordinal >= topic.ledger_limit:
-                    topic.ledger_limit = ordinal + _RECHECK_ENTRIES
+                    is_filled = ordinal - first == self._settings.ledger_entries_max - 1
+                    topic.ledger_limit = ordinal + (1 if is_filled else _RECHECK_ENTRIES)
+                    if is_filled:  # it may be closed from now on, whether more entries come or not
+                        self._opened_or_full[topic.number] = None
                 return False
         topic.open_ledger(ledger_id, ordinal, received_ms)
-        topic.ledger_limit = ordinal + self._settings.ledger_entries_max
-        self._opened[topic.number] = None
+        topic.ledger_limit = ordinal + max(self._settings.ledger_entries_max - 1, 1)
+        self._opened_or_full[topic.number] = None
         if ledger_id == self._state.next_ledger_id:
             self._state.next_ledger_id += 1
         return True

@@ -57,6 +57,18 @@ async def take(consumer: SimConsumer, count: int) -> None:
 # -- when the broker trims ----------------------------------------------------------------------
 
 
+@played(ledger=SMALL_LEDGERS, settings={"retentionCheckIntervalInSeconds": "1000000"})
+async def test_a_topic_that_nobody_reads_is_freed_when_its_ledger_is_full(world: World) -> None:
+    """No entry follows that would open the next ledger."""
+    client = await world.connect()
+    await publish(client, 9)
+    await asyncio.sleep(60)
+    assert topic_of(world).log.first == 0
+    await publish(client, 1)
+    await asyncio.sleep(60)
+    assert topic_of(world).log.first == 10
+
+
 @played(settings={"retentionCheckIntervalInSeconds": "1000000"})
 async def test_much_that_is_published_is_given_up_without_waiting_for_a_check(world: World) -> None:
     client = await world.connect()

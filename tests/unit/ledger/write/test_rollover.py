@@ -42,3 +42,17 @@ def test_a_full_young_ledger_is_looked_at_now_and_then_also_within_one_batch() -
     first, second = topic.ledgers()[:2]
     assert first.entries <= 500 + 1_000
     assert second.created_ms == 20
+
+
+def test_a_topic_is_named_when_its_ledger_is_opened_and_when_it_is_full() -> None:
+    """A full ledger may be closed and freed although no entry comes that opens the next one."""
+    for entries_max in (1, 2, 3):
+        settings = LedgerSettings(ledger_entries_max=entries_max, ledger_age_ms_min=0)
+        log = open_log(MemFs(), settings=settings)
+        named = []
+        for _ in range(3 * entries_max):
+            append(log, 1, b"x", received_ms=0)
+            named.append(log.take_topics_with_new_ledgers() == [1])
+        steps = [True] if entries_max == 1 else [True, *[False] * (entries_max - 2), True]
+        assert named == 3 * steps
+        assert [info.entries for info in log.topic(1).ledgers()] == [entries_max] * 3
