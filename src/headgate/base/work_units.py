@@ -162,7 +162,7 @@ MOVED_PER_UNIT: Final = 32
 """Entries that add 1 unit when a cursor moves: what consumers hold, and what waits for
 redelivery."""
 SUBSCRIPTION_EXPIRED: Final = _step(
-    "subscription expired", 16, "a subscription of a topic whose messages all expire", _JOBS
+    "subscription expired", 32, "a subscription of a topic whose messages all expire", _JOBS
 )
 CONNECTION_MEASURED: Final = _step(
     "connection measured", 1, "a connection whose memory is measured", _JOBS
