@@ -164,8 +164,11 @@ class FileRemoval:
 
     def _new_name(self, segment: int) -> str:
         with self._lock:
-            self._count += 1
-            return f"{segment_name(segment)}.{self._count}{OLD_FILE_SUFFIX}"
+            while True:  # an earlier start may have left a file of that name
+                self._count += 1
+                name = f"{segment_name(segment)}.{self._count}{OLD_FILE_SUFFIX}"
+                if name not in self._left_bytes:
+                    return name
 
     def _path(self, name: str) -> str:
         return f"{self._directory}/{name}"

@@ -187,6 +187,23 @@ def test_what_an_earlier_start_left_goes_in_pieces() -> None:
     assert fs.open(shared).size() == SEGMENT_BYTES
 
 
+def test_a_rewritten_segment_that_an_earlier_start_left_takes_no_name_from_the_next() -> None:
+    fs = MemFs()
+    written(fs, 1)
+    left = put_aside(removal(fs), 1)
+    one = removal(fs)
+    one.add_leftovers(fs.list_directory("/d"))
+    written(fs, 1)
+    second = one.second_name(1)
+    one.forget(second)
+    aside = put_aside(one, 1)
+    assert len({left, f"/d/{second}", aside}) == 3
+    assert one.left_bytes == 2 * SEGMENT_BYTES
+    while one.step():
+        pass
+    assert (one.left_bytes, fs.list_directory("/d")) == (0, [])
+
+
 def test_a_missing_file_is_the_callers() -> None:
     fs = MemFs()
     fs.make_directory("/d")
