@@ -80,13 +80,20 @@ def nothing(_: Path, stop: threading.Event) -> None:
     stop.wait()
 
 
-def write(folder: Path, stop: threading.Event, *, piece_bytes: int, sync_bytes: int) -> None:
+def write(
+    folder: Path,
+    stop: threading.Event,
+    *,
+    piece_bytes: int,
+    sync_bytes: int,
+    bytes_per_s: float = WRITE_BYTES_PER_S,
+) -> None:
     """Write a new file at a bounded rate."""
     path = folder / f"new {time.monotonic_ns()}"
     file = OsFs().create(str(path))
     data = os.urandom(piece_bytes)
     at, begun_s = 0, time.perf_counter()
-    while not stop.wait(max(begun_s + at / WRITE_BYTES_PER_S - time.perf_counter(), 0)):
+    while not stop.wait(max(begun_s + at / bytes_per_s - time.perf_counter(), 0)):
         file.write_at(at, [data])
         at += piece_bytes
         if at % sync_bytes == 0:

@@ -4,24 +4,31 @@ A broker holds four topics whose messages lie one by one beside each other in al
 the topics are deleted, so half of each segment is pinned, and no hole is worth punching. The rate
 of the rewriting is then set to its default and to 0 in turns, in the order ABBA, and receipts are
 timed at 1,000 messages a second. A turn that was to rewrite and did not ends the bench.
+
+A third turn of each pair shows what the disk alone costs: nothing is rewritten, and another process
+writes as many bytes a second to the same disk, with a sync behind each 64 KiB.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import re
 import statistics
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from math import exp, log, sqrt
 from pathlib import Path
 
 from bench.client import WINDOW, Publisher, Subscriber, entry, publish
+from bench.commit_neighbours import write
 from bench.latency import RATE_PER_S, TOPIC, PacedPublisher, Samples
 from bench.report import Table, median, number
 from bench.servers import Server, headgate, scratch
 from bench.turn_admin import ask
-from headgate.base.units import MIB
+from headgate.base.units import KIB, MIB
 from headgate.policy.settings import Settings
 from headgate.wire import client
 from headgate.wire.codes import SubscriptionType
@@ -116,26 +123,44 @@ def ratio_text(beside: Samples, alone: Samples) -> str:
     return f"{exp(middle):.3f} ({exp(middle - spread):.3f} to {exp(middle + spread):.3f})"
 
 
-def take_turns(server: Server, port: int, rate: int, pairs: int) -> dict[int, Side]:
-    """Turns with and without rewriting.
+@contextmanager
+def another_writer(folder: Path, bytes_per_s: float) -> Iterator[None]:
+    """A process that writes to the same disk as the rewriting does."""
+    context = multiprocessing.get_context("fork")
+    stop = context.Event()
+    sizes = {"piece_bytes": 64 * KIB, "sync_bytes": 64 * KIB, "bytes_per_s": bytes_per_s}
+    process = context.Process(target=write, args=(folder, stop), kwargs=sizes, daemon=True)
+    process.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        process.join()
+
+
+def take_turns(
+    server: Server, port: int, folder: Path, rate: int, pairs: int
+) -> tuple[Side, Side, Side]:
+    """Turns without rewriting, with it, and beside another writer.
 
     Raises :class:`RuntimeError` if nothing was rewritten in one that was to.
     """
     publisher = PacedPublisher(server.port, TOPIC, entry())
-    sides = {0: Side(), rate: Side()}
+    alone, beside, written = sides = (Side(), Side(), Side())
     for pair in range(pairs):
-        for allowed in (0, rate) if pair % 2 == 0 else (rate, 0):
-            allow(port, allowed)
-            publisher.run(SETTLE_S)
-            before, before_ns = rewritten_bytes(port), server.cpu_ns()
-            side = sides[allowed]
-            side.samples.turns.append(publisher.run(TURN_S))
-            side.cpu_ns.append(server.cpu_ns() - before_ns)
+        for side in sides[:: 1 if pair % 2 == 0 else -1]:
+            allow(port, rate if side is beside else 0)
+            speed = median(beside.rewritten_bytes or [rate * TURN_S]) / TURN_S
+            with another_writer(folder, speed) if side is written else nullcontext():
+                publisher.run(SETTLE_S)
+                before, before_ns = rewritten_bytes(port), server.cpu_ns()
+                side.samples.turns.append(publisher.run(TURN_S))
+                side.cpu_ns.append(server.cpu_ns() - before_ns)
             side.rewritten_bytes.append(rewritten_bytes(port) - before)
-            if allowed and not side.rewritten_bytes[-1]:
+            if side is beside and not side.rewritten_bytes[-1]:
                 raise RuntimeError(f"nothing was rewritten in pair {pair + 1} of {pairs}")
     publisher.close()
-    return sides
+    return alone, beside, written
 
 
 def measure(table: Table, folder: Path, pairs: int) -> None:
@@ -150,20 +175,21 @@ def measure(table: Table, folder: Path, pairs: int) -> None:
         port = int(web[1])
         pin(server, port, wanted_bytes)
         wait_until_rewritten(port, rate)
-        sides = take_turns(server, port, rate, pairs)
+        alone, beside, written = take_turns(server, port, folder, rate, pairs)
         total_bytes = rewritten_bytes(port)
     finally:
         server.close()
-    alone, beside = sides[0], sides[rate]
     table.add("receipt of 1 KiB, nothing is rewritten", alone.samples.text())
     table.add(f"receipt, rewriting at {rate // MIB} MiB/s", beside.samples.text())
+    table.add("receipt, another process writes as much", written.samples.text())
     speed = median(beside.rewritten_bytes) / TURN_S / MIB
     table.add("rewritten in each second of these turns", f"{number(speed)} MiB")
     table.add("rewritten in all", f"{number(total_bytes / MIB)} MiB")
     more = (median(beside.cpu_ns) - median(alone.cpu_ns)) / TURN_S / 1e7
     table.add("CPU of the rewriting", f"{number(more)} % of a core")
-    ratio = ratio_text(beside.samples, alone.samples)
-    table.add(f"p99, geometric mean of {pairs} pairs and interval of 95 %", ratio)
+    for name, side in (("rewriting", beside), ("another process", written)):
+        ratio = ratio_text(side.samples, alone.samples)
+        table.add(f"p99 beside {name}, times that alone, and interval of 95 %", ratio)
     times = beside.samples.times(alone.samples)
     table.check("p99, rewriting / nothing is rewritten, median", times, "times", TIMES_MAX)
 
