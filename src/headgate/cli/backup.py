@@ -14,9 +14,9 @@ import click
 import msgspec
 from click.core import ParameterSource
 
+from headgate.base.texts import size_text
 from headgate.base.units import GIB, KIB, MIB
 from headgate.cli.admin_client import ADMIN_URL
-from headgate.cli.ledger_text import size_text
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)")
 _UNITS: Final = {"": 1, "K": KIB, "M": MIB, "G": GIB}

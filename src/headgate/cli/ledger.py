@@ -11,8 +11,9 @@ import msgspec
 
 from headgate.app.options import DATA_DIRECTORY
 from headgate.base.errors import HeadgateError
+from headgate.base.texts import size_text
 from headgate.cli.group import SuggestingGroup
-from headgate.cli.ledger_text import repair_text, size_text, verify_text
+from headgate.cli.ledger_text import repair_text, verify_text
 
 EXIT_DAMAGED: Final = 1
 EXIT_UNREADABLE: Final = 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from headgate.base.units import KIB
+from headgate.base.texts import size_text
 
 Row = dict[str, Any]
 _COSTS_SHOWN_MAX: Final = 10
@@ -221,15 +221,3 @@ def _cost_text(cost: Row) -> str:
     if kind == "subscription":
         return "may be lost: a subscription of any topic that was created there"
     return "lost: the positions and subscriptions of all topics; records give back a part of them"
-
-
-def size_text(size_bytes: int) -> str:
-    """A size in the largest unit that fits."""
-    size, units = float(size_bytes), ["TiB", "GiB", "MiB", "KiB"]
-    if size < KIB:
-        return f"{size_bytes:,} bytes"
-    size /= KIB
-    while size >= KIB and len(units) > 1:
-        size /= KIB
-        units.pop()
-    return f"{size:.1f} {units[-1]}"

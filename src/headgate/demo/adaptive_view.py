@@ -9,10 +9,9 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from headgate.base.texts import percent, size_text
 from headgate.demo.adaptive import Neighbours, Row, Snapshot, is_settled
 from headgate.demo.scenes import Subject
-from headgate.flow.sentences.backlog import percent
-from headgate.flow.sentences.quota import size_text
 
 _INDENT: Final = "  "
 _INDENT_FURTHER: Final = "    "

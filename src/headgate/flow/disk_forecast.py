@@ -3,7 +3,7 @@
 The *used bytes* are what the logs have written and not freed, plus all other files. With ``growth``
 bytes between the first and the last sample of a window of ``span`` seconds, and ``room`` bytes
 until SENDs wait, the disk is full after ``room * span / growth`` seconds. An example: 7.2 GB in ten
-minutes are 12 MB/s; with a room of 144 GB that is 12,000 s, or 3 h 20 m.
+minutes are 12 MB/s; with a room of 144 GB that is 12,000 s, or 3 h 20 min.
 
 Where retention or consumers free as much as is published, the used bytes are a sawtooth: they rise,
 and fall by a segment or a ledger at a time. A window may end at a peak, so growth up to the

@@ -6,9 +6,9 @@ import logging
 from collections import deque
 from typing import Final
 
+from headgate.base.texts import duration
 from headgate.base.units import NS_PER_S
 from headgate.engine.engine import Engine
-from headgate.flow.sentences.backlog import duration
 from headgate.flow.sentences.disk import SLOW_COMMIT_S, CommitLatencyFacts, commit_latency_sentence
 from headgate.storage.repeated_failures import QUIET_NS
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from headgate.base.errors import NoRoomError, StorageError, broken
+from headgate.base.texts import duration
 from headgate.base.units import NS_PER_S
 from headgate.base.work_units import (
     ACKS_STAGED,
@@ -31,7 +32,6 @@ from headgate.base.work_units import (
 )
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
-from headgate.flow.sentences.backlog import duration
 from headgate.ledger import Batch, CommitLog, TopicLog
 from headgate.storage.commit_latency import CommitLatency
 from headgate.storage.disk_monitor import DiskMonitor

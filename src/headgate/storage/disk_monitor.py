@@ -15,10 +15,10 @@ from functools import partial
 from typing import Final, Protocol
 
 from headgate.base.errors import InvariantError, NoRoomError
+from headgate.base.texts import duration
 from headgate.base.units import NS_PER_S
 from headgate.engine.engine import Engine
 from headgate.flow.disk_forecast import DiskForecast
-from headgate.flow.sentences.backlog import duration
 from headgate.flow.sentences.disk import MAKE_ROOM, DiskFacts, free_text, low_disk_sentence
 from headgate.ledger import CommitLog, Space
 from headgate.storage.disk_growth import DiskGrowth

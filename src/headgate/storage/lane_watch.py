@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from headgate.base.clock import Clock
 from headgate.base.errors import broken
+from headgate.base.texts import duration
 from headgate.base.units import NS_PER_S
-from headgate.flow.sentences.backlog import duration
 from headgate.storage.lanes import Done, Lane, Work
 
 SILENT_NS_MAX: Final = 10 * NS_PER_S

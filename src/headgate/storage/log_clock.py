@@ -15,8 +15,8 @@ from headgate.base.clock import Clock, Reading, read_together
 from headgate.base.errors import StorageError
 from headgate.base.instants import iso_time
 from headgate.base.log_time import STEP_NS, Continued, LogTime, Mark
+from headgate.base.texts import duration
 from headgate.base.units import NS_PER_MS, NS_PER_S, S_PER_MINUTE
-from headgate.flow.sentences.backlog import duration
 from headgate.ledger import CommitLog, ReceiveTimeBound
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.rows import LogTimeRow

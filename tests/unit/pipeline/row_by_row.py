@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from headgate.base.texts import size_text, time_text
 from headgate.flow.account.account import LABELS
 from headgate.flow.account.demonstrated import (
     Interval,
@@ -30,7 +31,6 @@ from headgate.flow.account.verdict import (
 from headgate.flow.limits.precedence import ABOVE_PUBLISH_RATE
 from headgate.flow.limits.rate_limit import Dimension, Level, RateLimit
 from headgate.flow.sentences.backlog import Circumstances, sentence
-from headgate.flow.sentences.quota import size_text, time_text
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.record.fields import STATE_FIELD_NAMES

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from headgate.cli.explain.figures import Report, count_text, short_name, time_text
+from headgate.base.texts import time_text
+from headgate.cli.explain.figures import Report, count_text, short_name
 from headgate.cli.explain.page import Page
 
 

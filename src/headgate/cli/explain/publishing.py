@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+from headgate.base.texts import size_text, time_text
+from headgate.base.units import S_PER_MINUTE
 from headgate.cli.explain.figures import (
-    MINUTE_S,
     SHARE_SHOWN_MIN,
     Report,
     capitalized,
     count_text,
     rate_text,
     short_name,
-    size_text,
-    time_text,
 )
 from headgate.cli.explain.page import Page
 
@@ -57,9 +56,9 @@ def add_parked(page: Page, side: Report, *, partitioned: bool) -> None:
         held = (_held_producer(held, partitioned) for held in side["longestWaiting"])
         rows.append(("wait most", ", ".join(held)))
     minute = [
-        f"{min(1.0, state['minuteS'] / MINUTE_S):.0%} {state['cause']}"
+        f"{min(1.0, state['minuteS'] / S_PER_MINUTE):.0%} {state['cause']}"
         for state in side["parked"]
-        if state["minuteS"] / MINUTE_S >= SHARE_SHOWN_MIN
+        if state["minuteS"] / S_PER_MINUTE >= SHARE_SHOWN_MIN
     ]
     if minute:
         rows.append(("last minute", ", ".join(minute)))
@@ -76,7 +75,7 @@ def add_parked(page: Page, side: Report, *, partitioned: bool) -> None:
 
 
 def _waits_for(state: Report) -> str:
-    """``1,000 messages (118 kB) of 2 producers for topic_rate``."""
+    """``1,000 messages (115 KiB) of 2 producers for topic_rate``."""
     who = count_text(state["producers"], "producer")
     if not state["messages"]:
         return f"{who} for {state['cause']}"

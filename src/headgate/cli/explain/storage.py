@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from headgate.base.texts import size_text
 from headgate.cli.explain.figures import (
     Report,
     capitalized,
     count_text,
     instant_text,
     short_name,
-    size_text,
 )
 from headgate.cli.explain.page import INDENT, Page
 

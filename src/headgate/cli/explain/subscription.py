@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from headgate.base.texts import about_text, size_text, time_text
+from headgate.base.units import S_PER_MINUTE
 from headgate.cli.explain.figures import (
-    MINUTE_S,
     SHARE_SHOWN_MIN,
     Report,
     count_text,
     rate_text,
-    size_text,
-    time_text,
 )
 from headgate.cli.explain.page import INDENT, Page
 
 WATCHED_LATE_S: Final = 3
 """A backlog may be older by this than the broker's history without being called older."""
-WATCHED_S_MAX: Final = 55 * MINUTE_S
+WATCHED_S_MAX: Final = 55 * S_PER_MINUTE
 """A history of this length ends because a broker remembers one hour, not because it started."""
 
 RATE_SHOWN_MIN: Final = 0.05
@@ -70,7 +69,7 @@ def _account_rows(report: Report) -> Iterator[tuple[str, str]]:
         for what in ("skipped", "expired", "evicted", "rewound", "redelivered"):
             if window[what]:
                 text += f", {window[what]:,} {what}"
-        yield f"last {time_text(window['windowS'])}", f"{text}; {_states(window['states'])}"
+        yield f"last {about_text(window['windowS'])}", f"{text}; {_states(window['states'])}"
     if report["heldBack"]:
         yield "held back", "; ".join(map(_held_back, report["heldBack"]))
     if report["spared"]:

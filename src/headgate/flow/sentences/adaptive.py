@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from headgate.base.texts import percent, time_text
 from headgate.flow.adaptive.cycle import (
     Decision,
     DecisionKind,
@@ -18,8 +19,6 @@ from headgate.flow.adaptive.cycle import (
 )
 from headgate.flow.adaptive.memory_share import NO_EFFECT_S
 from headgate.flow.adaptive.pressure import quota_use
-from headgate.flow.sentences.backlog import percent
-from headgate.flow.sentences.quota import time_text
 
 _BOUND: Final = {
     Rule.FLOOR: "at the floor of its natural rate",

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headgate.base.units import NS_PER_S, S_PER_MINUTE
+from headgate.base.texts import duration, number, percent
+from headgate.base.units import NS_PER_S
 from headgate.flow.account.verdict import CLOSE_SHARE, THROTTLED, Judgement, Verdict
 from headgate.flow.limits.rate_limit import Dimension, RateLimit
 
-_SECONDS_PER_HOUR = 60 * S_PER_MINUTE
 NOTHING_PER_S = 0.05
 """The sentence calls a rate below this "nothing"."""
 INFERRED_TEXT = "(inferred from counters)"
@@ -78,27 +78,6 @@ _STOPPED = {
     "socket_full": "the consumer did not read its connection",
     "key_blocked": "the owners of the next keys were not ready",
 }
-
-
-def number(value: float) -> str:
-    """A figure with separated thousands, and with a decimal only below 100."""
-    if abs(value) >= 99.95:
-        return f"{value:,.0f}"
-    return f"{value:.1f}".removesuffix(".0")
-
-
-def duration(seconds: float) -> str:
-    """A length of time in seconds, minutes or hours: ``45 s``, ``26 min``, ``3 h``."""
-    if seconds < 2 * S_PER_MINUTE:
-        return f"{seconds:.0f} s"
-    if seconds < 2 * _SECONDS_PER_HOUR:
-        return f"{seconds / S_PER_MINUTE:.0f} min"
-    return f"{seconds / _SECONDS_PER_HOUR:.0f} h"
-
-
-def percent(share: float) -> str:
-    """A share as ``97 %``."""
-    return f"{100 * share:.0f} %"
 
 
 def limit_text(limit: RateLimit, dimension: Dimension) -> str:

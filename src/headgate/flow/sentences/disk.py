@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from headgate.flow.sentences.backlog import duration
-from headgate.flow.sentences.disk_forecast import bytes_text
+from headgate.base.texts import duration, size_text
 
 ALL_WELL: Final = ""
 """The text without any finding."""
@@ -80,16 +79,16 @@ def disk_sentence(facts: DiskFacts) -> str:
 
 
 def room_text(facts: DiskFacts) -> str:
-    """``28.5 MB of 231 MB are free, the log needs 67.1 MB at once``; empty while unknown."""
+    """``27.2 MiB of 220 MiB are free, the log needs 64 MiB at once``; empty while unknown."""
     free = free_text(facts)
-    return f"{free}, the log needs {bytes_text(facts.segment_bytes)} at once" if free else ""
+    return f"{free}, the log needs {size_text(facts.segment_bytes)} at once" if free else ""
 
 
 def free_text(facts: DiskFacts) -> str:
-    """``28.5 MB of 231 MB are free``; empty while unknown."""
+    """``27.2 MiB of 220 MiB are free``; empty while unknown."""
     if facts.free_bytes is None or facts.size_bytes is None:
         return ""
-    return f"{bytes_text(facts.free_bytes)} of {bytes_text(facts.size_bytes)} are free"
+    return f"{size_text(facts.free_bytes)} of {size_text(facts.size_bytes)} are free"
 
 
 def _since(seconds: float | None) -> str:

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from headgate.base.texts import duration, size_text, time_text
 from headgate.flow.disk_forecast import FULL_IN_S_MAX, DiskForecast, Filling, Growth
-from headgate.flow.sentences.backlog import duration
-from headgate.flow.sentences.quota import time_text
 from headgate.flow.topic_growth import TopicGrowth
 
 PART_MIN: Final = 0.05
@@ -33,17 +32,6 @@ class FillingFacts:
     """Whether a running backup keeps the logs from freeing files."""
     full_s: float | None = None
     """For how many seconds producers have waited for room; None while they do not."""
-
-
-def bytes_text(size_bytes: float) -> str:
-    """An amount of data in decimal units, as rates of disks are given: ``312 B``, ``29.5 kB``."""
-    value = size_bytes
-    for unit in ("B", "kB", "MB", "GB"):
-        # What would round to 1,000 of a unit is 1 of the next.
-        if abs(value) < _KILO - 0.5:
-            return f"{value:.0f} B" if unit == "B" else f"{value:.3g} {unit}"
-        value /= _KILO
-    return f"{value:.3g} TB" if abs(value) < _KILO - 0.5 else f"{value:,.0f} TB"
 
 
 def filling_sentence(facts: FillingFacts) -> str:
@@ -68,7 +56,7 @@ def filling_sentence(facts: FillingFacts) -> str:
     if forecast.filling is Filling.STEADY:
         return (
             f"the disk does not fill up: what was written in {window} was freed again, "
-            f"up to {bytes_text(forecast.amplitude_bytes)} at a time"
+            f"up to {size_text(forecast.amplitude_bytes)} at a time"
         )
     if growth.total_per_s <= 0:
         return f"the disk does not fill up: it did not grow in {window}"
@@ -91,9 +79,9 @@ def _unknown(forecast: DiskForecast) -> str:
 
 
 def _growth_text(facts: FillingFacts, growth: Growth) -> str:
-    """``12 MB/s: 9 MB/s by acme/shop/orders, 3 MB/s by files outside the logs``."""
+    """``11.4 MiB/s: 8.6 MiB/s by acme/shop/orders, 2.9 MiB/s by files outside the logs``."""
     parts = [part for part in _parts(facts, growth) if part]
-    return f"{bytes_text(growth.total_per_s)}/s" + (f": {', '.join(parts)}" if parts else "")
+    return f"{size_text(growth.total_per_s)}/s" + (f": {', '.join(parts)}" if parts else "")
 
 
 def _parts(facts: FillingFacts, growth: Growth) -> list[str]:
@@ -101,7 +89,7 @@ def _parts(facts: FillingFacts, growth: Growth) -> list[str]:
     topics = [topic for topic in facts.topics if topic.bytes_per_s >= shown_min]
     topics = topics[:TOPICS_SHOWN_MAX]
     parts = [
-        f"{bytes_text(topic.bytes_per_s)}/s by {topic.topic.removeprefix('persistent://')}"
+        f"{size_text(topic.bytes_per_s)}/s by {topic.topic.removeprefix('persistent://')}"
         for topic in topics
     ]
     rest_per_s = growth.retained_per_s - sum(topic.bytes_per_s for topic in topics)
@@ -116,7 +104,7 @@ def _parts(facts: FillingFacts, growth: Growth) -> list[str]:
         (growth.other_per_s, "by files outside the logs"),
     ):
         if per_s >= shown_min and per_s > 0:
-            parts.append(f"{bytes_text(per_s)}/s {what}")
+            parts.append(f"{size_text(per_s)}/s {what}")
         elif per_s <= -shown_min and per_s < 0:
-            parts.append(f"less {bytes_text(-per_s)}/s of {what.removeprefix('by ')}")
+            parts.append(f"less {size_text(-per_s)}/s of {what.removeprefix('by ')}")
     return parts

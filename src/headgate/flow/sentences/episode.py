@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from headgate.base.texts import duration, percent
 from headgate.flow.account.verdict import Verdict
-from headgate.flow.sentences.backlog import duration, percent
 
 _BLAMED: Final = {
     Verdict.CONSUMER: "the consumer",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headgate.base.park_cause import ParkCause
-from headgate.flow.sentences.backlog import number, percent
+from headgate.base.texts import number, percent
 from headgate.flow.sentences.publish import holder
 
 _NAMES: Final = {

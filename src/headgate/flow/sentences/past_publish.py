@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from headgate.base.park_cause import ParkCause
+from headgate.base.texts import duration, number, percent
 from headgate.base.units import S_PER_MINUTE
-from headgate.flow.sentences.backlog import duration, number, percent
 from headgate.flow.sentences.publish import PENDING_SETTING, SHOWN_S_MIN, holder
 
 NOTHING_HELD: Final = "nothing held publishing"

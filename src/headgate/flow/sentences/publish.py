@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from headgate.base.park_cause import ParkCause
+from headgate.base.texts import duration, percent
 from headgate.base.units import S_PER_MINUTE
-from headgate.flow.sentences.backlog import duration, percent
 
 NOTHING_HOLDS: Final = "nothing holds publishing"
 

@@ -9,18 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from headgate.base.units import S_PER_MINUTE
+from headgate.base.texts import about_text, percent, size_text, time_text
 from headgate.flow.quota.backlog_quota import RELEASE_PERCENT, QuotaPolicy
-from headgate.flow.sentences.backlog import number, percent
-
-_S_PER_HOUR: Final = 60 * S_PER_MINUTE
-_S_PER_DAY: Final = 24 * _S_PER_HOUR
 
 _USE_SHOWN_MAX: Final = 0.99
 """A quota that is not exceeded never shows as full, however little is left."""
-
-_KIB: Final = 1024.0
-_LARGER_UNITS: Final = ("KiB", "MiB", "GiB", "TiB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,40 +27,6 @@ class BreachForecast:
     """None if a breach is possible, but not likely."""
     latest_s: float | None
     """None if it is too far away."""
-
-
-def size_text(size_bytes: float) -> str:
-    """An amount of data in binary units: ``900 B``, ``1.5 MiB``, ``10 GiB``."""
-    value, unit = float(size_bytes), "B"
-    for larger in _LARGER_UNITS:
-        # What would round to 1,024 of a unit is 1 of the next.
-        if abs(value) < _KIB - 0.5:
-            break
-        value, unit = value / _KIB, larger
-    return f"{number(value)} {unit}"
-
-
-def time_text(seconds: float) -> str:
-    """A length of time in at most two units: ``45 s``, ``26 min``, ``2 h 4 m``, ``3 d 4 h``."""
-    whole_s = round(seconds)
-    if whole_s < 2 * S_PER_MINUTE:
-        return f"{whole_s} s"
-    minutes = round(seconds / S_PER_MINUTE)
-    if minutes < 60:
-        return f"{minutes} min"
-    if whole_s < 2 * _S_PER_DAY:
-        hours, rest = divmod(minutes, 60)
-        return f"{hours} h {rest} m" if rest else f"{hours} h"
-    days, rest = divmod(round(seconds / _S_PER_HOUR), 24)
-    return f"{days} d {rest} h" if rest else f"{days} d"
-
-
-def about_text(seconds: float) -> str:
-    """An approximate length of time in one unit: ``45 s``, ``26 min``, ``1.5 h``."""
-    if round(seconds) < 2 * S_PER_MINUTE:
-        return f"{round(seconds)} s"
-    minutes = round(seconds / S_PER_MINUTE)
-    return f"{minutes} min" if minutes < 90 else f"{number(seconds / _S_PER_HOUR)} h"
 
 
 def quota_text(kind: str, limit: float, source: str) -> str:
@@ -95,8 +54,8 @@ def quota_sentence(
     """How full one quota of a topic is, without line break and full stop.
 
     ``use`` is the used part of the limit (0.83). While ``exceeded``, the quota stops producers,
-    also a little below the limit, until there is room. ``limit_text`` comes from :func:`size_text`
-    or :func:`time_text`, ``source`` is where the quota is set, and ``policy`` is Pulsar's name.
+    also a little below the limit, until there is room. ``limit_text`` is the limit as text,
+    ``source`` is where the quota is set, and ``policy`` is Pulsar's name.
     ``subscription`` has the oldest unacknowledged message, which is ``oldest_age_s`` old.
     ``slowest`` has the largest backlog, so a size quota evicts from it; None if unknown. At the
     present rate the limit is reached in ``seconds_to_breach``; None if it does not approach, or is

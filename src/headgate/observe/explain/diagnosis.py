@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from headgate.base.texts import duration
 from headgate.base.units import MS_PER_S, NS_PER_MINUTE, NS_PER_S
 from headgate.broker.slices import Sliced
 from headgate.engine.subscription import Subscription
@@ -32,7 +33,7 @@ from headgate.flow.account.verdict import (
 from headgate.flow.limits.precedence import NO_LIMIT, EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level
 from headgate.flow.quota.backlog_quota import QuotaType
-from headgate.flow.sentences.backlog import Circumstances, duration, sentence
+from headgate.flow.sentences.backlog import Circumstances, sentence
 from headgate.flow.sentences.quota import quota_text
 from headgate.observe.explain.blamed_since import (
     RESTART_GRACE_NS,

@@ -10,13 +10,13 @@ from headgate.base.errors import StorageError
 from headgate.base.instants import iso_time
 from headgate.base.largest import Largest
 from headgate.base.names import TopicName
+from headgate.base.texts import duration, number, size_text
 from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
 from headgate.broker.slices import Pace, Turns, live_topics
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
-from headgate.flow.sentences.backlog import duration, number
-from headgate.flow.sentences.disk_forecast import FillingFacts, bytes_text, filling_sentence
+from headgate.flow.sentences.disk_forecast import FillingFacts, filling_sentence
 from headgate.flow.topic_growth import TopicGrowth
 from headgate.ledger import CommitLog
 from headgate.metadata.policies import Retention
@@ -308,5 +308,5 @@ def _retention_text(retention: Retention) -> str:
     if minutes > 0:
         bounds.append(f"for {duration(minutes * S_PER_MINUTE)}")
     if megabytes > 0:
-        bounds.append(f"up to {bytes_text(megabytes * MIB)}")
+        bounds.append(f"up to {size_text(megabytes * MIB)}")
     return f"the topic's retention keeps acknowledged ones {' and '.join(bounds) or 'for ever'}"

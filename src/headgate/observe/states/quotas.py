@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headgate.base.texts import size_text, time_text
 from headgate.base.units import MS_PER_S, NS_PER_S, S_PER_MINUTE
 from headgate.engine.topic import Topic
 from headgate.engine.topic_quota import TopicQuota
 from headgate.flow.quota.backlog_quota import Quota, QuotaType
-from headgate.flow.sentences.quota import quota_sentence, size_text, time_text
+from headgate.flow.sentences.quota import quota_sentence
 from headgate.observe.states.fields import QuotaState
 
 LATELY_NS = S_PER_MINUTE * NS_PER_S

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headgate.flow.sentences.backlog import number, percent
+from headgate.base.texts import number, percent
 from headgate.pipeline.backtest.ranking import CENSORED_SHARE_MAX
 
 TIE_TEXT: Final = "=: settings with equal scores share a rank."

@@ -12,10 +12,10 @@ from math import inf
 from typing import Any, Final
 
 from headgate.base.park_cause import ParkCause
+from headgate.base.texts import size_text, time_text
 from headgate.base.units import NS_PER_S
 from headgate.flow.limits.precedence import ADAPTIVE_SOURCE, EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, RateLimit
-from headgate.flow.sentences.quota import size_text, time_text
 
 BROKER_LIMIT_COLUMNS: Final = tuple(
     f"broker_limit_{dimension.name.lower()}_{part}"

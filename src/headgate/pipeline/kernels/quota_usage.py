@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.base.texts import number, size_text, time_text
 from headgate.base.units import NS_PER_S, NS_PER_US
-from headgate.flow.sentences.backlog import number
-from headgate.flow.sentences.quota import BreachForecast, quota_sentence, size_text, time_text
+from headgate.flow.sentences.quota import BreachForecast, quota_sentence
 from headgate.pipeline.kernels.quota_forecast import (
     FORECAST_COLUMNS,
     HELD_NS_MIN,

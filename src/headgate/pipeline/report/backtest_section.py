@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from headgate.flow.sentences.backlog import percent
-from headgate.flow.sentences.quota import size_text, time_text
+from headgate.base.texts import percent, size_text, time_text
 from headgate.pipeline.backtest.ranking_text import (
     CENSORED_TEXT,
     TIE_TEXT,

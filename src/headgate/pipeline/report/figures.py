@@ -16,8 +16,8 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from headgate.base.texts import time_text as length_text
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S
-from headgate.flow.sentences.quota import time_text as length_text
 from headgate.pipeline.kernels.array_types import Doubles
 from headgate.pipeline.report.backlogs import WorstBacklog
 from headgate.pipeline.report.backtests import BacktestRun, GridPoint

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from headgate.base.texts import about_text, number, percent, size_text, time_text
 from headgate.base.units import NS_PER_S
-from headgate.flow.sentences.backlog import number, percent
-from headgate.flow.sentences.quota import about_text, size_text, time_text
 from headgate.pipeline.output.attribution import messages_text, subscriptions_text
 from headgate.pipeline.report import figures
 from headgate.pipeline.report.backlogs import Backlogs, WorstBacklog

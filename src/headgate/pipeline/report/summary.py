@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from headgate.flow.sentences.backlog import percent
-from headgate.flow.sentences.quota import time_text
+from headgate.base.texts import percent, time_text
 from headgate.pipeline.output.attribution import messages_text, subscriptions_text
 from headgate.pipeline.report.backlogs import Backlogs, UnusedSubscriptions
 from headgate.pipeline.report.legend import BLAME_NAMES

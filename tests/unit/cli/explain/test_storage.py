@@ -52,29 +52,29 @@ def test_a_page_of_80_columns() -> None:
     text = explain_text(ANSWER, 80, color=False)
     assert (
         dedent("""\
-        Log: 15.2 MB in 21 segments, for 1.1 MB of retained messages
-            1.1 MB  retained    records of retained messages
-            13 MB   pinned      records that nothing needs, in segments with retained
-                                messages
+        Log: 14.5 MiB in 21 segments, for 1 MiB of retained messages
+            1 MiB     retained    records of retained messages
+            12.4 MiB  pinned      records that nothing needs, in segments with retained
+                                  messages
         """)
         in text
     )
-    assert "Telemetry log: 15.2 MB in 1 segment, for" in text
+    assert "Telemetry log: 14.5 MiB in 1 segment, for" in text
     assert (
-        "52.3 MB of messages came since the start; for each byte of them the log has written 1.12 "
+        "49.9 MiB of messages came since the start; for each byte of them the log has written 1.12 "
         "bytes." in " ".join(text.split())
     )
     assert text.count("came since the start") == 1
     assert text.endswith(
         dedent("""\
          1. acme/shop/slow
-            Pins 1.18 MB beyond its own 3.78 kB in 19 sealed segments; deleting it frees
-            1.22 MB at once.
+            Pins 1.1 MiB beyond its own 3.7 KiB in 19 sealed segments; deleting it frees
+            1.2 MiB at once.
             Subscription s has not acknowledged 20 messages.
             The last message was published at 2026-11-23 15:06:42 UTC.
 
          2. acme/shop/new
-            Pins 0 B beyond its own 3.78 kB; deleting it frees nothing yet, as its
+            Pins 0 B beyond its own 3.7 KiB; deleting it frees nothing yet, as its
             messages are in the segment being written.
             Subscription s has not acknowledged 20 messages.
             The last message was published before the broker's start at 2026-11-22
@@ -97,7 +97,7 @@ def test_a_broker_without_messages() -> None:
 
 FORECAST: dict[str, Any] = {
     "filling": "filling",
-    "sentence": "the disk is full in 3 h 20 m at the growth of the last 10 min, 12 MB/s",
+    "sentence": "the disk is full in 3 h 20 min at the growth of the last 10 min, 11.4 MiB/s",
     "growthBytesPerS": 12_000_000.0,
     "topics": [
         {**SLOW, "growthBytesPerS": 9_000_000.0},
@@ -111,8 +111,8 @@ def test_a_disk_that_fills_up() -> None:
     assert (
         dedent("""\
 
-        The disk is full in 3 h 20 m at the growth of the last 10 min, 12 MB/s.
-            acme/shop/slow grows by 9 MB/s and holds 3.78 kB: subscription s has not
+        The disk is full in 3 h 20 min at the growth of the last 10 min, 11.4 MiB/s.
+            acme/shop/slow grows by 8.6 MiB/s and holds 3.7 KiB: subscription s has not
             acknowledged 20 messages.
 
         Topics that keep most beyond""")

@@ -107,7 +107,7 @@ def test_a_young_situation_is_no_verdict_yet(answers: dict[str, Any]) -> None:
 def test_one_topic(answers: dict[str, Any]) -> None:
     assert page(answers["orders"]) == expected("""
         acme/shop/orders, 2023-11-14 22:13:50 UTC
-        0 producers; nothing published since the broker loaded it; 360 kB stored
+        0 producers; nothing published since the broker loaded it; 351 KiB stored
 
         subscription billing (Shared, 1 consumer)
             backlog 2,099, growing 70/s; there for 29 s
@@ -115,7 +115,7 @@ def test_one_topic(answers: dict[str, Any]) -> None:
             this subscription for 29 s; the consumer had room for 100 % of the time (1,000 of 1,000 permits
             are free); 120 msg/s are published, so raise it above that.
 
-            now        throttled_subscription (messages, consumer hungry); 0 of 2,099 messages (210 kB) are
+            now        throttled_subscription (messages, consumer hungry); 0 of 2,099 messages (205 KiB) are
                        with consumers; the oldest is 17 s old
             last 29 s  120/s published, 50/s acknowledged, backlog +2,030; 100% throttled_subscription
                        (messages, consumer hungry)
@@ -241,7 +241,7 @@ def test_unlimited_and_spared_are_said(answers: dict[str, Any]) -> None:
     text = page(topic | {"subscriptions": [told]}, WIDTH_MAX)
     assert "subscription billing  unlimited  topic policy\n" in text
     assert "spared     caught up, so no limit applies" in text
-    assert "held back  2 kB by the topic limit, in 1 period\n" in text
+    assert "held back  2 KiB by the topic limit, in 1 period\n" in text
 
 
 def test_a_limit_that_was_overdrawn(answers: dict[str, Any]) -> None:
@@ -257,7 +257,7 @@ def test_a_limit_that_was_overdrawn(answers: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("publishing", "text"),
     [
-        ({"messagesPerS": 9.96, "bytesPerS": 29_541.0}, "10 msg/s (29.5 kB/s) published"),
+        ({"messagesPerS": 9.96, "bytesPerS": 29_541.0}, "10 msg/s (28.8 KiB/s) published"),
         ({"lastPublish": "2023-11-14T22:13:40.000Z"}, "last message 10 s ago"),
         ({}, "nothing published since the broker loaded it"),
     ],
@@ -267,7 +267,7 @@ def test_the_publishing_side(
 ) -> None:
     topic = answers["orders"]
     told = topic | {"publishing": topic["publishing"] | {"producers": 1} | publishing}
-    line = f"1 producer; {text}; 360 kB stored; nothing holds publishing"
+    line = f"1 producer; {text}; 351 KiB stored; nothing holds publishing"
     assert page(told).splitlines()[1] == line
 
 
@@ -333,7 +333,7 @@ def test_what_a_quota_did_stands_below_its_sentence(answers: dict[str, Any]) -> 
     text = page(report | {"quotas": [quota], "partitions": 3})
     assert "Its fullest partition, public/default/mail-partition-2: the topic is over" in text
     assert "It stopped producers for 90 s so far; it disconnected 2 producers and refused" in text
-    assert "It evicted 40 messages (40 kB) from subscriptions, in 3 evictions." in text
+    assert "It evicted 40 messages (39.1 KiB) from subscriptions, in 3 evictions." in text
     quiet = quota | {"stoppedS": 0.0, "evictions": 0, "producersClosed": 0}
     text = page(report | {"quotas": [quiet], "partitions": 0})
     assert "The topic is over its quota." in text

@@ -28,7 +28,7 @@ def test_a_full_disk_with_what_is_known_of_it() -> None:
     facts = DiskFacts(full_s=35.0, free_bytes=1_000, size_bytes=2_000_000, segment_bytes=65_536)
     assert disk_sentence(facts) == (
         "the disk is full: producers wait for room, for 35 s now, consumers continue; "
-        "1 kB of 2 MB are free, the log needs 65.5 kB at once"
+        "1,000 B of 1.9 MiB are free, the log needs 64 KiB at once"
     )
 
 
@@ -87,8 +87,8 @@ def test_a_disk_is_nearly_full_by_segments_and_by_its_size(
 def test_a_disk_that_is_nearly_full_says_since_when_and_once_what_happens_then() -> None:
     facts = DiskFacts(None, 89_000_000, 1_258_000_000, 67_108_864, low_s=200.0)
     text = (
-        "the disk is nearly full, for 3 min now: 89 MB of 1.26 GB are free, the log needs 67.1 MB "
-        "at once"
+        "the disk is nearly full, for 3 min now: 84.9 MiB of 1.2 GiB are free, the log needs "
+        "64 MiB at once"
     )
     assert low_disk_sentence(facts) == f"{text}; without that room producers wait"
     assert low_disk_sentence(facts, has_forecast=True) == text

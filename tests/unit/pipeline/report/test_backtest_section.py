@@ -28,7 +28,7 @@ def test_a_row_has_a_setting_and_its_costs_with_units() -> None:
     table = section_of(1, 2).table
     assert table is not None
     assert table.rows[1] == (
-        "2", "drain <1>", "adaptive: law <b>", "", "10 s", "2 h 5 m", "90 %", "3 MiB", "",
+        "2", "drain <1>", "adaptive: law <b>", "", "10 s", "2 h 5 min", "90 %", "3 MiB", "",
     )  # fmt: skip
     assert len(table.columns) == len(table.rows[0])
 
