@@ -34,7 +34,7 @@ from headgate.wire import client
 from headgate.wire.codes import SubscriptionType
 
 PAIRS = 12
-TURN_S = 1.0
+TURN_S = 3.0
 SETTLE_S = 1.5
 """The broker looks once a second whether it may rewrite."""
 KEY = "headgateRewriteBytesPerSecond"
@@ -198,7 +198,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer turns")
-    parser.add_argument("--pairs", type=int, default=0, help="of turns of a second")
+    parser.add_argument("--pairs", type=int, default=0, help="of turns")
     options = parser.parse_args()
     table = Table(f"Latency beside rewriting, {RATE_PER_S:,} messages a second, by the wall clock")
     pairs = options.pairs or (4 if options.quick else PAIRS)
