@@ -68,7 +68,7 @@ SOAKS: Final = {
     ),
     "topics": Soak(TOPICS, "topics", "--topics", "faults/test_f15_many_topics.py", 1_800),
     "faults": Soak(FAULT_SECONDS, "seconds", "--seconds", "preload", 900, each_s=10, more=("-rP",)),
-    "space": Soak(LIFETIMES, "segments", "--lifetimes", "sim/test_space_bound.py", 3_600),
+    "space": Soak(LIFETIMES, "segments", "--lifetimes", "sim/test_space_bound.py", 14_400),
     POWER_CUTS_WORD: Soak(POWER_CUT_SEEDS, "seeds", "", "tests.faults.more_power_cuts", 600, 600),
 }
 """By first argument."""
