@@ -280,7 +280,11 @@ def source_page() -> str:
         "broker cannot show a chunk, as Pulsar cannot if it is compressed, a loss is possible:\n"
         "`failOnDataLoss` decides. It also decides about a message of which a chunk is lost, or\n"
         "is more than\n"
-        f"{ENTRIES_BETWEEN_MAX:,} other entries before the next one.\n" + _OTHER_THAN_JVM
+        f"{ENTRIES_BETWEEN_MAX:,} other entries before the next one.\n"
+        + "\n## Encrypted messages\n\n"
+        "The source has no keys, so it cannot read messages that producers encrypted. The\n"
+        "query fails at the first one, and names it. With `failOnDataLoss=false` it leaves them\n"
+        "out, and the log of the task says how many.\n" + _OTHER_THAN_JVM
     )
 
 

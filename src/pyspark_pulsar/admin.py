@@ -44,6 +44,7 @@ _RETRY_STATUS = frozenset({429, 500, 502, 503, 504})
 REDIRECTS_MAX = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _STATS_QUERY = "?subscriptionBacklogSize=false&excludePublishers=true&excludeConsumers=true"
+_ENCRYPTION_HEADERS = "x-pulsar-base64-encryption-"
 _S = TypeVar("_S")
 _T = TypeVar("_T")
 
@@ -195,6 +196,8 @@ class AdminClient:
         response = self._entry_response(topic, *entry)
         if response.status == 404:
             return NoChunk.GONE
+        if any(name.startswith(_ENCRYPTION_HEADERS) for name in response.headers):
+            return NoChunk.ENCRYPTED
         if response.status != 200:
             return NoChunk.UNREADABLE
         count = int(response.headers.get("x-pulsar-num-chunks-from-msg", 0))

@@ -40,6 +40,8 @@ class NoChunk(enum.Enum):
     """A complete message, or a marker, which readers do not receive."""
     GONE = "gone"
     """The topic does not hold the entry."""
+    ENCRYPTED = "encrypted"
+    """A message, batch or chunk that only a reader with its key receives."""
     UNREADABLE = "unreadable"
     """The admin API knows the entry and cannot show it."""
 

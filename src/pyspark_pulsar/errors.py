@@ -54,5 +54,9 @@ class DataLossError(PulsarSourceError):
     """Messages were removed before the query read them, and ``failOnDataLoss`` is true."""
 
 
+class EncryptedError(PulsarSourceError):
+    """Messages are encrypted, and ``failOnDataLoss`` is true. This source has no keys."""
+
+
 class ReadTimeoutError(PulsarSourceError):
     """Messages remain to be read, but none arrived within ``pollTimeoutMs``."""

@@ -98,8 +98,8 @@ OPTIONS = (
                "much](#publish-times)."),
     OptionInfo("failOnDataLoss", "`true`", "`true`, `false`",
                "Whether the query fails if messages were trimmed before it read them, or if a "
-               "topic was recreated. Otherwise the source logs a warning, and reads a recreated "
-               "topic from its first message."),
+               "topic was recreated, or a message is encrypted. Otherwise the source logs a "
+               "warning, and reads a recreated topic from its first message."),
     OptionInfo("minPartitions", "`1`", "1 to 100000",
                "Least number of tasks: the source splits large partitions between entries."),
     OptionInfo("maxRowsPerTrigger", "none", "a whole number from 1",

@@ -37,7 +37,13 @@ from pyspark_pulsar.chunks import (
 )
 from pyspark_pulsar.client import ReadSettings, entry_bytes, native_reader, open_reader
 from pyspark_pulsar.columns import TIME_MS_MAX, Message, MessageId, Rows
-from pyspark_pulsar.errors import DATA_LOSS_ADVICE, AdminError, DataLossError, ReadTimeoutError
+from pyspark_pulsar.errors import (
+    DATA_LOSS_ADVICE,
+    AdminError,
+    DataLossError,
+    EncryptedError,
+    ReadTimeoutError,
+)
 from pyspark_pulsar.keys import KeyDecoder, KeyKind, MessageRef
 from pyspark_pulsar.offsets import WHOLE_ENTRY, OrderKey, Position, batch_size_of
 from pyspark_pulsar.ranges import DueEntries, LedgerSpan, ReadRange
@@ -89,14 +95,15 @@ class RangeReader:
         work: ReadRange,
         settings: ReadSettings,
         *,
-        are_chunks: Callable[[Sequence[MissingRange]], bool] = lambda _: False,
+        will_not_come: Callable[[Sequence[MissingRange]], bool] = lambda _: False,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``are_chunks``: whether all of these entries are chunks; called if nothing arrives."""
+        """``will_not_come``: whether none of these entries gives a message to a reader that begins
+        with the range; called if nothing arrives."""
         self._reader = reader
         self._work = work
         self._settings = settings
-        self._are_chunks = are_chunks
+        self._will_not_come = will_not_come
         self._monotonic = monotonic
         self._slice_ms = min(POLL_SLICE_MS, settings.poll_timeout_ms)
         self._is_timed = (settings.starting_time_ms, settings.ending_time_ms) != (None, None)
@@ -292,13 +299,15 @@ class RangeReader:
         """The next message after a time-out of the client; None if none can follow.
 
         ``last`` is the previous message. If all remaining entries are chunks, their message is
-        incomplete and belongs to a later range, so the task does not wait for it.
+        incomplete and belongs to a later range, so the task does not wait for it. Nor does it wait
+        for encrypted messages, which the client drops.
 
-        Raises :class:`ReadTimeoutError` if no message arrives within ``pollTimeoutMs``.
+        Raises :class:`ReadTimeoutError` if no message arrives within ``pollTimeoutMs``, and
+        :class:`EncryptedError`.
         """
         if last is None or _ends_entry(last, self._accepted, self._work.end.order_key):
             rest = self._rest()
-            if rest and self._are_chunks(rest):
+            if rest and self._will_not_come(rest):
                 return None
         rest_s = (self._settings.poll_timeout_ms - self._slice_ms) / 1_000
         deadline = self._monotonic() + rest_s
@@ -307,7 +316,8 @@ class RangeReader:
                 raise ReadTimeoutError(
                     f"{self._work.topic}: nothing arrived for {self._settings.poll_timeout_ms} ms "
                     f"(pollTimeoutMs), although messages up to {self._work.end} remain; "
-                    f"read so far: {_key_text(self._accepted)}"
+                    f"read so far: {_key_text(self._accepted)}. Encrypted messages never arrive, "
+                    "because this source has no keys"
                 )
             try:
                 return self._reader.read_next(self._slice_ms)
@@ -330,14 +340,17 @@ def read_range(
     """The messages of one task, as record batches.
 
     Chunked messages that begin before the range come last. The task queries ``stored`` only for
-    entries that gave no message. Raises :class:`DataLossError` if ``failOnDataLoss`` is set and
-    some are gone.
+    entries that gave no message. If ``failOnDataLoss`` is set, it raises :class:`DataLossError` if
+    some are gone, and :class:`EncryptedError` if some are encrypted.
     """
 
-    def are_chunks(missing: Sequence[MissingRange]) -> bool:
+    def will_not_come(missing: Sequence[MissingRange]) -> bool:
         try:
+            first = next(entry_ids(missing))
+            if stored.entries(work.topic, [first])[first] is NoChunk.ENCRYPTED:
+                _refuse_encrypted(work, [first], settings)
             return all(
-                isinstance(kind, Chunk)
+                isinstance(kind, Chunk) or kind is NoChunk.ENCRYPTED
                 for ids in portions(entry_ids(missing))
                 for kind in stored.entries(work.topic, ids).values()
             )
@@ -345,7 +358,7 @@ def read_range(
             return False
 
     rows = Rows(schema, work.topic, KeyDecoder(work.topic, partial(stored.key_kinds, work.topic)))
-    missing = yield from _read_from(work.start, work, settings, rows, are_chunks)
+    missing = yield from _read_from(work.start, work, settings, rows, will_not_come)
     if missing:
         yield from _read_chunked(missing, work, settings, rows, stored)
 
@@ -382,6 +395,9 @@ def _read_chunked(
         lost = [entry_id for entry_id in ids if found[entry_id] is NoChunk.GONE]
         if lost:
             _report_trimmed(work, _counted(len(lost), lost[0]), settings)
+        encrypted = [entry_id for entry_id in ids if found[entry_id] is NoChunk.ENCRYPTED]
+        if encrypted:
+            _refuse_encrypted(work, encrypted, settings, is_counted=True)
         unreadable = [entry_id for entry_id in ids if found[entry_id] is NoChunk.UNREADABLE]
         if unreadable:
             report_loss(
@@ -390,6 +406,29 @@ def _read_chunked(
                 f"{_entry_text(unreadable[0])}",
                 fail=settings.fail_on_data_loss,
             )
+
+
+def _refuse_encrypted(
+    work: ReadRange,
+    encrypted: Sequence[EntryId],
+    settings: ReadSettings,
+    *,
+    is_counted: bool = False,
+) -> None:
+    """Raise :class:`EncryptedError` if ``failOnDataLoss`` is set; else log how many are left out,
+    if they are counted."""
+    text = f"{work.topic}: entry {_entry_text(encrypted[0])} is encrypted, and this source has no "
+    if settings.fail_on_data_loss:
+        raise EncryptedError(
+            f"{text}keys. Read a topic that is not encrypted, or set failOnDataLoss=false to leave "
+            "encrypted messages out"
+        )
+    if is_counted:
+        log.warning(
+            "%skeys; %d encrypted entries are left out, because failOnDataLoss is false",
+            text,
+            len(encrypted),
+        )
 
 
 def _report_trimmed(work: ReadRange, what: str, settings: ReadSettings) -> None:
@@ -409,12 +448,12 @@ def _read_from(
     work: ReadRange,
     settings: ReadSettings,
     rows: Rows,
-    are_chunks: Callable[[Sequence[MissingRange]], bool],
+    will_not_come: Callable[[Sequence[MissingRange]], bool],
 ) -> Generator[pa.RecordBatch, None, list[MissingRange]]:
     """The messages of ``work``, read from ``start``; returns the missing entries."""
     reader = open_reader(work, settings, start)
     try:
-        reading = RangeReader(native_reader(reader), work, settings, are_chunks=are_chunks)
+        reading = RangeReader(native_reader(reader), work, settings, will_not_come=will_not_come)
         yield from reading.batches(rows)
     finally:
         _close(reader, work.topic)

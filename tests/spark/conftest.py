@@ -147,11 +147,24 @@ class Cluster:
         batch: int = 1,
         *,
         chunking_enabled: bool = False,
+        public_key: Path | None = None,
         **message: Any,
     ) -> None:
-        """Publish ``values`` in order, in entries of exactly ``batch`` messages (or the rest)."""
+        """Publish ``values`` in order, in entries of exactly ``batch`` messages (or the rest).
+
+        ``public_key``: a PEM file; the messages are encrypted for it.
+        """
+        sealed = (
+            {}
+            if public_key is None
+            else {
+                "encryption_key": "team",
+                "crypto_key_reader": pulsar.CryptoKeyReader(str(public_key), ""),
+            }
+        )
         producer = self._client.create_producer(
             topic,
+            **sealed,
             batching_enabled=batch > 1,
             chunking_enabled=chunking_enabled,
             batching_max_messages=max(batch, 2),

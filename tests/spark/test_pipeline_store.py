@@ -40,12 +40,13 @@ from headgate.pipeline.store.housekeeping.compact import compact
 from headgate.pipeline.store.housekeeping.retention import drop_before
 from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.store.spark_reader import object_rows, read_files
+from headgate.pipeline.streaming.query import start_query
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import INTERVALS
-from headgate.pipeline.tables.schemas import table_schema
+from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA, table_schema
 from tests.spark.telemetry_topic import Topic, rows_of
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, bronze
 from tests.unit.pipeline.quota_play import quota_play
@@ -376,3 +377,22 @@ def test_a_folder_may_be_named_like_a_pattern(session: SparkSession, tmp_path: P
     rows = read_files(session, root, BRONZE_SAMPLES, live)
     assert rows.count() == sum(file.rows for file in live) > 0
     assert all("/x1/" not in path for path in rows.inputFiles())
+
+
+def test_tables_are_on_this_machine_whatever_the_default_file_system_is(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """A cluster's ``fs.defaultFS`` is HDFS, to which a path without a scheme would belong."""
+    topic, root = Topic(tmp_path / "topic"), str(tmp_path / "tables")
+    topic.publish(Broker().window(10))
+    ensure_all(Path(root))
+    frame = session.readStream.schema(MESSAGE_SCHEMA).parquet(f"file://{topic.folder}")
+    session.conf.set("fs.defaultFS", "hdfs://127.0.0.1:1")
+    try:
+        checkpoint = str(tmp_path / "checkpoint")
+        start_query(frame, root, checkpoint, trigger_s=None).awaitTermination()
+        live = table_files(ensure_table(root, BRONZE_SAMPLES))
+        rows = read_files(session, root, BRONZE_SAMPLES, live)
+        assert rows.count() == sum(file.rows for file in live) > 0
+    finally:
+        session.conf.unset("fs.defaultFS")

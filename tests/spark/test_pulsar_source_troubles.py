@@ -7,12 +7,22 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headgate.testing.client import SimClient
 from tests.spark.conftest import Cluster
 
 DAY_MS = 86_400_000
+PUBLIC_KEY = """\
+-----BEGIN PUBLIC KEY-----
+MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDLVRX90PIEYB9b64/lwwK7LfvC
+LcPNjH1hLz6IZgtlplhJibtKTP3+JifXRTplXidrsdhcwScTGoAeVQvw3xwBx5Lo
+WibhwxRCusKP19Ju9SUzxLMnYHxeldxu3tpXeqH3KEp8gVrOCCS6g9kemBQWUD1Q
+tn+JjbCPy39Udi66OwIDAQAB
+-----END PUBLIC KEY-----
+"""
 
 
 def published(cluster: Cluster, topic: str, *clocks_ms: list[int]) -> None:
@@ -99,3 +109,26 @@ def test_a_query_continues_without_a_deleted_topic(
     assert new_values() == ["k4"]
     cluster.publish(deleted, [b"e0"])
     assert new_values() == ["e0"], "it is another topic, read from its first message"
+
+
+def test_encrypted_messages_are_named_at_once(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
+    key = tmp_path / "public.pem"
+    key.write_text(PUBLIC_KEY)
+    topic = cluster.new_topic()
+    cluster.publish(topic, [b"before"])
+    cluster.publish(topic, [b"sealed"], public_key=key)
+
+    def values(**options: str) -> list[bytes]:
+        given = cluster.options(topic) | {"pollTimeoutMs": "600000"} | options
+        frame = spark.read.format("pulsar").options(**given).load()
+        return [bytes(row.value) for row in frame.select("value").collect()]
+
+    with pytest.raises(PySparkException, match="is encrypted, and this source has no keys"):
+        values()
+    assert values(failOnDataLoss="false") == [b"before"]
+    cluster.publish(topic, [b"behind"])
+    with pytest.raises(PySparkException, match="is encrypted, and this source has no keys"):
+        values()
+    assert sorted(values(failOnDataLoss="false")) == [b"before", b"behind"]

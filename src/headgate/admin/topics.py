@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -229,6 +230,12 @@ async def message_by_id(call: Call) -> Reply:
             "X-Pulsar-chunk-id": str(entry.chunk.chunk_id),
             "X-Pulsar-num-chunks-from-msg": str(entry.chunk.chunk_count),
             "X-Pulsar-total-chunk-msg-size": str(entry.chunk.message_size_bytes),
+        }
+    if entry.encryption is not None:
+        keys = (b64encode(key).decode() for key in entry.encryption.keys)
+        headers |= {
+            "X-Pulsar-Base64-encryption-keys": ",".join(keys),
+            "X-Pulsar-Base64-encryption-param": b64encode(entry.encryption.parameter).decode(),
         }
     return Reply(200, entry.payload, BYTES, headers)
 

@@ -15,9 +15,11 @@ from headgate.storage.managed_logs import ManagedLogs
 from headgate.wire.codes import CompressionType
 from headgate.wire.entry import (
     ChunkFacts,
+    EncryptionFacts,
     KeyFacts,
     batch_size,
     chunk_facts,
+    encryption_facts,
     key_facts,
     parse_metadata,
     payload_of,
@@ -54,6 +56,8 @@ class StoredEntry:
     """How ``payload`` is compressed."""
     uncompressed_bytes: int
     """Size of ``payload`` before compression."""
+    encryption: EncryptionFacts | None
+    """The keys of its encryption; None if it is not encrypted."""
 
 
 class SingleEntryReader:
@@ -146,6 +150,7 @@ class SingleEntryReader:
                 key_facts(metadata),
                 CompressionType(metadata.compression),
                 metadata.uncompressed_size,
+                encryption_facts(metadata),
             )
         except RemoteProtocolError as error:
             raise CorruptionError(f"{topic.name}, entry {ordinal}: {error}") from error

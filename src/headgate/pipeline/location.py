@@ -12,6 +12,10 @@ _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _S3: Final = "s3://"
 _ESCAPE: Final = re.compile("%[0-9A-Fa-f]{2}")
 _URL_MARKS: Final = frozenset("?#%")
+_LOCKLESS: Final = frozenset(
+    {"hdfs", "viewfs", "gs", "abfs", "abfss", "wasb", "wasbs", "adl", "oss", "cosn"}
+)
+"""File systems that Spark users know, for which there is no lock (decision 0014)."""
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 
@@ -37,9 +41,9 @@ def checked_root(root: str) -> str:
             )
         return root
     if scheme[0] != _S3:
-        hint = "; Spark's s3a:// is s3:// here" if scheme[1] == "s3a" else ""
         raise InputError(
-            f"tables cannot be in {scheme[0]}...: a path or s3://BUCKET/PREFIX is allowed{hint}"
+            f"tables cannot be in {scheme[0]}...: a path or s3://BUCKET/PREFIX is allowed"
+            f"{_hint(scheme[1].lower())}"
         )
     bucket, _, prefix = root.removeprefix(_S3).rstrip("/").partition("/")
     if "@" in bucket:
@@ -59,6 +63,28 @@ def checked_root(root: str) -> str:
             "them, are allowed, as in s3://BUCKET/PREFIX"
         )
     return root
+
+
+def _hint(scheme: str) -> str:
+    """What is missing for a scheme, or what to write in its place."""
+    if scheme == "file":
+        return "; write the path without file://"
+    if scheme in ("s3a", "s3n"):
+        return f"; Spark's {scheme}:// is s3:// here"
+    if scheme in _LOCKLESS:
+        return (
+            f"; jobs that write at the same time need a lock, and {scheme}:// has none in Headgate "
+            "(mounted as a file system with flock, the same storage can be used by its path)"
+        )
+    return ""
+
+
+def local_url(path: str) -> str:
+    """A path of this machine as Spark reads it whatever ``fs.defaultFS`` says: with ``file://``.
+
+    Nothing in it is quoted: Hadoop takes what stands behind the scheme as it is.
+    """
+    return f"file://{Path(path).absolute()}"
 
 
 def resolved_root(root: str) -> str:

@@ -43,15 +43,17 @@ def ingest_scrapes(spark: SparkSession, folder: str, root: str) -> list[str]:
     """
     prepare_session(spark)
     brokers = broker_folders(folder)
+    read, refused = _read_before(root), _refused_before(root)
     for broker in brokers:
-        _ingest(spark, broker, root)
+        source = scrape_source(broker.label)
+        _ingest(spark, broker, root, read.get(source, set()) | refused.get(source, set()))
     return [*_warnings(brokers), *_refused(brokers, root)]
 
 
-def _ingest(spark: SparkSession, broker: BrokerFolder, root: str) -> None:
+def _ingest(spark: SparkSession, broker: BrokerFolder, root: str, known: set[str]) -> None:
+    """Append the scrapes of one broker. ``known``: the files that an earlier run read."""
     app_id = f"scrapes:{broker.label}"
     upto_ms = ensure_table(root, BRONZE_SAMPLES).transaction_version(app_id)
-    known = _read_before(broker, root) | _refused_before(broker, root)
     cores = spark.sparkContext.defaultParallelism
     found = scrape_tasks(broker, upto_ms, known, _PARTS_PER_CORE * cores)
     if not found:
@@ -72,23 +74,26 @@ def _ingest(spark: SparkSession, broker: BrokerFolder, root: str) -> None:
     )
 
 
-def _read_before(broker: BrokerFolder, root: str) -> set[str]:
-    """Names of the files that were read, from the rows of kind batch."""
+def _read_before(root: str) -> dict[str, set[str]]:
+    """Names of the files that were read, by broker, from the rows of kind batch."""
     batches = [
         file
         for file in table_files(ensure_table(root, BRONZE_SAMPLES))
         if file.partition["kind"] == BATCH_KIND
     ]
-    rows = _values(root, BRONZE_SAMPLES, batches, "source", "seq")
-    source = scrape_source(broker.label)
-    return {file_name(seq) for owner, seq in rows if owner == source}
+    found: dict[str, set[str]] = {}
+    for source, seq in _values(root, BRONZE_SAMPLES, batches, "source", "seq"):
+        found.setdefault(source, set()).add(file_name(seq))
+    return found
 
 
-def _refused_before(broker: BrokerFolder, root: str) -> set[str]:
+def _refused_before(root: str) -> dict[str, set[str]]:
+    """Names of the files that were not read, or not whole, by broker."""
     files = table_files(ensure_table(root, BRONZE_QUARANTINE))
-    rows = _values(root, BRONZE_QUARANTINE, files, "message_topic", "message_id")
-    source = scrape_source(broker.label)
-    return {name for owner, name in rows if owner == source}
+    found: dict[str, set[str]] = {}
+    for source, name in _values(root, BRONZE_QUARANTINE, files, "message_topic", "message_id"):
+        found.setdefault(source, set()).add(name)
+    return found
 
 
 def _values(
@@ -120,8 +125,9 @@ def _warnings(brokers: list[BrokerFolder]) -> list[str]:
 
 def _refused(brokers: list[BrokerFolder], root: str) -> list[str]:
     found = []
+    refused = _refused_before(root)
     for broker in brokers:
-        names = len(_refused_before(broker, root))
+        names = len(refused.get(scrape_source(broker.label), ()))
         if names:
             found.append(
                 f"{broker.label}: {names:,} of the files could not be read, or not all of their "

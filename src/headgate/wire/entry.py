@@ -70,6 +70,15 @@ class ChunkFacts(NamedTuple):
     """Size of the whole message."""
 
 
+class EncryptionFacts(NamedTuple):
+    """What a consumer needs for decryption, besides its private key."""
+
+    keys: tuple[bytes, ...]
+    """Messages ``EncryptionKeys``: the data key, encrypted for each of the recipients."""
+    parameter: bytes
+    """The initialization vector."""
+
+
 class KeyFacts(NamedTuple):
     """The key in a message's metadata."""
 
@@ -175,6 +184,14 @@ def chunk_facts(metadata: MessageMetadata) -> ChunkFacts | None:
         metadata.num_chunks_from_msg,
         metadata.total_chunk_msg_size,
     )
+
+
+def encryption_facts(metadata: MessageMetadata) -> EncryptionFacts | None:
+    """The keys of the entry's encryption; None if it is not encrypted."""
+    if not metadata.encryption_keys:
+        return None
+    keys = tuple(key.SerializeToString() for key in metadata.encryption_keys)
+    return EncryptionFacts(keys, metadata.encryption_param)
 
 
 def key_facts(metadata: MessageMetadata) -> KeyFacts | None:

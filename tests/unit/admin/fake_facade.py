@@ -38,7 +38,7 @@ from headgate.observe.stats.fields import (
 from headgate.policy.resolver import PolicyResolver
 from headgate.policy.settings import Settings
 from headgate.wire.codes import CompressionType
-from headgate.wire.entry import ChunkFacts, KeyFacts
+from headgate.wire.entry import ChunkFacts, EncryptionFacts, KeyFacts
 
 LEDGER = 8
 NOW_MS = 1_795_218_390_000
@@ -347,6 +347,7 @@ class FakeFacade:
             KeyFacts("aWQ=", is_base64=True, is_null=False) if chunk else None,
             CompressionType.NONE if chunk else CompressionType.LZ4,
             99,
+            EncryptionFacts((b"a", b"b"), b"\x01") if chunk else None,
         )
 
     def subscriptions(self, topic: TopicName) -> Sequence[str]:

@@ -141,6 +141,9 @@ def test_an_entry_says_in_headers_what_it_is(api: Ask, broker: FakeFacade) -> No
     assert chunk["X-Pulsar-num-chunks-from-msg"] == "3"
     assert chunk["X-Pulsar-total-chunk-msg-size"] == "99"
     assert "X-Pulsar-compression" not in chunk
+    assert chunk["X-Pulsar-Base64-encryption-keys"] == "YQ==,Yg=="
+    assert chunk["X-Pulsar-Base64-encryption-param"] == "AQ=="
+    assert not any("encryption" in name for name in batch.headers)
     assert chunk["X-Pulsar-partition-key"] == "aWQ%3D"
     assert chunk["X-Pulsar-partition-key-b64-encoded"] == "true"
     assert chunk["X-Pulsar-null-partition-key"] == "false"

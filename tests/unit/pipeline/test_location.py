@@ -11,6 +11,7 @@ from headgate.pipeline.location import (
     bucket_and_prefix,
     checked_root,
     is_object_store,
+    local_url,
     resolved_root,
 )
 
@@ -27,8 +28,13 @@ def test_paths_and_prefixes_in_buckets_are_allowed(root: str) -> None:
     ("root", "said"),
     [
         ("gs://b/p", "cannot be in gs://...: a path or s3://BUCKET/PREFIX is allowed"),
+        ("gs://b/p", "need a lock, and gs:// has none in Headgate"),
         ("hdfs://n:1/p", "cannot be in hdfs://"),
+        ("hdfs://n:1/p", "need a lock, and hdfs:// has none in Headgate"),
+        ("ABFS://n/p", "need a lock, and abfs:// has none in Headgate"),
+        ("ftp://n/p", "cannot be in ftp://...: a path or s3://BUCKET/PREFIX is allowed"),
         ("file:///t", "cannot be in file://"),
+        ("file:///t", "write the path without file://"),
         ("S3://b/p", "cannot be in S3://"),
         ("s3a://b/p", "Spark's s3a:// is s3:// here"),
         ("s3://", "'' is no name of a bucket"),
@@ -54,6 +60,11 @@ def test_keys_in_a_url_are_refused_and_not_repeated(root: str) -> None:
         checked_root(root)
     assert "hush" not in str(caught.value)
     assert "AKIA" not in str(caught.value)
+
+
+def test_spark_reads_a_path_of_this_machine_with_its_scheme() -> None:
+    assert local_url("/t/a b/[x] é#?") == "file:///t/a b/[x] é#?"
+    assert local_url("tables") == f"file://{Path.cwd()}/tables"
 
 
 def test_percent_escapes_are_refused() -> None:

@@ -124,6 +124,9 @@ def test_an_empty_topic_and_a_missing_topic_differ() -> None:
     assert FakeCluster(empty).client().ledgers(T) == (LedgerSpan(3, 0, 0),)
 
 
+ENCRYPTION = {"x-pulsar-base64-encryption-param": "AQ=="}
+
+
 def test_entries_are_classified_by_their_headers() -> None:
     chunk = {"x-pulsar-uuid": "p-1", "x-pulsar-chunk-id": "1", "x-pulsar-num-chunks-from-msg": "2"}
     cluster = FakeCluster(
@@ -132,14 +135,16 @@ def test_entries_are_classified_by_their_headers() -> None:
             "t/ledger/3/entry/1": Response(200, b"whole"),
             "t/ledger/3/entry/2": Response(500, b"cannot be decompressed"),
             "t/ledger/3/entry/3": [Response(503, b""), Response(200, b"whole")],
+            "t/ledger/3/entry/5": Response(200, b"part", chunk | ENCRYPTION),
         }
     )
-    assert cluster.client().entries(T, [(3, entry) for entry in range(5)]) == {
+    assert cluster.client().entries(T, [(3, entry) for entry in range(6)]) == {
         (3, 0): Chunk("p-1", 1, 2),
         (3, 1): NoChunk.WHOLE,
         (3, 2): NoChunk.UNREADABLE,
         (3, 3): NoChunk.WHOLE,
         (3, 4): NoChunk.GONE,
+        (3, 5): NoChunk.ENCRYPTED,
     }
     assert cluster.asked.count("t/ledger/3/entry/2") == 1
 

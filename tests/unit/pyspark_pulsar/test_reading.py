@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pulsar
 import pyarrow as pa
@@ -15,7 +15,7 @@ from pyspark_pulsar import reading
 from pyspark_pulsar.chunks import Chunk, EntryId, MissingRange, NoChunk
 from pyspark_pulsar.client import ReadSettings
 from pyspark_pulsar.columns import Message, Rows, arrow_schema, spark_schema
-from pyspark_pulsar.errors import DataLossError, ReadTimeoutError
+from pyspark_pulsar.errors import DataLossError, EncryptedError, ReadTimeoutError
 from pyspark_pulsar.keys import KeyDecoder, KeyKind, MessageRef
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import COLUMNS, Connection
@@ -172,7 +172,7 @@ def test_an_incomplete_message_at_the_end_is_not_waited_for(read: int) -> None:
     """Two messages in one entry, then chunks: only behind a whole entry it may be left."""
     asked_about: list[Sequence[MissingRange]] = []
 
-    def are_chunks(missing: Sequence[MissingRange]) -> bool:
+    def will_not_come(missing: Sequence[MissingRange]) -> bool:
         asked_about.append(missing)
         return True
 
@@ -181,7 +181,7 @@ def test_an_incomplete_message_at_the_end_is_not_waited_for(read: int) -> None:
         FakeReader(list(entries(3, 2)[:read]), more=True),
         work(earliest(T), Position(3, 2), (3, 3)),
         settings(),
-        are_chunks=are_chunks,
+        will_not_come=will_not_come,
         monotonic=lambda: next(clock),
     )
     if read == 1:
@@ -280,17 +280,20 @@ class FakeClient:
 
 
 class FakeStored:
-    """The admin service of a topic without chunks: its ledgers, and entries that are gone."""
+    """The admin service of a topic without chunks: its ledgers, and entries that gave no message
+    for another reason than being markers."""
 
-    def __init__(self, held: frozenset[int], gone: frozenset[EntryId] = frozenset()) -> None:
+    def __init__(
+        self, held: frozenset[int], kinds: Mapping[EntryId, NoChunk] | None = None
+    ) -> None:
         self.held = held
-        self.gone = gone
+        self.kinds = kinds or {}
 
     def ledgers(self, _topic: str) -> tuple[LedgerSpan, ...]:
         return tuple(LedgerSpan(ledger, 2, 2) for ledger in sorted(self.held))
 
     def entries(self, _topic: str, places: Iterable[EntryId]) -> dict[EntryId, Chunk | NoChunk]:
-        return {place: NoChunk.GONE if place in self.gone else NoChunk.WHOLE for place in places}
+        return {place: self.kinds.get(place, NoChunk.WHOLE) for place in places}
 
     def key_kinds(
         self, _topic: str, places: Iterable[MessageRef]
@@ -304,12 +307,51 @@ def run_task(
     held: frozenset[int],
     gone: Iterable[EntryId] = (),
     *,
+    kind: NoChunk = NoChunk.GONE,
     fail: bool = True,
 ) -> tuple[list[pa.RecordBatch], FakeClient]:
     client = FakeClient(FakeReader(list(entries(3, 0, 0))))
     monkeypatch.setitem(client_module._clients, (os.getpid(), CONNECTION), client)
-    stored = FakeStored(held, frozenset(gone))
+    stored = FakeStored(held, dict.fromkeys(gone, kind))
     return list(read_range(asked, settings(fail=fail), SCHEMA, stored)), client
+
+
+@pytest.mark.parametrize("encrypted", [[1, 2], [0], [2, 3]], ids=["middle", "begin", "end"])
+def test_encrypted_entries_are_refused_or_left_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, encrypted: list[int]
+) -> None:
+    """The client drops them, and the others arrive."""
+    plain = [
+        message for message in entries(3, 0, 0, 0, 0) if message.position.entry_id not in encrypted
+    ]
+    stored = FakeStored(frozenset({3}), {(3, each): NoChunk.ENCRYPTED for each in encrypted})
+    asked = work(earliest(T), Position(3, 3), (3, 4))
+
+    def rows_read(*, fail: bool) -> int:
+        client = FakeClient(FakeReader(list(plain)))
+        monkeypatch.setitem(client_module._clients, (os.getpid(), CONNECTION), client)
+        batches = read_range(asked, settings(fail=fail), SCHEMA, stored)
+        return sum(batch.num_rows for batch in batches)
+
+    first = f"{T}: entry 3:{encrypted[0]} is encrypted, and this source has no keys"
+    with pytest.raises(EncryptedError, match=f"{first}. Read a topic that is not encrypted"):
+        rows_read(fail=True)
+    assert rows_read(fail=False) == len(plain)
+    told = f"{len(encrypted)} encrypted entries are left out, because failOnDataLoss is false"
+    assert caplog.messages == [f"{first}; {told}"]
+
+
+def test_a_topic_whose_messages_are_all_encrypted_is_refused_without_a_time_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """``has_message_available`` stays true, as nothing tells the client what it dropped."""
+    client = FakeClient(FakeReader([], more=True))
+    monkeypatch.setitem(client_module._clients, (os.getpid(), CONNECTION), client)
+    stored = FakeStored(frozenset({3}), dict.fromkeys([(3, 0), (3, 1)], NoChunk.ENCRYPTED))
+    asked = work(earliest(T), Position(3, 1), (3, 2))
+    with pytest.raises(EncryptedError, match="entry 3:0 is encrypted"):
+        list(read_range(asked, settings(), SCHEMA, stored))
+    assert list(read_range(asked, settings(fail=False), SCHEMA, stored)) == []
 
 
 def test_entries_of_a_deleted_ledger_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,7 +121,9 @@ def show(options: ShowOptions, out: TextIO, err: TextIO) -> int:
     if options.format == "table" and scan.name == POLICY_BACKTEST.name and "settings" in columns:
         rows = [row | {"settings": readable_settings(row["settings"])} for row in rows]
     count = write_rows(options.format, columns, rows, out, width=options.width, color=options.color)
-    if more:
+    if more is None:
+        err.write(f"The latest {count:,} rows; --count shows more.\n")
+    elif more:
         err.write(f"The latest {count:,} of {count + more:,} rows; --count shows more.\n")
     elif not count:
         err.write(f"{options.table} has {_nothing_text(options, scan)}.\n")
@@ -140,10 +142,13 @@ def _nothing_text(options: ShowOptions, scan: Scan) -> str:
 
 def latest_rows(
     scan: Scan, columns: Sequence[str], span: Span, filters: Sequence[Filter], limit: int
-) -> tuple[list[dict[str, Any]], int]:
-    """The latest ``limit`` rows in the order of time, and how many more there are."""
+) -> tuple[list[dict[str, Any]], int | None]:
+    """The latest ``limit`` rows in the order of time, and how many more there are; None if nobody
+    knows: older files of a table are not read."""
     order = [name for name in (scan.time_column,) if name is not None]
     wanted = list(dict.fromkeys((*columns, *order)))
+    if isinstance(scan, TableScan) and order:
+        return _latest_of_table(scan, columns, wanted, span, filters, limit)
     kept: pa.Table | None = None
     count = 0
     for batch in scan.batches(wanted, span, *filters):
@@ -156,6 +161,36 @@ def latest_rows(
         return [], 0
     found = _tail(kept, order, limit).select(list(columns)).to_pylist()
     return found, count - len(found)
+
+
+def _latest_of_table(
+    scan: TableScan,
+    columns: Sequence[str],
+    wanted: Sequence[str],
+    span: Span,
+    filters: Sequence[Filter],
+    limit: int,
+) -> tuple[list[dict[str, Any]], int | None]:
+    order = [str(scan.time_column)]
+    kept: pa.Table | None = None
+    found_count, is_whole = 0, True
+    for latest, batches in scan.newest_first(wanted, span, *filters):
+        if kept is not None and latest is not None and limit and kept.num_rows >= limit:
+            oldest = kept[order[0]][0].as_py()
+            if oldest is not None and latest < oldest:
+                is_whole = False
+                break
+        for batch in batches:
+            found_count += batch.num_rows
+            rows = pa.Table.from_batches([batch])
+            kept = _tail(rows if kept is None else pa.concat_tables([kept, rows]), order, limit)
+    if kept is None:
+        return [], 0
+    found = kept.select(list(columns)).to_pylist()
+    if is_whole:
+        return found, found_count - len(found)
+    is_all = span == EVERYTHING and not filters
+    return found, scan.row_count - len(found) if is_all else None
 
 
 def _tail(rows: pa.Table, order: Sequence[str], limit: int) -> pa.Table:

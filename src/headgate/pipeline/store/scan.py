@@ -6,6 +6,7 @@ Reading takes no lock: a Delta table's loaded version stays as it is while a job
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
@@ -115,7 +116,11 @@ class TableScan:
 
         Columns that the table lacks, as in a folder of an earlier version, are null.
         """
-        wanted = self._files_within(span)
+        yield from self._batches_of(self._files_within(span), columns, span, filters)
+
+    def _batches_of(
+        self, wanted: list[str], columns: Sequence[str], span: Span, filters: Sequence[Filter]
+    ) -> Iterator[pa.RecordBatch]:
         have = [name for name in columns if name in self.schema.names]
         if not wanted or any(name not in self.schema.names for name, _ in filters):
             return
@@ -131,6 +136,29 @@ class TableScan:
         for batch in scanner.to_batches():
             if batch.num_rows:
                 yield self._with_nulls(batch, columns)
+
+    def newest_first(
+        self, columns: Sequence[str], span: Span = EVERYTHING, *filters: Filter
+    ) -> Iterator[tuple[Any, Iterator[pa.RecordBatch]]]:
+        """The rows of :meth:`batches` file by file, with the latest time in that file and in all
+        that follow; None if the log does not tell it. Such files come first. A file is read when
+        its rows are taken."""
+        latest = self._latest_times()
+        unknown = [file for file in self._files_within(span) if latest.get(file) is None]
+        known = [file for file in self._files_within(span) if latest.get(file) is not None]
+        for path in (*unknown, *sorted(known, key=lambda file: latest[file], reverse=True)):
+            yield latest.get(path), self._batches_of([path], columns, span, filters)
+
+    def _latest_times(self) -> dict[str, Any]:
+        """A time that no row of a file exceeds, by its path, where the log has it."""
+        statistic = f"max.{self.time_column}"
+        if self.time_column is None or statistic not in self._actions.column_names:
+            return {}
+        paths, times = self._actions["path"].to_pylist(), self._actions[statistic].to_pylist()
+        # The log may round a time down to its millisecond.
+        more = timedelta(milliseconds=1)
+        latest = (time + more if isinstance(time, datetime) else time for time in times)
+        return dict(zip(paths, latest, strict=True))
 
     def rows(self, columns: Sequence[str], span: Span = EVERYTHING, *filters: Filter) -> pa.Table:
         """The rows of :meth:`batches` in one table."""

@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.pipeline.location import is_object_store
+from headgate.pipeline.location import is_object_store, local_url
 from headgate.pipeline.store.delta_log import TableFile
 from headgate.pipeline.store.table_store import store_of
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
@@ -51,7 +51,7 @@ def read_files(
         return spark.createDataFrame([], schema)
     if is_object_store(root):
         return object_rows(spark, root, table, files, columns)
-    folder = store_of(root).path(table.name)
+    folder = local_url(store_of(root).path(table.name))
     # Without basePath the partition columns would be null.
     return (
         spark.read.schema(table_schema(table))

@@ -10,6 +10,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from headgate.pipeline.location import local_url
 from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_writer import BRONZE, FORMAT
@@ -85,7 +86,9 @@ def start_query(
         if after is not None:
             after(batch.sparkSession, batch_id)
 
-    writer = messages.writeStream.foreachBatch(process).option("checkpointLocation", checkpoint)
+    writer = messages.writeStream.foreachBatch(process).option(
+        "checkpointLocation", local_url(checkpoint)
+    )
     if trigger_s is None:
         writer = writer.trigger(availableNow=True)
     else:

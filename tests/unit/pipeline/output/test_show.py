@@ -62,7 +62,23 @@ def test_several_values_of_a_column_are_any_of_them(root: Path) -> None:
 def test_a_limit_selects_the_latest_rows_in_order(root: Path) -> None:
     rows, said = shown(root, limit=2, where=(("topic", NS + "other"),))
     assert [row["minute"][11:16] for row in rows] == ["11:08", "11:09"]
-    assert said == "The latest 2 of 70 rows; --count shows more.\n"
+    assert said == "The latest 2 rows; --count shows more.\n"
+
+
+def test_the_latest_rows_are_read_from_the_files_that_have_them(root: Path) -> None:
+    """A file that the log knows to be older is not opened: here it is gone."""
+    write(root, "quota_usage", [quota_row(200 + place) for place in range(3)])
+    every = shown(root, limit=4)[0]
+    older = [path for path in root.glob("quota_usage/**/*.parquet") if "hour=13" not in str(path)]
+    assert older
+    for path in older:
+        path.unlink()
+    rows, said = shown(root, limit=3)
+    assert rows == every[1:]
+    assert said == "The latest 3 of 76 rows; --count shows more.\n"
+    assert shown(root, limit=2, where=(("topic", NS + "filling"),))[0] == every[2:]
+    with pytest.raises(FileNotFoundError):
+        shown(root, limit=4)
 
 
 def test_a_table_has_selected_columns_and_a_bounded_number_of_rows(root: Path) -> None:
