@@ -45,6 +45,9 @@ class WatchedLane:
         self._unanswered_count += 1
         self._lane.submit(work, partial(self._answered, done))
 
+    def pause(self, seconds: float) -> bool:
+        return self._lane.pause(seconds)
+
     def close(self) -> None:
         self._lane.close()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
@@ -30,6 +31,13 @@ class Lane(Protocol):
     def submit(self, work: Callable[[], Any], done: Done) -> None:
         """Run ``work``; then call ``done(result, None)`` or ``done(None, error)`` on the loop."""
 
+    def pause(self, seconds: float) -> bool:
+        """Sleep, as a part of the running job. Returns whether the job may go on.
+
+        It should end if other jobs wait, and for them there is no sleep. A lane in simulated time
+        cannot sleep, so there each job ends.
+        """
+
     def close(self) -> None:
         """Finish the submitted jobs, then end. Blocks."""
 
@@ -48,6 +56,11 @@ class ThreadLane:
 
     def submit(self, work: Callable[[], Any], done: Done) -> None:
         self._jobs.put((work, done))
+
+    def pause(self, seconds: float) -> bool:
+        if self._jobs.empty():
+            time.sleep(seconds)
+        return self._jobs.empty()
 
     def close(self) -> None:
         self._jobs.put(None)

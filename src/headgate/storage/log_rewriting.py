@@ -1,7 +1,9 @@
 """Rewriting of one log's segments at a bounded rate, in small jobs on the upkeep lane.
 
 The upkeep lane is not the lane of the commits, and other maintenance goes in between: a job reads,
-writes and syncs about 64 KiB. The pause after it makes the rate.
+writes and syncs about 64 KiB. The pause after it makes the rate. While nothing else waits for the
+lane, a job makes the pause itself and moves some more, because each job costs the event loop two
+wake-ups.
 """
 
 from __future__ import annotations
@@ -23,6 +25,11 @@ from headgate.storage.repeated_failures import RepeatedFailureLogger
 
 logger = logging.getLogger("headgate.sweeps")
 
+PIECES_MAX: Final = 16
+"""What one job moves at most, in pieces of up to 64 KiB."""
+PAUSE_S_MAX: Final = 0.01
+"""The longest pause inside a job. With a low rate the pauses are between the jobs, so that a stop
+does not wait for them."""
 IDLE_NS: Final = 10 * NS_PER_S
 """How long to wait before looking again if nothing was worth a copy."""
 
@@ -55,6 +62,10 @@ class LogRewriting:
         self._rewritten_count = 0
         self._failed_ns = 0
         self._stopped = False
+        self._pieces = 0
+        """What the running job has moved so far."""
+        self._paused_bytes = 0
+        """For which of them it has paused."""
 
     def run(self) -> None:
         """Begin what is worth it, unless it goes on already. Call it about once a second."""
@@ -81,7 +92,7 @@ class LogRewriting:
             self._idle_until_ns = self._engine.now_ns + IDLE_NS
             return
         try:
-            job = self._log.rewriting_step()
+            job = self._log.rewriting_step(self._pause)
         except Exception as error:
             raise broken("a step of the rewriting", error) from error
         if job is None:
@@ -89,8 +100,18 @@ class LogRewriting:
             self._next = self._loop.call_soon(self._run_slice)
             return
         self._job_running = True
+        self._pieces = self._paused_bytes = 0
         before_bytes = self._log.written_bytes().rewritten
         self._upkeep.submit(job.run, partial(self._job_done, job, before_bytes))
+
+    def _pause(self, moved_bytes: int) -> bool:
+        """Called on the lane's thread between two pieces; whether the job moves another one."""
+        self._pieces += 1
+        pause_s = moved_bytes / max(self._rate(), 1)
+        if self._stopped or self._pieces >= PIECES_MAX or pause_s > PAUSE_S_MAX:
+            return False
+        self._paused_bytes += moved_bytes
+        return self._upkeep.pause(pause_s)
 
     def _job_done(
         self, job: Job, before_bytes: int, _: object, error: BaseException | None
@@ -109,7 +130,7 @@ class LogRewriting:
             self._failed_ns = self._engine.now_ns
             self._failures.failed(error, self._engine.now_ns)
         moved_bytes = self._log.written_bytes().rewritten - before_bytes
-        pause_s = moved_bytes / max(self._rate(), 1)
+        pause_s = (moved_bytes - self._paused_bytes) / max(self._rate(), 1)
         self._next = self._loop.call_later(min(pause_s, 1.0), self._run_slice)
 
     def _note_success(self, *, is_idle: bool) -> None:

@@ -126,6 +126,29 @@ def test_a_loop_that_is_gone_is_no_error_of_the_lane() -> None:
     assert not lanes[0]._thread.is_alive()
 
 
+def test_a_job_pauses_only_while_nothing_else_waits() -> None:
+    told: list[bool] = []
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        lane = ThreadLane(loop, "lane")
+        waits, finished = threading.Event(), asyncio.Event()
+
+        def work() -> None:
+            told.append(lane.pause(0.001))
+            waits.wait(LIMIT_S)
+            told.append(lane.pause(2 * LIMIT_S))
+
+        lane.submit(work, lambda *_: None)
+        lane.submit(lambda: None, lambda *_: finished.set())
+        waits.set()
+        await limited(finished.wait())
+        lane.close()
+
+    asyncio.run(story())
+    assert told[1:] == [False]
+
+
 class StoppedLane:
     """Holds jobs until the test reports their end."""
 
@@ -134,6 +157,9 @@ class StoppedLane:
 
     def submit(self, work: Work, done: Done) -> None:
         self.done.append(done)
+
+    def pause(self, seconds: float) -> bool:
+        return False
 
     def close(self) -> None:
         self.done.clear()

@@ -7,6 +7,8 @@ import dataclasses
 
 from headgate.fs import Operation
 from headgate.ledger import Job, LedgerSettings
+from headgate.ledger.space.rewriting import Pause
+from headgate.storage.log_rewriting import PAUSE_S_MAX
 from headgate.testing import SimConsumer, World
 from tests.unit.broker.playing import played
 from tests.unit.ledger.support import check_space
@@ -56,6 +58,41 @@ async def test_the_rate_is_bounded(world: World) -> None:
         before_bytes = now_bytes
     assert before_bytes > 50_000
     assert most_bytes < 65_536  # one job, and then a pause of its length
+
+
+def paused_s(world: World) -> list[float]:
+    """What jobs pause from now on, in a lane that lets time pass."""
+    found: list[float] = []
+
+    def pause(seconds: float) -> bool:
+        found.append(seconds)
+        return True
+
+    world.broker.lanes.upkeep.pause = pause  # type: ignore[method-assign]
+    return found
+
+
+@played(ledger=LEDGER)
+async def test_a_job_makes_short_pauses_itself(world: World) -> None:
+    """So the event loop is woken for one piece in sixteen."""
+    await publish(world)
+    pauses = paused_s(world)
+    await asyncio.sleep(60)
+    log = world.broker.log
+    assert log.statistics().segments_rewritten > 5
+    moved_bytes = log.written_bytes().rewritten
+    rate = world.broker.settings.headgateRewriteBytesPerSecond
+    assert 0.5 * moved_bytes <= sum(pauses) * rate <= moved_bytes
+    check_space(log)
+
+
+@played(ledger=LEDGER, settings={"headgateRewriteBytesPerSecond": "10000"})
+async def test_long_pauses_are_between_the_jobs(world: World) -> None:
+    await publish(world)
+    pauses = paused_s(world)
+    await asyncio.sleep(100)
+    assert world.broker.log.written_bytes().rewritten > 50_000
+    assert max(pauses, default=0.0) <= PAUSE_S_MAX
 
 
 @played(ledger=LEDGER, settings={"headgateRewriteBytesPerSecond": "0"})
@@ -110,8 +147,8 @@ def fail_one_job(world: World, *, is_last: bool = False) -> None:
     log = world.broker.log
     step = log.rewriting_step
 
-    def failing_step() -> Job | None:
-        job = step()
+    def failing_step(pause: Pause) -> Job | None:
+        job = step(pause)
         if job is None:
             return None
 

@@ -41,6 +41,15 @@ _ITEM_BLOCKS = 4
 """So many blocks of an index take as long to collect as one topic."""
 _Slices = Generator[Job | None]
 
+Pause = Callable[[int], bool]
+"""Called by a job that has moved so many bytes more. Returns whether it may move more at once; if
+not, the next job goes on."""
+
+
+def no_more(_: int) -> bool:
+    """The pause of a job that moves one piece."""
+    return False
+
 
 class Rewriting:
     """Rewrites the segments of one log, one set of neighbours after the other."""
@@ -68,6 +77,7 @@ class Rewriting:
         self._job: Job | None = None
         self._error: StorageError | None = None
         self._copy: SegmentCopy | None = None
+        self._pause: Pause = no_more
         self._unfit: dict[int, int] = {}
         """When segments that could not be rewritten may be tried again."""
         self._fruitless: tuple[int, ...] = ()
@@ -99,10 +109,11 @@ class Rewriting:
             return False
         return self._health.is_open and self._fruitless != self._mark()
 
-    def step(self) -> Job | None:
+    def step(self, pause: Pause) -> Job | None:
         """Do one slice of the work; the caller must run and finish a returned job."""
         if not self.due():
             return None
+        self._pause = pause
         if self._slices is None:
             self._slices = self._rewrite()
         try:
@@ -251,7 +262,12 @@ class Rewriting:
 
         def advance() -> None:
             nonlocal is_over
-            is_over = next(steps, None) is None
+            moved_bytes: int | None = 0
+            while moved_bytes is not None:
+                moved_bytes = next(steps, None)
+                if moved_bytes is not None and not self._pause(moved_bytes):
+                    return
+            is_over = True
 
         while not is_over:
             if not self._health.is_open:
