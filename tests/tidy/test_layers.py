@@ -152,7 +152,7 @@ PIPELINE: dict[str, set[str]] = {
     "refresh": {"session", "derived", "store", "tables", "progress", "time_span"},
     "streaming": {
         "refresh", "session", "derived", "output", "store", "kernels", "tables", "options",
-        "progress",
+        "location", "progress",
     },
     "preflight": {"options"},
     "job_session": {

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
@@ -51,6 +50,7 @@ class ThreadLane:
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         self._loop = loop
         self._jobs: SimpleQueue[tuple[Callable[[], Any], Done] | None] = SimpleQueue()
+        self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -58,15 +58,14 @@ class ThreadLane:
         self._jobs.put((work, done))
 
     def pause(self, seconds: float) -> bool:
-        if self._jobs.empty():
-            time.sleep(seconds)
-        return self._jobs.empty()
+        return self._jobs.empty() and not self._ending.wait(seconds) and self._jobs.empty()
 
     def close(self) -> None:
-        self._jobs.put(None)
+        self.abandon()
         self._thread.join()
 
     def abandon(self) -> None:
+        self._ending.set()
         self._jobs.put(None)
 
     def _run(self) -> None:
