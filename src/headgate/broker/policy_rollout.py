@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from typing import Final
 
 from headgate.base.work_units import (
     PRODUCER_RESOLVED,
@@ -14,6 +15,9 @@ from headgate.base.work_units import (
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
+
+COPIED_MAX: Final = 1_000
+"""Topics that are copied at once: 0.1 ms."""
 
 
 class _Walk:
@@ -71,11 +75,19 @@ class PolicyRollout:
         walk = self._walks[scope]
         while walk.next is not None:
             walk.present, walk.next = walk.next, None
-            for topic in list(walk.find()):
+            for topic in self._members(walk.find()):
                 if topic.is_live:
                     yield from self._resolve(topic)
             walk.present.set_result(None)
         del self._walks[scope]
+
+    def _members(self, topics: Collection[Topic]) -> Iterator[Topic]:
+        """``topics`` as they are now, in chunks: a copy of 100,000 would hold the loop."""
+        if len(topics) <= COPIED_MAX:
+            yield from list(topics)
+            return
+        for loaded in self._engine.loaded.walk():
+            yield from [topic for topic in loaded if topic in topics]
 
     def _resolve(self, topic: Topic) -> Steps:
         for _ in self._engine.publish_limit_in_steps(topic):

@@ -8,7 +8,7 @@ concern: at once if these are few, otherwise in slices.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
 from headgate.base.units import MIB, NS_PER_MS
@@ -106,7 +106,7 @@ class PolicyUpdates:
         at once if these are few. :meth:`when_in_force` waits for the others."""
         kinds = {row.kind for row in change.rows}
         if Kind.SETTING in kinds:
-            self._rollout.apply("", self._engine.topics.values)
+            self._rollout.apply("", lambda: _AllTopics(self._engine))
         elif kinds & _KINDS_OF_POLICIES:
             self._apply_to_scopes(change)
 
@@ -127,6 +127,22 @@ class PolicyUpdates:
     async def when_in_force(self) -> None:
         """Return when what was applied until now is in force on all live topics."""
         await self._rollout.when_in_force()
+
+
+class _AllTopics(Collection[Topic]):
+    """The loaded topics of an engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._topics = engine.topics
+
+    def __len__(self) -> int:
+        return len(self._topics)
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(self._topics.values())
+
+    def __contains__(self, topic: object) -> bool:
+        return isinstance(topic, Topic)
 
 
 def _members(groups: Mapping[str, Mapping[Topic, None]], key: str) -> Collection[Topic]:

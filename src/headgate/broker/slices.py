@@ -105,11 +105,20 @@ async def live_topic_slices(engine: Engine, turns: Turns) -> AsyncIterator[list[
 
 async def _slices(engine: Engine, turns: Turns) -> AsyncIterator[list[Topic]]:
     """The topics that were loaded at the start; some may have been unloaded since."""
-    topics = list(engine.topics.values())
-    for start in range(0, len(topics), SLICE_TOPICS):
-        if start > 0:
+    gathered: list[Topic] = []
+    is_first = True
+    for topics in engine.loaded.walk():
+        gathered += topics
+        if len(gathered) >= SLICE_TOPICS:
+            if not is_first:
+                await turns.give_way(PIECE_UNITS)
+            is_first = False
+            yield gathered
+            gathered = []
+    if gathered:
+        if not is_first:
             await turns.give_way(PIECE_UNITS)
-        yield topics[start : start + SLICE_TOPICS]
+        yield gathered
 
 
 def at_once(work: Sliced[T]) -> T:

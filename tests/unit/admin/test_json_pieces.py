@@ -120,7 +120,7 @@ def test_what_is_encoded_is_freed_item_by_item() -> None:
     whole = msgspec.json.encode(value)
     left = []
     pieces = []
-    for piece in emptied_pieces(value):
+    for piece in emptied_pieces(value, frozenset({"many", "none"})):
         pieces.append(piece)
         left.append(len(many))
     assert b"".join(pieces) == whole

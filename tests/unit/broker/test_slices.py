@@ -88,7 +88,7 @@ def test_an_error_of_the_work_is_its_callers() -> None:
 
 def test_a_walk_leaves_out_topics_that_end_and_does_not_visit_topics_that_come_meanwhile() -> None:
     broker = VirtualBroker()
-    names = [f"persistent://public/default/t{i}" for i in range(2 * SLICE_TOPICS + 1)]
+    names = [f"persistent://public/default/t{i}" for i in range(2 * SLICE_TOPICS + 2)]
     for name in names:
         broker.topic(name)
     turns = Turns()

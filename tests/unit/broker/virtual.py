@@ -212,6 +212,7 @@ class VirtualBroker:
         self.connection_admission = SimpleNamespace(sentence="", refused_count=0)
         self.rates: dict[str, float] = {}
         self.clients: list[Client] = []
+        self.work = SimpleNamespace(give_way=lambda units, _: self.give_way(units))
         self.observer = Observer(self)  # type: ignore[arg-type]
         self.turn_ticks = 1
         """The broker is so slow that it comes to send only every so many ticks."""
