@@ -476,6 +476,10 @@ class Broker:
         """Let others run, until a walk may do ``units`` more of its work, and begin a turn."""
         await self.work.give_way(units)
 
+    async def grant(self, units: int) -> int:
+        """As :meth:`give_way`; returns how many units may be done, perhaps more."""
+        return await self.work.grant(units)
+
     def schedule_flush(self) -> None:
         """Run :meth:`_flush` before the loop rests."""
         if self._flush_scheduled_ns is None:

@@ -27,6 +27,9 @@ class Turns(Protocol):
     async def give_way(self, units: int, /) -> None:
         """Let others run, until ``units`` more of work may be done, and begin a turn."""
 
+    async def grant(self, units: int, /) -> int:
+        """As :meth:`give_way`; returns how many units may be done, perhaps more than ``units``."""
+
 
 class _Working(Protocol):
     """A broker with its scheduler."""
@@ -51,6 +54,10 @@ class AdminTurns:
         """As :meth:`Turns.give_way`."""
         await self._broker.work.give_way(units, JobClass.ADMIN)
 
+    async def grant(self, units: int, /) -> int:
+        """As :meth:`Turns.grant`."""
+        return await self._broker.work.grant(units, JobClass.ADMIN)
+
 
 class Pace:
     """Counts the work of a walk, and says when it gives way."""
@@ -68,8 +75,7 @@ class Pace:
 
     async def give_way(self) -> None:
         """Let others run. What the walk found before may be gone afterwards."""
-        self._left = PIECE_UNITS
-        await self._turns.give_way(PIECE_UNITS)
+        self._left = await self._turns.grant(PIECE_UNITS)
 
 
 Sliced = Generator[None, None, T]
@@ -106,18 +112,18 @@ async def live_topic_slices(engine: Engine, turns: Turns) -> AsyncIterator[list[
 async def _slices(engine: Engine, turns: Turns) -> AsyncIterator[list[Topic]]:
     """The topics that were loaded at the start; some may have been unloaded since."""
     gathered: list[Topic] = []
-    is_first = True
+    left = PIECE_UNITS
     for topics in engine.loaded.walk():
         gathered += topics
         if len(gathered) >= SLICE_TOPICS:
-            if not is_first:
-                await turns.give_way(PIECE_UNITS)
-            is_first = False
+            if left <= 0:
+                left = await turns.grant(PIECE_UNITS)
+            left -= PIECE_UNITS
             yield gathered
             gathered = []
     if gathered:
-        if not is_first:
-            await turns.give_way(PIECE_UNITS)
+        if left <= 0:
+            await turns.grant(PIECE_UNITS)
         yield gathered
 
 
@@ -133,13 +139,13 @@ def at_once(work: Sliced[T]) -> T:
 
 async def in_slices(turns: Turns, work: Sliced[T]) -> T:
     """Run ``work`` in slices and return its result. What one slice finds may be gone later."""
-    number = 0
+    left = SLICE_YIELDS
     while True:
-        number += 1
+        left -= 1
         try:
             next(work)
         except StopIteration as end:
             result: T = end.value
             return result
-        if number % SLICE_YIELDS == 0:
-            await turns.give_way(PIECE_UNITS)
+        if left == 0:
+            left = await turns.grant(PIECE_UNITS) * SLICE_YIELDS // PIECE_UNITS

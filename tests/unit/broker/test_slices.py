@@ -38,6 +38,10 @@ class Turns:
         await asyncio.sleep(0)
         self.begin_turn()
 
+    async def grant(self, units: int) -> int:
+        await self.give_way(units)
+        return units
+
 
 def counting(steps: int) -> Sliced[int]:
     for _ in range(steps):
