@@ -58,8 +58,8 @@ def emptied_pieces(value: Any, names: frozenset[str]) -> Iterator[bytes]:
     """The JSON of ``value``, piece by piece. Its members of these ``names`` (those of the JSON) are
     empty afterwards, if they are lists or dictionaries, and so are those of their items. What they
     held is freed one by one, since to free very many items at once would hold the loop."""
-    if _weight(value, WHOLE_MAX) <= WHOLE_MAX:
-        yield msgspec.json.encode(value)
+    if not isinstance(value, Struct | Mapping) or _weight(value, WHOLE_MAX) <= WHOLE_MAX:
+        yield from pieces_of(value)
     else:
         yield from object_pieces(
             (name, _Emptied(item, names) if name in names else item)

@@ -144,6 +144,8 @@ TOPIC_TRIMMED: Final = _step(
 CURSORS_ORDERED_PER_UNIT: Final = 4
 """Cursors that add 1 unit to a look at a topic with many subscriptions, if they have moved since
 the last look."""
+SUBSCRIPTIONS_ASKED_PER_UNIT: Final = 16
+"""Subscriptions of a topic that add 1 unit when the topic is trimmed."""
 CLIENT_CLOSED: Final = _step(
     "client closed", 4, "a producer or consumer that is disconnected", _JOBS
 )

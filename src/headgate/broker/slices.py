@@ -119,8 +119,8 @@ async def _slices(engine: Engine, turns: Turns) -> AsyncIterator[list[Topic]]:
             if left <= 0:
                 left = await turns.grant(PIECE_UNITS)
             left -= PIECE_UNITS
-            yield gathered
-            gathered = []
+            yield gathered[:SLICE_TOPICS]
+            del gathered[:SLICE_TOPICS]
     if gathered:
         if left <= 0:
             await turns.grant(PIECE_UNITS)

@@ -7,8 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
+import pytest
+
 from headgate.base.names import parse_topic
 from headgate.base.work_units import SLICE_UNITS, SUBSCRIPTION_RESOLVED, TOPIC_RESOLVED
+from headgate.broker import policy_rollout
 from headgate.broker.policy_rollout import PolicyRollout
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
@@ -81,6 +84,26 @@ async def test_a_dynamic_setting_is_put_in_force_in_slices_before_the_answer(
     await broker.commit(broker.catalog.plan_setting(name, "80"))
     assert limits(topics) == {80}
     assert max(counts.values()) <= TURN_TOPICS_MAX
+
+
+@played()
+async def test_a_walk_over_very_many_topics_looks_at_those_of_its_scope(world: World) -> None:
+    """They are found chunk by chunk among all topics: a copy of 100,000 would hold the loop."""
+    topics = await with_topics(world)
+    namespace = parse_topic("persistent://public/other/t").namespace
+    broker = world.broker
+    await broker.commit(broker.catalog.plan_create_namespace(namespace))
+    other = await broker.registry.create(parse_topic("persistent://public/other/t"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(policy_rollout, "COPIED_MAX", 10)
+        catalog = broker.catalog
+        rate = DispatchRate(50)
+        await broker.commit(catalog.plan_namespace_policies(NAMESPACE, dispatch_rate=rate))
+        assert {each.limit is not None for each in topics} == {True}
+        assert other.limit is None
+        await broker.commit(catalog.plan_setting("dispatchThrottlingRatePerTopicInMsg", "70"))
+        assert other.limit is not None
+        assert other.limit.messages == 70
 
 
 @played()
