@@ -7,7 +7,7 @@ walks together take one slice of the broker's scheduler (:mod:`headgate.broker.w
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Iterator
 from typing import Final, Protocol, TypeVar
 
 from headgate.base.work_units import PIECE_UNITS
@@ -93,7 +93,11 @@ async def live_topics(engine: Engine, turns: Turns) -> AsyncIterator[Topic]:
 
     A topic that is unloaded in such a pause is left out.
     """
-    async for topics in _slices(engine, turns):
+    left = PIECE_UNITS
+    for topics in _slices(engine):
+        if left <= 0:
+            left = await turns.grant(PIECE_UNITS)
+        left -= PIECE_UNITS
         for topic in topics:
             if topic.is_live:
                 yield topic
@@ -105,25 +109,23 @@ async def live_topic_slices(engine: Engine, turns: Turns) -> AsyncIterator[list[
     The first slice belongs to the caller's turn; each later one begins its own. Topics that are
     unloaded meanwhile are left out, and topics that are loaded meanwhile are not visited.
     """
-    async for topics in _slices(engine, turns):
+    is_first = True
+    for topics in _slices(engine):
+        if not is_first:
+            await turns.give_way(PIECE_UNITS)
+        is_first = False
         yield [topic for topic in topics if topic.is_live]
 
 
-async def _slices(engine: Engine, turns: Turns) -> AsyncIterator[list[Topic]]:
+def _slices(engine: Engine) -> Iterator[list[Topic]]:
     """The topics that were loaded at the start; some may have been unloaded since."""
     gathered: list[Topic] = []
-    left = PIECE_UNITS
     for topics in engine.loaded.walk():
         gathered += topics
         if len(gathered) >= SLICE_TOPICS:
-            if left <= 0:
-                left = await turns.grant(PIECE_UNITS)
-            left -= PIECE_UNITS
             yield gathered[:SLICE_TOPICS]
             del gathered[:SLICE_TOPICS]
     if gathered:
-        if left <= 0:
-            await turns.grant(PIECE_UNITS)
         yield gathered
 
 
