@@ -36,8 +36,9 @@ AIM_NS: Final = 2 * NS_PER_MS
 """How long one collection should take."""
 
 PAUSE_S_MIN: Final = 0.01
-PAUSE_S_MAX: Final = 0.1
-"""Bounds of the pause between two collections of young objects."""
+PAUSE_S_MAX: Final = 0.03
+"""Bounds of the pause between two collections of young objects. The next one takes as long as what
+is made meanwhile requires: after 100 ms of slices that replace objects, 20 ms."""
 
 MIDDLE_NS: Final = 5 * NS_PER_MS
 """After so much time in collections of young objects, those that were left are visited once more,

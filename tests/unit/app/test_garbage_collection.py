@@ -97,9 +97,9 @@ def stage() -> Iterator[Stage]:
 
 
 def test_the_pause_follows_how_long_the_last_collection_took() -> None:
-    assert pause_after(0.04, AIM_NS) == pytest.approx(0.04)
-    assert pause_after(0.04, 2 * AIM_NS) == pytest.approx(0.02)
-    assert pause_after(0.04, 1) == pytest.approx(0.08)
+    assert pause_after(0.02, AIM_NS) == pytest.approx(0.02)
+    assert pause_after(0.024, 2 * AIM_NS) == pytest.approx(0.012)
+    assert pause_after(0.012, 1) == pytest.approx(0.024)
     assert pause_after(PAUSE_S_MIN, 100 * AIM_NS) == PAUSE_S_MIN
     assert pause_after(PAUSE_S_MAX, 0) == PAUSE_S_MAX
 
@@ -121,7 +121,7 @@ def test_what_lived_through_two_collections_is_frozen(stage: Stage) -> None:
 def test_collections_come_more_often_the_longer_they_take(stage: Stage) -> None:
     few = stage.run(10, busy=True).count("0")
     stage.fake.young_ns = 4 * AIM_NS
-    assert stage.run(10, busy=True).count("0") > 4 * few
+    assert stage.run(10, busy=True).count("0") > 2 * few
 
 
 def test_a_complete_collection_waits_until_nobody_uses_the_broker(stage: Stage) -> None:
@@ -237,7 +237,7 @@ def test_the_next_collection_comes_soon_after_one_of_pythons_own(stage: Stage) -
     stage.fake.young_ns = 0
     few = stage.run(1).count("0")
     stage.fake.own_count = 1
-    assert stage.run(1).count("0") > 4 * few
+    assert stage.run(1).count("0") > 2 * few
 
 
 def test_pythons_own_collections_are_short() -> None:

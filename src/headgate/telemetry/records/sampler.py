@@ -118,8 +118,11 @@ class Sampler:
         if track is not None:
             at_ns = self._clock.wall_ns()
             self._limiters.end(subscription.gate, at_ns)
-            row = track.row(Instant.end(at_ns), self._limits.broker.values)
-            self._rows.add_last(Kind.SUBSCRIPTION, row)
+            if self._rows.has_room_for_last:
+                row = track.row(Instant.end(at_ns), self._limits.broker.values)
+                self._rows.add_last(Kind.SUBSCRIPTION, row)
+            else:
+                self._rows.drop_last()
 
     def limits_changed(self, topic: Topic | None, subscription: Subscription | None, /) -> None:
         """Only reads the budgets' figures; the limit itself is looked up at the end of the
@@ -226,9 +229,14 @@ class Sampler:
         rest = self._rows.take(MESSAGE_ROWS)
         self._quotas.end_window()
         self._controller.end_window()
-        events = self.events.take()
-        if events is not None:
+        left = self.events.count  # those that come during a pause are for the next window
+        while left > 0 and (events := self.events.take(min(left, MESSAGE_ROWS))) is not None:
             rest[Kind.EVENT] = events
+            left -= MESSAGE_ROWS
+            if left > 0:
+                yield rest
+                await self._give_way()
+                rest = {}
         if rest:
             yield rest
 
