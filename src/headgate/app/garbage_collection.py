@@ -122,15 +122,25 @@ class GarbageCollection:
         self._young_ns += took_ns
         self._young_count += 1
         automatic = self._collector.young_count() - self._young_count
-        if automatic >= AUTOMATIC_MAX or self._young_ns >= MIDDLE_NS:
-            # What more of Python's own collections left is too much for a visit.
-            if automatic <= AUTOMATIC_MAX:
-                self._collect(1)
-            self._collector.freeze()
-            self._young_ns = self._young_count = 0
         self._pause_s = PAUSE_S_MIN if automatic else pause_after(self._pause_s, took_ns)
         self._complete_if_idle()
+        if automatic > AUTOMATIC_MAX:
+            self._freeze()  # they left too much for a visit
+        elif automatic == AUTOMATIC_MAX or self._young_ns >= MIDDLE_NS:
+            self._next = self._loop.call_later(0, self._visit_again)
+            return
         self._next = self._loop.call_later(self._pause_s, self._run)
+
+    def _visit_again(self) -> None:
+        """Visit what young collections left, in a turn of its own."""
+        if self._collector.young_count() - self._young_count <= AUTOMATIC_MAX:
+            self._collect(1)
+        self._freeze()
+        self._next = self._loop.call_later(self._pause_s, self._run)
+
+    def _freeze(self) -> None:
+        self._collector.freeze()
+        self._young_ns = self._young_count = 0
 
     def _complete_if_idle(self) -> None:
         now_s, activity = self._loop.time(), self._activity()
