@@ -92,8 +92,8 @@ def _blame(index: int) -> Verdict:
 BLAME: tuple[Verdict, ...] = tuple(_blame(index) for index in range(CELL_COUNT))
 """The class that each cell blames, indexed by ``account.Cell``: exactly one."""
 
-_VERDICTS = tuple(Verdict)
-_BLAME_PLACES = tuple(_VERDICTS.index(verdict) for verdict in BLAME)
+_BLAME_PLACES = tuple(list(Verdict).index(verdict) for verdict in BLAME)
+"""For each cell, the place of that class in the enumeration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +172,13 @@ def blame_shares(cells_ns: Sequence[int]) -> dict[Verdict, float]:
     """The part of the time for which each class is to blame; they sum to 1. Without any time, all
     of it is NONE."""
     # By place, because explain asks 20 times for each subscription, and a member's hash is slow.
-    blamed_ns = [0] * len(_VERDICTS)
+    blamed_ns = [0] * len(Verdict)
     for cell, ns in enumerate(cells_ns):
         blamed_ns[_BLAME_PLACES[cell]] += ns
     total_ns = sum(blamed_ns)
     if not total_ns:
-        return {verdict: float(verdict is Verdict.NONE) for verdict in _VERDICTS}
-    return {verdict: ns / total_ns for verdict, ns in zip(_VERDICTS, blamed_ns, strict=True)}
+        return {verdict: float(verdict is Verdict.NONE) for verdict in Verdict}
+    return {verdict: ns / total_ns for verdict, ns in zip(Verdict, blamed_ns, strict=True)}
 
 
 def blamed_shares(
