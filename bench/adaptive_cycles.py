@@ -78,6 +78,7 @@ class Controlled:
             loop=cast(asyncio.AbstractEventLoop, self._loop),
             clock=cast(Clock, SimpleNamespace(monotonic_ns=time.thread_time_ns)),
             begin_turn=lambda: None,
+            run_in_slices=list,
         )
         self.throttle.start()
 

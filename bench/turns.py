@@ -50,6 +50,7 @@ NOT_ALONE = {
     "pumped": "a part of every dispatched entry",
     "topic durable": "a part of every receipt",
     "waiter told": "what the waiting request does then is its own command",
+    "topic limit resolved": "a part of a resolved topic",
     "topic trimmed": "bench recycling has it",
     "subscription looked at": "as the history's unchanged ones",
 }

@@ -6,13 +6,16 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from headgate.admin.json_pieces import emptied_pieces, pieces_of
+from headgate.admin.json_pieces import pieces_of
 from headgate.admin.names import missing_topic, partitions_of, topic_name
 from headgate.admin.operations import Operation
 from headgate.admin.routing import Call, Query, Reply, Route
-from headgate.admin.streaming import answer, reserve_for
+from headgate.admin.streaming import answer, answer_emptied, reserve_for
 from headgate.metadata.errors import RefusalError
 from headgate.observe.explain.reports import StorageReport, TopicReport, TopReport
+
+OWNED = frozenset({"subscriptions", "perPartition"})
+"""Members of a report that may have very many items."""
 
 COUNT_DEFAULT = 10
 COUNT_MAX = 1_000
@@ -45,7 +48,7 @@ async def explain_topic(call: Call) -> Reply:
     per_partition = call.flag("perPartition")
     await reserve_for(call, partitions_of(catalog, topic) or [topic])
     report = await call.facade.explain_topic(topic, per_partition=per_partition)
-    return await answer(call, emptied_pieces(report))
+    return await answer_emptied(call, report, OWNED)
 
 
 _TOPICS = Query(

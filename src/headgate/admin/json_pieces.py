@@ -7,7 +7,7 @@ encoded whole; only what is large is taken apart.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -32,8 +32,8 @@ def pieces_of(value: Any) -> Iterator[bytes]:
     """The JSON of ``value``, piece by piece."""
     if isinstance(value, Encoded):
         yield from value.parts
-    elif isinstance(value, _Emptied):
-        yield from array_pieces(value)
+    elif isinstance(value, _Emptied | _Item):
+        yield from value.pieces()
     elif _weight(value, WHOLE_MAX) <= WHOLE_MAX:
         yield msgspec.json.encode(value)
     elif isinstance(value, Struct):
@@ -54,27 +54,73 @@ def object_pieces(items: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
     yield b"{}" if before == b"{" else b"}"
 
 
-def emptied_pieces(value: dict[str, Any]) -> Iterator[bytes]:
-    """The JSON of an object, piece by piece. Its lists are empty afterwards: their items are freed
-    one by one, since to free a long list at once would hold the loop."""
-    lists = {name: item for name, item in value.items() if isinstance(item, list) and item}
-    return object_pieces(
-        (name, _Emptied(lists[name]) if name in lists else item) for name, item in value.items()
-    )
+def emptied_pieces(value: Any, names: frozenset[str]) -> Iterator[bytes]:
+    """The JSON of ``value``, piece by piece. Its members of these ``names`` (those of the JSON) are
+    empty afterwards, if they are lists or dictionaries, and so are those of their items. What they
+    held is freed one by one, since to free very many items at once would hold the loop."""
+    if not isinstance(value, Struct | Mapping) or _weight(value, WHOLE_MAX) <= WHOLE_MAX:
+        yield from pieces_of(value)
+    else:
+        yield from object_pieces(
+            (name, _Emptied(item, names) if name in names else item)
+            for name, item in _members(value)
+        )
+
+
+def emptied_in_steps(value: Any, names: frozenset[str]) -> Iterator[None]:
+    """Empty the same members without JSON; yields after each item."""
+    for name, member in list(_members(value)):
+        if name in names:
+            for item in _taken_out(member):
+                yield from emptied_in_steps(item, names)
+                yield
 
 
 class _Emptied:
-    """A list that is empty once it is encoded."""
+    """A list or dictionary that is empty once it is encoded."""
 
-    __slots__ = ("items",)
+    __slots__ = ("member", "names")
 
-    def __init__(self, items: list[Any]) -> None:
-        self.items = items
+    def __init__(self, member: Any, names: frozenset[str]) -> None:
+        self.member = member
+        self.names = names
 
-    def __iter__(self) -> Iterator[Any]:
-        self.items.reverse()
-        while self.items:
-            yield self.items.pop()
+    def pieces(self) -> Iterator[bytes]:
+        """Its JSON."""
+        member, names = self.member, self.names
+        if isinstance(member, dict):
+            return object_pieces((name, _Item(member.pop(name), names)) for name in list(member))
+        if isinstance(member, list):
+            return array_pieces(_Item(item, names) for item in _taken_out(member))
+        return pieces_of(member)
+
+
+class _Item(NamedTuple):
+    """An item of such a list or dictionary."""
+
+    value: Any
+    names: frozenset[str]
+
+    def pieces(self) -> Iterator[bytes]:
+        """Its JSON."""
+        return emptied_pieces(self.value, self.names)
+
+
+def _taken_out(member: Any) -> Iterator[Any]:
+    """The items of a list or dictionary, which they leave one by one."""
+    if isinstance(member, dict):
+        for name in list(member):
+            yield member.pop(name)
+    elif isinstance(member, list):
+        member.reverse()
+        while member:
+            yield member.pop()
+
+
+def _members(value: Any) -> Iterable[tuple[str, Any]]:
+    if isinstance(value, Struct):
+        return struct_items(value)
+    return value.items() if isinstance(value, Mapping) else ()
 
 
 def array_pieces(values: Iterable[Any]) -> Iterator[bytes]:

@@ -44,6 +44,8 @@ class Reply:
     """Further headers, of plain ASCII."""
     parts: AsyncIterator[bytes] | None = None
     """The body of a long reply, made while it is sent."""
+    discard: Callable[[], Awaitable[None]] | None = None
+    """Frees what ``parts`` still hold, in slices, when the client is gone."""
 
 
 NO_CONTENT = Reply(204)

@@ -7,11 +7,17 @@ as before.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from starlette.types import Scope, Send
 
-from headgate.admin.json_pieces import Encoded, names_pieces
+from headgate.admin.json_pieces import (
+    Encoded,
+    emptied_in_steps,
+    emptied_pieces,
+    names_pieces,
+)
 from headgate.admin.routing import JSON, Call, Reply
 from headgate.base.names import TopicName
 from headgate.base.units import KIB
@@ -23,6 +29,9 @@ PART_BYTES: Final = 64 * KIB
 STEP_PIECES: Final = 64
 STEP_BYTES: Final = 16 * KIB
 """Pieces, or bytes, that are made without a pause: a quarter of a millisecond."""
+
+STEP_FREED: Final = 64
+"""Items of a large answer that are freed without a pause."""
 
 
 PAGE_NAMES: Final = 128
@@ -47,6 +56,20 @@ def pages(after: Callable[[str, int], list[str]]) -> Iterator[list[str]]:
 async def answer_names(call: Call, names: Iterable[list[str]]) -> Reply:
     """Pages of names as a reply: one array."""
     return await answer(call, names_pieces(names), step_pieces=STEP_PAGES)
+
+
+async def answer_emptied(call: Call, value: Any, names: frozenset[str]) -> Reply:
+    """The JSON of ``value`` as a reply. ``names`` are members with very many items, as of
+    :func:`emptied_pieces`; they are freed in slices, also if the client leaves meanwhile."""
+    reply = await answer(call, emptied_pieces(value, names))
+    return replace(reply, discard=lambda: discard(call.facade, value, names))
+
+
+async def discard(facade: Facade, value: Any, names: frozenset[str]) -> None:
+    """Free the members of ``value`` with these ``names`` in slices."""
+    for number, _ in enumerate(emptied_in_steps(value, names), start=1):
+        if number % STEP_FREED == 0:
+            await facade.give_way()
 
 
 async def answer(call: Call, pieces: Iterator[bytes], step_pieces: int = STEP_PIECES) -> Reply:
@@ -125,6 +148,8 @@ async def send_parts(reply: Reply, scope: Scope, send: Send) -> None:
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     async for part in parts:
         if not is_open():
+            if reply.discard is not None:
+                await reply.discard()
             return
         await send({"type": "http.response.body", "body": part, "more_body": True})
     await send({"type": "http.response.body", "body": b""})

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
 
-from headgate.admin.json_pieces import Encoded, pieces_of, struct_items
+from headgate.admin.json_pieces import Encoded, emptied_pieces, pieces_of, struct_items
 from headgate.admin.merge import Merging
 from headgate.admin.names import existing_partitioned, existing_topic, partitions_of
 from headgate.admin.operations import Operation
 from headgate.admin.routing import TOPIC_PATH, Call, Reply, Route
-from headgate.admin.streaming import answer, encoded, reserve_for
+from headgate.admin.streaming import answer, answer_emptied, discard, encoded, reserve_for
 from headgate.base.names import TopicName
 from headgate.metadata.errors import RefusalError
 from headgate.metadata.rows import PartitionedRow
 from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
 
 _Stats = TypeVar("_Stats", TopicStats, InternalStats)
+
+OWNED = frozenset({"subscriptions", "consumers", "publishers", "cursors", "ledgers"})
+"""Members of the statistics that may have very many items, and that belong to the answer alone."""
 
 MERGES_PER_TURN = 8
 """Steps of a merge that are done without a pause: each has some subscriptions or clients."""
@@ -29,7 +32,7 @@ async def stats(call: Call) -> Reply:
     """Counters, rates, producers and subscriptions of a topic."""
     topic = existing_topic(call)
     await reserve_for(call, [topic])
-    return await answer(call, pieces_of(await call.facade.topic_stats(topic, _options(call))))
+    return await answer_emptied(call, await call.facade.topic_stats(topic, _options(call)), OWNED)
 
 
 async def partitioned_stats(call: Call) -> Reply:
@@ -45,16 +48,19 @@ async def partitioned_stats(call: Call) -> Reply:
             if number % MERGES_PER_TURN == 0:
                 await call.facade.give_way()
         if is_split:
-            split[name] = await encoded(call, pieces_of(part))
+            split[name] = await encoded(call, emptied_pieces(part, OWNED))
+        else:
+            await discard(call.facade, part, OWNED)
     merged = dict(struct_items(merging.merged)) | {"metadata": _metadata(row), "partitions": split}
-    return await answer(call, pieces_of(merged))
+    return await answer_emptied(call, merged, OWNED)
 
 
 async def internal_stats(call: Call) -> Reply:
     """Ledgers and cursors of a topic."""
     topic, metadata = existing_topic(call), call.flag("metadata")
     await reserve_for(call, [topic])
-    return await answer(call, pieces_of(await call.facade.internal_stats(topic, metadata=metadata)))
+    found = await call.facade.internal_stats(topic, metadata=metadata)
+    return await answer_emptied(call, found, OWNED)
 
 
 async def partitioned_internal_stats(call: Call) -> Reply:
@@ -65,7 +71,7 @@ async def partitioned_internal_stats(call: Call) -> Reply:
     async for name, part in _of_parts(
         call, parts, lambda p: call.facade.internal_stats(p, metadata=False)
     ):
-        split[name] = await encoded(call, pieces_of(part))
+        split[name] = await encoded(call, emptied_pieces(part, OWNED))
     return await answer(call, pieces_of({"metadata": _metadata(row), "partitions": split}))
 
 

@@ -76,5 +76,7 @@ def name_of(callback: Any) -> str:
         callback = callback.func
     task = getattr(callback, "__self__", None)
     if isinstance(task, asyncio.Task):
-        return f"task {getattr(task.get_coro(), '__qualname__', 'of another kind')}"
+        what = f"task {getattr(task.get_coro(), '__qualname__', 'of another kind')}"
+        named = task.get_name()
+        return what if named.startswith("Task-") else f"{what} of {named}"
     return str(getattr(callback, "__qualname__", type(callback).__name__))

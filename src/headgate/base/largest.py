@@ -35,11 +35,14 @@ class Largest(Generic[T]):
 
     def items(self) -> list[T]:
         """The largest found so far, the largest first."""
-        return [item for _, _, item in sorted(self._heap, reverse=True, key=_order)]
+        # No two have the same number, so that items are not compared.
+        return [item for _, _, item in sorted(self._heap, reverse=True)]
 
-
-def _order(entry: tuple[Any, int, Any]) -> tuple[Any, int]:
-    return entry[:2]
+    def taken(self) -> list[T]:
+        """:meth:`items`, which are forgotten here."""
+        found = self.items()
+        self._heap.clear()
+        return found
 
 
 class Reversed:

@@ -134,6 +134,9 @@ TOPIC_RESOLVED: Final = _step(
     "topic resolved", 12, "a topic whose limits and quotas are resolved again", _JOBS
 )
 """Without its subscriptions and producers."""
+TOPIC_LIMIT_RESOLVED: Final = _step(
+    "topic limit resolved", 5, "a topic of which one kind of limit is resolved again", _JOBS
+)
 SUBSCRIPTION_RESOLVED: Final = _step("subscription resolved", 4, "each of its subscriptions", _JOBS)
 PRODUCER_RESOLVED: Final = _step(
     "producer resolved", 1, "each of its producers, if another kind of limit applies", _JOBS
@@ -144,6 +147,8 @@ TOPIC_TRIMMED: Final = _step(
 CURSORS_ORDERED_PER_UNIT: Final = 4
 """Cursors that add 1 unit to a look at a topic with many subscriptions, if they have moved since
 the last look."""
+SUBSCRIPTIONS_ASKED_PER_UNIT: Final = 16
+"""Subscriptions of a topic that add 1 unit when the topic is trimmed."""
 CLIENT_CLOSED: Final = _step(
     "client closed", 4, "a producer or consumer that is disconnected", _JOBS
 )

@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from enum import Flag, auto
+from typing import Final
 
 from headgate.base.work_units import (
     PRODUCER_RESOLVED,
     SLICE_UNITS,
     SUBSCRIPTION_RESOLVED,
+    TOPIC_LIMIT_RESOLVED,
     TOPIC_RESOLVED,
 )
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
 
+COPIED_MAX: Final = 1_000
+"""Topics that are copied at once: 0.1 ms."""
+
+
+class PolicyKinds(Flag):
+    """What a change of policies may concern on a topic."""
+
+    DISPATCH = auto()
+    """Its dispatch limit and those of its subscriptions."""
+    PUBLISH = auto()
+    """Its publish limit."""
+    OTHERS = auto()
+    """Its backlog quotas and its retention."""
+    ALL = DISPATCH | PUBLISH | OTHERS
+
 
 class _Walk:
     """The topics of one scope, and who waits for their policies."""
 
-    __slots__ = ("find", "next", "present")
+    __slots__ = ("find", "kinds", "next", "present")
 
     def __init__(self, find: Callable[[], Collection[Topic]], first: asyncio.Future[None]) -> None:
         self.find = find
+        self.kinds = PolicyKinds(0)
+        """What the next round resolves."""
         self.present: asyncio.Future[None] | None = None
         """The end of the present round; None before the first."""
         self.next: asyncio.Future[None] | None = first
@@ -45,20 +65,27 @@ class PolicyRollout:
         self._loop = loop
         self._walks: dict[str, _Walk] = {}
 
-    def apply(self, scope: str, find: Callable[[], Collection[Topic]]) -> None:
-        """Resolve the policies of the topics that ``find`` returns, all of one scope."""
+    def apply(
+        self,
+        scope: str,
+        find: Callable[[], Collection[Topic]],
+        kinds: PolicyKinds = PolicyKinds.ALL,
+    ) -> None:
+        """Resolve the policies of these ``kinds`` of the topics that ``find`` returns, all of one
+        scope."""
         topics = find()
         if len(topics) * TOPIC_RESOLVED <= SLICE_UNITS and sum(map(_units, topics)) <= SLICE_UNITS:
             for topic in topics:
-                for _ in self._resolve(topic):
+                for _ in self._resolve(topic, kinds):
                     pass
             return
         walk = self._walks.get(scope)
         if walk is None:
-            self._walks[scope] = _Walk(find, self._loop.create_future())
+            walk = self._walks[scope] = _Walk(find, self._loop.create_future())
             self._scheduler.run("putting policies in force", JobClass.ADMIN, self._steps(scope))
         elif walk.next is None:
             walk.next = self._loop.create_future()
+        walk.kinds |= kinds
 
     async def when_in_force(self) -> None:
         """Return when everything that was applied until now is in force."""
@@ -71,22 +98,34 @@ class PolicyRollout:
         walk = self._walks[scope]
         while walk.next is not None:
             walk.present, walk.next = walk.next, None
-            for topic in list(walk.find()):
+            kinds, walk.kinds = walk.kinds, PolicyKinds(0)
+            for topic in self._members(walk.find()):
                 if topic.is_live:
-                    yield from self._resolve(topic)
+                    yield from self._resolve(topic, kinds)
             walk.present.set_result(None)
         del self._walks[scope]
 
-    def _resolve(self, topic: Topic) -> Steps:
-        for _ in self._engine.publish_limit_in_steps(topic):
-            yield PRODUCER_RESOLVED
-        if not topic.is_live:
+    def _members(self, topics: Collection[Topic]) -> Iterator[Topic]:
+        """``topics`` as they are now, in chunks: a copy of 100,000 would hold the loop."""
+        if len(topics) <= COPIED_MAX:
+            yield from list(topics)
             return
-        self._engine.reload_quotas(topic)
-        self._engine.may_release(topic)  # retention may have changed
-        yield TOPIC_RESOLVED
-        for _ in self._engine.limits_in_steps(topic):
-            yield SUBSCRIPTION_RESOLVED // 2
+        for loaded in self._engine.loaded.walk():
+            yield from [topic for topic in loaded if topic in topics]
+
+    def _resolve(self, topic: Topic, kinds: PolicyKinds) -> Steps:
+        if PolicyKinds.PUBLISH in kinds:
+            for _ in self._engine.publish_limit_in_steps(topic):
+                yield PRODUCER_RESOLVED
+            if not topic.is_live:
+                return
+        if PolicyKinds.OTHERS in kinds:
+            self._engine.reload_quotas(topic)
+            self._engine.may_release(topic)  # retention may have changed
+        yield TOPIC_RESOLVED if kinds is PolicyKinds.ALL else TOPIC_LIMIT_RESOLVED
+        if PolicyKinds.DISPATCH in kinds:
+            for _ in self._engine.limits_in_steps(topic):
+                yield SUBSCRIPTION_RESOLVED // 2
 
 
 def _units(topic: Topic) -> int:

@@ -8,16 +8,17 @@ concern: at once if these are few, otherwise in slices.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
 from headgate.base.units import MIB, NS_PER_MS
-from headgate.broker.policy_rollout import PolicyRollout
+from headgate.broker.policy_rollout import PolicyKinds, PolicyRollout
 from headgate.engine.engine import Engine
 from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.topic import Topic
 from headgate.metadata.catalog import Catalog, Change
-from headgate.metadata.rows import Kind
+from headgate.metadata.policies import NamespacePolicies
+from headgate.metadata.rows import Kind, NamespaceRow
 from headgate.policy.dynamic_settings import DynamicSettings
 from headgate.policy.resolver import PolicyResolver
 from headgate.policy.settings import Settings
@@ -25,6 +26,10 @@ from headgate.policy.settings import Settings
 logger = logging.getLogger("headgate.broker")
 
 _TOPIC_KINDS = frozenset((Kind.TOPIC_POLICIES, Kind.PARTITIONED))
+_FIELDS_OF_KIND = {
+    frozenset({"dispatch_rate", "subscription_dispatch_rate"}): PolicyKinds.DISPATCH,
+    frozenset({"publish_rate"}): PolicyKinds.PUBLISH,
+}
 _KINDS_OF_POLICIES = _TOPIC_KINDS | {Kind.SETTING, Kind.NAMESPACE}
 
 
@@ -106,7 +111,7 @@ class PolicyUpdates:
         at once if these are few. :meth:`when_in_force` waits for the others."""
         kinds = {row.kind for row in change.rows}
         if Kind.SETTING in kinds:
-            self._rollout.apply("", self._engine.topics.values)
+            self._rollout.apply("", lambda: _AllTopics(self._engine))
         elif kinds & _KINDS_OF_POLICIES:
             self._apply_to_scopes(change)
 
@@ -117,7 +122,8 @@ class PolicyUpdates:
         engine, apply = self._engine, self._rollout.apply
         for row in change.rows:
             if row.kind is Kind.NAMESPACE:
-                apply(row.key, partial(_members, engine.by_namespace, row.key))
+                members = partial(_members, engine.by_namespace, row.key)
+                apply(row.key, members, _kinds_of(row.before, row.after))
             elif row.kind in _TOPIC_KINDS:
                 apply(row.key, partial(_members, engine.by_base, row.key))
                 topic = engine.topics.get(row.key)
@@ -127,6 +133,37 @@ class PolicyUpdates:
     async def when_in_force(self) -> None:
         """Return when what was applied until now is in force on all live topics."""
         await self._rollout.when_in_force()
+
+
+def _kinds_of(before: object, after: object) -> PolicyKinds:
+    """What a change of a namespace's policies concerns."""
+    if not isinstance(before, NamespaceRow) or not isinstance(after, NamespaceRow):
+        return PolicyKinds.ALL
+    changed = {
+        name
+        for name in NamespacePolicies.__struct_fields__
+        if getattr(before.policies, name) != getattr(after.policies, name)
+    }
+    for names, kinds in _FIELDS_OF_KIND.items():
+        if changed <= names:
+            return kinds
+    return PolicyKinds.ALL
+
+
+class _AllTopics(Collection[Topic]):
+    """The loaded topics of an engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._topics = engine.topics
+
+    def __len__(self) -> int:
+        return len(self._topics)
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(self._topics.values())
+
+    def __contains__(self, topic: object) -> bool:
+        return isinstance(topic, Topic)
 
 
 def _members(groups: Mapping[str, Mapping[Topic, None]], key: str) -> Collection[Topic]:

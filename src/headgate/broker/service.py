@@ -19,6 +19,7 @@ from headgate.base.clock import Clock
 from headgate.base.errors import HeadgateError, StorageError, broken
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, MS_PER_S, NS_PER_MS, NS_PER_S
+from headgate.base.work_units import PRODUCER_RESOLVED
 from headgate.broker.authorization import AllowAll, Authorizer
 from headgate.broker.client_memory import CLIENT_MEMORY_BYTES_MIN, ClientMemory
 from headgate.broker.connection.command_budget import CommandBudget
@@ -287,6 +288,11 @@ class Broker:
             loop=self.loop,
             clock=self.clock,
             begin_turn=self.begin_turn,
+            run_in_slices=lambda steps: self.work.run(
+                "putting an adaptive limit in force",
+                JobClass.COMMAND,
+                (PRODUCER_RESOLVED for _ in steps),
+            ),
         )
 
     def _make_sweeps(self, effects: EngineEffects) -> Sweeps:
@@ -475,6 +481,10 @@ class Broker:
     async def give_way(self, units: int) -> None:
         """Let others run, until a walk may do ``units`` more of its work, and begin a turn."""
         await self.work.give_way(units)
+
+    async def grant(self, units: int) -> int:
+        """As :meth:`give_way`; returns how many units may be done, perhaps more."""
+        return await self.work.grant(units)
 
     def schedule_flush(self) -> None:
         """Run :meth:`_flush` before the loop rests."""

@@ -15,6 +15,7 @@ from itertools import islice
 from operator import length_hint
 from typing import NamedTuple, cast
 
+from headgate.base.chunks import Chunks
 from headgate.base.names import TopicName
 from headgate.base.units import MIB
 from headgate.base.work_units import CONSUMERS_PER_UNIT, FLUSH_UNITS, WOKEN_PER_UNIT
@@ -110,6 +111,8 @@ class Engine:
         self.ended_count = 0
         """Topics that were unloaded and subscriptions that were removed since the start."""
         self.topics: dict[str, Topic] = {}
+        self.loaded: Chunks[Topic] = Chunks()
+        """The same topics in the order in which they were loaded, for walks."""
         self.by_number: dict[int, Topic] = {}
         self.by_namespace: dict[str, dict[Topic, None]] = {}
         self.by_base: dict[str, dict[Topic, None]] = {}
@@ -256,9 +259,10 @@ class Engine:
         The caller may let others run between two of them. A topic that is unloaded before the walk
         reaches it is left out; one that is loaded after the walk began is not part of it.
         """
-        for topic in list(self.topics.values()):
-            if topic.is_live:
-                yield topic
+        for topics in self.loaded.walk():
+            for topic in topics:
+                if topic.is_live:
+                    yield topic
 
     def load_topic(
         self,
@@ -281,6 +285,7 @@ class Engine:
             is_system=is_system,
         )
         self.topics[name.full] = topic
+        topic.chunk = self.loaded.add(topic)
         self.by_number[log.number] = topic
         for group, key in self._groups_of(name):
             group.setdefault(key, {})[topic] = None
@@ -322,6 +327,7 @@ class Engine:
         and loaded by that name meanwhile."""
         if self.topics.get(topic.name.full) is topic:
             del self.topics[topic.name.full]
+            self.loaded.remove(topic, topic.chunk)
         for group, key in self._groups_of(topic.name):
             if (members := group.get(key)) is not None:
                 members.pop(topic, None)

@@ -134,6 +134,7 @@ class Topic:
         "bytes_in_before_load",
         "bytes_out_removed",
         "cache",
+        "chunk",
         "consumers_count",
         "created_ms",
         "cursors",
@@ -185,6 +186,8 @@ class Topic:
         self.loaded_ms = engine.now_ms
         """When it was loaded; its counters start then."""
         self.is_system = is_system
+        self.chunk = 0
+        """Its place in the engine's order of topics."""
         self.cache: TopicCache = {}
         self.producers: dict[str, Producer] = {}
         self.exclusive: Producer | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headgate.base.names import TopicName
-from headgate.broker.slices import in_slices
+from headgate.broker.slices import AdminTurns, in_slices
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.observe.explain.delivery import DeliveryReports
@@ -34,6 +34,8 @@ class Observer:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._turns = AdminTurns(broker)
+        """An administrator waits for what is asked for here."""
         self.history = History()
         self.parked_history = ParkedHistory()
         broker.topic_sweeps.observer = self
@@ -44,11 +46,11 @@ class Observer:
             broker.engine, broker.registry, delivery, publishing, self.storage_state
         )
         self._top = TopReports(
-            broker.engine, broker, broker.registry, delivery, publishing, self.storage_state
+            broker.engine, self._turns, broker.registry, delivery, publishing, self.storage_state
         )
         self._storage = StorageReports(
             broker.engine,
-            broker,
+            self._turns,
             broker.logs,
             broker.policies.applied_retention,
             broker.started_ms,
@@ -90,7 +92,7 @@ class Observer:
         Raises:
             RefusalError: 404, there is no such topic.
         """
-        return await in_slices(self._broker, self._topic.report(topic, per_partition=per_partition))
+        return await in_slices(self._turns, self._topic.report(topic, per_partition=per_partition))
 
     async def explain_storage(self, count: int) -> dict[str, Any]:
         """What takes the disk, and the ``count`` topics that keep most of it, as plain values."""
@@ -99,7 +101,7 @@ class Observer:
     async def topic_stats(self, topic: Topic, options: StatsOptions) -> TopicStats:
         """Statistics of a live topic in Pulsar's shape."""
         work = self._stats.read(topic, options, skew_ms=self._broker.log_clock.skew_ms)
-        return await in_slices(self._broker, work)
+        return await in_slices(self._turns, work)
 
     def storage_state(self) -> StorageState:
         """The disk, commit latency, and room for connections."""

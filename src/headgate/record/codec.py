@@ -8,7 +8,7 @@ own sequence number. Layout: ``proto/headgate_record.proto``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -31,6 +31,9 @@ _SampleBatch: Final[Any] = vars(_pb2)["SampleBatch"]
 ROWS_MAX: Final = MESSAGE_BYTES_MAX // 8
 """Most rows of one kind in one message. It bounds the memory of a reader, because a column of equal
 values takes no bytes per row; other rows take more than eight bytes."""
+COLUMNS_PER_YIELD: Final = 16
+"""Columns that are encoded between two yields: for 256 rows up to half a millisecond."""
+
 _NULL_BITS: Final = bytes([1, 2, 4, 8, 16, 32, 64, 128])
 
 
@@ -112,8 +115,22 @@ def encode_window(
     Raises:
         InputError: a column is unknown, columns differ in length, or one row exceeds a message.
     """
+    work = encode_in_steps(header, first_seq, tables)
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            messages: list[bytes] = end.value
+            return messages
+
+
+def encode_in_steps(
+    header: BatchHeader, first_seq: int, tables: Mapping[Kind, Columns]
+) -> Generator[None, None, list[bytes]]:
+    """:func:`encode_window`, which yields after every few columns."""
     counts = {kind: _row_count(kind, columns) for kind, columns in tables.items()}
-    whole = _encode(header, first_seq, [(kind, tables[kind], 0, n) for kind, n in counts.items()])
+    parts_of_all = [(kind, tables[kind], 0, n) for kind, n in counts.items()]
+    whole = yield from _encode(header, first_seq, parts_of_all)
     most_rows = max(counts.values(), default=0)
     if len(whole) <= MESSAGE_BYTES_MAX and most_rows <= ROWS_MAX:
         return [whole]
@@ -124,7 +141,7 @@ def encode_window(
         rows = max(1, -(-count // parts))
         for first in range(0, count, rows):
             last = min(first + rows, count)
-            messages += _encode_rows(
+            messages += yield from _encode_rows(
                 header, first_seq + len(messages), kind, tables[kind], first, last
             )
     return messages
@@ -132,8 +149,8 @@ def encode_window(
 
 def _encode_rows(
     header: BatchHeader, seq: int, kind: Kind, columns: Columns, first: int, last: int
-) -> list[bytes]:
-    data = _encode(header, seq, [(kind, columns, first, last)])
+) -> Generator[None, None, list[bytes]]:
+    data = yield from _encode(header, seq, [(kind, columns, first, last)])
     if len(data) <= MESSAGE_BYTES_MAX:
         return [data]
     if last - first == 1:
@@ -141,8 +158,9 @@ def _encode_rows(
             f"one {kind.value} row takes {len(data)} bytes; at most {MESSAGE_BYTES_MAX} are allowed"
         )
     middle = (first + last) // 2
-    left = _encode_rows(header, seq, kind, columns, first, middle)
-    return left + _encode_rows(header, seq + len(left), kind, columns, middle, last)
+    left = yield from _encode_rows(header, seq, kind, columns, first, middle)
+    right = yield from _encode_rows(header, seq + len(left), kind, columns, middle, last)
+    return left + right
 
 
 def _row_count(kind: Kind, columns: Columns) -> int:
@@ -158,7 +176,7 @@ def _row_count(kind: Kind, columns: Columns) -> int:
 
 def _encode(
     header: BatchHeader, seq: int, parts: Sequence[tuple[Kind, Columns, int, int]]
-) -> bytes:
+) -> Generator[None, None, bytes]:
     batch = _SampleBatch(
         major_version=MAJOR_VERSION,
         source=header.source,
@@ -177,9 +195,11 @@ def _encode(
         message = getattr(batch, kind.value)
         message.rows = last - first
         whole = first == 0
-        for name, values in columns.items():
+        for number, (name, values) in enumerate(columns.items(), start=1):
             part = values if whole and last == len(values) else values[first:last]
             _encode_column(getattr(message, name), _FIELD_TYPES[kind][name], part, strings)
+            if number % COLUMNS_PER_YIELD == 0:
+                yield
     batch.strings.extend(list(strings)[1:])
     data: bytes = batch.SerializeToString()
     return data

@@ -12,6 +12,7 @@ from headgate.admin.json_pieces import (
     WHOLE_MAX,
     Encoded,
     array_pieces,
+    emptied_in_steps,
     emptied_pieces,
     names_pieces,
     object_pieces,
@@ -120,9 +121,53 @@ def test_what_is_encoded_is_freed_item_by_item() -> None:
     whole = msgspec.json.encode(value)
     left = []
     pieces = []
-    for piece in emptied_pieces(value):
+    for piece in emptied_pieces(value, frozenset({"many", "none"})):
         pieces.append(piece)
         left.append(len(many))
     assert b"".join(pieces) == whole
     assert left[-1] == 0
     assert max(before - after for before, after in pairwise(left)) == 1
+
+
+OWNED = frozenset({"subscriptions", "consumers", "publishers", "cursors", "ledgers"})
+
+
+@pytest.mark.parametrize("number", range(len(VALUES)))
+def test_emptied_statistics_are_the_same_json(number: int) -> None:
+    value = VALUES[number]
+    whole = msgspec.json.encode(value)
+    assert b"".join(emptied_pieces(value, OWNED)) == whole
+
+
+def test_statistics_are_freed_subscription_by_subscription() -> None:
+    """Those of a topic with 10,000 subscriptions took 7 to 40 ms to free at once."""
+    value = topic(300, 2)
+    left = [len(value.subscriptions) for _ in emptied_pieces(value, OWNED)]
+    assert left[-1] == 0
+    assert max(before - after for before, after in pairwise(left)) == 1
+
+
+def test_consumers_of_one_subscription_are_freed_one_by_one() -> None:
+    value = topic(1, 500)
+    (consumers,) = [each.consumers for each in value.subscriptions.values()]
+    left = [len(consumers) for _ in emptied_pieces(value, OWNED)]
+    assert left[-1] == 0
+    assert max(before - after for before, after in pairwise(left)) == 1
+
+
+def test_what_is_not_named_stays_as_it_is() -> None:
+    """Properties and metadata in statistics are those of the live broker."""
+    properties = {"region": "north"} | {f"p{number}": "x" for number in range(100)}
+    value = topic(300, 1)
+    for subscription in value.subscriptions.values():
+        subscription.subscription_properties = properties
+    whole = msgspec.json.encode(value)
+    assert b"".join(emptied_pieces(value, OWNED)) == whole
+    assert len(properties) == 101
+
+
+def test_a_value_is_emptied_without_json_too() -> None:
+    value = topic(30, 30)
+    steps = sum(1 for _ in emptied_in_steps(value, OWNED))
+    assert steps >= 30 + 30 * 30
+    assert value.subscriptions == {}

@@ -15,7 +15,9 @@ from headgate.admin.streaming import (
     PAGE_NAMES,
     PART_BYTES,
     STEP_BYTES,
+    STEP_FREED,
     STEP_PAGES,
+    discard,
     pages,
     send_parts,
 )
@@ -174,3 +176,27 @@ def test_a_reply_without_parts_is_no_stream() -> None:
 
     with pytest.raises(RuntimeError):
         asyncio.run(send_parts(Reply(200, b"x"), SCOPE, send))
+
+
+def test_what_a_client_that_is_gone_did_not_read_is_freed_in_slices() -> None:
+    sent: list[Any] = []
+    value = {"subscriptions": {f"s{number}": {"x": number} for number in range(1_000)}}
+    gave_way: list[int] = []
+
+    class Facade:
+        async def give_way(self) -> None:
+            gave_way.append(len(value["subscriptions"]))
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"{"
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    facade: Any = Facade()
+    names = frozenset({"subscriptions"})
+    gone = Reply(200, parts=parts(), discard=lambda: discard(facade, value, names))
+    scope = {**SCOPE, "extensions": {"headgate.is_open": {"call": lambda: False}}}
+    asyncio.run(send_parts(gone, scope, send))
+    assert value["subscriptions"] == {}
+    assert len(gave_way) == 1_000 // STEP_FREED

@@ -212,6 +212,10 @@ class VirtualBroker:
         self.connection_admission = SimpleNamespace(sentence="", refused_count=0)
         self.rates: dict[str, float] = {}
         self.clients: list[Client] = []
+        self.work = SimpleNamespace(
+            give_way=lambda units, _: self.give_way(units),
+            grant=lambda units, _: self.grant(units),
+        )
         self.observer = Observer(self)  # type: ignore[arg-type]
         self.turn_ticks = 1
         """The broker is so slow that it comes to send only every so many ticks."""
@@ -243,6 +247,10 @@ class VirtualBroker:
 
     async def give_way(self, units: int) -> None:
         await asyncio.sleep(0)
+
+    async def grant(self, units: int) -> int:
+        await self.give_way(units)
+        return units
 
     # What a test asks for.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,11 +12,13 @@ import pytest
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import MIB, NS_PER_S
+from headgate.base.work_units import SLICE_UNITS
 from headgate.control import adaptive
-from headgate.control.adaptive import AdaptiveThrottle
+from headgate.control.adaptive import PRODUCERS_AT_ONCE, AdaptiveThrottle
 from headgate.engine.topic import Topic
-from headgate.flow.adaptive.cycle import Decision, DecisionKind, Law, Rule
+from headgate.flow.adaptive.cycle import Decision, DecisionKind, Law, PublishLimit, Rule
 from headgate.flow.adaptive.topic import TopicControl
+from headgate.flow.limits.waiter_gate import WaiterGate
 from headgate.ledger import LedgerSettings
 from headgate.testing import World
 from tests.unit.broker.adaptive_play import (
@@ -30,6 +33,7 @@ from tests.unit.broker.adaptive_play import (
 )
 from tests.unit.broker.playing import TOPIC, played
 from tests.unit.broker.publishing import limit_topic
+from tests.unit.control.test_adaptive_logger import BEGUN, ENDED
 
 QUOTA_BYTES = 2_000_000
 PREFIX = "adaptivePublisherThrottling"
@@ -604,3 +608,33 @@ def test_one_topic_that_always_fails_neither_floods_the_log_nor_toggles_the_othe
             logging.getLogger("headgate.adaptive").removeHandler(caplog.handler)
     lifted = [record for record in caplog.records if "RELEASED" in record.getMessage()]
     assert len(lifted) == 1
+
+
+@played(settings=ON)
+async def test_a_limit_of_very_many_producers_is_lifted_in_slices(world: World) -> None:
+    """10,000 producers got another kind of limit in one turn, of 40 ms."""
+    client, count = await world.connect(), 6 * PRODUCERS_AT_ONCE
+    producers = [await client.producer(TOPIC) for _ in range(count)]
+    topic, throttle = await live(world), controller(world)
+    throttle._carry_out(topic, replace(BEGUN, new=PublishLimit(1_000_000, None)))
+    await asyncio.gather(*[producer.send(b"x") for producer in producers])
+    refreshed, most = [0], [0]
+    refresh_path, run_once = WaiterGate.refresh_path, world.loop._run_once  # type: ignore[attr-defined]
+
+    def refresh(gate: WaiterGate, now_ns: int) -> None:
+        refreshed[-1] += 1
+        refresh_path(gate, now_ns)
+
+    def once() -> None:
+        run_once()
+        most[0] = max(most[0], refreshed[-1])
+        refreshed.append(0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WaiterGate, "refresh_path", refresh)
+        patch.setattr(world.loop, "_run_once", once)
+        throttle._carry_out(topic, ENDED)
+        await asyncio.sleep(0.1)
+    assert sum(refreshed) == count
+    assert most[0] <= SLICE_UNITS + PRODUCERS_AT_ONCE < count
+    assert not any(gate.limited for gate in topic.publishing.gate.waiters)

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from headgate.base.errors import CorruptionError, InputError
 from headgate.record import codec
-from headgate.record.codec import BatchHeader, UnknownVersionError, decode, encode_window
+from headgate.record.codec import (
+    COLUMNS_PER_YIELD,
+    BatchHeader,
+    UnknownVersionError,
+    decode,
+    encode_in_steps,
+    encode_window,
+)
 from headgate.record.fields import CELL_NAMES, FIELDS, MESSAGE_BYTES_MAX, FieldType, Kind
 
 GOLDEN = Path(__file__).parent / "golden" / "sample_batch_v1.bin"
@@ -185,3 +192,14 @@ def test_many_equal_rows_are_split_too() -> None:
     assert [batch.seq for batch in batches] == [3, 4]
     assert sum(batch.rows[Kind.EVENT] for batch in batches) == codec.ROWS_MAX + 1
     assert all(batch.rows[Kind.EVENT] <= codec.ROWS_MAX for batch in batches)
+
+
+def test_encoding_pauses_between_columns() -> None:
+    """256 rows of a hundred columns took 3 to 12 ms in one turn."""
+    integers = {
+        field.name: [1] * 256
+        for field in FIELDS[Kind.SUBSCRIPTION]
+        if field.type is FieldType.INT64
+    }
+    pauses = sum(1 for _ in encode_in_steps(HEADER, 1, {Kind.SUBSCRIPTION: integers}))
+    assert pauses == len(integers) // COLUMNS_PER_YIELD > 2

@@ -51,7 +51,7 @@ class Sweeps:
     def start(self) -> None:
         """Start all jobs: each runs first after one period."""
         for sweep in self.jobs:
-            task = self._loop.create_task(self._repeat(sweep))
+            task = self._loop.create_task(self._repeat(sweep), name=sweep.name)
             task.add_done_callback(self._ended)
             self._tasks.append(task)
 

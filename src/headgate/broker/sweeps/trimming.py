@@ -26,7 +26,12 @@ from typing import Final
 from headgate.base.errors import StorageError
 from headgate.base.names import TopicName
 from headgate.base.units import MIB, MS_PER_S, NS_PER_S, S_PER_MINUTE
-from headgate.base.work_units import CURSORS_ORDERED_PER_UNIT, PIECE_UNITS, TOPIC_TRIMMED
+from headgate.base.work_units import (
+    CURSORS_ORDERED_PER_UNIT,
+    PIECE_UNITS,
+    SUBSCRIPTIONS_ASKED_PER_UNIT,
+    TOPIC_TRIMMED,
+)
 from headgate.broker.slices import Pace, Turns, live_topics
 from headgate.engine.engine import Engine
 from headgate.engine.lazy_min_heap import LazyMinHeap
@@ -190,6 +195,11 @@ class Trimming:
     async def _trim_loaded(self, topic: Topic, pace: Pace) -> bool:
         """Load what trimming a topic looks up of its index, then trim it."""
         index = self._logs.of(topic).index
+        # Each subscription is asked for what it has yet to forget, and for what it passes.
+        if pace.spent(len(topic.subscriptions) / SUBSCRIPTIONS_ASKED_PER_UNIT):
+            await pace.give_way()
+            if not topic.is_live:
+                return False
         try:
             await index.look_up(partial(self._look_ahead, topic))
         except StorageError as error:

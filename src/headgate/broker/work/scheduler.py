@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import Final
 
 from headgate.base.errors import broken
 from headgate.base.work_units import JOB_UNITS_MIN, SLICE_UNITS
@@ -29,9 +28,6 @@ class JobClass(Enum):
     """Nobody."""
 
 
-_WEIGHTS_TOTAL: Final = sum(each.value for each in JobClass)
-
-
 class _Job:
     __slots__ = ("done", "name", "steps")
 
@@ -40,11 +36,38 @@ class _Job:
         self.steps = steps
         self.done = done
 
+    def work(self, units_max: int) -> tuple[int, bool]:
+        """Work for about ``units_max``; returns the units used and whether that was the end."""
+        used = 0
+        try:
+            while used < units_max:
+                used += next(self.steps)
+        except StopIteration as end:
+            used += end.value or 1
+            if not self.done.done():
+                self.done.set_result(None)
+            return used, True
+        return used, False
 
-def _piece(units: int) -> Generator[int, None, int]:
-    """A job whose end costs ``units``: whoever waits for the end does that work then."""
-    yield from ()
-    return units
+
+class _Walk:
+    """A walk that waits for its turn. What it is granted it does in the next iteration."""
+
+    __slots__ = ("done", "name", "units_max", "units_min")
+
+    def __init__(self, units_min: int, units_max: int, done: asyncio.Future[int]) -> None:
+        self.name = "a walk in pieces"
+        self.units_min = units_min
+        self.units_max = units_max
+        self.done = done
+
+    def work(self, units_max: int) -> tuple[int, bool]:
+        """Grant it about ``units_max``; as :meth:`_Job.work`."""
+        if self.done.done():
+            return 1, True
+        units = max(self.units_min, min(units_max, self.units_max))
+        self.done.set_result(units)
+        return units, True
 
 
 class WorkScheduler:
@@ -65,8 +88,10 @@ class WorkScheduler:
         self._begin_turn = begin_turn
         self._meter = meter
         self._last_name = ""
-        self._jobs: dict[JobClass, deque[_Job]] = {each: deque() for each in JobClass}
+        self._jobs: dict[JobClass, deque[_Job | _Walk]] = {each: deque() for each in JobClass}
         self._is_scheduled = False
+        self._has_granted = False
+        """Whether the present slice granted a walk something, so that it will come back."""
 
     def run(self, name: str, job_class: JobClass, steps: Steps) -> asyncio.Future[None]:
         """Run ``steps`` from the next iteration of the loop on; returns a future of their end."""
@@ -81,8 +106,20 @@ class WorkScheduler:
         A coroutine that walks over many objects waits for this before each piece. So all such
         walks together take the slice of an iteration, like jobs.
         """
-        await self.run("a walk in pieces", job_class, _piece(units))
+        await self._granted(units, units, job_class)
+
+    async def grant(self, units: int, job_class: JobClass = JobClass.UPKEEP) -> int:
+        """As :meth:`give_way`; returns how many units may be done. They are more than ``units`` if
+        the slice has room for more, at most a whole slice."""
+        return await self._granted(units, SLICE_UNITS, job_class)
+
+    async def _granted(self, units_min: int, units_max: int, job_class: JobClass) -> int:
+        walk = _Walk(units_min, units_max, self._loop.create_future())
+        self._jobs[job_class].append(walk)
+        self._schedule()
+        units = await walk.done
         self._begin_turn()
+        return units
 
     def _schedule(self) -> None:
         if not self._is_scheduled:
@@ -91,37 +128,38 @@ class WorkScheduler:
 
     def _slice(self) -> None:
         began_ns = 0 if self._meter is None else self._meter.now_ns()
-        self._is_scheduled = False
+        self._is_scheduled = self._has_granted = False
         self._begin_turn()
         left = SLICE_UNITS
+        weights = sum(each.value for each, jobs in self._jobs.items() if jobs)
         for job_class, jobs in self._jobs.items():
-            left -= self._work(jobs, SLICE_UNITS * job_class.value // _WEIGHTS_TOTAL)
+            if jobs:
+                left -= self._work(jobs, SLICE_UNITS * job_class.value // weights)
         for jobs in self._jobs.values():
             if left > 0:
                 left -= self._work(jobs, left)
-        if any(self._jobs.values()):
+        # A walk does its piece in the next iteration, before the slice, and asks for another one.
+        if self._has_granted or any(self._jobs.values()):
             self._schedule()
         if self._meter is not None:
             self._meter.ended(self._last_name, began_ns)
 
-    def _work(self, jobs: deque[_Job], units_max: int) -> int:
+    def _work(self, jobs: deque[_Job | _Walk], units_max: int) -> int:
         """Work on the jobs of one class; returns the units that it took."""
         used = 0
         while jobs and used < units_max:
             job = jobs.popleft()
             self._last_name = job.name
-            turn_end = used + max(JOB_UNITS_MIN, (units_max - used) // (len(jobs) + 1))
+            share = max(JOB_UNITS_MIN, (units_max - used) // (len(jobs) + 1))
             try:
-                while used < turn_end:
-                    used += next(job.steps)
-            except StopIteration as end:
-                used += end.value or 1
-                if not job.done.done():
-                    job.done.set_result(None)
+                units, has_ended = job.work(share)
             except Exception as error:
                 if jobs:
                     self._schedule()
                 raise broken(job.name, error) from error
-            else:
+            used += units
+            if not has_ended:
                 jobs.append(job)
+            elif isinstance(job, _Walk):
+                self._has_granted = True
         return used

@@ -111,7 +111,7 @@ class TurnMeter:
                 break
             found.setdefault(name, []).append(took_ns)
         most = sorted(found.items(), key=lambda item: -sum(item[1]))[:PARTS_SHOWN]
-        texts = [f"{sum(t) / NS_PER_MS:.1f} ms in {len(t)} {name}" for name, t in most]
+        texts = [_part_text(name, times) for name, times in most]
         return f"; {', '.join(texts)}" if texts else ""
 
     def longest(self) -> tuple[int, str]:
@@ -124,6 +124,14 @@ class TurnMeter:
     def measured(self, name: str, coroutine: Coroutine[Any, Any, T]) -> Awaitable[T]:
         """``coroutine``, with each of its turns measured."""
         return _Measured(self, name, coroutine)
+
+
+def _part_text(name: str, times_ns: list[int]) -> str:
+    text = f"{sum(times_ns) / NS_PER_MS:.1f} ms in {len(times_ns)} {name}"
+    longest_ns = max(times_ns)
+    if len(times_ns) == 1 or longest_ns < NS_PER_MS:
+        return text
+    return f"{text} (one of them {longest_ns / NS_PER_MS:.1f} ms)"
 
 
 class _Measured(Awaitable[T]):

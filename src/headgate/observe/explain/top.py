@@ -34,6 +34,8 @@ class _Backlog:
     topic: str
     messages: int
     parts: list[Subscription]
+    number: int
+    """In the order in which they were found: of equal backlogs, the first is shown first."""
 
 
 class TopReports:
@@ -61,18 +63,8 @@ class TopReports:
         The partitions of a topic count as one subscription: otherwise one topic could fill the
         list. System topics are left out.
         """
-        found = await self._backlogs()
         worst = Largest[_Backlog](count)
-        with_backlog, total, pace = 0, len(found), Pace(self._turns)
-        found.reverse()
-        while found:
-            # One by one: to free 100,000 at once would hold the loop.
-            backlog = found.pop()
-            if backlog.messages > 0:
-                with_backlog += 1
-                worst.add(backlog.messages, backlog)
-            if pace.spent(BACKLOG_UNITS):
-                await pace.give_way()
+        total, with_backlog = await self._find_backlogs(worst)
         live = [
             (backlog, parts)
             for backlog in worst.items()
@@ -99,10 +91,15 @@ class TopReports:
         )
         return await in_slices(self._turns, plain_in_steps(report))
 
-    async def _backlogs(self) -> list[_Backlog]:
-        """All subscriptions of users' topics, found in slices so that publishers do not wait."""
-        found: list[_Backlog] = []
+    async def _find_backlogs(self, worst: Largest[_Backlog]) -> tuple[int, int]:
+        """Add the subscriptions of users' topics to ``worst``, in slices so that publishers do not
+        wait; returns how many there are, and how many with a backlog.
+
+        Those of partitioned topics are kept until all partitions are known, the others are not:
+        to free 100,000 would take long.
+        """
         partitioned: dict[str, dict[str, _Backlog]] = {}
+        total = with_backlog = 0
         pace = Pace(self._turns)
         async for topic in live_topics(self._engine, self._turns):
             if topic.is_system:
@@ -110,18 +107,34 @@ class TopReports:
             base = topic.name.full.rpartition(PARTITION_SUFFIX)[0] if topic.partition >= 0 else ""
             # A name may look like a partition's without being one.
             is_part = base and (base in partitioned or self._topics.partitions(parse_topic(base)))
-            by_name = partitioned.setdefault(base, {}) if is_part else {}
+            by_name = partitioned.setdefault(base, {}) if is_part else None
             for subscription in list(topic.subscriptions.values()):
-                backlog = by_name.get(subscription.name)
-                if backlog is None:
-                    backlog = _Backlog(base if is_part else topic.name.full, 0, [])
-                    by_name[subscription.name] = backlog
-                    found.append(backlog)
-                backlog.messages += subscription.backlog_messages
-                backlog.parts.append(subscription)
+                backlog = None if by_name is None else by_name.get(subscription.name)
+                messages = subscription.backlog_messages
+                if backlog is not None:
+                    backlog.messages += messages
+                    backlog.parts.append(subscription)
+                else:
+                    total += 1
+                    of = base if is_part else topic.name.full
+                    backlog = _Backlog(of, messages, [subscription], total)
+                    if by_name is not None:
+                        by_name[subscription.name] = backlog
+                    elif messages > 0:
+                        with_backlog += 1
+                        worst.add((messages, -total), backlog)
                 if pace.spent(1):
                     await pace.give_way()
-        return found
+        while partitioned:
+            _, by_name = partitioned.popitem()
+            while by_name:
+                _, backlog = by_name.popitem()
+                if backlog.messages > 0:
+                    with_backlog += 1
+                    worst.add((backlog.messages, -backlog.number), backlog)
+                if pace.spent(BACKLOG_UNITS):
+                    await pace.give_way()
+        return total, with_backlog
 
 
 async def _soonest_quotas(engine: Engine, turns: Turns, count: int) -> list[TopicQuotaReport]:

@@ -71,19 +71,22 @@ class TopicStatsReader:
         """
         shared_limits = self._limits.shared_limits_of(topic)
         subscriptions = {}
-        found = _Backlogs()
+        found, sums = _Backlogs(), _SubscriptionSums(topic)
         for name, subscription in list(topic.subscriptions.items()):
             if not subscription.removed:
                 shown_stats = subscription_stats(
                     self._limits, subscription, options, shared_limits, skew_ms=skew_ms
                 )
                 found.add(subscription)
+                sums.add(shown_stats)
                 if not options.exclude_consumers:
                     for consumer in list(subscription.consumers):
                         shown_stats.consumers.append(consumer_stats(consumer, topic.now_ns))
                         if len(shown_stats.consumers) % CLIENTS_PER_YIELD == 0:
                             yield
                 subscriptions[name] = shown_stats
+            else:
+                sums.add_removed(subscription)
             yield
         publishers = []
         if not options.exclude_publishers:
@@ -94,16 +97,15 @@ class TopicStatsReader:
         log_ms = topic.log_ms
         rate_in, throughput_in, *_ = topic.current_rates()
         oldest = found.oldest
-        shown = subscriptions.values()
         stats = TopicStats(
             msg_rate_in=rate_in,
             msg_throughput_in=throughput_in,
-            msg_rate_out=sum(s.msg_rate_out for s in shown),
-            msg_throughput_out=sum(s.msg_throughput_out for s in shown),
+            msg_rate_out=sums.rate_out,
+            msg_throughput_out=sums.throughput_out,
             bytes_in_counter=topic.bytes_in(),
             msg_in_counter=topic.messages_in(),
-            bytes_out_counter=topic.bytes_out_removed + sum(s.bytes_out_counter for s in shown),
-            msg_out_counter=topic.messages_out_removed + sum(s.msg_out_counter for s in shown),
+            bytes_out_counter=sums.bytes_out,
+            msg_out_counter=sums.messages_out,
             average_msg_size=throughput_in / rate_in if rate_in else 0.0,
             msg_chunk_published=any(p.chunks_published for p in topic.producers.values()),
             storage_size=topic.storage_bytes(),
@@ -112,9 +114,7 @@ class TopicStatsReader:
             publishers=publishers,
             subscriptions=subscriptions,
             deduplication_status="Disabled",
-            non_contiguous_deleted_messages_ranges=sum(
-                s.non_contiguous_deleted_messages_ranges for s in shown
-            ),
+            non_contiguous_deleted_messages_ranges=sums.ranges,
             owner_broker=self._owner,
             headgate=self._own_fields(topic, shared_limits, found),
         )
@@ -146,6 +146,30 @@ class TopicStatsReader:
             "backlogQuotas": msgspec.to_builtins(quota_states([topic])),
             "parked": msgspec.to_builtins(at_once(self._parked.states([topic]))),
         }
+
+
+class _SubscriptionSums:
+    """What a topic's statistics sum over its subscriptions, which are looked at one by one."""
+
+    def __init__(self, topic: Topic) -> None:
+        self.rate_out: float = 0
+        self.throughput_out: float = 0
+        # As of now: what a subscription counts that is removed later is added with itself, once.
+        self.bytes_out, self.messages_out = topic.bytes_out_removed, topic.messages_out_removed
+        self.ranges = 0
+
+    def add(self, stats: SubscriptionStats) -> None:
+        """Add one subscription."""
+        self.rate_out += stats.msg_rate_out
+        self.throughput_out += stats.msg_throughput_out
+        self.bytes_out += stats.bytes_out_counter
+        self.messages_out += stats.msg_out_counter
+        self.ranges += stats.non_contiguous_deleted_messages_ranges
+
+    def add_removed(self, subscription: Subscription) -> None:
+        """Add one that was removed before its turn came."""
+        self.bytes_out += subscription.bytes_sent
+        self.messages_out += subscription.messages_sent
 
 
 class _Backlogs:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Final
 
 from headgate.base.largest import Largest
@@ -92,7 +92,7 @@ class TopicChoice:
             self._before, self._has_logged = frozenset(), False
             return Shown(None)
         room = _Room(subjects_max, pace)
-        await room.give(ranking.ranked(), max(1, subjects_max // WIDE_PARTS))
+        await room.give(await ranking.ranked(pace), max(1, subjects_max // WIDE_PARTS))
         await room.give_rest()
         await room.give(ranking.others(), subjects_max)
         chosen = room.chosen
@@ -146,15 +146,19 @@ class _Ranking:
             self._by_rate.add(rate * factor, topic)
         self._others.add(was_shown, topic)
 
-    def ranked(self) -> Iterator[Topic]:
-        """Those with a backlog, a limit or a rate, the first first; one may come more than once."""
-        ranked = (self._by_backlog.items(), self._throttled.items(), self._by_rate.items())
-        for one_of_each in zip_longest(*ranked):
-            yield from (topic for topic in one_of_each if topic is not None)
+    async def ranked(self, pace: Pace) -> Iterator[Topic]:
+        """Those with a backlog, a limit or a rate, the first first; one may come more than once.
+        Gives way between the sorts, of 3 ms each for 10,000 topics."""
+        ranked = []
+        for largest in (self._by_backlog, self._throttled, self._by_rate):
+            ranked.append(largest.taken())
+            await pace.give_way()
+        one_of_each = chain.from_iterable(zip_longest(*ranked))
+        return (topic for topic in one_of_each if topic is not None)
 
     def others(self) -> list[Topic]:
         """Those of the page before, then any."""
-        return self._others.items()
+        return self._others.taken()
 
 
 class _Room:

@@ -50,9 +50,15 @@ class EventLog:
         )
         self._rows.append(row)
 
-    def take(self) -> Columns | None:
-        """Remove and return the rows as columns; None without rows."""
-        rows, self._rows = self._rows, []
+    @property
+    def count(self) -> int:
+        """Events that :meth:`take` may return now."""
+        return len(self._rows)
+
+    def take(self, rows_max: int = EVENTS_MAX) -> Columns | None:
+        """Remove and return the first rows as columns, at most ``rows_max``; None without rows."""
+        rows = self._rows[:rows_max]
+        del self._rows[:rows_max]
         if not rows:
             return None
         return dict(zip(EVENT_COLUMNS, zip(*rows, strict=True), strict=True))

@@ -49,6 +49,7 @@ class LimiterTrack:
         "_peak",
         "_sent",
         "_waiting_ns_before",
+        "chunk",
         "covered_ns",
         "dimension",
         "incarnation",
@@ -57,6 +58,7 @@ class LimiterTrack:
         "source",
         "subject",
         "waiting",
+        "window",
     )
 
     def __init__(
@@ -82,7 +84,10 @@ class LimiterTrack:
         self.since_ns = self.covered_ns = since_ns
         self.source: str | None = None
         """Where the limit is set; the sampler looks it up."""
-        self.waiting = 0
+        self.chunk = 0
+        """Its place in the order of all tracks."""
+        self.waiting = self.window = 0
+        """What waits, and the number of the window in which that was counted."""
         # A budget is kept when its limit is removed and when its topic is unloaded.
         self._granted_before = figures.granted
         self._waiting_ns_before = figures.waiting_ns

@@ -17,9 +17,10 @@ from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.names import parse_topic
 from headgate.base.positions import Position
 from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.base.work_units import SLICE_UNITS
 from headgate.engine.producer import Producer, UnboundedPort
 from headgate.engine.topic import Topic
-from headgate.record.codec import BatchHeader, encode_window, message_properties
+from headgate.record.codec import BatchHeader, encode_in_steps, message_properties
 from headgate.record.fields import FULL_PERIOD_NS
 from headgate.telemetry.background_task import BackgroundTask
 from headgate.telemetry.records.names import PLAIN, HashedNames
@@ -181,7 +182,7 @@ class TelemetryPublisher:
         return clock.wall_ns() - clock.monotonic_ns()
 
     async def _publish(self, header: BatchHeader, tables: Tables) -> None:
-        payloads = encode_window(header, self._seq, tables)
+        payloads = await self._encoded(header, tables)
         first_seq, self._seq = self._seq, self._seq + len(payloads)
         for place, payload in enumerate(payloads):
             producer, topic = await self._connected()
@@ -196,6 +197,17 @@ class TelemetryPublisher:
                 metadata.properties.add(key=key, value=value)
             topic.publishing.publish(producer, seq, seq, 1, build_entry(metadata, payload))
             self._messages += 1
+
+    async def _encoded(self, header: BatchHeader, tables: Tables) -> list[bytes]:
+        """The messages of these rows, encoded in slices."""
+        work = encode_in_steps(header, self._seq, tables)
+        while True:
+            try:
+                next(work)
+            except StopIteration as end:
+                payloads: list[bytes] = end.value
+                return payloads
+            await self._broker.give_way(SLICE_UNITS // 2)
 
     async def _connected(self) -> tuple[Producer, Topic]:
         """This publisher as a producer of the live topic, which is made if it does not exist."""

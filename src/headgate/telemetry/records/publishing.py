@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
+from headgate.broker.slices import Sliced, at_once
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import Dimension
@@ -28,6 +29,9 @@ _NOTHING: Final = (0,) * len(PARKED_COLUMNS)
 LIMIT_CAUSES: Final = (ParkCause.TOPIC_RATE, ParkCause.BROKER_RATE, ParkCause.ADAPTIVE)
 """The causes that are publish limits."""
 
+
+PRODUCERS_PER_YIELD: Final = 32
+"""Producers that are looked at between two yields: about 30 us."""
 
 _NOBODY: Final[Mapping[Producer, tuple[int, int]]] = {}
 
@@ -78,18 +82,26 @@ class PublishTrack:
 
     def end_window(self) -> None:
         """Count what each producer was granted in the window that ends now."""
+        at_once(self.end_window_in_steps())
+
+    def end_window_in_steps(self) -> Sliced[None]:
+        """:meth:`end_window`, which yields while it looks at the producers."""
         if not self._topic.publishing.is_limited:
             self._before = None
             self._granted = _NOBODY
             return
-        now = self._published()
-        before = now if self._before is None else self._before
+        before = self._before
+        now: dict[Producer, tuple[int, int]] = {}
+        granted: dict[Producer, tuple[int, int]] = {}
+        for number, producer in enumerate(list(self._topic.producers.values()), start=1):
+            published = producer.messages_published, producer.bytes_published
+            of = published if before is None else before.get(producer, (0, 0))
+            now[producer] = published
+            granted[producer] = (published[0] - of[0], published[1] - of[1])
+            if number % PRODUCERS_PER_YIELD == 0:
+                yield
         self._before = now
-        self._granted = {
-            producer: (messages - of[0], size - of[1])
-            for producer, (messages, size) in now.items()
-            for of in (before.get(producer, (0, 0)),)
-        }
+        self._granted = granted
 
     def granted(self, producer: Producer, dimension: Dimension) -> int:
         """Messages or bytes that one producer was granted in the last window."""

@@ -42,10 +42,19 @@ class RowBuffer:
         """Keep the last row of an ended subject for the next window; None keeps nothing."""
         if row is None:
             return
-        if len(self._last_rows) >= LAST_ROWS_MAX:
-            self.dropped_count += 1
+        if not self.has_room_for_last:
+            self.drop_last()
             return
         self._last_rows.append((kind, row))
+
+    def drop_last(self) -> None:
+        """Count a last row for which there is no room."""
+        self.dropped_count += 1
+
+    @property
+    def has_room_for_last(self) -> bool:
+        """Whether :meth:`add_last` keeps a row; else there is no need to make it."""
+        return len(self._last_rows) < LAST_ROWS_MAX
 
     def begin_window(self) -> None:
         """Put the last rows of ended subjects before the rows of the window."""

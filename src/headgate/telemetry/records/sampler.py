@@ -7,11 +7,11 @@ once, and walks all subjects once a window, in slices. The broker's own topics h
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Final, TypeVar
 
 from headgate.base.clock import Clock
 from headgate.base.work_units import SLICE_UNITS
-from headgate.broker.slices import Turns
+from headgate.broker.slices import Sliced, Turns, at_once, in_slices
 from headgate.engine.engine import Engine
 from headgate.engine.eviction import Eviction
 from headgate.engine.producer import Producer
@@ -32,6 +32,8 @@ from headgate.telemetry.records.quota_events import QuotaEvents
 from headgate.telemetry.records.row_buffer import RowBuffer, Tables
 from headgate.telemetry.records.subjects import Instant, SubscriptionTrack, TopicTrack
 from headgate.telemetry.records.throttle_events import ThrottleEvents
+
+T = TypeVar("T")
 
 SLICE_SUBJECTS: Final = 64
 """Subjects of one slice, between which other work has its turn: about a millisecond."""
@@ -116,8 +118,11 @@ class Sampler:
         if track is not None:
             at_ns = self._clock.wall_ns()
             self._limiters.end(subscription.gate, at_ns)
-            row = track.row(Instant.end(at_ns), self._limits.broker.values)
-            self._rows.add_last(Kind.SUBSCRIPTION, row)
+            if self._rows.has_room_for_last:
+                row = track.row(Instant.end(at_ns), self._limits.broker.values)
+                self._rows.add_last(Kind.SUBSCRIPTION, row)
+            else:
+                self._rows.drop_last()
 
     def limits_changed(self, topic: Topic | None, subscription: Subscription | None, /) -> None:
         """Only reads the budgets' figures; the limit itself is looked up at the end of the
@@ -187,11 +192,16 @@ class Sampler:
         self._limits.refresh_broker()
         self._limiters.begin_window()
         looked = 0
-        for topic in list(self._topics.values()):
-            if self._topics.get(topic.topic) is not topic:
+        for live in self._engine.live_topics():
+            topic = self._topics.get(live)
+            if topic is None:
                 continue
             self._limits.refresh_topic(topic)
-            self._rows.add(Kind.TOPIC, topic.row(at))
+            row = await self._in_slices(topic, topic.row_in_steps(at))
+            self._rows.add(Kind.TOPIC, row)
+            await self._in_slices(topic, topic.publishing.end_window_in_steps())
+            if self._topics.get(topic.topic) is not topic:
+                continue
             self._look_at_publishing(topic, at)
             # The topic counts as a subject itself: most topics may have no subscription.
             for track in (None, *topic.subscriptions.values()):
@@ -200,10 +210,10 @@ class Sampler:
                 looked += 1
                 if looked >= SLICE_SUBJECTS:
                     looked = 0
+                    await self._give_way()
                     while self._rows.count >= MESSAGE_ROWS:
                         yield self._rows.take(MESSAGE_ROWS)
                         await self._give_way()
-                    await self._give_way()
         for limiter in self._limiters:
             self._limiters.add_row(limiter, at)
             looked += 1
@@ -219,14 +229,25 @@ class Sampler:
         rest = self._rows.take(MESSAGE_ROWS)
         self._quotas.end_window()
         self._controller.end_window()
-        events = self.events.take()
-        if events is not None:
+        left = self.events.count  # those that come during a pause are for the next window
+        while left > 0 and (events := self.events.take(min(left, MESSAGE_ROWS))) is not None:
             rest[Kind.EVENT] = events
+            left -= MESSAGE_ROWS
+            if left > 0:
+                yield rest
+                await self._give_way()
+                rest = {}
         if rest:
             yield rest
 
     async def _give_way(self) -> None:
         await self._turns.give_way(SLICE_UNITS)
+
+    async def _in_slices(self, track: TopicTrack, work: Sliced[T]) -> T:
+        """Do ``work`` at once, unless the topic has many subscriptions or producers."""
+        if len(track.subscriptions) + len(track.topic.producers) <= SLICE_SUBJECTS:
+            return at_once(work)
+        return await in_slices(self._turns, work)
 
     def _look_at(self, track: SubscriptionTrack, at: Instant) -> None:
         self._limits.refresh_subscription(track)
@@ -240,7 +261,6 @@ class Sampler:
 
     def _look_at_publishing(self, track: TopicTrack, at: Instant) -> None:
         publishing = track.publishing
-        publishing.end_window()
         self._throttling.of_producers(track, at, self._limits.publish_broker.values)
         for gate in (track.topic.publishing.gate, self._engine.admission.gate):
             if gate is not None:

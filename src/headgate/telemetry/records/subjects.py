@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headgate.base.units import NS_PER_MS
+from headgate.broker.slices import Sliced, at_once
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.account.account import FIRST_THROTTLED, Account, Cell
@@ -37,6 +38,9 @@ from headgate.telemetry.records.quotas import (
 )
 
 Row = tuple[Value, ...]
+
+SUBSCRIPTIONS_PER_YIELD: Final = 16
+"""Subscriptions of a topic that are looked at between two yields: about 30 us."""
 
 SPAN_COLUMNS: Final = ("covered_from_ns", "covered_to_ns", "counting_since_ns", "gone")
 
@@ -128,20 +132,32 @@ class TopicTrack:
 
     def row(self, at: Instant) -> Row | None:
         """The row of the window; None if nothing changed."""
+        return at_once(self.row_in_steps(at))
+
+    def row_in_steps(self, at: Instant) -> Sliced[Row | None]:
+        """:meth:`row`, which yields while it looks at the subscriptions. If the topic ends at such
+        a yield, its last row covers the window, and this one is None."""
         if at.window_end_ns <= self.covered_ns:
             return None
         topic = self.topic
+        # The sums of removed subscriptions are read first: one that is removed at a yield counts
+        # by itself, and only once.
         messages_out, bytes_out = topic.messages_out_removed, topic.bytes_out_removed
-        for subscription in topic.subscriptions.values():
+        backlog_bytes = 0
+        for number, subscription in enumerate(list(topic.subscriptions.values()), start=1):
             messages_out += subscription.messages_sent
             bytes_out += subscription.bytes_sent
+            if subscription.is_durable:
+                backlog_bytes = max(backlog_bytes, subscription.backlog_bytes)
+            if number % SUBSCRIPTIONS_PER_YIELD == 0:
+                yield
         values: Row = (
             topic.messages_in(),
             topic.bytes_in(),
             messages_out,
             bytes_out,
             topic.storage_bytes(),
-            topic.backlog_bytes(),
+            backlog_bytes,
             len(topic.producers),
             *self.quota_limits,
             *count_values(topic),
@@ -150,9 +166,11 @@ class TopicTrack:
         )
         if values == self._sent and not (at.full or at.gone):
             return None
+        age_ns, oldest = yield from self._oldest()
+        if at.window_end_ns <= self.covered_ns:
+            return None
         self._sent = values
         covered_from_ns, self.covered_ns = self.covered_ns, at.window_end_ns
-        age_ns, oldest = self._oldest()
         return (
             self.base_name,
             self.partition,
@@ -167,14 +185,16 @@ class TopicTrack:
             *values,
         )
 
-    def _oldest(self) -> tuple[int | None, str | None]:
+    def _oldest(self) -> Sliced[tuple[int | None, str | None]]:
         oldest_ms: int | None = None
         name: str | None = None
-        for subscription in self.topic.subscriptions.values():
-            if subscription.is_durable:
+        for number, subscription in enumerate(list(self.topic.subscriptions.values()), start=1):
+            if subscription.is_durable and not subscription.removed:
                 received_ms = subscription.oldest_unacked_ms()
                 if received_ms is not None and (oldest_ms is None or received_ms < oldest_ms):
                     oldest_ms, name = received_ms, subscription.name
+            if number % SUBSCRIPTIONS_PER_YIELD == 0:
+                yield
         if oldest_ms is None or name is None:
             return None, None
         age_ns = max(0, self.topic.log_ms - oldest_ms) * NS_PER_MS

@@ -49,6 +49,10 @@ def test_the_walk_gives_way_and_the_first_round_is_soon() -> None:
         async def give_way(self, units: int) -> None:
             gave.append(units)
 
+        async def grant(self, units: int) -> int:
+            await self.give_way(units)
+            return units
+
     for at in range(300):
         broker.topic(f"persistent://public/default/t{at}")
     engine: Engine = broker.engine

@@ -70,6 +70,10 @@ class Turns:
         assert units == PIECE_UNITS
         self.turns.append(0)
 
+    async def grant(self, units: int) -> int:
+        await self.give_way(units)
+        return units
+
 
 class Counting(Noting):
     """An observer of subscriptions of which each has changed."""

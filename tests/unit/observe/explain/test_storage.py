@@ -12,7 +12,7 @@ import pytest
 
 from headgate.base.errors import StorageError
 from headgate.base.names import parse_topic
-from headgate.base.work_units import PIECE_UNITS
+from headgate.base.work_units import SLICE_UNITS
 from headgate.cli.explain.text import explain_text
 from headgate.flow.topic_growth import TopicGrowth
 from headgate.ledger import LedgerSettings
@@ -144,7 +144,7 @@ async def test_nothing_is_held(world: World) -> None:
 
 @played(ledger=SMALL)
 async def test_the_topics_of_a_long_report_are_described_in_pieces(world: World) -> None:
-    """A turn describes no more topics than a piece has units for."""
+    """A turn describes no more topics than a slice has units for."""
     client = await world.connect()
     for number in range(40):
         topic = f"persistent://public/default/t{number}"
@@ -166,7 +166,7 @@ async def test_the_topics_of_a_long_report_are_described_in_pieces(world: World)
     world.broker.engine.begin_turn = begun  # type: ignore[method-assign]
     answer = await explained(world, 100)
     assert len(answer["topics"]) == sum(described) >= 40
-    assert max(described) <= PIECE_UNITS // HOLDER_UNITS
+    assert max(described) <= SLICE_UNITS // HOLDER_UNITS
     growths = [
         TopicGrowth(one["topic"], number, 1.0, 60.0) for number, one in numbered(world, answer)
     ]
@@ -174,7 +174,7 @@ async def test_the_topics_of_a_long_report_are_described_in_pieces(world: World)
     reports._filling_of = lambda _: facts
     described[:] = [0]
     assert len((await explained(world, 100))["forecast"]["topics"]) == 40
-    assert max(described) <= PIECE_UNITS // HOLDER_UNITS
+    assert max(described) <= SLICE_UNITS // HOLDER_UNITS
 
 
 def numbered(world: World, answer: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -8,10 +8,15 @@ from itertools import pairwise
 
 import pytest
 
+from headgate.base.work_units import SLICE_UNITS
 from headgate.engine.subscription import Subscription
 from headgate.flow.quota.backlog_quota import QuotaPolicy
 from headgate.telemetry.prometheus.render import render
-from headgate.telemetry.prometheus.shown_topics import STAY_FACTOR, TopicChoice
+from headgate.telemetry.prometheus.shown_topics import (
+    STAY_FACTOR,
+    SUBJECTS_PER_UNIT,
+    TopicChoice,
+)
 from headgate.testing import World
 from tests.unit.telemetry.support import (
     Sample,
@@ -233,7 +238,7 @@ def test_a_topic_with_many_subscriptions_is_looked_at_in_pieces(
     async def scenario(world: World) -> int:
         broker = await world.start()
         topic = await publish(world, 1, name_of("wide"))
-        for number in range(400):
+        for number in range(700):
             await broker.subscriptions.create(topic, f"s{number}", at_ordinal=0, properties={})
         looked, turns = 0, [0]
         kind = type(next(iter(topic.subscriptions.values())))
@@ -252,12 +257,12 @@ def test_a_topic_with_many_subscriptions_is_looked_at_in_pieces(
             patch.setattr(kind, "current_rates", counted)
             patch.setattr(broker.engine, "begin_turn", begun)
             await rendered(broker)
-        assert looked >= 800
+        assert looked >= 1_400
         return max(b - a for a, b in pairwise(turns))
 
     for bound in (100_000, 10):
         with bounded(bound) as world:
-            assert world.run(scenario(world)) <= 130
+            assert world.run(scenario(world)) <= SLICE_UNITS * SUBJECTS_PER_UNIT + 2 < 700
 
 
 def test_no_counter_of_evictions_moves_when_a_topic_gets_series_of_its_own() -> None:

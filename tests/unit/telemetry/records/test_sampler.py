@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import random
+from typing import Any
 
 import pytest
 
+from headgate.base.ack_set import AckSet
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST, LATEST
 from headgate.base.units import NS_PER_S
 from headgate.facade.admin_facade import AdminFacade
 from headgate.facade.protocol import AtPosition, OlderThan
 from headgate.record.fields import STATE_FIELD_NAMES, Kind, Nature, field_names
+from headgate.telemetry.records import row_buffer
 from headgate.telemetry.records import sampler as samples
 from headgate.telemetry.records.sampler import MESSAGE_ROWS
+from headgate.telemetry.records.subjects import SubscriptionTrack
 from headgate.testing import SimConsumer, World
 from headgate.wire.codes import SubscriptionType
 from tests.unit.telemetry.records.watching import Row, Watch, events, names, watch
@@ -302,6 +306,48 @@ def test_it_may_begin_on_a_broker_that_runs() -> None:
         (limiter,) = window[Kind.LIMITER]
         assert (limiter["limit"], limiter["granted"]) == (9, 0)
         assert events(window) == []
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_very_many_events_come_in_parts() -> None:
+    """2,000 events in one message held the loop for 27 ms."""
+
+    async def scenario(world: World) -> None:
+        own = await watch(world)
+        for number in range(3 * MESSAGE_ROWS + 5):
+            own.sampler.events.add(number + 1, "restart")
+        parts = await own.parts()
+        counts = [len(part[Kind.EVENT]["event"]) for part in parts if Kind.EVENT in part]
+        assert counts == [MESSAGE_ROWS] * 3 + [5]
+        times = [at for part in parts for at in part.get(Kind.EVENT, {}).get("time_ns", ())]
+        assert times == list(range(1, 3 * MESSAGE_ROWS + 6))
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_last_rows_without_room_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic with 10,000 subscriptions that is unloaded made 10,000 rows, to keep 4,096."""
+    made: list[str] = []
+    row = SubscriptionTrack.row
+
+    def counted(track: SubscriptionTrack, *arguments: Any) -> Any:
+        made.append(track.name)
+        return row(track, *arguments)
+
+    async def scenario(world: World) -> None:
+        own = await watch(world)
+        topic = await own.broker.registry.create(parse_topic(NAME))
+        for number in range(10):
+            topic.add_subscription(f"s{number}", AckSet(-1), cursor_id=None)
+        await asyncio.sleep(1)
+        monkeypatch.setattr(row_buffer, "LAST_ROWS_MAX", 4)
+        monkeypatch.setattr(SubscriptionTrack, "row", counted)
+        own.broker.engine.unload_topic(topic)
+        assert len(made) == 4
+        assert own.sampler.dropped_rows_count == 10 - 4 + 1  # and that of the topic
 
     with World() as world:
         world.run(scenario(world))
