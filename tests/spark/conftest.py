@@ -21,6 +21,7 @@ import pytest
 import urllib3
 from pyspark.sql import SparkSession
 
+from headgate.pipeline.session import WORKER_DAEMON
 from tests.service.process import BrokerProcess
 from tests.service.quota_scenes import RETAINED, words
 from tests.spark.java import SUBMIT_OPTIONS, archiving, submit_options
@@ -81,7 +82,7 @@ def spark(quick_java: None) -> Iterator[SparkSession]:
             .config("spark.sql.ui.explainMode", "simple")
             # For each call that builds a plan Python would tell Java where it stands in the source.
             .config("spark.python.sql.dataFrameDebugging.enabled", "false")
-            .config("spark.python.daemon.module", "tests.spark.worker_daemon")
+            .config(map=WORKER_DAEMON)
             .config("spark.sql.warehouse.dir", str(Path(scratch) / "warehouse"))
             .getOrCreate()
         )

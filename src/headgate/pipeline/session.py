@@ -32,6 +32,9 @@ _BATCH_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BYTES_NOT_COUNTED: Final = (1 << 31) - 1
 """Spark's value for no limit."""
 
+WORKER_DAEMON: Final = {"spark.python.daemon.module": "headgate.pipeline.worker_daemon"}
+"""The daemon of Python workers on this machine. A cluster's machines may lack the module."""
+
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Variable that ``spark-submit`` sets: its Java process runs, and has the cluster's settings."""
 
@@ -83,6 +86,8 @@ def create_session(
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         _extend_python_path()
         conf = SparkConf().setAppName(name).setAll(list(_SETTINGS.items()))
+        if is_on_this_machine(os.environ):
+            conf.setAll(list(WORKER_DAEMON.items()))
         if is_long:
             conf.set("spark.driver.extraJavaOptions", _LONG_JVM_FLAGS)
         if "MASTER" not in os.environ:
@@ -95,6 +100,11 @@ def create_session(
     return prepare_session(active)
 
 
+def is_on_this_machine(environment: Mapping[str, str]) -> bool:
+    """Whether Spark's workers run on this machine, by the variable ``MASTER``."""
+    return environment.get("MASTER", "local").startswith("local")
+
+
 def python_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that choose the Python of Spark's workers, if they must be set.
 
@@ -102,7 +112,7 @@ def python_variables(environment: Mapping[str, str]) -> dict[str, str]:
     ``spark-submit``: ``PYSPARK_PYTHON=./environment/bin/python`` is a path on a cluster's machines,
     and ``PYSPARK_DRIVER_PYTHON=jupyter`` cannot run a worker. A cluster keeps its own.
     """
-    if environment.get("MASTER", "local").startswith("local"):
+    if is_on_this_machine(environment):
         return dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
     return {} if "PYSPARK_PYTHON" in environment else {"PYSPARK_PYTHON": sys.executable}
 
