@@ -25,7 +25,7 @@ def thawed() -> Iterator[None]:
 
 
 def test_spark_starts_it_by_its_name_on_this_machine_only() -> None:
-    assert WORKER_DAEMON == {"spark.python.daemon.module": worker_daemon.__name__}
+    assert {"spark.python.daemon.module": worker_daemon.__name__} == WORKER_DAEMON
     for master in ("local", "local[*]", "local[4]"):
         assert is_on_this_machine({"MASTER": master})
     assert is_on_this_machine({})
