@@ -21,7 +21,7 @@ import pytest
 import urllib3
 from pyspark.sql import SparkSession
 
-from headgate.pipeline.session import WORKER_DAEMON
+from headgate.pipeline.session import WORKER_DAEMON, WORKER_PATH
 from tests.service.process import BrokerProcess
 from tests.service.quota_scenes import RETAINED, words
 from tests.spark.java import SUBMIT_OPTIONS, archiving, submit_options
@@ -52,7 +52,9 @@ def spark(quick_java: None) -> Iterator[SparkSession]:
     """The lane's only session: two cores, UTC, and a JVM tuned for a quick start."""
     del quick_java
     worker_path = os.pathsep.join(
-        part for part in (str(SOURCE_DIR), str(ROOT), os.environ.get("PYTHONPATH")) if part
+        part
+        for part in (WORKER_PATH, str(SOURCE_DIR), str(ROOT), os.environ.get("PYTHONPATH"))
+        if part
     )
     with (
         pytest.MonkeyPatch.context() as patch,

@@ -35,6 +35,9 @@ _BYTES_NOT_COUNTED: Final = (1 << 31) - 1
 WORKER_DAEMON: Final = {"spark.python.daemon.module": "headgate.pipeline.worker_daemon"}
 """The daemon of Python workers on this machine. A cluster's machines may lack the module."""
 
+WORKER_PATH: Final = str(Path(__file__).resolve().parent / "worker_path")
+"""A folder on the path of the Python workers, which makes them start faster."""
+
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Variable that ``spark-submit`` sets: its Java process runs, and has the cluster's settings."""
 
@@ -226,8 +229,9 @@ def require_java(java_home: str | None, command: str | None) -> None:
 
 
 def _extend_python_path() -> None:
-    """Let Spark's Python workers import what this process imports from a source tree."""
-    here = str(Path(__file__).resolve().parents[2])
+    """Let Spark's Python workers import what this process imports from a source tree, and PySpark
+    from its package."""
+    wanted = (str(Path(__file__).resolve().parents[2]), WORKER_PATH)
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if here not in paths:
-        os.environ["PYTHONPATH"] = os.pathsep.join(path for path in (here, *paths) if path)
+    added = [path for path in wanted if path not in paths]
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in (*added, *paths) if path)

@@ -11,6 +11,7 @@ import gc
 from typing import Final
 
 import pandas  # noqa: F401 - pyarrow imports it at the first array
+import pyarrow.dataset  # noqa: F401 - tasks read files in S3 with it
 from pyspark import daemon
 
 import headgate.pipeline.store.delta_writer  # noqa: F401
@@ -33,7 +34,7 @@ class Collector:
 def run() -> None:
     """Start workers for Spark until Spark closes the standard input."""
     gc.freeze()
-    daemon.gc = Collector  # type: ignore[assignment]
+    daemon.gc = Collector
     daemon.manager()
 
 

@@ -71,7 +71,7 @@ class LateQuery:
         self.starts += 1
         return self
 
-    def awaitTermination(self) -> None:
+    def awaitTermination(self) -> None:  # noqa: N802 - as Spark names it
         """Fail as Spark does, or end."""
         if self.starts == 1:
             raise StreamingQueryException("[STREAM_FAILED] Python worker failed to connect back.")
