@@ -115,7 +115,7 @@ def run_attribute(
     else:
         existing_tables(root)
         TableScan(root, INTERVALS.name)  # raises where there is nothing to judge
-        with query_session(root, name, progress) as spark:
+        with query_session(root, name, progress, source.spark) as spark:
             rows = _judged(spark, root, span, options, progress)
     remark = _range_remark(root, span, min((row["from_ns"] for row in rows), default=None))
     if remark:
