@@ -25,6 +25,7 @@ from bench.interval_rows import FIRST_HOUR, write_intervals
 from bench.processes import check_memory, cpu_s, watched_memory
 from bench.report import Table, median
 from headgate.pipeline.session import batches_by_count, create_session
+from headgate.pipeline.spark_options import SparkOptions
 from headgate.pipeline.steps import attribution
 from headgate.pipeline.store.delta_log import ensure_table, table_files
 from headgate.pipeline.store.delta_writer import FORMAT
@@ -112,7 +113,9 @@ def tabulate(root: str, minutes: int, rounds: int) -> Table:
     """Both sides in turns, ``rounds`` times."""
     rows = write_intervals(root, SUBSCRIPTIONS, minutes)
     hours = range(FIRST_HOUR, FIRST_HOUR + -(-minutes // 60))
-    spark = create_session("bench", cores=CORES, log_path=Path(root, "spark.log"), is_long=True)
+    spark = create_session(
+        "bench", options=SparkOptions(cores=CORES), log_path=Path(root, "spark.log"), is_long=True
+    )
     step_alone(spark, root, hours[-1:])  # workers, imports and the JVM's compiler are warm
     with watched_memory() as peaks:
         ask: list[Took] = []

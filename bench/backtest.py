@@ -31,6 +31,7 @@ from headgate.pipeline.backtest.replay import Resolution
 from headgate.pipeline.kernels.array_types import Doubles
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.session import create_session
+from headgate.pipeline.spark_options import SparkOptions
 from headgate.pipeline.store.delta_log import commit_append
 from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.tables.arrow_types import conform, table_arrow_schema
@@ -183,7 +184,9 @@ def tabulate_job(topics: int, samples: int) -> Table:
         began_s = time.monotonic()
         write_bronze(root, topics, samples)
         table.add("writing bronze", f"{number(time.monotonic() - began_s)} s")
-        spark = create_session("bench backtest", cores=2, log_path=Path(root, "_spark.log"))
+        spark = create_session(
+            "bench backtest", options=SparkOptions(cores=2), log_path=Path(root, "_spark.log")
+        )
         runs = (Resolution.SAMPLE, Resolution.SAMPLE, Resolution.CYCLE)
         with watched_memory() as peaks:
             for turn, resolution in enumerate(runs):

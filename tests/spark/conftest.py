@@ -21,6 +21,7 @@ import pytest
 import urllib3
 from pyspark.sql import SparkSession
 
+from headgate.pipeline.session import WORKER_DAEMON, WORKER_PATH
 from tests.service.process import BrokerProcess
 from tests.service.quota_scenes import RETAINED, words
 from tests.spark.java import SUBMIT_OPTIONS, archiving, submit_options
@@ -51,7 +52,9 @@ def spark(quick_java: None) -> Iterator[SparkSession]:
     """The lane's only session: two cores, UTC, and a JVM tuned for a quick start."""
     del quick_java
     worker_path = os.pathsep.join(
-        part for part in (str(SOURCE_DIR), str(ROOT), os.environ.get("PYTHONPATH")) if part
+        part
+        for part in (WORKER_PATH, str(SOURCE_DIR), str(ROOT), os.environ.get("PYTHONPATH"))
+        if part
     )
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -81,7 +84,7 @@ def spark(quick_java: None) -> Iterator[SparkSession]:
             .config("spark.sql.ui.explainMode", "simple")
             # For each call that builds a plan Python would tell Java where it stands in the source.
             .config("spark.python.sql.dataFrameDebugging.enabled", "false")
-            .config("spark.python.daemon.module", "tests.spark.worker_daemon")
+            .config(map=WORKER_DAEMON)
             .config("spark.sql.warehouse.dir", str(Path(scratch) / "warehouse"))
             .getOrCreate()
         )

@@ -1,4 +1,4 @@
-"""The job ``attribute`` over a folder of scrapes."""
+"""The jobs ``attribute`` and ``run`` over a folder of scrapes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 from headgate.pipeline import jobs
 from headgate.pipeline.options import AttributeOptions, SourceOptions
+from headgate.pipeline.tables.columns import Table
+from tests.spark.telemetry_topic import computing
 
 
 def attribute_scrapes(out: Path, folder: Path) -> tuple[list[dict[str, Any]], str]:
@@ -17,3 +19,11 @@ def attribute_scrapes(out: Path, folder: Path) -> tuple[list[dict[str, Any]], st
     asked = AttributeOptions(SourceOptions(str(out), scrapes=str(folder)), format="json")
     jobs.run_attribute(asked, answer, progress)
     return json.loads(answer.getvalue()), progress.getvalue()
+
+
+def fill_from_scrapes(out: Path, folder: Path, *tables: Table) -> str:
+    """Run the job ``run``, which computes these derived tables, or all; return what it said."""
+    progress = io.StringIO()
+    with computing(*tables):
+        jobs.run_once(SourceOptions(str(out), scrapes=str(folder)), progress)
+    return progress.getvalue()

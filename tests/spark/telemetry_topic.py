@@ -5,16 +5,21 @@ from __future__ import annotations
 import io
 import json
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.pipeline import jobs
+from headgate.pipeline import jobs, refresh
+from headgate.pipeline.derived.catalogue import DERIVED
 from headgate.pipeline.options import AttributeOptions, SourceOptions
+from headgate.pipeline.tables.columns import Table
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
 from tests.unit.pipeline.play import message_batch
 
@@ -44,6 +49,28 @@ def attribute(out: Path, topic: Topic, **options: Any) -> tuple[list[dict[str, A
     asked = AttributeOptions(SourceOptions(str(out)), format="json", **options)
     jobs.run_attribute(asked, answer, progress, messages=topic.stream)
     return json.loads(answer.getvalue()), progress.getvalue()
+
+
+@contextmanager
+def computing(*tables: Table) -> Iterator[None]:
+    """In the context, jobs compute only these derived tables; without any, they compute all.
+
+    A table costs a job about a second of CPU. A test that compares few tables computes these, and
+    those that they follow from.
+    """
+    wanted = tuple(each for each in DERIVED if not tables or each.table in tables)
+    with pytest.MonkeyPatch.context() as patch:
+        for place in (jobs, refresh):
+            patch.setattr(place, "DERIVED", wanted)
+        yield
+
+
+def fill(out: Path, topic: Topic, *tables: Table) -> str:
+    """Run the job ``run``, which computes these derived tables, or all; return what it said."""
+    progress = io.StringIO()
+    with computing(*tables):
+        jobs.run_once(SourceOptions(str(out)), progress, messages=topic.stream)
+    return progress.getvalue()
 
 
 def rows_of(out: Path, table: str) -> pa.Table:

@@ -26,7 +26,7 @@ from headgate.pipeline.streaming.query import start_query
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.intervals import INTERVALS
-from tests.spark.telemetry_topic import Topic, attribute, rows_of
+from tests.spark.telemetry_topic import Topic, fill, rows_of
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S
 from tests.unit.pipeline.quota_play import quota_play
 
@@ -91,7 +91,7 @@ def undisturbed(
     folder = tmp_path_factory.mktemp("undisturbed")
     topic = Topic(folder / "topic")
     topic.publish(messages())
-    attribute(folder / "tables", topic)
+    fill(folder / "tables", topic)
     found = tables_of(folder / "tables")
     assert all(found[table.name].num_rows for table in DERIVED)
     return found
@@ -116,8 +116,8 @@ def test_an_interrupted_batch_is_repeated_once(
         with monkeypatch.context() as patch:
             patch.setattr(session, "HeadgateTables", failing_at(point, table))
             with pytest.raises(PipelineError, match=f"cut off {point}"):
-                attribute(out, topic)
-    attribute(out, topic)
+                fill(out, topic)
+    fill(out, topic)
     assert tables_of(out) == undisturbed
     assert vacuum(str(out), 0, False)
     assert tables_of(out) == undisturbed
@@ -144,5 +144,5 @@ def test_a_batch_interrupted_before_spark_s_commit_is_repeated_once(
         with pytest.raises(PySparkException, match="cut off before Spark's commit"):
             query.awaitTermination()
         assert rows_of(out, "bronze_samples") == undisturbed["bronze_samples"]
-    attribute(out, topic)
+    fill(out, topic)
     assert tables_of(out) == undisturbed

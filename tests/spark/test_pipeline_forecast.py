@@ -16,8 +16,10 @@ from headgate.pipeline.options import FolderOptions, ForecastOptions
 from headgate.pipeline.queries.forecast import run_forecast
 from headgate.pipeline.queries.forecast_rows import clusters_behind, forecast_rows, forecast_score
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
+from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.quotas import QUOTA_USAGE
 from tests.spark.forecast_oracle import KEY, forecast_oracle, forecast_rows_in_order
-from tests.spark.telemetry_topic import Topic, attribute, rows_of
+from tests.spark.telemetry_topic import Topic, fill, rows_of
 from tests.unit.pipeline.forecast_play import FORECAST_TOPICS, MINUTES, forecast_play
 from tests.unit.pipeline.play import T0, S
 from tests.unit.pipeline.quota_play import NS, QuotaBroker
@@ -39,7 +41,7 @@ def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Whol
     folder = tmp_path_factory.mktemp("whole")
     topic = Topic(folder / "topic")
     topic.publish(forecast_play())
-    attribute(folder / "tables", topic)
+    fill(folder / "tables", topic, INTERVALS, QUOTA_USAGE)
     return Whole(topic, folder / "tables")
 
 
@@ -65,7 +67,7 @@ def test_hours_read_one_by_one_give_the_rows_of_one_run(tmp_path: Path, whole: W
     topic = Topic(tmp_path / "topic")
     for part in (messages[60:110], messages[:15], messages[110:], messages[15:60]):
         topic.publish(part)
-        attribute(tmp_path / "tables", topic)
+        fill(tmp_path / "tables", topic, INTERVALS, QUOTA_USAGE)
     for table in ("intervals", "quota_usage"):
         assert rows_of(tmp_path / "tables", table) == rows_of(whole.out, table)
 
@@ -96,7 +98,7 @@ def test_a_silent_cluster_is_forecast_as_of_its_last_minute(
     gone = QuotaBroker(FORECAST_TOPICS, start_ns=T0 + 2_100 * S, source="gone", cluster="gone")
     topic.publish([message for _ in range(40) for message in gone.window(60)])
     topic.publish(messages)
-    attribute(tmp_path / "tables", topic)
+    fill(tmp_path / "tables", topic, INTERVALS, QUOTA_USAGE)
     rows = forecast_rows(spark, str(tmp_path / "tables"), None)
     newest = {row["cluster"]: row["minute"] for row in sorted(rows, key=lambda row: row["minute"])}
     assert len(newest) == 2

@@ -21,11 +21,13 @@ from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.folder import checkpoint_path, folder_lock
 from headgate.pipeline.streaming import refresh_pace
 from headgate.pipeline.streaming.query import start_query
+from headgate.pipeline.tables.attribution import ATTRIBUTION
+from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
 from headgate.record.fields import Kind
 from tests.spark.interval_oracle import interval_oracle
 from tests.spark.interval_oracle import rows_in_order as interval_rows
-from tests.spark.telemetry_topic import Topic, attribute, rows_of
+from tests.spark.telemetry_topic import Topic, attribute, computing, fill, rows_of
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, play
 
 DERIVED_NAMES = tuple(table.name for table in DERIVED)
@@ -111,9 +113,9 @@ def test_many_triggers_give_the_rows_of_one(tmp_path: Path, topic: Topic) -> Non
     )
     for part in parts:
         other.publish(part)
-        attribute(many, other)
+        fill(many, other)
     topic.publish([*messages, *others])
-    attribute(one, topic)
+    fill(one, topic)
     for table in DERIVED_NAMES:
         assert rows_of(one, table) == rows_of(many, table)
     # Whom telemetry is lost of has all amounts, as if there were no hours.
@@ -198,12 +200,13 @@ def test_a_stream_that_catches_up_ends_with_complete_tables(
 
     monkeypatch.setattr(refresh_pace, "refresh_all", counted)
     progress = io.StringIO()
-    jobs.run_stream(
-        StreamOptions(SourceOptions(str(tmp_path / "tables")), trigger_s=0.1),
-        progress,
-        messages=one_by_one,
-        should_stop=lambda: "batch 2:" in progress.getvalue(),
-    )
+    with computing(INTERVALS, ATTRIBUTION):
+        jobs.run_stream(
+            StreamOptions(SourceOptions(str(tmp_path / "tables")), trigger_s=0.1),
+            progress,
+            messages=one_by_one,
+            should_stop=lambda: "batch 2:" in progress.getvalue(),
+        )
     # At the start, and then only where no batch ran.
     assert 2 <= len(times) <= 4
     ends = rows_of(tmp_path / "tables", "attribution")["to_ns"].to_pylist()
@@ -224,12 +227,13 @@ def test_a_stream_runs_until_it_is_stopped(tmp_path: Path, topic: Topic) -> None
         topic.publish(Broker(start_ns=T0 + 20 * S, boot="boot-2").window(10))
         return frame.parquet(str(topic.folder))
 
-    jobs.run_stream(
-        StreamOptions(SourceOptions(str(out)), trigger_s=0.1),
-        progress,
-        messages=publish_more,
-        should_stop=done,
-    )
+    with computing(INTERVALS, ATTRIBUTION):
+        jobs.run_stream(
+            StreamOptions(SourceOptions(str(out)), trigger_s=0.1),
+            progress,
+            messages=publish_more,
+            should_stop=done,
+        )
     assert rows_of(out, "bronze_quarantine")["value"].to_pylist() == [b"not a record"]
     assert rows_of(out, "attribution").num_rows == len(SITUATIONS)
     slow = [r for r in attribute(out, topic)[0] if r["topic"].endswith("/slow")]

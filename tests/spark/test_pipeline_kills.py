@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from headgate.pipeline import jobs
 from headgate.pipeline.derived.catalogue import DERIVED
-from headgate.pipeline.options import AttributeOptions, SourceOptions
+from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.store.folder import checkpoint_path
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
@@ -125,7 +125,7 @@ class Stream:
 def tables_of(source: SourceOptions) -> dict[str, pa.Table]:
     """All tables, after what the topic holds now was read."""
     with open(os.devnull, "w") as nowhere:
-        jobs.run_attribute(AttributeOptions(source, format="json"), nowhere, nowhere)
+        jobs.run_once(source, nowhere)
     return {name: rows_of(Path(source.out), name) for name in TABLES}
 
 

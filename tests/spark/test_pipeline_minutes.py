@@ -52,11 +52,14 @@ from tests.spark.limit_oracle import (
     timeline_oracle,
 )
 from tests.spark.quota_oracle import rows_in_order, run_sql
-from tests.spark.telemetry_topic import Topic, attribute, rows_of
+from tests.spark.telemetry_topic import Topic, computing, fill, rows_of
 from tests.unit.pipeline.play import S
 from tests.unit.pipeline.story_play import BEGIN, NS, Backlog, StoryBroker
 
 TABLES = (EPISODES, PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE)
+EPISODES_COMPUTED = (INTERVALS, ATTRIBUTION, EPISODES)
+COMPUTED = (*EPISODES_COMPUTED, PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE)
+"""What a job computes for these tables."""
 HOUR = BEGIN // HOUR_NS
 
 BACKLOGS = (
@@ -110,7 +113,7 @@ def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Whol
     folder = tmp_path_factory.mktemp("whole")
     topic = Topic(folder / "topic")
     topic.publish(troubled())
-    attribute(folder / "tables", topic)
+    fill(folder / "tables", topic)
     return Whole(folder / "tables")
 
 
@@ -197,19 +200,20 @@ def test_many_triggers_and_a_stream_give_the_rows_of_one(
     topic = Topic(tmp_path / "topic")
     for part in parts:
         topic.publish(part)
-        attribute(many, topic)
+        fill(many, topic, *COMPUTED)
     progress = io.StringIO()
 
     def one_by_one(session: SparkSession) -> DataFrame:
         frame = session.readStream.schema(MESSAGE_SCHEMA).option("maxFilesPerTrigger", 1)
         return frame.parquet(str(topic.folder))
 
-    jobs.run_stream(
-        StreamOptions(SourceOptions(str(streamed)), trigger_s=0.1),
-        progress,
-        messages=one_by_one,
-        should_stop=lambda: f"batch {len(parts) - 1}:" in progress.getvalue(),
-    )
+    with computing(*COMPUTED):
+        jobs.run_stream(
+            StreamOptions(SourceOptions(str(streamed)), trigger_s=0.1),
+            progress,
+            messages=one_by_one,
+            should_stop=lambda: f"batch {len(parts) - 1}:" in progress.getvalue(),
+        )
     for table in TABLES:
         rows = whole.rows(table)
         assert rows.num_rows > 0
@@ -255,13 +259,13 @@ def test_a_late_batch_joins_two_episodes(spark: SparkSession, tmp_path: Path) ->
         return sorted(((a - BEGIN) / S, None if z is None else (z - BEGIN) / S) for a, z in found)
 
     topic.publish(on_time)
-    attribute(out, topic)
+    fill(out, topic, *EPISODES_COMPUTED)
     assert spans() == [(0, 180), (420, None)]
     topic.publish(late)
-    attribute(out, topic)
+    fill(out, topic, *EPISODES_COMPUTED)
     assert spans() == [(0, None)]
     at_once.publish(on_time + late)
-    attribute(fresh, at_once)
+    fill(fresh, at_once, *EPISODES_COMPUTED)
     assert rows_of(out, EPISODES.name) == rows_of(fresh, EPISODES.name)
 
 

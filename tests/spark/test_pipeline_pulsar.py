@@ -19,8 +19,11 @@ from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.options import AttributeOptions, SourceOptions
 from headgate.pipeline.store.folder import checkpoint_path
 from headgate.pipeline.streaming import query
+from headgate.pipeline.tables.attribution import ATTRIBUTION
+from headgate.pipeline.tables.intervals import INTERVALS
 from tests.service.clients import QUIET, free_ports
 from tests.service.process import BrokerProcess
+from tests.spark.telemetry_topic import computing
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, play
 
 if TYPE_CHECKING:
@@ -61,7 +64,8 @@ def test_a_long_first_read_is_several_batches_and_one_refresh(
     )
     monkeypatch.setattr(query, "BATCH_BYTES_MAX", sum(map(len, messages)) // 4)
     err = io.StringIO()
-    jobs.run_once(source, err)
+    with computing(INTERVALS):
+        jobs.run_once(source, err)
     assert "60 messages" in err.getvalue()
     batches = sorted(int(path.name) for path in Path(checkpoint_path(source), "commits").glob("?"))
     assert 4 <= len(batches) <= 8
@@ -81,13 +85,15 @@ def test_lost_telemetry_is_printed_or_ends_the_job(cluster: Cluster, tmp_path: P
     source = SourceOptions(
         str(tmp_path), (cluster.broker.service_url,), (cluster.broker.admin_url,), topic
     )
-    jobs.run_once(source, io.StringIO())
+    with computing(INTERVALS):
+        jobs.run_once(source, io.StringIO())
     cluster.admin("DELETE", topic, "?force=true")
     cluster.publish(topic, [b"no telemetry", *messages[35:]])
     with pytest.raises(PipelineError, match="Without --fail-on-data-loss the job goes on"):
         jobs.run_once(replace(source, fail_on_data_loss=True), io.StringIO())
     err = io.StringIO()
-    jobs.run_attribute(AttributeOptions(source, format="json"), io.StringIO(), err)
+    with computing(INTERVALS):
+        jobs.run_once(source, err)
     assert (
         "Telemetry of b1 from 2025-11-21 10:00:20 UTC to 2025-11-21 10:00:35 UTC is missing: 15 "
         "messages expired before the pipeline read them.\n"
@@ -117,7 +123,8 @@ def test_a_broker_with_a_new_data_directory_is_read_as_well(tmp_path: Path) -> N
             client.close()
             urls = (process.service_url,), (process.admin_url,)
             err = io.StringIO()
-            jobs.run_once(SourceOptions(str(tmp_path / "tables"), *urls, topic), err)
+            with computing(INTERVALS, ATTRIBUTION):
+                jobs.run_once(SourceOptions(str(tmp_path / "tables"), *urls, topic), err)
             said.append(err.getvalue())
         finally:
             process.close()

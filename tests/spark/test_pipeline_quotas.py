@@ -20,14 +20,15 @@ from headgate.pipeline import jobs
 from headgate.pipeline.derived.derived_table import DerivedTable
 from headgate.pipeline.derived.intervals import Intervals
 from headgate.pipeline.derived.quotas import QuotaUsage
-from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
+from headgate.pipeline.options import SourceOptions, StreamOptions
 from headgate.pipeline.queries.forecast_rows import forecast_rows, forecast_score
 from headgate.pipeline.refresh import refresh
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.folder import checkpoint_path
 from headgate.pipeline.streaming.query import start_query
 from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_SAMPLES
-from headgate.pipeline.tables.quotas import QUOTA_USAGE
+from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
 from tests.service.process import BrokerProcess
 from tests.spark.bronze_oracle import bronze_oracle, rows_received
@@ -39,12 +40,14 @@ from tests.spark.quota_oracle import (
     rows_in_order,
     usage_oracle,
 )
-from tests.spark.telemetry_topic import Topic, attribute, rows_of
+from tests.spark.telemetry_topic import Topic, computing, fill, rows_of
 from tests.unit.pipeline.play import T0, S, play
 from tests.unit.pipeline.quota_play import MESSAGES_OF_ACT, NS, QuotaBroker, acts_until, quota_play
 
 QUOTA_TABLES = ("quota_usage", "evictions")
 DERIVED_TABLES = ("intervals", *QUOTA_TABLES)
+COMPUTED = (INTERVALS, QUOTA_USAGE, EVICTIONS)
+"""What a job computes for these tables."""
 
 FIRST_S, SECOND_S, OTHER_S = 200, 150, 100
 """How long the two boots of :func:`troubled` run, and another cluster with the same topics."""
@@ -77,7 +80,7 @@ def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Whol
     folder = tmp_path_factory.mktemp("whole")
     topic = Topic(folder / "topic")
     topic.publish(troubled())
-    _, progress = attribute(folder / "tables", topic)
+    progress = fill(folder / "tables", topic, *COMPUTED)
     return Whole(topic, folder / "tables", progress)
 
 
@@ -110,7 +113,7 @@ def test_both_tables_equal_an_independent_oracle(whole: Whole) -> None:
     }
 
     versions = {table: DeltaTable(out / table).version() for table in QUOTA_TABLES}
-    attribute(out, whole.topic)
+    fill(out, whole.topic, *COMPUTED)
     assert versions == {table: DeltaTable(out / table).version() for table in QUOTA_TABLES}
 
 
@@ -128,8 +131,9 @@ def test_many_triggers_and_a_stream_give_the_rows_of_one(tmp_path: Path, whole: 
     topic = Topic(tmp_path / "topic")
     for part in parts:
         topic.publish(part)
-        attribute(many, topic)
-    _stream(streamed, topic, batches=len(parts))
+        fill(many, topic, *COMPUTED)
+    with computing(*COMPUTED):
+        _stream(streamed, topic, batches=len(parts))
     for table in DERIVED_TABLES:
         rows = rows_of(whole.out, table)
         assert rows.num_rows > 0
@@ -161,7 +165,7 @@ def test_a_run_killed_between_tables_neither_loses_nor_duplicates_rows(
     source = SourceOptions(str(out))
     messages = troubled()
     topic.publish(messages[:20])
-    attribute(out, topic)
+    fill(out, topic, *COMPUTED)
     topic.publish(messages[20:])
     prepare_session(spark)
 
@@ -175,7 +179,7 @@ def test_a_run_killed_between_tables_neither_loses_nor_duplicates_rows(
     )
     with pytest.raises(PySparkException, match="killed between two tables"):
         query.awaitTermination()
-    attribute(out, topic)
+    fill(out, topic, *COMPUTED)
     for table in DERIVED_TABLES:
         assert rows_of(out, table) == rows_of(whole.out, table), table
 
@@ -187,7 +191,7 @@ def without_quotas(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("without-quotas")
     topic = Topic(folder / "topic")
     topic.publish(play(10))
-    attribute(folder / "tables", topic)
+    fill(folder / "tables", topic, *COMPUTED)
     return folder / "tables"
 
 
@@ -266,8 +270,8 @@ def _evict(folder: Path, name: str, out: Path) -> int:
             assert time.monotonic() < deadline_s, "no telemetry"
             time.sleep(0.1)
         source = SourceOptions(str(out), (process.service_url,), (process.admin_url,))
-        asked = AttributeOptions(source, format="json")
-        jobs.run_attribute(asked, io.StringIO(), io.StringIO())
+        with computing(*COMPUTED):
+            jobs.run_once(source, io.StringIO())
         client.close()
     finally:
         process.close()

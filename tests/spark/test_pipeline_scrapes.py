@@ -16,8 +16,11 @@ from headgate.pipeline.scrapes.decoding import TASK_COLUMN
 from headgate.pipeline.scrapes.folder import broker_folders, file_name, scrape_tasks
 from headgate.pipeline.store.delta_log import ensure_table
 from headgate.pipeline.store.delta_writer import SCRAPES, FilesWritten, TablesWriter
+from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.catalogue import TABLES
-from tests.spark.scrape_job import attribute_scrapes
+from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.quotas import QUOTA_USAGE
+from tests.spark.scrape_job import attribute_scrapes, fill_from_scrapes
 from tests.spark.telemetry_topic import rows_of
 from tests.unit.pipeline.scrapes.texts import SITUATIONS, STEP_S, T0_MS, write_scrapes
 
@@ -45,7 +48,7 @@ def test_situations_are_judged_as_built_in_one_run_or_two(tmp_path: Path) -> Non
     # Also a scrape that comes late is told of at once, and once.
     late = file_name(T0_MS + 1_000 * STEP_S + 1)
     (folder / "b1" / late).write_text("")
-    _, said = attribute_scrapes(out, folder)
+    said = fill_from_scrapes(out, folder)
     assert "b1: 1 of the files could not be read" in said
     names = rows_of(out, "bronze_quarantine")["message_id"].to_pylist()
     assert sorted(names) == [late, "notes.txt"]
@@ -54,9 +57,10 @@ def test_situations_are_judged_as_built_in_one_run_or_two(tmp_path: Path) -> Non
     assert attribute_scrapes(out, folder)[0] == rows
     assert versions == {table: DeltaTable(out / table).version() for table in TABLES}
     (folder / "b1" / late).unlink()
-    attribute_scrapes(tmp_path / "one", folder)
-    for table in ("intervals", "attribution", "quota_usage"):
-        assert rows_of(tmp_path / "one", table) == rows_of(out, table)
+    compared = (INTERVALS, ATTRIBUTION, QUOTA_USAGE)
+    fill_from_scrapes(tmp_path / "one", folder, *compared)
+    for table in compared:
+        assert rows_of(tmp_path / "one", table.name) == rows_of(out, table.name)
     _compare_with_the_texts(folder / "b1", out)
 
 

@@ -24,6 +24,7 @@ from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_log import commit_append, ensure_table
 from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.tables.attribution import (
+    ATTRIBUTION,
     ATTRIBUTION_KEY,
     BLAMES,
     JUDGEMENT_COLUMNS,
@@ -36,7 +37,7 @@ from tests.spark.attribution_oracle import ATTRIBUTION_COLUMNS, attribution_orac
 from tests.spark.bronze_oracle import bronze_oracle, rows_received
 from tests.spark.interval_oracle import interval_columns, interval_oracle
 from tests.spark.interval_oracle import rows_in_order as interval_rows
-from tests.spark.telemetry_topic import Topic, attribute, rows_of
+from tests.spark.telemetry_topic import Topic, fill, rows_of
 from tests.unit.pipeline.play import STORY, T0, Broker, S, play
 from tests.unit.pipeline.row_by_row import judge_minutes, proven_rate_per_s
 
@@ -79,7 +80,7 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
     path = tmp_path_factory.mktemp("story")
     topic = Topic(path / "topic")
     topic.publish(story())
-    attribute(path / "tables", topic)
+    fill(path / "tables", topic, INTERVALS, ATTRIBUTION)
     return path / "tables"
 
 

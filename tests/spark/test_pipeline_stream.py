@@ -17,8 +17,10 @@ from headgate.pipeline.store.delta_log import commit_append, ensure_table
 from headgate.pipeline.store.housekeeping.compact import crowded_partitions
 from headgate.pipeline.store.housekeeping.periodic import FILES_MAX
 from headgate.pipeline.store.parquet_files import write_tables
+from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
-from tests.spark.telemetry_topic import Topic, rows_of
+from headgate.pipeline.tables.intervals import INTERVALS
+from tests.spark.telemetry_topic import Topic, computing, rows_of
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, bronze
 
 
@@ -55,7 +57,8 @@ def test_a_stream_computes_existing_telemetry_without_waiting(tmp_path: Path) ->
     fill_bronze(root, Broker(), 2)
     err = io.StringIO()
     options = StreamOptions(SourceOptions(str(root)), trigger_s=0.1)
-    jobs.run_stream(options, err, messages=topic.stream, should_stop=lambda: True)
+    with computing(INTERVALS, ATTRIBUTION):
+        jobs.run_stream(options, err, messages=topic.stream, should_stop=lambda: True)
     assert "batch" not in err.getvalue()
     assert rows_of(root, "attribution").num_rows == len(SITUATIONS)
     assert rows_of(root, "intervals").num_rows > len(SITUATIONS)
@@ -90,7 +93,8 @@ def test_a_stream_compacts_counts_and_prints_after_each_batch(
     assert is_crowded()
     topic.publish(broker.window())
     options = StreamOptions(SourceOptions(str(root)), 0.1, 0)
-    jobs.run_stream(options, err, messages=topic.stream, should_stop=next_batch)
+    with computing(INTERVALS):
+        jobs.run_stream(options, err, messages=topic.stream, should_stop=next_batch)
     first, second = found
     assert second.rows(BRONZE_SAMPLES.name) > first.rows(BRONZE_SAMPLES.name) > 0
     assert 3_000 < first.lag_s - second.lag_s < 3_700

@@ -131,7 +131,8 @@ PIPELINE: dict[str, set[str]] = {
     "failures": set(),
     "progress": set(),
     "location": set(),
-    "options": {"location"},
+    "spark_options": set(),
+    "options": {"location", "spark_options"},
     "spark_failures": {"failures"},
     "tables": set(),
     "kernels": {"tables", "time_span"},
@@ -146,7 +147,7 @@ PIPELINE: dict[str, set[str]] = {
     "report": {
         "backtest", "output", "store", "kernels", "tables", "options", "progress", "time_span",
     },
-    "session": {"store", "spark_failures", "failures"},
+    "session": {"store", "spark_failures", "spark_options", "failures"},
     "scrape_ingest": {"session", "scrapes", "store", "tables"},
     "single_source": {"scrapes", "store", "tables"},
     "refresh": {"session", "derived", "store", "tables", "progress", "time_span"},
@@ -156,8 +157,8 @@ PIPELINE: dict[str, set[str]] = {
     },
     "preflight": {"options"},
     "job_session": {
-        "single_source", "preflight", "session", "store", "spark_failures", "failures", "options",
-        "location", "progress",
+        "single_source", "preflight", "session", "store", "spark_failures", "spark_options",
+        "failures", "options", "location", "progress",
     },
     "queries": {
         "job_session", "session", "backtest", "output", "steps", "store", "kernels", "tables",

@@ -31,7 +31,6 @@ from headgate.app.listeners import (
     port_of,
 )
 from headgate.app.machine import boot_id, physical_memory_bytes, read_text
-from headgate.app.memory_limit import memory_limit_bytes
 from headgate.app.names_key import names_key
 from headgate.app.open_stores import open_copied, open_log
 from headgate.app.open_telemetry import start_export
@@ -42,6 +41,7 @@ from headgate.app.web import WebApp, WebServer
 from headgate.app.web_guard import HostNames, WebGuard
 from headgate.base.clock import Clock, SystemClock, thread_cpu_ns
 from headgate.base.errors import InvariantError
+from headgate.base.memory_limit import memory_limit_bytes
 from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
 from headgate.broker.client_memory import client_memory_bytes
 from headgate.broker.connection.connection import Connection

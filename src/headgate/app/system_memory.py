@@ -8,8 +8,8 @@ import os
 from collections.abc import Callable
 
 from headgate.app.machine import physical_memory_bytes, read_text
-from headgate.app.memory_limit import memory_limit_bytes
 from headgate.base.clock import Clock
+from headgate.base.memory_limit import memory_limit_bytes
 from headgate.control.memory import ProcessMemory
 from headgate.policy.settings import Settings
 

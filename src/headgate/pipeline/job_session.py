@@ -18,6 +18,7 @@ from headgate.pipeline.progress import Progress
 from headgate.pipeline.session import create_session
 from headgate.pipeline.single_source import check_single_source
 from headgate.pipeline.spark_failures import reason_of
+from headgate.pipeline.spark_options import SparkOptions
 from headgate.pipeline.store.folder import folder_lock, log_folder, spark_log_path, work_folder
 from headgate.pipeline.store.scan import existing_tables
 
@@ -41,7 +42,9 @@ def plain_errors(log_path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def locked_session(root: str, name: str, progress: Progress) -> Iterator[SparkSession]:
+def locked_session(
+    root: str, name: str, progress: Progress, options: SparkOptions
+) -> Iterator[SparkSession]:
     """A session over a folder, under its lock, for a job that writes one of its tables.
 
     Raises:
@@ -49,12 +52,14 @@ def locked_session(root: str, name: str, progress: Progress) -> Iterator[SparkSe
         PipelineError: the job failed in Spark.
     """
     existing_tables(root)
-    with folder_lock(root, progress.say), query_session(root, name, progress) as spark:
+    with folder_lock(root, progress.say), query_session(root, name, progress, options) as spark:
         yield spark
 
 
 @contextmanager
-def query_session(root: str, name: str, progress: Progress) -> Iterator[SparkSession]:
+def query_session(
+    root: str, name: str, progress: Progress, options: SparkOptions
+) -> Iterator[SparkSession]:
     """A session over a folder that the job only reads, without its lock.
 
     Raises:
@@ -66,7 +71,7 @@ def query_session(root: str, name: str, progress: Progress) -> Iterator[SparkSes
         log_path = Path(folder, f"_spark-{name.rsplit(' ', 1)[-1]}.log")
         with plain_errors(log_path):
             with progress.stage("Starting Spark"):
-                spark = create_session(name, log_path=log_path)
+                spark = create_session(name, options=options, log_path=log_path)
             yield spark
 
 
@@ -102,5 +107,7 @@ def ingest_session(
     ):
         check_single_source(root, is_about_scrapes=source.scrapes is not None)
         with progress.stage("Starting Spark"):
-            spark = create_session(name, log_path=spark_log_path(folder), is_long=is_long)
+            spark = create_session(
+                name, options=source.spark, log_path=spark_log_path(folder), is_long=is_long
+            )
         yield spark

@@ -40,6 +40,7 @@ from headgate.pipeline.store.folder import checkpoint_path
 from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.store.table_store import table_names
 from headgate.pipeline.streaming.gaps import TelemetryGaps
+from headgate.pipeline.streaming.late_workers import repeat_if_late
 from headgate.pipeline.streaming.listener import listening
 from headgate.pipeline.streaming.metrics import StreamMetrics, served_metrics
 from headgate.pipeline.streaming.query import (
@@ -114,7 +115,7 @@ def run_attribute(
     else:
         existing_tables(root)
         TableScan(root, INTERVALS.name)  # raises where there is nothing to judge
-        with query_session(root, name, progress) as spark:
+        with query_session(root, name, progress, source.spark) as spark:
             rows = _judged(spark, root, span, options, progress)
     remark = _range_remark(root, span, min((row["from_ns"] for row in rows), default=None))
     if remark:
@@ -154,8 +155,12 @@ def _bring_up_to_date(
         else:
             gaps = TelemetryGaps(root)
             frame = _stream(spark, source, messages)
-            start_query(frame, root, checkpoint_path(source), trigger_s=None).awaitTermination()
-            remarks = gaps.new_sentences()
+            checkpoint = checkpoint_path(source)
+            repeat_if_late(
+                lambda: start_query(frame, root, checkpoint, trigger_s=None).awaitTermination(),
+                remarks.append,
+            )
+            remarks += gaps.new_sentences()
         stage.result = str(bronze_counts(root))
     for remark in remarks:
         progress.say(remark)
@@ -224,11 +229,14 @@ def run_stream(
                 progress.say(remark)
             tables.after_batch(session)
 
-        with listening(spark, metrics, progress):
+        def run_query() -> None:
             query = start_query(
                 frame, root, checkpoint_path(source), trigger_s=options.trigger_s, after=after
             )
             run_until(query, should_stop, between=lambda: tables.between_batches(spark))
+
+        with listening(spark, metrics, progress):
+            repeat_if_late(run_query, progress.say)
         tables.between_batches(spark)
     progress.say("Stopped; the next run continues from here.")
 

@@ -12,6 +12,7 @@ from headgate.base.errors import InputError
 from headgate.base.input_errors import InputErrors
 from headgate.base.names import InvalidNameError, parse_topic
 from headgate.pipeline.location import checked_root, is_object_store
+from headgate.pipeline.spark_options import DEFAULTS, SparkOptions
 
 TELEMETRY_TOPIC: Final = "persistent://headgate/telemetry/samples"
 """Where brokers publish their records by default."""
@@ -71,6 +72,7 @@ class SourceOptions:
     """A folder with texts of ``/metrics``, read instead of the topics; no broker is contacted."""
     work: str | None = None
     """A folder for the job's own files, checkpoints and Spark's log; None: ``out``."""
+    spark: SparkOptions = DEFAULTS
 
     def __post_init__(self) -> None:
         """Raise :class:`InputError` for URLs of another form or different in number.
@@ -216,6 +218,7 @@ class FolderOptions:
     format: Format = "table"
     width: int = 100
     color: bool = False
+    spark: SparkOptions = DEFAULTS
 
     def __post_init__(self) -> None:
         """Raise :class:`InputError` for an unknown format, or a folder that cannot hold tables."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -21,7 +22,7 @@ from headgate.base.errors import InputError
 from headgate.pipeline.derived.catalogue import DERIVED
 from headgate.pipeline.derived.derived_table import DerivedTable, passes
 from headgate.pipeline.progress import OnProgress, no_progress
-from headgate.pipeline.session import batches_by_count
+from headgate.pipeline.session import batches_by_count, partitions_for
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
     TableFile,
@@ -177,13 +178,15 @@ def _compute_pass(
     hours: Collection[int],
     transaction: AppTransaction | None,
 ) -> None:
-    rows = derived.rows(spark, root, derived.inputs(live, hours), hours)
-    if rows is None:
-        commit_replace(root, derived.table, [], hours, transaction)
-    elif derived.has_long_texts:
-        _replace(rows, root, derived.table, hours, transaction)
-    else:
-        with batches_by_count(spark):
+    files = derived.inputs(live, hours)
+    with (
+        partitions_for(spark, sum(file.size_bytes for file in files)),
+        nullcontext() if derived.has_long_texts else batches_by_count(spark),
+    ):
+        rows = derived.rows(spark, root, files, hours)
+        if rows is None:
+            commit_replace(root, derived.table, [], hours, transaction)
+        else:
             _replace(rows, root, derived.table, hours, transaction)
 
 

@@ -19,8 +19,15 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from headgate.base.errors import InputError
+from headgate.base.memory_limit import memory_limit_bytes
 from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.spark_failures import start_failure
+from headgate.pipeline.spark_options import (
+    DEFAULTS,
+    SparkOptions,
+    machine_settings,
+    shuffle_partitions,
+)
 from headgate.pipeline.store.delta_writer import HeadgateTables
 
 _LONG_JVM_FLAGS: Final = "-Xshare:auto -XX:+UseSerialGC"
@@ -31,6 +38,14 @@ job gains more from the full compiler: rows go between Java and Python twice as 
 _BATCH_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BYTES_NOT_COUNTED: Final = (1 << 31) - 1
 """Spark's value for no limit."""
+
+WORKER_DAEMON: Final = {"spark.python.daemon.module": "headgate.pipeline.worker_daemon"}
+"""The daemon of Python workers on this machine. A cluster's machines may lack the module."""
+
+WORKER_PATH: Final = str(Path(__file__).resolve().parent / "worker_path")
+"""A folder on the path of the Python workers, which makes them start faster."""
+
+SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Variable that ``spark-submit`` sets: its Java process runs, and has the cluster's settings."""
@@ -44,8 +59,6 @@ _QUERY_SETTINGS: Final = {
 """Settings that queries are tuned to. A cluster's own value of one takes precedence."""
 
 _SETTINGS: Final = _QUERY_SETTINGS | {
-    # A cluster keeps its own number, and adaptive execution reduces it for little data.
-    "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     # Without these two, a seventh of the CPU time of a small refresh writes texts of plans for the
@@ -54,7 +67,6 @@ _SETTINGS: Final = _QUERY_SETTINGS | {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "1g",
     "spark.driver.extraJavaOptions": _JVM_FLAGS,
     # A failure reaches the caller as an exception; the log would repeat it on a page.
     "spark.log.level": "FATAL",
@@ -62,7 +74,11 @@ _SETTINGS: Final = _QUERY_SETTINGS | {
 
 
 def create_session(
-    name: str, *, cores: int | None = None, log_path: Path | None = None, is_long: bool = False
+    name: str,
+    *,
+    options: SparkOptions = DEFAULTS,
+    log_path: Path | None = None,
+    is_long: bool = False,
 ) -> SparkSession:
     """Start Spark on this machine, or take an existing session or ``spark-submit``'s cluster.
 
@@ -71,28 +87,61 @@ def create_session(
     is faster from the second minute on.
 
     Raises:
-        InputError: no Java is found.
-        PipelineError: Java did not start.
+        InputError: no Java is found, or only ``spark-submit`` can set what ``options`` say.
+        PipelineError: Java did not start, or Spark refuses a setting.
     """
     active = SparkSession.getActiveSession()
     if active is None and _SUBMITTED in os.environ:
-        active = _submitted_session(name)
+        options.check_submitted()
+        active = _submitted_session(name, options.settings())
     if active is None:
         require_java(os.environ.get("JAVA_HOME"), shutil.which("java"))
         os.environ.update(python_variables(os.environ))
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         _extend_python_path()
-        conf = SparkConf().setAppName(name).setAll(list(_SETTINGS.items()))
-        if is_long:
-            conf.set("spark.driver.extraJavaOptions", _LONG_JVM_FLAGS)
-        if "MASTER" not in os.environ:
-            conf.setMaster(f"local[{cores or '*'}]")
+        conf = SparkConf().setAppName(name)
+        conf.setAll(list(started_settings(options, os.environ, is_long=is_long).items()))
         with deferred_signals():
             gateway = start_java(conf, log_path)
         with kept_interrupt_handler():
             SparkContext(conf=conf, gateway=gateway)
         active = SparkSession.builder.getOrCreate()
     return prepare_session(active)
+
+
+def started_settings(
+    options: SparkOptions, environment: Mapping[str, str], *, is_long: bool
+) -> dict[str, str]:
+    """The settings of a session that this process starts, those of ``options`` last."""
+    settings = dict(_SETTINGS)
+    if is_on_this_machine(environment):
+        cores = options.cores or len(os.sched_getaffinity(0))
+        settings |= WORKER_DAEMON | machine_settings(cores, _memory_bytes())
+    if is_long:
+        settings["spark.driver.extraJavaOptions"] = _LONG_JVM_FLAGS
+    if "MASTER" not in environment:
+        settings["spark.master"] = f"local[{options.cores or '*'}]"
+    if options.driver_memory is not None:
+        settings["spark.driver.memory"] = options.driver_memory
+    return settings | options.settings()
+
+
+def _memory_bytes() -> int:
+    """The memory that this process and those that it starts may use."""
+    physical_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return memory_limit_bytes(0, physical_bytes, _text_of)
+
+
+def _text_of(path: str) -> str | None:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError:
+        return None
+
+
+def is_on_this_machine(environment: Mapping[str, str]) -> bool:
+    """Whether Spark's workers run on this machine, by the variable ``MASTER``."""
+    return environment.get("MASTER", "local").startswith("local")
 
 
 def python_variables(environment: Mapping[str, str]) -> dict[str, str]:
@@ -102,13 +151,16 @@ def python_variables(environment: Mapping[str, str]) -> dict[str, str]:
     ``spark-submit``: ``PYSPARK_PYTHON=./environment/bin/python`` is a path on a cluster's machines,
     and ``PYSPARK_DRIVER_PYTHON=jupyter`` cannot run a worker. A cluster keeps its own.
     """
-    if environment.get("MASTER", "local").startswith("local"):
+    if is_on_this_machine(environment):
         return dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
     return {} if "PYSPARK_PYTHON" in environment else {"PYSPARK_PYTHON": sys.executable}
 
 
-def _submitted_session(name: str) -> SparkSession:
-    session = SparkSession.builder.appName(name).getOrCreate()
+def _submitted_session(name: str, settings: Mapping[str, str]) -> SparkSession:
+    builder = SparkSession.builder.appName(name)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
     for key, value in open_settings(session.sparkContext.getConf().contains).items():
         session.conf.set(key, value)
     return session
@@ -182,6 +234,24 @@ def prepare_session(session: SparkSession) -> SparkSession:
 
 
 @contextmanager
+def partitions_for(session: SparkSession, input_bytes: int) -> Iterator[None]:
+    """In the context, shuffles have as many partitions as files of so many bytes need.
+
+    A number that the user set, or a cluster, stays.
+    """
+    before, context = session.conf.get(SHUFFLE_PARTITIONS), session.sparkContext
+    cores = context.defaultParallelism
+    if not context.master.startswith("local") or before != str(shuffle_partitions(cores, 0)):
+        yield
+        return
+    session.conf.set(SHUFFLE_PARTITIONS, str(shuffle_partitions(cores, input_bytes)))
+    try:
+        yield
+    finally:
+        session.conf.set(SHUFFLE_PARTITIONS, before)
+
+
+@contextmanager
 def batches_by_count(session: SparkSession) -> Iterator[None]:
     """In the context, bound the batches that go to Python by rows only; for small rows.
 
@@ -216,8 +286,9 @@ def require_java(java_home: str | None, command: str | None) -> None:
 
 
 def _extend_python_path() -> None:
-    """Let Spark's Python workers import what this process imports from a source tree."""
-    here = str(Path(__file__).resolve().parents[2])
+    """Let Spark's Python workers import what this process imports from a source tree, and PySpark
+    from its package."""
+    wanted = (str(Path(__file__).resolve().parents[2]), WORKER_PATH)
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if here not in paths:
-        os.environ["PYTHONPATH"] = os.pathsep.join(path for path in (here, *paths) if path)
+    added = [path for path in wanted if path not in paths]
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in (*added, *paths) if path)

@@ -7,16 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.errors import StreamingQueryException
 
 from headgate.base.errors import InputError
 from headgate.pipeline import jobs
 from headgate.pipeline.jobs import create_tables, run_attribute
-from headgate.pipeline.options import AttributeOptions, SourceOptions
+from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.progress import Progress
+from headgate.pipeline.streaming import refresh_pace
+from headgate.pipeline.streaming.late_workers import LATE_TEXT
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.intervals import INTERVALS
 
@@ -48,6 +52,57 @@ def test_run_prints_which_days_it_did_not_recompute(
     err = io.StringIO()
     jobs.run_once(SourceOptions(str(tmp_path)), err, recompute_days=(day, day))
     assert err.getvalue().endswith("attribution from 2025-11-23 stays.\n")
+
+
+@contextmanager
+def no_session(*_: object, **__: object) -> Iterator[None]:
+    """Stands for Spark and its listener."""
+    yield
+
+
+class LateQuery:
+    """A query whose Python process is late at the first start."""
+
+    def __init__(self) -> None:
+        self.starts = 0
+
+    def start(self, *_: object, **__: object) -> LateQuery:
+        """Stands for ``start_query``."""
+        self.starts += 1
+        return self
+
+    def awaitTermination(self) -> None:  # noqa: N802 - as Spark names it
+        """Fail as Spark does, or end."""
+        if self.starts == 1:
+            raise StreamingQueryException("[STREAM_FAILED] Python worker failed to connect back.")
+
+
+def test_a_run_starts_again_where_the_python_process_was_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query, err = LateQuery(), io.StringIO()
+    monkeypatch.setattr(jobs, "ingest_session", no_session)
+    monkeypatch.setattr(jobs, "DERIVED", ())
+    monkeypatch.setattr(jobs, "start_query", query.start)
+    jobs.run_once(SourceOptions(str(tmp_path)), err, messages=lambda _: cast(Any, None))
+    assert query.starts == 2
+    assert f"{LATE_TEXT}\n" in err.getvalue()
+
+
+def test_a_stream_starts_again_where_the_python_process_was_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query, err = LateQuery(), io.StringIO()
+    for name in ("ingest_session", "listening"):
+        monkeypatch.setattr(jobs, name, no_session)
+    monkeypatch.setattr(refresh_pace, "refresh_all", lambda *_: None)
+    monkeypatch.setattr(jobs, "start_query", query.start)
+    monkeypatch.setattr(jobs, "run_until", lambda found, *_, **__: found.awaitTermination())
+    options = StreamOptions(SourceOptions(str(tmp_path)), trigger_s=1.0)
+    jobs.run_stream(options, err, messages=lambda _: cast(Any, None))
+    assert query.starts == 2
+    assert f"{LATE_TEXT}\n" in err.getvalue()
+    assert err.getvalue().endswith("Stopped; the next run continues from here.\n")
 
 
 def test_tables_of_an_earlier_release_get_their_columns_with_one_line(tmp_path: Path) -> None:

@@ -20,10 +20,13 @@ from headgate.pipeline.session import (
     deferred_signals,
     kept_interrupt_handler,
     open_settings,
+    partitions_for,
     python_variables,
     require_java,
     start_java,
+    started_settings,
 )
+from headgate.pipeline.spark_options import SparkOptions
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +73,50 @@ def test_a_cluster_keeps_its_settings() -> None:
     assert "spark.sql.shuffle.partitions" not in nothing_given
     assert nothing_given["spark.sql.session.timeZone"] == "UTC"
     assert open_settings(lambda _: True) == {}
+
+
+def test_what_is_set_wins_over_what_follows_from_the_machine() -> None:
+    plain = started_settings(SparkOptions(), {}, is_long=False)
+    assert plain["spark.master"] == "local[*]"
+    assert int(plain["spark.sql.shuffle.partitions"]) >= 4
+    assert plain["spark.driver.memory"].endswith("m")
+    conf = ("spark.sql.shuffle.partitions=7", "spark.ui.enabled=true")
+    given = started_settings(SparkOptions(3, "2g", conf), {}, is_long=True)
+    assert given["spark.master"] == "local[3]"
+    assert given["spark.driver.memory"] == "2g"
+    assert given["spark.sql.shuffle.partitions"] == "7"
+    assert given["spark.ui.enabled"] == "true"
+    assert "TieredStopAtLevel" not in given["spark.driver.extraJavaOptions"]
+
+
+def test_a_cluster_named_by_a_variable_keeps_its_own_defaults() -> None:
+    settings = started_settings(SparkOptions(), {"MASTER": "spark://a:7077"}, is_long=False)
+    kept = {"spark.master", "spark.sql.shuffle.partitions", "spark.driver.memory"}
+    assert not kept & set(settings)
+
+
+@pytest.mark.parametrize(
+    ("master", "input_bytes", "set_to", "inside"),
+    [
+        ("local[2]", 0, "4", "4"),
+        ("local[2]", 1_600 << 20, "4", "100"),
+        ("local[2]", 1_600 << 20, "7", "7"),
+        ("spark://a:1", 1_600 << 20, "4", "4"),
+    ],
+    ids=["small", "large", "of-the-user", "of-a-cluster"],
+)
+def test_shuffles_have_more_partitions_for_a_large_input(
+    master: str, input_bytes: int, set_to: str, inside: str
+) -> None:
+    name = "spark.sql.shuffle.partitions"
+    values = {name: set_to}
+    session: Any = SimpleNamespace(
+        conf=SimpleNamespace(get=values.__getitem__, set=values.__setitem__),
+        sparkContext=SimpleNamespace(master=master, defaultParallelism=2),
+    )
+    with partitions_for(session, input_bytes):
+        assert values[name] == inside
+    assert values[name] == set_to
 
 
 # PySpark leaves the pipe to a process that failed to the garbage collection.

@@ -14,8 +14,10 @@ from headgate.cli.pipeline.common import (
     interruptible,
     load,
     range_options,
+    spark_options,
 )
 from headgate.pipeline.options import BacktestOptions, FolderOptions
+from headgate.pipeline.spark_options import SparkOptions
 
 
 @click.command("backtest", short_help="Replay other limits and quotas over the past.")
@@ -31,6 +33,7 @@ from headgate.pipeline.options import BacktestOptions, FolderOptions
     help="Name of the run, which replaces its earlier rows; a new name by default.",
 )
 @format_option
+@spark_options
 def backtest_command(
     out: str,
     grid: str,
@@ -38,6 +41,7 @@ def backtest_command(
     until: str | None,
     run_id: str | None,
     format_: Any,
+    spark: SparkOptions,
 ) -> None:
     """Replay the broker's own laws with other settings over the tables.
 
@@ -47,7 +51,7 @@ def backtest_command(
     Example: headgate pipeline backtest --out tables --grid grid.toml --since 1d
     """
     options = BacktestOptions(
-        FolderOptions(out, since, until, format_, terminal.width(), terminal.has_color()),
+        FolderOptions(out, since, until, format_, terminal.width(), terminal.has_color(), spark),
         grid,
         run_id,
     )

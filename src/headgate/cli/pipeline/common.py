@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from headgate.base.errors import HeadgateError
 from headgate.pipeline.options import BROKER_URL, TELEMETRY_TOPIC, WEB_URL, SourceOptions
+from headgate.pipeline.spark_options import SparkOptions
 
 EXIT_FOUND: Final = 3
 """Exit status when ``--fail-on`` or ``--fail-within`` found what it looks for."""
@@ -53,6 +54,39 @@ def load(module: str) -> Any:
         ) from error
 
 
+def spark_options(command: Command) -> Command:
+    """Options of the Spark session; the command receives them as one ``spark``."""
+
+    @functools.wraps(command)
+    def with_spark(
+        *args: Any,
+        cores: int | None,
+        driver_memory: str | None,
+        spark_conf: tuple[str, ...],
+        **others: Any,
+    ) -> None:
+        command(*args, spark=SparkOptions(cores, driver_memory, spark_conf), **others)
+
+    decorated: Command = with_spark
+    for option in (
+        click.option(
+            "--spark-conf", metavar="KEY=VALUE", multiple=True,
+            help="A setting of Spark, such as spark.sql.shuffle.partitions=64; may be repeated.",
+        ),
+        click.option(
+            "--driver-memory", metavar="SIZE",
+            help="Heap of Spark's Java process, such as 4g; a fourth of the memory by default, from"
+            " 1g to 16g.",
+        ),
+        click.option(
+            "--cores", metavar="N", type=int,
+            help="Cores of this machine that Spark uses; all by default.",
+        ),
+    ):  # fmt: skip
+        decorated = option(decorated)
+    return decorated
+
+
 def source_options(command: Command) -> Command:
     """Options of what to read and where to write; the command receives them as one ``source``."""
 
@@ -67,6 +101,7 @@ def source_options(command: Command) -> Command:
         tls_insecure: bool,
         work: str | None,
         fail_on_data_loss: bool,
+        spark: SparkOptions,
         scrapes: str | None = None,
         **others: Any,
     ) -> None:
@@ -76,53 +111,57 @@ def source_options(command: Command) -> Command:
         source = SourceOptions(
             out, broker_urls, web_urls, topic, fail_on_data_loss, token=token,
             token_path=token_file, trust_path=tls_trust_certs, allow_insecure=tls_insecure,
-            scrapes=scrapes, work=work,
+            scrapes=scrapes, work=work, spark=spark,
         )  # fmt: skip
         command(source, **others)
 
-    decorated: Command = with_source
-    for option in (
-        click.option(
-            "--fail-on-data-loss", is_flag=True,
-            help="End with status 1 if telemetry expired before it was read; by default the job"
-            " prints the missing range and continues.",
-        ),
-        click.option(
-            "--tls-insecure", is_flag=True, help="Trust any certificate; for tests only."
-        ),
-        click.option(
-            "--tls-trust-certs", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
-            help="PEM file of the certificate authorities to trust; the public ones by default.",
-        ),
-        click.option(
-            "--token-file", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
-            help="File with the token for the brokers; by default HEADGATE_TOKEN has the token.",
-        ),
-        click.option(
-            "--topic", metavar="TOPIC", default=TELEMETRY_TOPIC, show_default=True,
-            help="The telemetry topic."
-        ),
-        click.option(
-            "--work", metavar="DIR", type=click.Path(file_okay=False),
-            help="Folder of checkpoints and Spark's log; --out by default, and required if --out is"
-            " in S3. Use the same in all runs: with a new one the job reads everything again.",
-        ),
-        click.option(
-            "--out", metavar="DIR", required=True, type=click.Path(file_okay=False),
-            help="Folder of the tables, or s3://BUCKET/PREFIX. The first run creates it; later runs"
-            " continue it.",
-        ),
-        click.option(
-            "--admin-url", "web_urls", metavar="URL", multiple=True, default=(WEB_URL,),
-            show_default=True, help="Admin API of a broker; one for each --broker-url.",
-        ),
-        click.option(
-            "--broker-url", "broker_urls", metavar="URL", multiple=True, default=(BROKER_URL,),
-            show_default=True, help="A broker to read telemetry from; may be repeated.",
-        ),
-    ):  # fmt: skip
+    decorated = spark_options(with_source)
+    for option in _SOURCE_OPTIONS:
         decorated = option(decorated)
     return decorated
+
+
+_SOURCE_OPTIONS: Final = (
+    click.option(
+        "--fail-on-data-loss", is_flag=True,
+        help="End with status 1 if telemetry expired before it was read; by default the job"
+        " prints the missing range and continues.",
+    ),
+    click.option(
+        "--tls-insecure", is_flag=True, help="Trust any certificate; for tests only."
+    ),
+    click.option(
+        "--tls-trust-certs", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
+        help="PEM file of the certificate authorities to trust; the public ones by default.",
+    ),
+    click.option(
+        "--token-file", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
+        help="File with the token for the brokers; by default HEADGATE_TOKEN has the token.",
+    ),
+    click.option(
+        "--topic", metavar="TOPIC", default=TELEMETRY_TOPIC, show_default=True,
+        help="The telemetry topic."
+    ),
+    click.option(
+        "--work", metavar="DIR", type=click.Path(file_okay=False),
+        help="Folder of checkpoints and Spark's log; --out by default, and required if --out is"
+        " in S3. Use the same in all runs: with a new one the job reads everything again.",
+    ),
+    click.option(
+        "--out", metavar="DIR", required=True, type=click.Path(file_okay=False),
+        help="Folder of the tables, or s3://BUCKET/PREFIX. The first run creates it; later runs"
+        " continue it.",
+    ),
+    click.option(
+        "--admin-url", "web_urls", metavar="URL", multiple=True, default=(WEB_URL,),
+        show_default=True, help="Admin API of a broker; one for each --broker-url.",
+    ),
+    click.option(
+        "--broker-url", "broker_urls", metavar="URL", multiple=True, default=(BROKER_URL,),
+        show_default=True, help="A broker to read telemetry from; may be repeated.",
+    ),
+)  # fmt: skip
+"""Of what to read and where to write; the last one is the first in the help."""
 
 
 def scrapes_option(command: Command) -> Command:

@@ -15,8 +15,10 @@ from headgate.cli.pipeline.common import (
     interruptible,
     load,
     range_options,
+    spark_options,
 )
 from headgate.pipeline.options import FolderOptions, ForecastOptions
+from headgate.pipeline.spark_options import SparkOptions
 
 
 @click.command("forecast", short_help="Predict when backlog quotas are reached.")
@@ -32,6 +34,7 @@ from headgate.pipeline.options import FolderOptions, ForecastOptions
 )  # fmt: skip
 @range_options
 @format_option
+@spark_options
 @click.option(
     "--fail-within", metavar="DURATION",
     help="End with status 3 if a quota is reached now (it evicts, holds or refuses) or probably"
@@ -45,6 +48,7 @@ def forecast_command(
     until: str | None,
     format_: Any,
     fail_within: str | None,
+    spark: SparkOptions,
 ) -> None:
     """Predict from the tables when each topic reaches its backlog quota.
 
@@ -55,7 +59,7 @@ def forecast_command(
     if score and (at or fail_within):
         raise click.UsageError("--score takes neither --at nor --fail-within.")
     options = ForecastOptions(
-        FolderOptions(out, since, until, format_, terminal.width(), terminal.has_color()),
+        FolderOptions(out, since, until, format_, terminal.width(), terminal.has_color(), spark),
         at,
         score,
         fail_within,

@@ -78,7 +78,7 @@ def run_backtest(options: BacktestOptions, out: TextIO, err: TextIO) -> str:
     faults.raise_any()
     root, progress = resolved_root(folder.out), Progress(err)
     session: AbstractContextManager[SparkSession] = locked_session(
-        root, "headgate pipeline backtest", progress
+        root, "headgate pipeline backtest", progress, folder.spark
     )
     with session as spark:
         rows = replay_range(spark, root, grid, span.since_ns, span.until_ns, run_id, progress)

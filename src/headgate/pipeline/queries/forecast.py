@@ -70,7 +70,7 @@ def run_forecast(options: ForecastOptions, out: TextIO, err: TextIO) -> int:
         TableScan(folder.out, INTERVALS.name if options.is_score else QUOTA_USAGE.name)
     faults.raise_any()
     root, progress = resolved_root(folder.out), Progress(err)
-    with query_session(root, "headgate pipeline forecast", progress) as spark:
+    with query_session(root, "headgate pipeline forecast", progress, folder.spark) as spark:
         if options.is_score:
             with progress.stage("Scoring forecasts"):
                 scores = forecast_score(spark, root, span.since_ns, span.until_ns)

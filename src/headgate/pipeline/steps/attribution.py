@@ -8,8 +8,7 @@ needed. A separate step computes it and returns one small row for each subscript
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import partial, reduce
-from operator import add
+from functools import partial
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -85,8 +84,10 @@ def _subscriptions(minutes: DataFrame) -> DataFrame:
     return minutes.where(F.col("kind") == Kind.SUBSCRIPTION.value)
 
 
-def _or_zero(name: str) -> Column:
-    return F.coalesce(F.col(name), F.lit(0))
+def _or_zero(*names: str) -> Column:
+    """The sum of some columns, where null counts as 0. One text, because Python asks Java once for
+    each function of a Column, and the states are dozens."""
+    return F.expr(" + ".join(f"coalesce({name}, 0)" for name in names))
 
 
 def _demonstrating(minutes: DataFrame) -> DataFrame:
@@ -94,7 +95,7 @@ def _demonstrating(minutes: DataFrame) -> DataFrame:
     held = (
         name for name, is_held in zip(STATE_FIELD_NAMES, HELD_BY_OTHERS, strict=True) if is_held
     )
-    total_ns = reduce(add, (_or_zero(name) for name in STATE_FIELD_NAMES))
+    total_ns = _or_zero(*STATE_FIELD_NAMES)
     accounted_ns = F.when(total_ns > 0, total_ns).otherwise(F.col("covered_ns"))
     return minutes.where(
         (_or_zero("oldest_age_max_ns") >= YOUNG_NS)
@@ -102,7 +103,7 @@ def _demonstrating(minutes: DataFrame) -> DataFrame:
         & (_or_zero("evicted") == 0)
         & (_or_zero("backlog_messages_start") > 0)
         & (_or_zero("backlog_messages") > 0)
-        & (reduce(add, (_or_zero(name) for name in held)) <= HELD_SHARE_MAX * accounted_ns)
+        & (_or_zero(*held) <= HELD_SHARE_MAX * accounted_ns)
     ).select(
         *ATTRIBUTION_KEY,
         hour_of().alias(HOUR.name),
@@ -145,9 +146,9 @@ def _with_waiters(rows: DataFrame, minutes: DataFrame, key: Sequence[str]) -> Da
     Few topics have such a limit in force, and of these few columns are counted.
     """
     name = topic_waiters.WAITERS.name
-    held_ns = reduce(add, (_or_zero(field) for field in topic_waiters.HUNGRY_FIELDS))
-    total_ns = reduce(add, (_or_zero(field) for field in STATE_FIELD_NAMES))
+    held_ns, total_ns = _or_zero(*topic_waiters.HUNGRY_FIELDS), _or_zero(*STATE_FIELD_NAMES)
     waited = (held_ns > 0) & (held_ns >= topic_waiters.WAITING_SHARE_MIN * total_ns)
-    each = minutes.where(waited).select(*key, "subscription").distinct()
-    counted = each.groupBy(*key).agg(F.count("*").alias(name)).where(F.col(name) > 1)
+    # A set, because a distinct count would shuffle twice.
+    names = F.size(F.collect_set("subscription")).cast("long").alias(name)
+    counted = minutes.where(waited).groupBy(*key).agg(names).where(F.col(name) > 1)
     return left_join(rows, counted, key, broadcast=True)

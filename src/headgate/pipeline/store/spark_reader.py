@@ -58,7 +58,7 @@ def read_files(
         .option("basePath", folder)
         .option(_ARE_PATTERNS, "false")
         .parquet(*[f"{folder}/{path}" for path in paths])
-        .select(*schema.names)
+        .to(schema)
     )
 
 

@@ -15,11 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
@@ -27,6 +26,9 @@ from deltalake import DeltaTable
 from headgate.base.errors import InputError
 from headgate.pipeline.failures import joined_causes
 from headgate.pipeline.location import bucket_and_prefix, checked_root, is_object_store
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 CONNECT_TIMEOUT_S: Final = 5
 REQUEST_TIMEOUT_S: Final = 30
@@ -188,6 +190,9 @@ class TableStore:
         self, table: str, paths: Iterable[str], schema: pa.Schema, partition_by: Iterable[str]
     ) -> ds.Dataset:
         """Files of a table as rows of ``schema``; a column that a file lacks is null."""
+        # It imports pandas, half of what a Python process of Spark would otherwise load to commit.
+        import pyarrow.dataset as ds
+
         return ds.dataset(
             [self.path(table, path) for path in paths],
             schema=schema,

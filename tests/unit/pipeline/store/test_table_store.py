@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -158,3 +159,12 @@ def test_a_refusal_is_one_line() -> None:
         == "When listing in bucket 'b': AWS Error NO_SUCH_BUCKET: not there"
     )
     assert os_error_text(OSError()) == "no reason given"
+
+
+def test_a_process_that_only_commits_loads_no_pandas() -> None:
+    """Spark starts such a process for each write; pandas would be half of what it loads."""
+    script = "import sys, headgate.pipeline.store.delta_writer; print('pandas' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "False"

@@ -8,7 +8,6 @@ the tree.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from headgate.base.units import MIB
@@ -43,18 +42,18 @@ def _group_limits(read_text: ReadText) -> Iterator[int]:
     """Limits of the process's memory groups and of all above them that can be seen."""
     groups = dict(_groups(read_text("/proc/self/cgroup") or ""))
     for mount in _mounts(read_text("/proc/self/mountinfo") or ""):
-        point = PurePosixPath(mount.point)
-        try:
-            below = PurePosixPath(groups.get(mount.type, "/")).relative_to(mount.root)
-        except ValueError:
-            below = PurePosixPath()
-        place = point / below
-        for directory in (place, *place.parents):
+        root, group = _names(mount.root), _names(groups.get(mount.type, "/"))
+        below = group[len(root) :] if group[: len(root)] == root else []
+        for depth in range(len(below), -1, -1):
+            directory = "/".join((mount.point, *below[:depth]))
             text = read_text(f"{directory}/{_LIMIT_FILES[mount.type]}")
             if text is not None and text.strip().isdecimal() and int(text) > 0:
                 yield int(text)
-            if directory == point:
-                break
+
+
+def _names(path: str) -> list[str]:
+    """The names in a path of groups."""
+    return [name for name in path.split("/") if name]
 
 
 def _groups(text: str) -> Iterator[tuple[str, str]]:

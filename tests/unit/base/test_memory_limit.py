@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from headgate.app.machine import physical_memory_bytes, read_text
-from headgate.app.memory_limit import memory_limit_bytes
+from headgate.base.memory_limit import memory_limit_bytes
 from headgate.base.units import GIB, MIB
 
 PHYSICAL_BYTES = 64 * GIB

@@ -1,0 +1,73 @@
+"""The daemon of Spark's Python workers. Starts no Spark and no daemon."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from pyspark import daemon
+
+from headgate.pipeline import worker_daemon
+from headgate.pipeline.session import WORKER_DAEMON, is_on_this_machine
+from headgate.pipeline.worker_daemon import Collector
+
+LIMIT_S = 60.0
+
+
+@pytest.fixture(autouse=True)
+def thawed() -> Iterator[None]:
+    """Objects that a test freezes are searched again after it."""
+    yield
+    gc.unfreeze()
+
+
+def test_spark_starts_it_by_its_name_on_this_machine_only() -> None:
+    assert {"spark.python.daemon.module": worker_daemon.__name__} == WORKER_DAEMON
+    for master in ("local", "local[*]", "local[4]"):
+        assert is_on_this_machine({"MASTER": master})
+    assert is_on_this_machine({})
+    assert not is_on_this_machine({"MASTER": "spark://a:7077"})
+
+
+def test_modules_that_a_task_imported_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_daemon, "MODULES_MIN", 1)
+    Collector.collect()
+    assert gc.get_freeze_count() > 1
+    assert len(gc.get_objects()) < gc.get_freeze_count()
+
+
+def test_the_garbage_of_a_task_is_searched_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_daemon, "MODULES_MIN", sys.maxsize)
+    frozen = gc.get_freeze_count()
+    rings: list[object] = []
+    rings.append(rings)
+    del rings
+    Collector.collect()
+    assert gc.get_freeze_count() == frozen
+    assert gc.collect() == 0
+
+
+def test_the_daemon_runs_with_the_modules_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[tuple[bool, object]] = []
+    monkeypatch.setattr(daemon, "gc", gc)
+    monkeypatch.setattr(
+        daemon, "manager", lambda: found.append((gc.get_freeze_count() > 0, daemon.gc))
+    )
+    worker_daemon.run()
+    assert found == [(True, Collector)]
+
+
+def test_its_import_starts_no_thread() -> None:
+    """A thread, and the locks that it holds, would be missing in each worker after the fork."""
+    script = "import threading, headgate.pipeline.worker_daemon; print(threading.active_count())"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=True,
+    )
+    assert done.stdout.split() == ["1"]
