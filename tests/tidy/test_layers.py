@@ -148,6 +148,7 @@ PIPELINE: dict[str, set[str]] = {
         "backtest", "output", "store", "kernels", "tables", "options", "progress", "time_span",
     },
     "session": {"store", "spark_failures", "spark_options", "failures"},
+    "worker_daemon": {"store"},
     "scrape_ingest": {"session", "scrapes", "store", "tables"},
     "single_source": {"scrapes", "store", "tables"},
     "refresh": {"session", "derived", "store", "tables", "progress", "time_span"},

@@ -12,7 +12,7 @@ from typing import Final
 
 from pyspark.errors import PySparkException
 
-ATTEMPTS_MAX: Final = 5
+STARTS_MAX: Final = 5
 """How often a query is started. By the second start the files of the process are in memory."""
 
 _LATE: Final = "Python worker failed to connect back"
@@ -31,9 +31,9 @@ def repeat_if_late(run_query: Callable[[], None], say: Callable[[str], None]) ->
 
     Raises:
         PySparkException: the query failed for another reason, or for this one
-            :data:`ATTEMPTS_MAX` times.
+            :data:`STARTS_MAX` times.
     """
-    for left in reversed(range(ATTEMPTS_MAX)):
+    for left in reversed(range(STARTS_MAX)):
         try:
             run_query()
         except PySparkException as error:

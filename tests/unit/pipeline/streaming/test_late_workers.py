@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from headgate.pipeline.streaming.late_workers import ATTEMPTS_MAX, LATE_TEXT, repeat_if_late
+from headgate.pipeline.streaming.late_workers import LATE_TEXT, STARTS_MAX, repeat_if_late
 
 LATE = (
     "[STREAM_FAILED] Query [id = a, runId = b] terminated with exception: Python worker failed to "
@@ -47,7 +47,7 @@ def test_another_failure_ends_the_job_at_once() -> None:
 
 
 def test_a_process_that_is_always_late_ends_the_job() -> None:
-    query, said = Query(*[LATE] * (ATTEMPTS_MAX + 1)), list[str]()
+    query, said = Query(*[LATE] * (STARTS_MAX + 1)), list[str]()
     with pytest.raises(StreamingQueryException, match="connect back"):
         repeat_if_late(query.run, said.append)
-    assert query.starts == ATTEMPTS_MAX == len(said) + 1
+    assert query.starts == STARTS_MAX == len(said) + 1
