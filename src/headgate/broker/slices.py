@@ -7,9 +7,10 @@ walks together take one slice of the broker's scheduler (:mod:`headgate.broker.w
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Final, Protocol, TypeVar
 
+from headgate.base.sliced import Sliced
 from headgate.base.work_units import PIECE_UNITS
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
 from headgate.engine.engine import Engine
@@ -78,9 +79,6 @@ class Pace:
         self._left = await self._turns.grant(PIECE_UNITS)
 
 
-Sliced = Generator[None, None, T]
-"""Work that yields wherever it may be interrupted, and returns its result."""
-
 SLICE_YIELDS = 4
 """Yields of one piece. Before each, the work examines one subscription of one topic: 0.07 ms."""
 
@@ -127,16 +125,6 @@ def _slices(engine: Engine) -> Iterator[list[Topic]]:
             del gathered[:SLICE_TOPICS]
     if gathered:
         yield gathered
-
-
-def at_once(work: Sliced[T]) -> T:
-    """Run ``work`` without a pause and return its result."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            result: T = end.value
-            return result
 
 
 async def in_slices(turns: Turns, work: Sliced[T]) -> T:

@@ -24,6 +24,7 @@ from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.spark_failures import start_failure
 from headgate.pipeline.spark_options import (
     DEFAULTS,
+    SHUFFLE_PARTITIONS,
     SparkOptions,
     machine_settings,
     shuffle_partitions,
@@ -44,8 +45,6 @@ WORKER_DAEMON: Final = {"spark.python.daemon.module": "headgate.pipeline.worker_
 
 WORKER_PATH: Final = str(Path(__file__).resolve().parent / "worker_path")
 """A folder on the path of the Python workers, which makes them start faster."""
-
-SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Variable that ``spark-submit`` sets: its Java process runs, and has the cluster's settings."""

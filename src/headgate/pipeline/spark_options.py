@@ -28,6 +28,8 @@ _OWN: Final[Mapping[str, str]] = {
 }
 """Settings that are not the user's here, with the reason."""
 
+SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+
 PARTITIONS_PER_CORE: Final = 2
 """A few more partitions than cores balance tasks of different length."""
 _PARTITIONS_MIN: Final = 4
@@ -107,7 +109,7 @@ def machine_settings(cores: int, memory_bytes: int) -> dict[str, str]:
     """Settings for Spark on one machine with so many cores and so much memory."""
     heap = min(max(memory_bytes // _MEMORY_PART, GIB), _MEMORY_DEFAULT_MAX)
     return {
-        "spark.sql.shuffle.partitions": str(shuffle_partitions(cores, 0)),
+        SHUFFLE_PARTITIONS: str(shuffle_partitions(cores, 0)),
         "spark.driver.memory": f"{heap // MIB}m",
     }
 

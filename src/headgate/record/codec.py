@@ -8,13 +8,14 @@ own sequence number. Layout: ``proto/headgate_record.proto``.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
 from headgate.base.errors import CorruptionError, HeadgateError, InputError
+from headgate.base.sliced import Sliced, at_once
 from headgate.record._generated import headgate_record_pb2 as _pb2
 from headgate.record.fields import FIELDS, MAJOR_VERSION, MESSAGE_BYTES_MAX, FieldType, Kind
 
@@ -115,18 +116,12 @@ def encode_window(
     Raises:
         InputError: a column is unknown, columns differ in length, or one row exceeds a message.
     """
-    work = encode_in_steps(header, first_seq, tables)
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            messages: list[bytes] = end.value
-            return messages
+    return at_once(encode_in_steps(header, first_seq, tables))
 
 
 def encode_in_steps(
     header: BatchHeader, first_seq: int, tables: Mapping[Kind, Columns]
-) -> Generator[None, None, list[bytes]]:
+) -> Sliced[list[bytes]]:
     """:func:`encode_window`, which yields after every few columns."""
     counts = {kind: _row_count(kind, columns) for kind, columns in tables.items()}
     parts_of_all = [(kind, tables[kind], 0, n) for kind, n in counts.items()]
@@ -149,7 +144,7 @@ def encode_in_steps(
 
 def _encode_rows(
     header: BatchHeader, seq: int, kind: Kind, columns: Columns, first: int, last: int
-) -> Generator[None, None, list[bytes]]:
+) -> Sliced[list[bytes]]:
     data = yield from _encode(header, seq, [(kind, columns, first, last)])
     if len(data) <= MESSAGE_BYTES_MAX:
         return [data]
@@ -176,7 +171,7 @@ def _row_count(kind: Kind, columns: Columns) -> int:
 
 def _encode(
     header: BatchHeader, seq: int, parts: Sequence[tuple[Kind, Columns, int, int]]
-) -> Generator[None, None, bytes]:
+) -> Sliced[bytes]:
     batch = _SampleBatch(
         major_version=MAJOR_VERSION,
         source=header.source,

@@ -8,17 +8,10 @@ from typing import Any
 
 import pytest
 
+from headgate.base.sliced import Sliced, at_once
 from headgate.base.work_units import PIECE_UNITS, SLICE_UNITS
 from headgate.broker.service import Broker
-from headgate.broker.slices import (
-    SLICE_TOPICS,
-    SLICE_YIELDS,
-    AdminTurns,
-    Sliced,
-    at_once,
-    in_slices,
-    live_topics,
-)
+from headgate.broker.slices import SLICE_TOPICS, SLICE_YIELDS, AdminTurns, in_slices, live_topics
 from headgate.testing import World
 from tests.unit.broker.playing import played
 from tests.unit.broker.virtual import VirtualBroker

@@ -13,8 +13,8 @@ from typing import Any
 from headgate.base.ack_set import AckSet
 from headgate.base.names import TopicName, parse_topic
 from headgate.base.positions import Position
+from headgate.base.sliced import at_once
 from headgate.base.units import NS_PER_MS, NS_PER_S
-from headgate.broker.slices import at_once
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription

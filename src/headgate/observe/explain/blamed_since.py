@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from headgate.base.sliced import Sliced
 from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
-from headgate.broker.slices import Sliced
 from headgate.flow.account.account import CELL_COUNT, difference
 from headgate.flow.account.verdict import THROTTLED, Judgement, Verdict, blame_shares
 from headgate.flow.limits.rate_limit import Level

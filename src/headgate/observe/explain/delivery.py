@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from headgate.base.instants import iso_time
+from headgate.base.sliced import Sliced
 from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_MS, NS_PER_S
 from headgate.broker.damage import damage_of, subscription_damage_sentence
-from headgate.broker.slices import Sliced
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic

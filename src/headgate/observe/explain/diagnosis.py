@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from headgate.base.sliced import Sliced
 from headgate.base.texts import duration
 from headgate.base.units import MS_PER_S, NS_PER_MINUTE, NS_PER_S
-from headgate.broker.slices import Sliced
 from headgate.engine.subscription import Subscription
 from headgate.flow.account.account import difference
 from headgate.flow.account.demonstrated import (

@@ -8,8 +8,9 @@ from heapq import nlargest
 from headgate.base.instants import iso_time
 from headgate.base.largest import Largest
 from headgate.base.park_cause import ParkCause
+from headgate.base.sliced import Sliced, at_once
 from headgate.base.units import NS_PER_S
-from headgate.broker.slices import Sliced, Turns, at_once, in_slices, live_topics
+from headgate.broker.slices import Turns, in_slices, live_topics
 from headgate.control.adaptive import AdaptiveThrottle
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic

@@ -9,8 +9,8 @@ import msgspec
 
 from headgate.base.instants import iso_time
 from headgate.base.names import TopicName
+from headgate.base.sliced import Sliced
 from headgate.broker.damage import topic_damage_sentence
-from headgate.broker.slices import Sliced
 from headgate.engine.engine import Engine
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic

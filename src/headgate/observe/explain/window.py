@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from headgate.base.sliced import Sliced
 from headgate.base.units import NS_PER_HOUR, NS_PER_S
-from headgate.broker.slices import Sliced
 from headgate.engine.subscription import Subscription
 from headgate.flow.account.account import difference
 from headgate.observe.history.backlog_phase import BacklogPhase, first_phase

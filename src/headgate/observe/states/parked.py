@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headgate.base.park_cause import ParkCause
+from headgate.base.sliced import Sliced
 from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
-from headgate.broker.slices import Sliced
 from headgate.engine.parked_send import ParkedAt
 from headgate.engine.parking import Parking
 from headgate.engine.topic import Topic

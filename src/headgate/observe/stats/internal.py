@@ -11,7 +11,7 @@ from itertools import islice
 
 from headgate.base.instants import iso_time
 from headgate.base.positions import EARLIEST
-from headgate.broker.slices import Sliced
+from headgate.base.sliced import Sliced
 from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.dispatch_single import SingleActiveDispatcher
 from headgate.engine.ports import LedgerRange

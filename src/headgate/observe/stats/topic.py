@@ -15,8 +15,8 @@ import msgspec
 from msgspec import UNSET
 
 from headgate.base.instants import iso_time
+from headgate.base.sliced import Sliced, at_once
 from headgate.base.units import MS_PER_S, NS_PER_MS, NS_PER_S, safe_sum
-from headgate.broker.slices import Sliced, at_once
 from headgate.engine.consumer import Consumer
 from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.dispatch_single import SingleActiveDispatcher

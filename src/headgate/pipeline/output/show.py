@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TextIO
 
@@ -147,50 +147,34 @@ def latest_rows(
     knows: older files of a table are not read."""
     order = [name for name in (scan.time_column,) if name is not None]
     wanted = list(dict.fromkeys((*columns, *order)))
-    if isinstance(scan, TableScan) and order:
-        return _latest_of_table(scan, columns, wanted, span, filters, limit)
+    parts: Iterable[tuple[Any, Iterable[pa.RecordBatch]]]
+    if isinstance(scan, TableScan):
+        parts = scan.newest_first(wanted, span, *filters)
+    else:
+        parts = [(None, scan.batches(wanted, span, *filters))]
     kept: pa.Table | None = None
-    count = 0
-    for batch in scan.batches(wanted, span, *filters):
-        count += batch.num_rows
-        rows = pa.Table.from_batches([batch])
-        kept = rows if kept is None else pa.concat_tables([kept, rows])
-        if kept.num_rows > 2 * limit:
+    count, is_whole = 0, True
+    for latest, batches in parts:
+        if latest is not None and kept is not None and kept.num_rows >= limit > 0:
             kept = _tail(kept, order, limit)
-    if kept is None:
-        return [], 0
-    found = _tail(kept, order, limit).select(list(columns)).to_pylist()
-    return found, count - len(found)
-
-
-def _latest_of_table(
-    scan: TableScan,
-    columns: Sequence[str],
-    wanted: Sequence[str],
-    span: Span,
-    filters: Sequence[Filter],
-    limit: int,
-) -> tuple[list[dict[str, Any]], int | None]:
-    order = [str(scan.time_column)]
-    kept: pa.Table | None = None
-    found_count, is_whole = 0, True
-    for latest, batches in scan.newest_first(wanted, span, *filters):
-        if kept is not None and latest is not None and limit and kept.num_rows >= limit:
             oldest = kept[order[0]][0].as_py()
             if oldest is not None and latest < oldest:
                 is_whole = False
                 break
         for batch in batches:
-            found_count += batch.num_rows
+            count += batch.num_rows
             rows = pa.Table.from_batches([batch])
-            kept = _tail(rows if kept is None else pa.concat_tables([kept, rows]), order, limit)
+            kept = rows if kept is None else pa.concat_tables([kept, rows])
+            if kept.num_rows > 2 * limit:
+                kept = _tail(kept, order, limit)
     if kept is None:
         return [], 0
-    found = kept.select(list(columns)).to_pylist()
+    found = _tail(kept, order, limit).select(list(columns)).to_pylist()
     if is_whole:
-        return found, found_count - len(found)
-    is_all = span == EVERYTHING and not filters
-    return found, scan.row_count - len(found) if is_all else None
+        return found, count - len(found)
+    if isinstance(scan, TableScan) and span == EVERYTHING and not filters:
+        return found, scan.row_count - len(found)
+    return found, None
 
 
 def _tail(rows: pa.Table, order: Sequence[str], limit: int) -> pa.Table:

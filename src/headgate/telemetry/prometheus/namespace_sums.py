@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from headgate.base.park_cause import ParkCause
-from headgate.broker.slices import Sliced
+from headgate.base.sliced import Sliced
 from headgate.telemetry.prometheus.parked_lines import cause_label
 from headgate.telemetry.prometheus.quota_lines import QUOTA_TYPES
 from headgate.telemetry.prometheus.series.namespaces import (

@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from headgate.base.names import PARTITION_SUFFIX, TopicName
+from headgate.base.sliced import Sliced, at_once
 from headgate.base.units import NS_PER_S, safe_sum
 from headgate.base.work_units import SLICE_UNITS
 from headgate.broker.damage import damage_counts
-from headgate.broker.slices import AdminTurns, Sliced, at_once, in_slices
+from headgate.broker.slices import AdminTurns, in_slices
 from headgate.flow.account.account import LABELS
 from headgate.flow.limits.precedence import EffectiveLimit
 from headgate.flow.limits.rate_limit import Dimension, Level

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from headgate.base.park_cause import ParkCause
+from headgate.base.sliced import Sliced
 from headgate.base.units import MS_PER_S
-from headgate.broker.slices import Sliced
 from headgate.engine.dispatch_shared import SharedDispatcher
 
 if TYPE_CHECKING:

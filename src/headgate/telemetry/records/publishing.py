@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from headgate.base.park_cause import ParkCause
+from headgate.base.sliced import Sliced, at_once
 from headgate.base.units import NS_PER_S
-from headgate.broker.slices import Sliced, at_once
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import Dimension

@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator
 from typing import Final, TypeVar
 
 from headgate.base.clock import Clock
+from headgate.base.sliced import Sliced, at_once
 from headgate.base.work_units import SLICE_UNITS
-from headgate.broker.slices import Sliced, Turns, at_once, in_slices
+from headgate.broker.slices import Turns, in_slices
 from headgate.engine.engine import Engine
 from headgate.engine.eviction import Eviction
 from headgate.engine.producer import Producer

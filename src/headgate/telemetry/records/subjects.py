@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from headgate.base.sliced import Sliced, at_once
 from headgate.base.units import NS_PER_MS
-from headgate.broker.slices import Sliced, at_once
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.flow.account.account import FIRST_THROTTLED, Account, Cell

@@ -11,8 +11,8 @@ from headgate.base.ack_set import AckSet
 from headgate.base.errors import HeadgateError
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
+from headgate.base.sliced import at_once
 from headgate.base.units import KIB, NS_PER_S
-from headgate.broker.slices import at_once
 from headgate.broker.sweeps.trimming import FULL_ROUNDS
 from headgate.engine.dispatch_shared import SharedDispatcher
 from headgate.engine.subscription import Subscription

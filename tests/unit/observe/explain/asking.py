@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 from headgate.base.names import parse_topic
+from headgate.base.sliced import at_once
 from headgate.base.units import NS_PER_S
-from headgate.broker.slices import at_once
 from headgate.engine.subscription import Subscription
 from headgate.flow.account.verdict import Verdict
 from headgate.observe.explain.diagnosis import SubscriptionDiagnosis, diagnose

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.base.sliced import at_once
 from headgate.base.units import NS_PER_MINUTE
-from headgate.broker.slices import at_once
 from headgate.observe.explain.window import part_of, parts_of, window
 from tests.unit.broker.virtual import VirtualBroker
 from tests.unit.observe.explain.asking import S

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headgate.base.names import parse_topic
-from headgate.broker.slices import at_once
+from headgate.base.sliced import at_once
 from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.metadata.policies import PublishRate

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from headgate.base.names import parse_topic
+from headgate.base.sliced import at_once
 from headgate.base.units import MIB
-from headgate.broker.slices import at_once
 from headgate.ledger import LedgerSettings
 from headgate.observe.stats.fields import InternalStats
 from headgate.observe.stats.internal import internal_stats

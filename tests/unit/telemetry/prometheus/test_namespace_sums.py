@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.broker.slices import at_once
+from headgate.base.sliced import at_once
 from headgate.telemetry.prometheus.namespace_sums import NamespaceSums
 from headgate.telemetry.prometheus.page import number
 from headgate.telemetry.prometheus.series.catalogue import SERIES
