@@ -39,7 +39,6 @@ LONGEST_FIRST: Final = (
     "tests/spark/test_pipeline_pulsar.py",
     "tests/spark/test_pipeline_backtest.py",
     "tests/spark/test_pipeline_quotas.py",
-    "tests/spark/test_spark_job.py",
     "tests/spark/test_pipeline_forecast.py",
     "tests/spark/test_pipeline_stream.py",
     "tests/spark/test_pipeline_scrapes.py",

@@ -4,7 +4,8 @@ Each lane is a separate run of pytest, so Spark's session, the service tests' pr
 simulator's memory never share a process, and pytest's output passes through unchanged. Within a
 lane, several processes run tests whose verdict does not depend on the clock. Tests that measure
 rates and delays run apart from them: those that load the machine one at a time, in the lane
-``rates``, and those that mostly wait two files at a time, in the lane ``waits``.
+``rates``, and those that mostly wait two files at a time, in the lane ``waits``. The demo's clients
+publish and consume at set rates, so it runs by itself, too.
 """
 
 from __future__ import annotations
@@ -75,6 +76,7 @@ LANES: Final = (
     TestLane("waits", ("tests/service",), budget_s=55, limit_s=900, processes=2, marks="waits"),
     TestLane("alerts", ("tests/alerts",), budget_s=5, limit_s=300, needs_promtool=True),
     TestLane("spark", ("tests/spark",), budget_s=240, limit_s=1500, processes=2, needs_spark=True),
+    TestLane("demo", ("tests/demo",), budget_s=90, limit_s=600, needs_spark=True),
 )
 LINT: Final = "lint"
 NAMES: Final = (LINT, *(lane.name for lane in LANES))
