@@ -34,6 +34,7 @@ from headgate.app.machine import boot_id, physical_memory_bytes, read_text
 from headgate.app.names_key import names_key
 from headgate.app.open_stores import open_copied, open_log
 from headgate.app.open_telemetry import start_export
+from headgate.app.segment_copying.copy_process import CopyProcess
 from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.app.telemetry_log import has_telemetry_log, open_telemetry_log
 from headgate.app.turn_parts import measure_callbacks, measured_connection
@@ -51,13 +52,13 @@ from headgate.broker.service import Broker, Lanes
 from headgate.broker.work.turn_meter import logger as turns_logger
 from headgate.facade.admin_facade import AdminFacade
 from headgate.fs import OsFs, SpareFiles
-from headgate.ledger import LedgerSettings
+from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.store import MetadataStore
 from headgate.observe.observer import Observer
 from headgate.policy.settings import Settings
 from headgate.storage.closing import close_log
-from headgate.storage.lanes import ThreadLane, run_on
+from headgate.storage.lanes import Lane, ThreadLane, run_on
 from headgate.storage.managed_logs import LOGS
 from headgate.storage.metadata_copier import MetadataCopier
 from headgate.telemetry.prometheus.route import metrics_route
@@ -216,15 +217,13 @@ async def _open_broker(
             is_last=not has_telemetry_log(catalog, settings),
         ),
     )
-    stack.push_async_callback(close_log, log, upkeep=lanes.upkeep, commits=lanes.commit)
+    _keep_log(stack, log, lanes.upkeep, lanes.commit)
     telemetry_log = await run_on(
         lanes.metadata,
         lambda: open_telemetry_log(directory, catalog, store, clock, settings, log, bounds),
     )
     if telemetry_log is not None and lanes.telemetry is not None:
-        stack.push_async_callback(
-            close_log, telemetry_log, upkeep=lanes.upkeep, commits=lanes.telemetry
-        )
+        _keep_log(stack, telemetry_log, lanes.upkeep, lanes.telemetry)
     memory = None
     if settings.adaptivePublisherThrottlingEnabled:
         system = ProcSelfMemory()
@@ -255,6 +254,14 @@ async def _open_broker(
     telemetry.start()
     stack.push_async_callback(telemetry.stop)
     return broker, observer, await _backups(broker, directory, store)
+
+
+def _keep_log(stack: AsyncExitStack, log: CommitLog, upkeep: Lane, commits: Lane) -> None:
+    """Let another process copy the log's segments; close the log with the node, and then that."""
+    copier = CopyProcess()
+    stack.callback(copier.close)
+    log.copy_segments_with(copier)
+    stack.push_async_callback(close_log, log, upkeep=upkeep, commits=commits)
 
 
 async def _backups(broker: Broker, directory: DataDirectory, store: MetadataStore) -> FileHolding:

@@ -1,9 +1,9 @@
 """Rewriting of one log's segments at a bounded rate, in small jobs on the upkeep lane.
 
 The upkeep lane is not the lane of the commits, and other maintenance goes in between: a job reads,
-writes and syncs about 64 KiB. The pause after it makes the rate. While nothing else waits for the
-lane, a job makes the pause itself and moves some more, because each job costs the event loop two
-wake-ups.
+writes and syncs about 64 KiB, or lets another process do that. The pause after it makes the rate.
+While nothing else waits for the lane, a job makes the pause itself and moves some more, because
+each job costs the event loop two wake-ups.
 """
 
 from __future__ import annotations
@@ -85,9 +85,13 @@ class LogRewriting:
     def _run_slice(self) -> None:
         """Do one step, about a millisecond of work. Commands run before the next one."""
         self._next = None
-        if self._stopped or not self._rate():
+        if self._stopped:
+            return
+        if not self._rate():
+            self._log.rest_rewriting()
             return
         if not self._log.rewriting_due():
+            self._log.rest_rewriting()
             self._note_success(is_idle=True)
             self._idle_until_ns = self._engine.now_ns + IDLE_NS
             return

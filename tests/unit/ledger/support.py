@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
+from headgate.base.ack_set import AckSet
 from headgate.fs import Fs
 from headgate.ledger import CommitLog, LedgerSettings, TopicLog
 from headgate.ledger.format.records import CRC, crc32c, segment_name
@@ -24,6 +26,8 @@ SMALL = LedgerSettings(
     slice_items=2,
 )
 
+SPARSE = replace(SMALL, ledger_entries_max=4, ledger_age_ms_min=0, checkpoint_bytes=8192)
+
 
 def open_log(
     fs: Fs,
@@ -31,10 +35,39 @@ def open_log(
     settings: LedgerSettings = SMALL,
     entropy: Callable[[int], bytes] = lambda size: b"\x5a" * size,
     batch_min: int = 0,
+    directory: str = DIRECTORY,
 ) -> CommitLog:
     return CommitLog.open(
-        fs, DIRECTORY, topic_numbers=topics, entropy=entropy, settings=settings, batch_min=batch_min
+        fs, directory, topic_numbers=topics, entropy=entropy, settings=settings, batch_min=batch_min
     )
+
+
+def sparse_log(fs: Fs, settings: LedgerSettings = SPARSE, directory: str = DIRECTORY) -> CommitLog:
+    """Topic 2 was released but for a little, so the sealed segments hold little of topic 1."""
+    log = open_log(fs, settings=settings, directory=directory)
+    log.create_cursor(1, "reader", AckSet(), {})
+    for at in range(12):
+        append(log, 1, b"kept %d " % at * 10, received_ms=1000 + at)
+        append(log, 2, *[b"released" * 150] * 4, received_ms=1000 + at)
+    log.checkpoint()
+    log.run_maintenance()
+    log.stage_trim(log.topic(2), 46)
+    log.stage_trim(log.topic(1), 1)
+    commit(log)
+    return log
+
+
+def facts(log: CommitLog) -> object:
+    """Everything that a client sees of both topics."""
+    return [
+        (
+            bodies_of(log, number),
+            times_of(log, number),
+            [log.topic(number).position(at) for at in range(t.first, t.end)],
+            (t.first, t.end, t.totals(t.first), t.totals(t.end), t.ledgers()),
+        )
+        for number, t in ((number, log.topic(number)) for number in (1, 2))
+    ]
 
 
 def append(log: CommitLog, number: int, *bodies: bytes, received_ms: int = 1000) -> TopicLog:

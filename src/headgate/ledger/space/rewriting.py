@@ -30,7 +30,14 @@ from headgate.ledger.reader import LogReader
 from headgate.ledger.settings import LedgerSettings
 from headgate.ledger.space.maintenance import Job, Maintenance
 from headgate.ledger.space.rewrite_choice import SegmentUse, choose_segments, kept_bytes
-from headgate.ledger.space.segment_copy import SegmentCopy, TopicPart, topic_part
+from headgate.ledger.space.segment_copy import (
+    Copier,
+    CopyTask,
+    OwnCopier,
+    SegmentCopy,
+    TopicPart,
+    topic_part,
+)
 from headgate.ledger.write.health import LogHealth
 from headgate.ledger.write.writer import LogWriter
 
@@ -77,6 +84,9 @@ class Rewriting:
         self._job: Job | None = None
         self._error: StorageError | None = None
         self._copy: SegmentCopy | None = None
+        self._steps: Generator[int] | None = None
+        """The steps of the copy."""
+        self._copier: Copier = OwnCopier()
         self._pause: Pause = no_more
         self._unfit: dict[int, int] = {}
         """When segments that could not be rewritten may be tried again."""
@@ -88,6 +98,14 @@ class Rewriting:
         """Bytes of the old files, without their holes, less those of the new ones."""
         self.segments_rewritten = 0
         """Old segments whose entries were copied."""
+
+    def copy_with(self, copier: Copier) -> None:
+        """Let ``copier`` copy the segments, from the next rewriting on."""
+        self._copier = copier
+
+    def rest(self) -> None:
+        """Note that nothing is to be rewritten at present. Does not block."""
+        self._copier.rest()
 
     @property
     def has_job(self) -> bool:
@@ -133,7 +151,7 @@ class Rewriting:
         self._slices = None
         copy, self._copy = self._copy, None
         if copy is not None:
-            copy.abandon()
+            self._give_up(copy)
 
     # Inside ---------------------------------------------------------------------------------
 
@@ -164,7 +182,10 @@ class Rewriting:
             invariant(not is_renamed, f"a rewritten segment was put in place, then: {error}")
             if self._copy is not None:
                 self._error = None
-                yield Job("rewrite", self._copy.target, self._copy.abandon, lambda: None)
+                unfinished = self._copy
+                yield Job(
+                    "rewrite", unfinished.target, lambda: self._give_up(unfinished), lambda: None
+                )
                 self._copy = None
             copy = None
         state.held = frozenset()
@@ -211,7 +232,8 @@ class Rewriting:
         outside the index may be needed for a repair."""
         state = self._state
         last_batch, stamp = state.checkpoint_last_batch, self._writer.stamp
-        copy = SegmentCopy(self._fs, self._directory, segments, last_batch, stamp, state.blocks)
+        task = CopyTask(self._directory, segments, last_batch, stamp)
+        copy = SegmentCopy(self._fs, task, state.blocks)
         numbers: dict[int, None] = {}
         for segment in segments:
             numbers.update(state.segments[segment].topics)
@@ -256,7 +278,7 @@ class Rewriting:
     def _copied(self, copy: SegmentCopy) -> _Slices:
         """Write the new file and put it in the place of the last segment."""
         self._copy = copy
-        steps = copy.steps()
+        steps = self._steps = self._copier.steps(copy)
         yield from self._run(copy, lambda: self._check_room(copy))
         is_over = False
 
@@ -274,7 +296,13 @@ class Rewriting:
                 raise StorageError("the disk is full", retryable=True)
             yield from self._run(copy, advance)
         yield from self._run(copy, lambda: self._put_in_place(copy))
-        self._copy = None
+        self._copy = self._steps = None
+
+    def _give_up(self, copy: SegmentCopy) -> None:
+        steps, self._steps = self._steps, None
+        if steps is not None:
+            steps.close()
+        copy.abandon()
 
     def _run(self, copy: SegmentCopy, work: Callable[[], None]) -> _Slices:
         """Run a part of the work on the thread. Raises its error."""

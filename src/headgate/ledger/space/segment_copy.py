@@ -1,12 +1,12 @@
 """Copies what is retained of neighbouring segments into one new file.
 
-The event loop collects what to copy; then a thread advances :meth:`SegmentCopy.steps`. Entries are
-copied byte for byte with their checksums, in the order of the old files, many at once, so a damaged
-entry stays a damaged entry. Before them stand RUN records, behind them a footer. The new file has
-the name of the last of the segments with ``.tmp`` behind it, and is durable when the steps are
-over; then it takes the place of that segment in one rename, and the others hold nothing any more.
-Each step syncs what it wrote: commits beside it wait for that much, and with one sync at the end
-they would wait for the whole file.
+The event loop collects what to copy; then a thread, or another process, advances
+:meth:`SegmentCopy.steps`. Entries are copied byte for byte with their checksums, in the order of
+the old files, many at once, so a damaged entry stays a damaged entry. Before them stand RUN
+records, behind them a footer. The new file has the name of the last of the segments with ``.tmp``
+behind it, and is durable when the steps are over; then it takes the place of that segment in one
+rename, and the others hold nothing any more. Each step syncs what it wrote: commits beside it wait
+for that much, and with one sync at the end they would wait for the whole file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 from headgate.base.errors import CorruptionError
 from headgate.base.units import KIB
@@ -107,26 +107,29 @@ def topic_part(topic: TopicLog, segments: tuple[int, ...]) -> TopicPart | None:
     return TopicPart(topic.number, first, stop - first, size_bytes, index, pieces, heads)
 
 
+class CopyTask(NamedTuple):
+    """What a copy is about, but for what the topics retain."""
+
+    directory: str
+    segments: tuple[int, ...]
+    """Neighbours, ascending, before the segment of the last checkpoint."""
+    last_batch: int
+    """The number of the last batch before that one."""
+    stamp: int
+
+
 class SegmentCopy:
     """One new file in the making."""
 
-    def __init__(
-        self,
-        fs: Fs,
-        directory: str,
-        segments: tuple[int, ...],
-        last_batch: int,
-        stamp: int,
-        blocks: BlockCache,
-    ) -> None:
-        """``segments`` are neighbours, ascending, before the segment of the last checkpoint.
-        ``last_batch`` is the number of the last batch before that one."""
+    def __init__(self, fs: Fs, task: CopyTask, blocks: BlockCache) -> None:
+        """``blocks`` read what of the index is not in memory."""
         self._fs = fs
-        self._directory = directory
-        self.segments = segments
-        self.target = segments[-1]
-        self._last_batch = last_batch
-        self._stamp = stamp
+        self.task = task
+        self._directory = task.directory
+        self.segments = task.segments
+        self.target = task.segments[-1]
+        self._last_batch = task.last_batch
+        self._stamp = task.stamp
         self._blocks = blocks
         self.parts: list[TopicPart] = []
         self._file: File | None = None
@@ -163,6 +166,15 @@ class SegmentCopy:
         """Bytes written so far."""
         return self._written
 
+    def note_written(self, size_bytes: int) -> None:
+        """Note how much another process has written."""
+        self._written = size_bytes
+
+    def note_finished(self, data_end: int, file_bytes: int) -> None:
+        """Note that another process has completed the new file. ``stored`` and the offsets of
+        the parts are set."""
+        self.data_end, self.file_bytes = data_end, file_bytes
+
     def steps(self) -> Generator[int]:
         """Write the new file; yields the bytes moved since the last step. Blocks, and is for the
         thread of the rewriting. Each step holds the interpreter for about a millisecond.
@@ -185,12 +197,16 @@ class SegmentCopy:
 
     def abandon(self) -> None:
         """Remove the new file. The old ones are as they were."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self.close()
         if not self.is_in_place:
             with contextlib.suppress(OSError):
                 self._fs.remove(self._path(self.temporary))
+
+    def close(self) -> None:
+        """Close the new file, whatever it holds."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     # Inside ---------------------------------------------------------------------------------
 
@@ -341,3 +357,24 @@ class SegmentCopy:
                 self._file.sync_data()
                 self._written = min(self._written + WINDOW_BYTES, self._at)
         return moved
+
+
+class Copier(Protocol):
+    """Where segments are copied."""
+
+    def steps(self, copy: SegmentCopy) -> Generator[int]:
+        """As :meth:`SegmentCopy.steps`, with the same result in ``copy``. Closing it before its end
+        leaves a part of the new file."""
+
+    def rest(self) -> None:
+        """Nothing is to be copied at present. Does not block."""
+
+
+class OwnCopier:
+    """Copies on the thread that advances the steps."""
+
+    def steps(self, copy: SegmentCopy) -> Generator[int]:
+        return copy.steps()
+
+    def rest(self) -> None:
+        pass

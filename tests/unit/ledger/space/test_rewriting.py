@@ -12,14 +12,16 @@ from headgate.base.errors import InvariantError, StorageError
 from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger import CommitLog
 from headgate.ledger.space.rewriting import RETRY_NS
-from tests.unit.ledger.space.test_segment_copy import SETTINGS, facts, sparse_log
 from tests.unit.ledger.support import (
     DIRECTORY,
+    SPARSE,
     append,
     bodies_of,
     check_space,
     commit,
+    facts,
     open_log,
+    sparse_log,
 )
 
 
@@ -122,13 +124,13 @@ def test_what_happens_meanwhile_is_kept(change: str) -> None:
         check_space(log)
         assert change == "drop" or bodies_of(log, 1) == expected
         numbers = (2,) if change == "drop" else (1, 2)
-        again = open_log(fs.crash_clone(), numbers, settings=SETTINGS)
+        again = open_log(fs.crash_clone(), numbers, settings=SPARSE)
         check_space(again)
         assert change == "drop" or bodies_of(again, 1) == expected
         assert bodies_of(again, 2) == bodies_of(log, 2)
 
 
-PIECES = replace(SETTINGS, removed_piece_bytes=512)
+PIECES = replace(SPARSE, removed_piece_bytes=512)
 
 
 def aside(fs: MemFs) -> list[str]:
@@ -236,7 +238,7 @@ def test_a_disk_that_refuses_changes_nothing(code: int) -> None:
             assert names(inner) == []
             log.run_maintenance()
         for copy in (inner.crash_clone(), inner.crash_clone(at)):
-            again = open_log(copy, settings=SETTINGS)
+            again = open_log(copy, settings=SPARSE)
             assert facts(again) == before
             check_space(again)
     assert kinds >= {"open", "read", "create", "write", "sync", "rename", "sync_directory"}
@@ -264,7 +266,7 @@ def test_segments_that_could_not_be_rewritten_are_left_alone_for_a_while() -> No
 def test_it_needs_room_for_its_file_and_two_segments() -> None:
     fs = MemFs(capacity_bytes=200_000)
     log = sparse_log(fs)
-    fs.capacity_bytes = fs.used_bytes() + 2 * SETTINGS.segment_bytes
+    fs.capacity_bytes = fs.used_bytes() + 2 * SPARSE.segment_bytes
     with pytest.raises(StorageError, match="no room to rewrite"):
         log.run_rewriting()
     log.run_rewriting()
@@ -292,7 +294,7 @@ def test_closing_gives_up_what_is_in_the_making() -> None:
     assert names(fs)
     log.close()
     assert names(fs) == []
-    assert facts(open_log(fs, settings=SETTINGS)) == before
+    assert facts(open_log(fs, settings=SPARSE)) == before
 
 
 def test_an_error_after_the_new_file_has_its_place_is_never_taken_for_one_before() -> None:
@@ -311,4 +313,4 @@ def test_an_error_after_the_new_file_has_its_place_is_never_taken_for_one_before
     assert failed
     with pytest.raises(InvariantError, match="a rewritten segment was put in place, then: "):
         log.rewriting_step()
-    assert facts(open_log(fs.crash_clone(), settings=SETTINGS)) == before
+    assert facts(open_log(fs.crash_clone(), settings=SPARSE)) == before

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from headgate.base.ack_set import AckSet
 from headgate.base.errors import CorruptionError
-from headgate.fs import Fs, MemFs
-from headgate.ledger import CommitLog, LedgerSettings
+from headgate.fs import MemFs
+from headgate.ledger import CommitLog
 from headgate.ledger.format.records import SEGMENT_HEADER_BYTES, segment_of_checkpoint
 from headgate.ledger.index.footer import read_footer
 from headgate.ledger.recovery.batch_head import first_head
@@ -17,34 +14,16 @@ from headgate.ledger.tools.dump import DumpChoice, dump_log
 from headgate.ledger.tools.verify import verify_log
 from tests.unit.ledger.support import (
     DIRECTORY,
-    SMALL,
-    append,
+    SPARSE,
     bodies_of,
     check_space,
-    commit,
     content,
+    facts,
     open_log,
     overwrite,
     path,
-    times_of,
+    sparse_log,
 )
-
-SETTINGS = replace(SMALL, ledger_entries_max=4, ledger_age_ms_min=0, checkpoint_bytes=8192)
-
-
-def sparse_log(fs: Fs, settings: LedgerSettings = SETTINGS) -> CommitLog:
-    """Topic 2 was released but for a little, so the sealed segments hold little of topic 1."""
-    log = open_log(fs, settings=settings)
-    log.create_cursor(1, "reader", AckSet(), {})
-    for at in range(12):
-        append(log, 1, b"kept %d " % at * 10, received_ms=1000 + at)
-        append(log, 2, *[b"released" * 150] * 4, received_ms=1000 + at)
-    log.checkpoint()
-    log.run_maintenance()
-    log.stage_trim(log.topic(2), 46)
-    log.stage_trim(log.topic(1), 1)
-    commit(log)
-    return log
 
 
 def rewritten_log(fs: MemFs) -> tuple[CommitLog, int]:
@@ -54,19 +33,6 @@ def rewritten_log(fs: MemFs) -> tuple[CommitLog, int]:
     assert log.statistics().segments_rewritten > 2
     assert facts(log) == before
     return log, rewritten_segment(fs)
-
-
-def facts(log: CommitLog) -> object:
-    """Everything that a client sees of both topics."""
-    return [
-        (
-            bodies_of(log, number),
-            times_of(log, number),
-            [log.topic(number).position(at) for at in range(t.first, t.end)],
-            (t.first, t.end, t.totals(t.first), t.totals(t.end), t.ledgers()),
-        )
-        for number, t in ((number, log.topic(number)) for number in (1, 2))
-    ]
 
 
 def rewritten_segment(fs: MemFs) -> int:
@@ -86,7 +52,7 @@ def test_entries_keep_bodies_times_ids_and_ledgers() -> None:
     before = facts(log)
     log.run_maintenance()  # deletes the others
     assert facts(log) == before
-    again = open_log(fs.crash_clone(), settings=SETTINGS)
+    again = open_log(fs.crash_clone(), settings=SPARSE)
     assert facts(again) == before
     check_space(again)
 
@@ -98,7 +64,7 @@ def test_the_file_is_found_by_its_records_if_the_footer_is_damaged() -> None:
     before = facts(log)
     left = fs.crash_clone()
     overwrite(left, path(segment), len(content(left, path(segment))) - 3, b"\xff\xff")
-    again = open_log(left, settings=SETTINGS)
+    again = open_log(left, settings=SPARSE)
     assert facts(again) == before
     assert not again.topic(1).damage
     names = {1: "one", 2: "two"}
@@ -163,7 +129,7 @@ def test_without_any_checkpoint_the_messages_are_there_and_cursors_are_doubted()
     for name in left.list_directory(DIRECTORY):
         if segment_of_checkpoint(name) is not None:
             left.remove(f"{DIRECTORY}/{name}")
-    again = open_log(left, settings=SETTINGS)
+    again = open_log(left, settings=SPARSE)
     for number, expected in bodies.items():
         assert bodies_of(again, number)[-len(expected) :] == expected
         assert "is rewritten: a subscription of this topic may" in again.topic(number).damage
@@ -175,7 +141,7 @@ def test_a_crash_before_the_others_are_deleted_does_no_harm() -> None:
     before = facts(log)
     left = fs.crash_clone()
     assert len([n for n in left.list_directory(DIRECTORY) if n.endswith(".log")]) > 5
-    again = open_log(left, settings=SETTINGS)
+    again = open_log(left, settings=SPARSE)
     assert facts(again) == before
     check_space(again)
     again.run_maintenance()

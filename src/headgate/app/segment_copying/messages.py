@@ -1,0 +1,102 @@
+"""What the broker and the process that copies segments say to each other, over two pipes.
+
+The broker sends a :class:`CopyTask`, then lists of :class:`TopicPart`, then :data:`BEGIN`. From
+then on each :data:`STEP` is answered: by :class:`Moved`, or at the end by :class:`Failed` or
+:class:`Finished`. Behind that come as many lists of :class:`NewIndex` as there were lists of parts.
+The messages are pickled: both ends are the same code, and nothing else can reach the pipes.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from array import array
+from typing import Any, Final, NamedTuple
+
+from headgate.base.errors import CorruptionError, StorageError
+from headgate.ledger.index.stored_run import StoredRun
+
+READY: Final = "ready"
+"""The first message of the process."""
+BEGIN: Final = "begin"
+STEP: Final = "step"
+PARTS_MAX: Final = 128
+"""Topics in one message."""
+_LENGTH_BYTES: Final = 8
+
+
+class Moved(NamedTuple):
+    """A step of the copy."""
+
+    moved_bytes: int
+    written_bytes: int
+    """Bytes written so far."""
+
+
+class Finished(NamedTuple):
+    """The new file is durable."""
+
+    data_end: int
+    file_bytes: int
+
+
+class NewIndex(NamedTuple):
+    """Where the entries of one topic are in the new file."""
+
+    offsets: array[int]
+    stored: StoredRun | None
+
+
+class Failed(NamedTuple):
+    """Why the copy failed."""
+
+    kind: str
+    """``system``, ``corruption``, ``storage``, or else an internal error."""
+    text: str
+    errno: int = 0
+
+    @classmethod
+    def of(cls, error: Exception) -> Failed:
+        """The message about an error."""
+        if isinstance(error, OSError):
+            return cls("system", os.strerror(error.errno or 0), error.errno or 0)
+        if isinstance(error, CorruptionError):
+            return cls("corruption", str(error))
+        if isinstance(error, StorageError):
+            return cls("storage", str(error))
+        return cls("internal", f"{type(error).__name__}: {error}")
+
+    def error(self) -> Exception:
+        """The same error, for the broker to raise."""
+        if self.kind == "system":
+            return OSError(self.errno, self.text)
+        if self.kind == "corruption":
+            return CorruptionError(self.text)
+        if self.kind == "storage":
+            return StorageError(self.text, retryable=True)
+        return RuntimeError(f"the process that copies segments: {self.text}")
+
+
+def send(fd: int, message: object) -> None:
+    """Write one message. Blocks. Raises :class:`BrokenPipeError` if nobody reads."""
+    data = pickle.dumps(message, protocol=5)
+    left = memoryview(len(data).to_bytes(_LENGTH_BYTES, "little") + data)
+    while left:
+        left = left[os.write(fd, left) :]
+
+
+def receive(fd: int) -> Any:
+    """Read one message. Blocks. Raises :class:`EOFError` if the other end is closed."""
+    size = int.from_bytes(_read(fd, _LENGTH_BYTES), "little")
+    return pickle.loads(_read(fd, size))
+
+
+def _read(fd: int, size: int) -> bytes:
+    parts = []
+    while size:
+        data = os.read(fd, size)
+        if not data:
+            raise EOFError("the other end is closed")
+        parts.append(data)
+        size -= len(data)
+    return b"".join(parts)
