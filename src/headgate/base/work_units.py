@@ -156,7 +156,7 @@ SUBSCRIPTION_LOOKED_AT: Final = _step(
     "subscription looked at", 1, "a subscription that a walk passes", _JOBS
 )
 SUBSCRIPTION_REMOVED: Final = _step(
-    "subscription removed", 6, "a subscription of a deleted topic", _JOBS
+    "subscription removed", 6, "a subscription of a topic that is deleted or unloaded", _JOBS
 )
 SUBSCRIPTION_RECORDED: Final = _step(
     "subscription recorded", 3, "a subscription that did something, in the history", _JOBS

@@ -22,6 +22,7 @@ from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.broker.partition_subscriptions import PartitionSubscriptions
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
 from headgate.engine.engine import Engine
+from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import RefusalError, not_found
@@ -245,7 +246,7 @@ class TopicRegistry:
             except StorageError:
                 topic.fenced = False  # the producers of the staged entries got errors
                 raise
-            self._engine.unload_topic(topic)
+            await self._unload(topic)
             return held
 
         return await self._mutex.run_alone(name.base.full, work)
@@ -326,6 +327,25 @@ class TopicRegistry:
         )
         units = CLIENT_CLOSED * clients_count + SUBSCRIPTION_LOOKED_AT * subscriptions_count
         await self._work("fencing a topic", units, steps)
+
+    async def _unload(self, topic: Topic) -> None:
+        """Drop a fenced topic from memory that stays in the log."""
+        ended: list[Subscription] = []
+
+        def end() -> Steps:
+            for subscription in self._engine.end_subscriptions(topic):
+                ended.append(subscription)
+                yield SUBSCRIPTION_REMOVED
+
+        def release() -> Steps:
+            while ended:
+                ended.pop()
+                yield SUBSCRIPTION_LOOKED_AT
+
+        count = len(topic.subscriptions)
+        await self._work("unloading a topic", SUBSCRIPTION_REMOVED * count, end())
+        self._engine.unload_topic(topic)
+        await self._work("unloading a topic", SUBSCRIPTION_LOOKED_AT * count, release())
 
     async def _drop(self, topic: Topic) -> None:
         """Drop a deleted topic from memory."""

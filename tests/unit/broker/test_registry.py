@@ -355,6 +355,34 @@ async def test_a_topic_with_many_subscriptions_is_deleted_in_slices(world: World
 
 
 @played()
+async def test_a_topic_with_many_subscriptions_is_unloaded_in_slices(world: World) -> None:
+    broker = world.broker
+    topic = await broker.registry.create(parse_topic(TOPIC))
+    count = 10 * SLICE_UNITS // SUBSCRIPTION_REMOVED
+    for number in range(count):
+        topic.add_subscription(f"s{number}", AckSet(-1), cursor_id=1_000 + number)
+    subscriptions = list(topic.subscriptions.values())
+    last, most, begin_turn = count, 0, broker.begin_turn
+
+    def begun() -> None:
+        nonlocal last, most
+        left = sum(not subscription.removed for subscription in subscriptions)
+        assert not left or len(topic.subscriptions) == count  # they hold back what they retain
+        most, last = max(most, last - left), left
+        begin_turn()
+
+    broker.begin_turn = begun  # type: ignore[method-assign]
+    broker.work._begin_turn = begun
+    ended_count = broker.engine.ended_count
+    await broker.registry.unload(topic.name)
+    begun()
+    assert (last, broker.engine.ended_count) == (0, ended_count + count + 1)
+    assert 0 < most <= SLICE_UNITS // SUBSCRIPTION_REMOVED + 1
+    again = broker.registry.get(topic.name)
+    assert again is not topic
+
+
+@played()
 async def test_what_a_consumer_gives_back_at_an_unload_is_not_sent_to_the_next_one(
     world: World,
 ) -> None:
