@@ -11,7 +11,7 @@ and log are known to belong together nothing is written: a refused start leaves 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from headgate.base.errors import CorruptionError, StorageError
@@ -22,7 +22,7 @@ from headgate.ledger.format.directory import (
     read_file,
     write_file,
 )
-from headgate.metadata.copy_format import CopiedRows, decode_copy, encode_change, encode_copy
+from headgate.metadata.copy_format import CopiedRows, CopyEncoder, decode_copy, encode_change
 from headgate.metadata.store import MetadataStore, Write
 
 logger = logging.getLogger("headgate.app")
@@ -31,6 +31,9 @@ _UNSAVED_BYTES_MAX: Final = 4 * MIB
 """Changes kept in memory while the disk refuses them; beyond that the file is written anew."""
 _GROWTH_BYTES: Final = MIB
 """The file is written anew when its changes take this and more than its first rows."""
+_PIECE_ROWS: Final = 100
+_PIECE_CHANGES: Final = 20
+"""What a step reads or adds: some tenths of a millisecond."""
 _FREE_BYTES_MIN: Final = 16 * MIB
 """Writing it anew leaves this much room to the messages."""
 
@@ -51,11 +54,15 @@ class CopiedStore:
         self._unsaved_bytes = 0
         self._is_anew = True
         """The next save writes the whole file."""
+        self._is_reading = False
+        """A save reads the rows for it. What is committed meanwhile is added behind them."""
+        self._is_synced = True
+        self._saves_count = 0
 
     @property
     def is_behind(self) -> bool:
         """Whether the copy lacks something. Any thread."""
-        return self._is_anew or bool(self._unsaved)
+        return self._is_anew or bool(self._unsaved) or not self._is_synced
 
     # The protocol of a store ----------------------------------------------------------------
 
@@ -77,16 +84,20 @@ class CopiedStore:
             if not error.retryable:
                 self._begin_anew()  # only the store knows whether it has them
             raise
-        if self._is_anew:
+        if self._is_anew and not self._is_reading:
             return
         self._unsaved.append(writes)
-        self._unsaved_bytes += sum(len(write.key) + len(write.value or b"") for write in writes)
+        self._unsaved_bytes += _size_bytes(writes)
         if self._unsaved_bytes > _UNSAVED_BYTES_MAX:
             self._begin_anew()
 
     def flush(self) -> None:
         """Flush the store."""
         self._store.flush()
+
+    def rows_in_pieces(self, count: int) -> Iterator[list[tuple[str, str, bytes]]]:
+        """As the store."""
+        return self._store.rows_in_pieces(count)
 
     def copy_to(self, path: str) -> None:
         self._store.copy_to(path)
@@ -103,55 +114,86 @@ class CopiedStore:
     def save(self) -> None:
         """Make the copy durable with all that is committed. Blocks.
 
+        Raises as :meth:`save_steps`.
+        """
+        for _ in self.save_steps():
+            pass
+
+    def save_steps(self) -> Iterator[None]:
+        """Do the same in steps. Between them the store may be used, and what is committed then is
+        saved, too, or left to the next save. A later save ends the steps of an earlier one.
+
         Raises :class:`StorageError`; a later call tries again.
         """
         if not self.is_behind:
             return
-        try:
-            if not self._is_anew and self._end > 2 * self._snapshot_bytes + _GROWTH_BYTES:
-                self._begin_anew()
-            if self._is_anew:
-                self._write_anew()
-            else:
-                self._add()
-        except OSError as error:
+        self._saves_count += 1
+        number = self._saves_count
+        if self._is_reading or self._end > 2 * self._snapshot_bytes + _GROWTH_BYTES:
             self._begin_anew()
-            raise StorageError(f"writing {self._path} failed: {error}", retryable=True) from error
+        steps = self._write_anew() if self._is_anew else self._add()
+        while number == self._saves_count:
+            try:
+                next(steps)
+            except StopIteration:
+                return
+            except OSError as error:
+                self._begin_anew()
+                text = f"writing {self._path} failed: {error}"
+                raise StorageError(text, retryable=True) from error
+            yield
 
     def _begin_anew(self) -> None:
         """Have the next save write the whole file."""
-        self._is_anew = True
+        self._is_anew = self._is_synced = True
+        self._is_reading = False
         self._unsaved.clear()
         self._unsaved_bytes = 0
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    def _add(self) -> None:
-        if self._file is None:
-            self._file = self._fs.open(self._path, writable=True)
-        parts, crc = [], self._crc
-        for writes in self._unsaved:
-            part, crc = encode_change(writes, crc)
-            parts.append(part)
-        self._file.write_at(self._end, parts)
-        self._file.sync_data()
-        self._end += sum(map(len, parts))
-        self._crc = crc
-        self._unsaved.clear()
-        self._unsaved_bytes = 0
+    def _add(self) -> Iterator[None]:
+        """Add what is unsaved, with one sync at the end."""
+        while self._unsaved:
+            if self._file is None:
+                self._file = self._fs.open(self._path, writable=True)
+            some = self._unsaved[:_PIECE_CHANGES]
+            parts, crc = [], self._crc
+            for writes in some:
+                part, crc = encode_change(writes, crc)
+                parts.append(part)
+            self._is_synced = False
+            self._file.write_at(self._end, parts)
+            self._end += sum(map(len, parts))
+            self._crc = crc
+            del self._unsaved[: len(some)]
+            self._unsaved_bytes -= sum(map(_size_bytes, some))
+            yield
+        if self._file is not None and not self._is_synced:
+            self._file.sync_data()
+        self._is_synced = True
 
-    def _write_anew(self) -> None:
-        parts, crc = encode_copy(self._store.load())
+    def _write_anew(self) -> Iterator[None]:
+        self._is_reading = True
+        encoder = CopyEncoder()
+        for rows in self._store.rows_in_pieces(_PIECE_ROWS):
+            encoder.add(rows)
+            yield
+            if not self._is_reading:  # too much was committed meanwhile, or nobody knows what
+                return
+        parts, crc = encoder.parts()
         size_bytes = sum(map(len, parts))
         free_bytes = self._fs.space(self._directory).free_bytes
         if free_bytes < size_bytes + _FREE_BYTES_MIN:
+            self._begin_anew()
             text = f"writing {self._path} takes {size_bytes:,} bytes, which messages may need"
             raise StorageError(f"{text}: {free_bytes:,} are free", retryable=True)
         write_file(self._fs, self._directory, METADATA_COPY_NAME, parts)
         self._end, self._crc = size_bytes, crc
         self._snapshot_bytes = size_bytes
-        self._is_anew = False
+        self._is_anew = self._is_reading = False
+        yield from self._add()
 
     def _read(self) -> CopiedRows | None:
         """The copy of before this start; None if it is missing or unusable."""
@@ -162,6 +204,10 @@ class CopiedStore:
         except OSError as error:
             logger.warning("reading %s failed: %s; it is written anew", self._path, error)
         return None
+
+
+def _size_bytes(writes: Sequence[Write]) -> int:
+    return sum(len(write.key) + len(write.value or b"") for write in writes)
 
 
 def read_copy(fs: Fs, directory: str) -> CopiedRows | None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -56,13 +56,35 @@ class CopiedRows:
     """Size of the part that the file was written with."""
 
 
+class CopyEncoder:
+    """Makes the parts of a file from rows that come in lists."""
+
+    def __init__(self) -> None:
+        self._payloads: list[bytes] = []
+        self._rows_count = 0
+
+    def add(self, rows: Sequence[_Row]) -> None:
+        """Add rows, none of which was added before."""
+        self._payloads.append(_encoder.encode(rows))
+        self._rows_count += len(rows)
+
+    def parts(self) -> tuple[list[bytes], int]:
+        """The parts of the file, and the checksum from which changes continue."""
+        head, crc = _record([(_SNAPSHOT, str(self._rows_count), None)], 0)
+        parts = [_LINE, head]
+        for payload in self._payloads:
+            record, crc = _framed(payload, crc)
+            parts.append(record)
+        return parts, crc
+
+
 def encode_copy(rows: Mapping[tuple[str, str], bytes]) -> tuple[list[bytes], int]:
     """The parts of a file with these rows, and the checksum from which changes continue."""
-    parts, crc = [_LINE], 0
-    for listed in _records_of(rows):
-        record, crc = _record(listed, crc)
-        parts.append(record)
-    return parts, crc
+    encoder = CopyEncoder()
+    listed = ((kind, key, value) for (kind, key), value in rows.items())
+    while some := list[_Row](islice(listed, _ROWS_PER_RECORD)):
+        encoder.add(some)
+    return encoder.parts()
 
 
 def encode_change(writes: Sequence[Write], crc: int) -> tuple[bytes, int]:
@@ -98,15 +120,11 @@ def decode_copy(data: bytes, name: str) -> CopiedRows:
     return CopiedRows(rows, at, crc, len(data) - at, snapshot_bytes)
 
 
-def _records_of(rows: Mapping[tuple[str, str], bytes]) -> Iterator[list[_Row]]:
-    yield [(_SNAPSHOT, str(len(rows)), None)]
-    listed = iter(rows.items())
-    while some := [(kind, key, value) for (kind, key), value in islice(listed, _ROWS_PER_RECORD)]:
-        yield list[_Row](some)
-
-
 def _record(rows: Sequence[_Row], crc: int) -> tuple[bytes, int]:
-    payload = _encoder.encode(rows)
+    return _framed(_encoder.encode(rows), crc)
+
+
+def _framed(payload: bytes, crc: int) -> tuple[bytes, int]:
     size = _SIZE.pack(len(payload))
     crc = zlib.crc32(payload, zlib.crc32(size, crc))
     return _HEAD.pack(crc, len(payload)) + payload, crc

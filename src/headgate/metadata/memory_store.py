@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from headgate.base.errors import StorageError
 from headgate.metadata.sqlite_store import SqliteStore
@@ -27,6 +27,13 @@ class MemoryStore:
     def load(self) -> dict[tuple[str, str], bytes]:
         """All rows."""
         return dict(self._rows)
+
+    def rows_in_pieces(self, count: int) -> Iterator[list[tuple[str, str, bytes]]]:
+        """All rows, ``count`` at a time."""
+        last = ("", "")
+        while keys := sorted(key for key in self._rows if key > last)[:count]:
+            yield [(*key, self._rows[key]) for key in keys]
+            last = keys[-1]
 
     def commit(self, writes: Sequence[Write]) -> None:
         """Store all ``writes``, or none if the test planned a failure.

@@ -6,7 +6,7 @@ thread; tests call it directly.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,6 +29,13 @@ class MetadataStore(Protocol):
         Raises:
             CorruptionError: the file is not a metadata store, or has an unknown format.
             StorageError: the file is unreadable.
+        """
+
+    def rows_in_pieces(self, count: int) -> Iterator[list[tuple[str, str, bytes]]]:
+        """All rows in lists of ``count`` (kind, key, value), each row at most once. Between two
+        lists others may commit: of a row that they change it is open which value comes, if any.
+
+        Raises as :meth:`load`.
         """
 
     def commit(self, writes: Sequence[Write]) -> None:

@@ -1,8 +1,14 @@
-"""Keeps the copy of the metadata up to date, on the metadata lane."""
+"""Keeps the copy of the metadata up to date, on the metadata lane.
+
+A large copy is read and written in steps with pauses between them. Without pauses the event loop
+would share its interpreter with that work for a quarter of a second, at 100,000 topics, and be five
+to ten times slower meanwhile. Changes of the metadata go in between.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import Final, Protocol
 
 from headgate.base.errors import CorruptionError, InvariantError, StorageError
@@ -13,7 +19,9 @@ from headgate.storage.repeated_failures import RepeatedFailureLogger
 logger = logging.getLogger("headgate.broker")
 
 RETRY_NS: Final = 30 * NS_PER_S
-"""Time after a failure: writing a large copy anew takes the lane for a while."""
+"""Time after a failure: writing a large copy anew keeps the lane busy for a while."""
+PAUSE_S: Final = 0.002
+"""Between two steps, which take some tenths of a millisecond."""
 
 
 class Copied(Protocol):
@@ -22,6 +30,10 @@ class Copied(Protocol):
     @property
     def is_behind(self) -> bool:
         """Whether the copy lacks something. Any thread."""
+
+    def save_steps(self) -> Iterator[None]:
+        """Bring the copy up to date in steps, between which the rows may change. Blocks. Raises
+        :class:`StorageError`."""
 
     def save(self) -> None:
         """Bring the copy up to date. Blocks. Raises :class:`StorageError`."""
@@ -43,7 +55,17 @@ class MetadataCopier:
         if self._is_busy or now_ns < self._next_ns or not self._copied.is_behind:
             return
 
-        def done(_: object, error: BaseException | None) -> None:
+        self._is_busy = True
+        steps = self._copied.save_steps()
+
+        def advance() -> bool:
+            """Take steps until other work waits for the lane; returns whether none is left."""
+            return all(self._lane.pause(PAUSE_S) for _ in steps)
+
+        def done(is_over: object, error: BaseException | None) -> None:
+            if error is None and not is_over:
+                self._lane.submit(advance, done)
+                return
             self._is_busy = False
             if error is None:
                 self._failures.succeeded(now_ns)
@@ -53,8 +75,7 @@ class MetadataCopier:
                 self._next_ns = now_ns + RETRY_NS
                 self._failures.failed(error, now_ns)
 
-        self._is_busy = True
-        self._lane.submit(self._copied.save, done)
+        self._lane.submit(advance, done)
 
     def internal_errors(self) -> list[str]:
         """The internal error with which the copying fails at present, if any."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import random
+from collections.abc import Iterator
 
 import pytest
 
@@ -216,10 +217,87 @@ def test_damage_of_the_store_never_replaces_the_copy() -> None:
     copied.save()
     copied._begin_anew()
 
-    def damaged() -> dict[tuple[str, str], bytes]:
-        raise CorruptionError("damaged")
+    def damaged(count: int) -> Iterator[list[tuple[str, str, bytes]]]:
+        yield [("tenant", "a", b"a")][:count]
+        raise CorruptionError("rows are missing")
 
-    store.load = damaged  # type: ignore[method-assign]
+    store.rows_in_pieces = damaged  # type: ignore[method-assign]
     with pytest.raises(CorruptionError):
         copied.save()
     assert copied_rows(fs) == {("tenant", "a"): b"a"}
+
+
+def test_changes_between_the_steps_are_in_the_copy() -> None:
+    """Whatever changes while the rows are read, the copy ends equal to them."""
+    for seed in range(60):
+        chance = random.Random(seed)
+        fs, store = MemFs(), MemoryStore()
+        copied = made(fs, store)
+        put(copied, *(f"{at:04}" for at in range(450)))
+        for _ in copied.save_steps():
+            for name in chance.sample(range(600), chance.randrange(4)):
+                value = None if chance.random() < 0.4 else b"new %d" % chance.randrange(9)
+                copied.commit([Write("tenant", f"{name:04}", value)])
+        while copied.is_behind:
+            copied.save()
+        assert copied_rows(fs) == store.load(), seed
+        copied.close()
+        again = made(fs, store)
+        assert not again.is_behind
+
+
+def test_a_later_save_ends_the_steps_of_an_earlier_one() -> None:
+    fs, store = MemFs(), MemoryStore()
+    copied = made(fs, store)
+    put(copied, *(f"{at:04}" for at in range(450)))
+    first = copied.save_steps()
+    next(first)
+    put(copied, "between")
+    copied.save()
+    put(copied, "later")
+    assert list(first) == []
+    assert copied.is_behind
+    copied.save()
+    assert copied_rows(fs) == store.load()
+
+
+def test_changes_are_added_in_steps_with_one_sync() -> None:
+    fs, store = MemFs(), MemoryStore()
+    disk = FaultyFs(fs)
+    copied = made(disk, store)
+    copied.save()
+    put(copied, *(f"{at:04}" for at in range(50)))
+    kinds: list[str] = []
+    disk.plan = lambda operation: kinds.append(operation.kind)
+    steps = copied.save_steps()
+    next(steps)
+    assert copied.is_behind
+    copied.save()  # goes on with it
+    assert list(steps) == []
+    assert kinds == ["open", "write", "write", "write", "sync"]
+    assert copied_rows(fs) == store.load()
+
+
+def test_what_was_added_without_its_sync_is_still_to_be_saved() -> None:
+    fs, store = MemFs(), MemoryStore()
+    copied = made(fs, store)
+    copied.save()
+    put(copied, "a")
+    next(copied.save_steps())
+    assert copied.is_behind
+    copied.save()
+    assert not copied.is_behind
+    assert copied_rows(fs.crash_clone()) == store.load()
+
+
+def test_too_many_changes_between_the_steps_begin_the_copy_anew() -> None:
+    fs, store = MemFs(), MemoryStore()
+    copied = made(fs, store)
+    put(copied, *(f"{at:04}" for at in range(450)))
+    steps = copied.save_steps()
+    next(steps)
+    copied.commit([Write("tenant", "large", bytes(5 << 20))])
+    assert list(steps) == []
+    assert copied.is_behind
+    copied.save()
+    assert copied_rows(fs) == store.load()

@@ -34,4 +34,27 @@ def keeps_any_text_and_bytes(store: MetadataStore, reopen: Reopen) -> None:
     again.close()
 
 
-SUITE = [keeps_what_was_committed, the_last_write_of_a_row_wins, keeps_any_text_and_bytes]
+def tells_its_rows_in_pieces(store: MetadataStore, reopen: Reopen) -> None:
+    del reopen
+    assert list(store.rows_in_pieces(2)) == []
+    expected = {(kind, str(key)): bytes([key]) for kind in "ab" for key in range(3)}
+    store.commit([Write(kind, key, value) for (kind, key), value in expected.items()])
+    pieces = list(store.rows_in_pieces(4))
+    assert [len(piece) for piece in pieces] == [4, 2]
+    assert {(kind, key): value for piece in pieces for kind, key, value in piece} == expected
+    left = store.rows_in_pieces(2)
+    next(left)
+    store.commit([Write("a", "2", None), Write("b", "2", b"new"), Write("a", "0", None)])
+    assert [row for piece in left for row in piece] == [
+        ("b", "0", b"\0"),
+        ("b", "1", b"\1"),
+        ("b", "2", b"new"),
+    ]
+
+
+SUITE = [
+    keeps_what_was_committed,
+    the_last_write_of_a_row_wins,
+    keeps_any_text_and_bytes,
+    tells_its_rows_in_pieces,
+]

@@ -214,6 +214,10 @@ def test_rows_that_are_lost_doubled_or_others_are_found(path: str, statement: st
     change(path, statement)
     with pytest.raises(CorruptionError, match=r"is damaged: .* from the same backup"):
         load_of(path)
+    store = SqliteStore(path)
+    with pytest.raises(CorruptionError, match=r"is damaged: .* from the same backup"):
+        list(store.rows_in_pieces(3))
+    store.close()
 
 
 def test_a_flipped_bit_anywhere_is_refused_or_harmless(path: str) -> None:

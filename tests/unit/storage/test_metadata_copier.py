@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Iterator
 
 import pytest
 
@@ -24,7 +25,12 @@ class FakeCopy:
         self.error: BaseException | None = None
 
     def save(self) -> None:
+        for _ in self.save_steps():
+            pass
+
+    def save_steps(self) -> Iterator[None]:
         self.saves += 1
+        yield
         if self.error is not None:
             raise self.error
         self.is_behind = False
@@ -43,6 +49,27 @@ def test_it_saves_only_what_is_behind() -> None:
         copier.save_if_behind(5 * NS_PER_S)
         world.advance(1)
         assert copy.saves == 2
+
+
+def test_other_work_of_the_lane_goes_on_between_the_steps() -> None:
+    with World() as world:
+        done: list[str] = []
+
+        class LongCopy(FakeCopy):
+            def save_steps(self) -> Iterator[None]:
+                for number in range(3):
+                    done.append(f"step {number}")
+                    yield
+                yield from super().save_steps()
+
+        lane = SimLane(world.loop, random.Random(1))
+        copier = MetadataCopier(LongCopy(), lane)
+        copier.save_if_behind(0)
+        for number in range(2):
+            lane.submit(lambda number=number: done.append(f"change {number}"), lambda *_: None)
+        copier.save_if_behind(0)  # one at a time
+        world.advance(1)
+        assert done == ["step 0", "change 0", "change 1", "step 1", "step 2"]
 
 
 def test_a_refusal_is_tried_again_after_a_while(caplog: pytest.LogCaptureFixture) -> None:
