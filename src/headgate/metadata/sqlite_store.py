@@ -94,6 +94,8 @@ class SqliteStore:
             self._connection = sqlite3.connect(
                 self._path, isolation_level=None, timeout=busy_timeout_s, check_same_thread=False
             )
+            # Decode damaged text without an error: its checksum shows the damage.
+            self._connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
             self._prepare(self._connection)
         except _ERRORS as error:
             self.close()
@@ -110,8 +112,6 @@ class SqliteStore:
             StorageError: it cannot be read.
         """
         connection = self._open()
-        # Decode damaged text without an error: its checksum shows the damage.
-        connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
         try:
             self._check_pages(connection)
             found = connection.execute("SELECT kind, key, value, crc FROM row").fetchall()
