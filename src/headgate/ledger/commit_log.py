@@ -114,6 +114,7 @@ class CommitLog:
         self.keep_index = planner.keep_index
         self.missing_index = planner.missing_index
         self.look_up = state.blocks.look_up
+        self.rest_with = self._maintenance.rest_with
         self.copy_segments_with = self._rewriting.copy_with
         self.rest_rewriting = self._rewriting.rest
 

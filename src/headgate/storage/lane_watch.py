@@ -48,6 +48,9 @@ class WatchedLane:
     def pause(self, seconds: float) -> bool:
         return self._lane.pause(seconds)
 
+    def rest(self, seconds: float) -> None:
+        self._lane.rest(seconds)
+
     def close(self) -> None:
         self._lane.close()
 

@@ -37,6 +37,10 @@ class Lane(Protocol):
         cannot sleep, so there each job ends.
         """
 
+    def rest(self, seconds: float) -> None:
+        """Sleep, as a part of the running job, whatever waits for the lane. No time passes when the
+        lane is to end, and in simulated time."""
+
     def close(self) -> None:
         """Finish the submitted jobs, then end. Blocks."""
 
@@ -59,6 +63,9 @@ class ThreadLane:
 
     def pause(self, seconds: float) -> bool:
         return self._jobs.empty() and not self._ending.wait(seconds) and self._jobs.empty()
+
+    def rest(self, seconds: float) -> None:
+        self._ending.wait(seconds)
 
     def close(self) -> None:
         self.abandon()

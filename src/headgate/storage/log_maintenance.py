@@ -50,6 +50,7 @@ class LogMaintenance:
         self._job_running = False
         self._next_slice: asyncio.Handle | None = None
         self._stopped = False
+        log.rest_with(upkeep.rest)
 
     def run(self) -> None:
         """Do a slice of the maintenance, and in each following turn of the loop another one while

@@ -60,6 +60,9 @@ class SimLane:
         del seconds
         return False
 
+    def rest(self, seconds: float) -> None:
+        """A job takes no time."""
+
     def close(self) -> None:
         """Carry out the queued jobs at once.
 

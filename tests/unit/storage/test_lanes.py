@@ -149,6 +149,28 @@ def test_a_job_pauses_only_while_nothing_else_waits() -> None:
     assert told[1:] == [False]
 
 
+def test_a_job_rests_also_while_others_wait_and_the_end_of_the_lane_ends_its_rest() -> None:
+    async def story() -> list[str]:
+        lane = ThreadLane(asyncio.get_running_loop(), "rests")
+        told: list[str] = []
+        begun = threading.Event()
+
+        def work() -> None:
+            lane.rest(0.001)
+            begun.set()
+            lane.rest(1_000.0)
+            told.append("rested")
+
+        lane.submit(work, lambda *_: None)
+        lane.submit(lambda: told.append("next"), lambda *_: None)
+        assert begun.wait(LIMIT_S)
+        assert told == []
+        lane.close()
+        return told
+
+    assert asyncio.run(story()) == ["rested", "next"]
+
+
 class StoppedLane:
     """Holds jobs until the test reports their end."""
 
@@ -160,6 +182,9 @@ class StoppedLane:
 
     def pause(self, seconds: float) -> bool:
         return False
+
+    def rest(self, seconds: float) -> None:
+        pass
 
     def close(self) -> None:
         self.done.clear()

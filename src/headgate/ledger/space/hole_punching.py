@@ -8,6 +8,7 @@ checkpoint. The file keeps its length, and every offset stays valid.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -22,6 +23,8 @@ PAGE_BYTES: Final = 4 * KIB
 """Holes are aligned to this size, the block size of most file systems."""
 WASTE_PART: Final = 8
 """Holes are worth punching if they free at least this fraction of a segment."""
+
+_FREE = re.compile(rb"\0+")
 
 
 class HoleFinder:
@@ -74,19 +77,18 @@ class HoleFinder:
 def holes(retained: Iterable[Columns], data_end: int, hole_bytes_min: int) -> list[tuple[int, int]]:
     """``(offset, size)`` of the holes between retained entries and before the footer.
 
-    For the upkeep thread: it sorts all retained entries.
+    For the upkeep thread: it looks at all retained entries, which may come in any order.
     """
-    extents = sorted(
-        (offset, offset + ENTRY_HEAD_BYTES + columns.sizes[at + 1] - columns.sizes[at])
-        for columns in retained
-        for at, offset in enumerate(columns.offsets)
-    )
-    found: list[tuple[int, int]] = []
-    before = SEGMENT_HEADER_BYTES
-    for start, stop in [*extents, (data_end, data_end)]:
-        first = -(-before // PAGE_BYTES) * PAGE_BYTES
-        last = start // PAGE_BYTES * PAGE_BYTES
-        if last - first >= hole_bytes_min:
-            found.append((first, last - first))
-        before = max(before, stop)
-    return found
+    is_held = bytearray(data_end // PAGE_BYTES)
+    """One byte for each whole page of the records."""
+    is_held[:1] = b"\1"  # the header of the file
+    for columns in retained:
+        sizes = columns.sizes
+        for at, offset in enumerate(columns.offsets):
+            first = offset // PAGE_BYTES
+            stop = offset + ENTRY_HEAD_BYTES + sizes[at + 1] - sizes[at]
+            behind = -(-stop // PAGE_BYTES)
+            is_held[first:behind] = b"\1" * (min(behind, len(is_held)) - first)
+    runs = (run.span() for run in _FREE.finditer(is_held))
+    found = ((begin * PAGE_BYTES, (end - begin) * PAGE_BYTES) for begin, end in runs)
+    return [(offset, size) for offset, size in found if size >= hole_bytes_min]

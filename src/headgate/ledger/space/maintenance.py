@@ -9,11 +9,11 @@ little live data pins are rewritten beside this: see rewriting.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice, repeat
-from typing import Final
+from typing import Final, TypeVar
 
 from headgate.base.errors import CorruptionError, StorageError
 from headgate.ledger.errors import LogFullError
@@ -36,6 +36,13 @@ from headgate.ledger.write.writer import LogWriter
 
 _MAKING_ROOM: Final = ("seal", "checkpoint", "reserve")
 """Jobs that make room, and need a little room for that."""
+_BLOCKS_PER_REST: Final = 16
+"""Blocks of an index that are encoded, or looked at, between two rests: about 0.1 ms."""
+_REST_S: Final = 0.002
+_UNSEALED_MAX: Final = 2
+"""With more complete segments that wait for their footers there is no rest."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,7 @@ class Maintenance:
         self._writer = writer
         self._settings = settings
         self._forget = forget
+        self._rest: Callable[[float], None] = lambda _: None
         self._job: Job | None = None
         self._footer: tuple[int, FooterBuilder, Iterator[int]] | None = None
         self._target: int | None = None
@@ -206,6 +214,11 @@ class Maintenance:
             self._target = None
             self.records_since = self._settings.checkpoint_records
 
+    def rest_with(self, rest: Callable[[float], None]) -> None:
+        """Let long jobs call ``rest``, with seconds, again and again: the thread that runs them
+        shares its interpreter with the event loop."""
+        self._rest = rest
+
     def _start(self, job: Job) -> Job:
         self._job = job
         return job
@@ -281,11 +294,15 @@ class Maintenance:
         file_bytes = 0
         must_wipe = self._must_wipe(segment)
 
+        def is_late() -> bool:
+            """A start replays what is not sealed; and no commit waits for a rest."""
+            return must_wipe or self._staging.active_segment() - segment > _UNSEALED_MAX
+
         def run() -> None:
             nonlocal file_bytes
             if must_wipe:
                 self._writer.wipe_refused()
-            footer = builder.finish()
+            footer = [*self._rested(builder.parts(), is_late)]
             self._writer.seal(segment, info.data_end, footer)
             file_bytes = info.data_end + sum(map(len, footer))
 
@@ -444,7 +461,8 @@ class Maintenance:
         def run() -> None:
             nonlocal punched_bytes
             try:
-                ranges = holes(self._resolved(parts), info.data_end, smallest)
+                retained = self._rested(self._resolved(parts))
+                ranges = holes(retained, info.data_end, smallest)
             except CorruptionError:
                 return  # what is retained is not known, and a look-up will say so
             self._can_punch = self._writer.punch(segment, ranges)
@@ -456,6 +474,15 @@ class Maintenance:
             self._state.note_punched(info, punched_bytes)
 
         return self._start(Job("punch", segment, run, done))
+
+    def _rested(
+        self, blocks: Iterable[T], is_late: Callable[[], bool] = lambda: False
+    ) -> Iterator[T]:
+        """``blocks``, with a rest after some, unless there is a hurry. Runs on the thread."""
+        for at, block in enumerate(blocks, 1):
+            yield block
+            if at % _BLOCKS_PER_REST == 0 and not (self._health.is_full or is_late()):
+                self._rest(_REST_S)
 
     def _resolved(self, parts: list[Columns | BlockPart]) -> Iterator[Columns]:
         """The index in ``parts``, which are freed one by one: to free 100,000 at once would hold

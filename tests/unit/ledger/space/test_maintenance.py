@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+from dataclasses import replace
 
 import pytest
 
@@ -262,3 +263,43 @@ def test_a_failing_checkpoint_is_final(kind: str) -> None:
     with pytest.raises(LogFailedError):
         log.run_maintenance()
     assert log.failed is not None
+
+
+def many_topics(fs: MemFs, *, segments: int) -> CommitLog:
+    """A log whose complete segments hold an entry of each of very many topics."""
+    topics = range(1, 101)
+    settings = replace(SETTINGS, segment_bytes=16_384)
+    log = open_log(fs, topics=topics, settings=settings)
+    drain(log)
+    for at in range(segments):
+        for number in topics:
+            log.stage_entry(log.enter_topic(number), 1, 1000 + at, 0, b"x" * 40)
+        append(log, 1, b"y" * 8_000)
+    return log
+
+
+def rests_of_a_seal(log: CommitLog) -> list[float]:
+    rests: list[float] = []
+    log.rest_with(rests.append)
+    while (job := log.maintenance_step()) is None or job.name != "seal":
+        if job is not None:
+            job.run()
+            log.finish_job(job)
+    assert not rests
+    job.run()
+    log.finish_job(job)
+    return rests
+
+
+def test_a_long_job_rests_so_that_it_does_not_hold_the_interpreter() -> None:
+    rests = rests_of_a_seal(many_topics(MemFs(), segments=1))
+    assert len(rests) >= 100 // 16
+    assert 0 < min(rests) == max(rests) <= 0.01
+
+
+def test_a_job_does_not_rest_while_other_segments_wait_or_the_disk_is_full() -> None:
+    log = many_topics(MemFs(), segments=4)
+    assert rests_of_a_seal(log) == []
+    log = many_topics(MemFs(), segments=1)
+    log._health.disk_full()
+    assert rests_of_a_seal(log) == []
