@@ -13,21 +13,20 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pyspark_pulsar.errors import OffsetError
+from pyspark_pulsar.resolve import topic_of
 
-VERSION: Final = 1
+CLUSTER_OFFSET_VERSION: Final = 1
 
 Positions = Mapping[str, str]
 """Position ``L:E:P:B`` by the full name of a partition."""
 ClusterOffsets = Mapping[str, Positions]
 """Positions by the identity of a cluster."""
 
-_PARTITION_MARK: Final = "-partition-"
-
 
 def offsets_to_json(offsets: ClusterOffsets) -> dict[str, Any]:
     """The offset that Spark stores; equal positions always give the same text."""
     clusters = {name: dict(sorted(offsets[name].items())) for name in sorted(offsets)}
-    return {"v": VERSION, "clusters": clusters}
+    return {"v": CLUSTER_OFFSET_VERSION, "clusters": clusters}
 
 
 def offsets_from_json(offset: Mapping[str, Any]) -> dict[str, dict[str, str]]:
@@ -37,17 +36,17 @@ def offsets_from_json(offset: Mapping[str, Any]) -> dict[str, dict[str, str]]:
         OffsetError: for any other value.
     """
     clusters = offset.get("clusters")
-    if offset.get("v") != VERSION or not isinstance(clusters, Mapping):
+    if offset.get("v") != CLUSTER_OFFSET_VERSION or not isinstance(clusters, Mapping):
         raise OffsetError(
             f"the checkpoint's offset has version {offset.get('v')!r}; this release reads version "
-            f"{VERSION}"
+            f"{CLUSTER_OFFSET_VERSION}"
         )
     return {str(name): dict(positions) for name, positions in clusters.items()}
 
 
 def is_of_topic(partition: str, topic: str) -> bool:
     """Whether ``partition`` is a topic, or one of its partitions."""
-    return partition == topic or partition.rpartition(_PARTITION_MARK)[0] == topic
+    return partition == topic or topic_of(partition) == topic
 
 
 def of_topic(positions: Positions, topic: str) -> dict[str, str]:

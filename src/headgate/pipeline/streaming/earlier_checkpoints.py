@@ -30,7 +30,7 @@ LISTS_MAX: Final = 200_000
 """Most lists of URLs that are tried for one checkpoint, a second of work: all orders of eight."""
 
 _NAME: Final = re.compile(r"[0-9a-f]{16}")
-_VERSION: Final = 1
+_STARTS_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def starting_positions(
         temporary = path.with_suffix(".new")
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("w", encoding="utf-8") as file:
-            json.dump({"v": _VERSION, "topics": topics}, file, indent=1, sort_keys=True)
+            json.dump({"v": _STARTS_VERSION, "topics": topics}, file, indent=1, sort_keys=True)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -77,7 +77,7 @@ def starting_positions(
 def _stored(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        if document["v"] != _VERSION:
+        if document["v"] != _STARTS_VERSION:
             raise ValueError
         return dict(document["topics"])
     except FileNotFoundError:
