@@ -50,7 +50,7 @@ def prepare_continuation(
         OSError: a file cannot be read or written.
     """
     checkpoint = checkpoint_path(source)
-    _say_twins(source, clusters, say)
+    _say_same_clusters(source, clusters, say)
     batch = newest_batch(checkpoint)
     starts, ends = _offsets(checkpoint, batch)
     is_known = any(of_topic(positions, source.topic) for positions in ends.values())
@@ -101,7 +101,9 @@ def _offsets(checkpoint: str, batch: PlannedBatch | None) -> tuple[ClusterOffset
         raise InputError(f"{checkpoint} cannot be used: {error}") from error
 
 
-def _say_twins(source: SourceOptions, clusters: Sequence[str], say: Callable[[str], None]) -> None:
+def _say_same_clusters(
+    source: SourceOptions, clusters: Sequence[str], say: Callable[[str], None]
+) -> None:
     for broker, cluster in enumerate(clusters):
         first = clusters.index(cluster)
         if first != broker:
