@@ -19,7 +19,7 @@ from headgate.policy.settings import SETTINGS
 from headgate.record.fields import FIELDS, MAJOR_VERSION, STATE_FIELD_NAMES, Field
 from headgate.telemetry.otel.instruments import INSTRUMENTS, Instrument
 from headgate.telemetry.prometheus.series.catalogue import SERIES
-from pyspark_pulsar.chunks import ENTRIES_BETWEEN_MAX
+from pyspark_pulsar.chunks import ENTRIES_BETWEEN_MAX, SAMPLE_ENTRIES
 from pyspark_pulsar.columns import COLUMN_MEANINGS, spark_schema
 from pyspark_pulsar.options import COLUMNS, OPTIONS
 
@@ -275,8 +275,11 @@ def source_page() -> str:
         "A message that its producer sent in chunks is one row, of the batch or task whose range\n"
         "holds its last chunk, for any division into ranges. If it begins before that range, the\n"
         "task reads it separately, after its other rows: `__messageId` has the order. For that\n"
-        "it asks the admin API once about every entry without a message, which may be another\n"
-        "chunk or a transaction marker. The batch in which a message completes reads it. If a\n"
+        "it asks the admin API about entries without a message, which may be another chunk or a\n"
+        "transaction marker: about those up to\n"
+        f"{ENTRIES_BETWEEN_MAX:,} entries behind the begin of the range or behind such a chunk,\n"
+        f"and about {SAMPLE_ENTRIES:,} of all others. So the number of requests is\n"
+        "bounded. The batch in which a message completes reads it. If a\n"
         "broker cannot show a chunk, as Pulsar cannot if it is compressed, a loss is possible:\n"
         "`failOnDataLoss` decides. It also decides about a message of which a chunk is lost, or\n"
         "is more than\n"
@@ -284,7 +287,8 @@ def source_page() -> str:
         + "\n## Encrypted messages\n\n"
         "The source has no keys, so it cannot read messages that producers encrypted. The\n"
         "query fails at the first one, and names it. With `failOnDataLoss=false` it leaves them\n"
-        "out, and the log of the task says how many.\n" + _OTHER_THAN_JVM
+        "out, and the log of the task says how many. If a task has tens of thousands of entries\n"
+        "without a message, it finds them by a sample of those.\n" + _OTHER_THAN_JVM
     )
 
 

@@ -130,12 +130,17 @@ class AdminClient:
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._base = f"{connection.admin_url}/admin/v2/persistent/"
+        self._root = f"{connection.admin_url}/admin/v2/"
+        self._base = f"{self._root}persistent/"
         self._timeout_s = connection.admin_timeout_ms / 1_000
         self._access = connection.access
         self._transport = transport if transport is not None else http_transport(self._access)
         self._monotonic = monotonic
         self._sleep = sleep
+
+    def document(self, path: str) -> Any:
+        """The JSON document at ``path`` below ``/admin/v2/``; None for 404."""
+        return self._json(f"{self._root}{path}")
 
     def partitions_of(self, topics: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """The partitions of each topic; a topic without partitions stands for itself.
@@ -252,7 +257,9 @@ class AdminClient:
 
     def _get(self, topic: str, resource: str) -> Any:
         """The JSON response to a request about a topic; None for 404."""
-        url = self._url(topic, resource)
+        return self._json(self._url(topic, resource))
+
+    def _json(self, url: str) -> Any:
         response = self._request(url)
         if response.status == 404:
             return None

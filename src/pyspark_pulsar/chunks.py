@@ -6,25 +6,30 @@ the entry of its message id. So every message belongs to exactly one range, in e
 
 The client delivers the message only to a reader that began before its first chunk. Other readers
 skip its chunks silently, like transaction markers. So a task asks the admin API for the kind of
-each entry in its range that gave no message. From each last chunk among them it searches backwards
-for the first chunk, and reads again from there.
+entries that gave no message, where a chunk of such a message may be. From each last chunk among
+them it searches backwards for the first chunk, and reads again from there.
 """
 
 from __future__ import annotations
 
 import enum
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain, islice
 
-from pyspark_pulsar.ranges import LedgerSpan
+from pyspark_pulsar.ranges import DueEntries, LedgerSpan
 
 EntryId = tuple[int, int]
 """(ledger id, entry id) of one entry."""
 
 
 PORTION_ENTRIES = 256
-"""Most entries in one query to the admin API."""
+"""Most entries in one query to the admin API, which takes one request for each."""
+
+SAMPLE_ENTRIES = 1_024
+"""How many entries are asked about where no message can begin before the range. If one in a hundred
+is encrypted, thirty thousand such ranges are found out and one is not."""
 
 
 ENTRIES_BETWEEN_MAX = 16_384
@@ -72,6 +77,11 @@ class MissingRange:
     first_entry: int
     last_entry: int
 
+    @property
+    def entries(self) -> int:
+        """The number of entries."""
+        return self.last_entry - self.first_entry + 1
+
 
 def entry_ids(missing: Iterable[MissingRange]) -> Iterator[EntryId]:
     """The ids of the single entries, in order."""
@@ -80,22 +90,80 @@ def entry_ids(missing: Iterable[MissingRange]) -> Iterator[EntryId]:
             yield one_range.ledger_id, entry_id
 
 
-def without_trimmed(ask: EntryQuery, one_range: MissingRange) -> MissingRange:
-    """``one_range`` without the first entries that the topic no longer holds; it may become empty.
+def without_trimmed(ask: EntryQuery, missing: Sequence[MissingRange]) -> list[MissingRange]:
+    """``missing``, all of one ledger, without the first entries that the topic no longer holds.
 
     A binary search finds them: brokers trim from the begin, whole ledgers or a part of one. The
     query has lost the entries that were trimmed.
     """
-    low, high = one_range.first_entry, one_range.last_entry + 1
+    begins = list(accumulate((part.entries for part in missing), initial=0))
+    low, high = 0, begins[-1]
     probe = low
     while low < high:
-        entry = (one_range.ledger_id, probe)
+        part = bisect_right(begins, probe) - 1
+        entry = (missing[part].ledger_id, missing[part].first_entry + probe - begins[part])
         if ask([entry])[entry] is NoChunk.GONE:
             low = probe + 1
         else:
             high = probe
         probe = (low + high) // 2
-    return MissingRange(one_range.ledger_id, low, one_range.last_entry)
+    return [
+        replace(part, first_entry=part.first_entry + max(0, low - begin))
+        for part, begin in zip(missing, begins, strict=False)
+        if begin + part.entries > low
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryKinds:
+    """The kinds of some of the entries that gave no message."""
+
+    kinds: Mapping[EntryId, Chunk | NoChunk]
+    """In the order of the entries."""
+    is_sample: bool
+    """Whether entries between these were not asked about."""
+
+
+def kinds_of_missing(
+    ask: EntryQuery, due: Sequence[DueEntries], missing: Sequence[MissingRange]
+) -> Iterator[EntryKinds]:
+    """The kinds of entries of a range that gave no message, with a bounded number of requests.
+
+    Most are transaction markers, or chunks of messages that arrived. A message that began before
+    the range has its next chunk within :data:`ENTRIES_BETWEEN_MAX` entries of the range's begin, or
+    is unreadable; and so on from each of its chunks. Of all entries that follow,
+    :data:`SAMPLE_ENTRIES` are asked about, evenly spread: whether they are encrypted or gone.
+    """
+    begun: set[str] = set()
+    limit = ENTRIES_BETWEEN_MAX
+    left = sum(part.entries for part in missing)
+    rest = _numbered(due, missing)
+    while portion := list(islice(rest, PORTION_ENTRIES)):
+        if portion[0][0] > limit:
+            break
+        kinds = ask([entry for _, entry in portion])
+        for number, entry in portion:
+            kind = kinds[entry]
+            if isinstance(kind, Chunk) and kind.index == 0:
+                begun.add(kind.uuid)
+            elif isinstance(kind, Chunk) and kind.uuid not in begun:
+                limit = max(limit, number + ENTRIES_BETWEEN_MAX)
+        left -= len(portion)
+        yield EntryKinds({entry: kinds[entry] for _, entry in portion}, is_sample=False)
+    step = max(1, -(-left // SAMPLE_ENTRIES))
+    sample = (entry for _, entry in islice(chain(portion, rest), 0, None, step))
+    for entries in portions(sample):
+        kinds = ask(entries)
+        yield EntryKinds({entry: kinds[entry] for entry in entries}, is_sample=step > 1)
+
+
+def _numbered(
+    due: Sequence[DueEntries], missing: Iterable[MissingRange]
+) -> Iterator[tuple[int, EntryId]]:
+    """The single entries, in order, each with the number of entries before it in the range."""
+    before = accumulate((part.entries for part in due), initial=0)
+    offsets = {part.ledger_id: n - part.first_entry for part, n in zip(due, before, strict=False)}
+    return ((offsets[entry[0]] + entry[1], entry) for entry in entry_ids(missing))
 
 
 def entries_before(ledgers: Sequence[LedgerSpan], entry: EntryId) -> Iterator[EntryId]:

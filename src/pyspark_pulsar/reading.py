@@ -18,7 +18,7 @@ import operator
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 from typing import Protocol
 
 import pulsar
@@ -28,10 +28,12 @@ from pyspark_pulsar.chunks import (
     ENTRIES_BETWEEN_MAX,
     Chunk,
     EntryId,
+    EntryKinds,
     MissingRange,
     NoChunk,
     entry_ids,
     first_chunk,
+    kinds_of_missing,
     portions,
     without_trimmed,
 )
@@ -347,8 +349,11 @@ def read_range(
     def will_not_come(missing: Sequence[MissingRange]) -> bool:
         try:
             first = next(entry_ids(missing))
-            if stored.entries(work.topic, [first])[first] is NoChunk.ENCRYPTED:
+            kind = stored.entries(work.topic, [first])[first]
+            if kind is NoChunk.ENCRYPTED:
                 _refuse_encrypted(work, [first], settings)
+            elif not isinstance(kind, Chunk):
+                return False
             return all(
                 isinstance(kind, Chunk) or kind is NoChunk.ENCRYPTED
                 for ids in portions(entry_ids(missing))
@@ -378,34 +383,44 @@ def _read_chunked(
         _report_trimmed(work, f"ledgers {gone}", settings)
     ask = partial(stored.entries, work.topic)
     kept: list[MissingRange] = []
-    for part in missing:
-        if part.ledger_id in held:
-            rest = without_trimmed(ask, part)
-            count = rest.first_entry - part.first_entry
+    for ledger_id, parts in groupby(missing, lambda part: part.ledger_id):
+        if ledger_id in held:
+            before = list(parts)
+            rest = without_trimmed(ask, before)
+            count = _entry_count(before) - _entry_count(rest)
             if count:
-                _report_trimmed(work, _counted(count, next(entry_ids([part]))), settings)
-            kept.append(rest)
-    for ids in portions(entry_ids(kept)):
-        found = ask(ids)
-        for entry_id in ids:
-            kind = found[entry_id]
+                _report_trimmed(work, _counted(count, next(entry_ids(before))), settings)
+            kept += rest
+    for found in kinds_of_missing(ask, work.due, kept):
+        for entry_id, kind in found.kinds.items():
             if isinstance(kind, Chunk) and kind.is_last:
                 first = first_chunk(ask, ledgers, entry_id, kind)
                 yield from _chunked_message(work, entry_id, first, settings, rows)
-        lost = [entry_id for entry_id in ids if found[entry_id] is NoChunk.GONE]
-        if lost:
-            _report_trimmed(work, _counted(len(lost), lost[0]), settings)
-        encrypted = [entry_id for entry_id in ids if found[entry_id] is NoChunk.ENCRYPTED]
-        if encrypted:
-            _refuse_encrypted(work, encrypted, settings, is_counted=True)
-        unreadable = [entry_id for entry_id in ids if found[entry_id] is NoChunk.UNREADABLE]
-        if unreadable:
-            report_loss(
-                f"{work.topic}: {len(unreadable)} entries gave no message, and the admin API "
-                "cannot show whether messages end in them, the first in "
-                f"{_entry_text(unreadable[0])}",
-                fail=settings.fail_on_data_loss,
-            )
+        _report_kinds(work, found, settings)
+
+
+def _entry_count(missing: Iterable[MissingRange]) -> int:
+    return sum(part.entries for part in missing)
+
+
+def _report_kinds(work: ReadRange, found: EntryKinds, settings: ReadSettings) -> None:
+    """Report entries that are gone, encrypted or unreadable."""
+    at_least = "at least " if found.is_sample else ""
+
+    def of_kind(wanted: NoChunk) -> list[EntryId]:
+        return [entry_id for entry_id, kind in found.kinds.items() if kind is wanted]
+
+    if lost := of_kind(NoChunk.GONE):
+        _report_trimmed(work, f"{at_least}{_counted(len(lost), lost[0])}", settings)
+    if encrypted := of_kind(NoChunk.ENCRYPTED):
+        _refuse_encrypted(work, encrypted, settings, count_text=f"{at_least}{len(encrypted)}")
+    if unreadable := of_kind(NoChunk.UNREADABLE):
+        report_loss(
+            f"{work.topic}: {at_least}{len(unreadable)} entries gave no message, and the admin API "
+            "cannot show whether messages end in them, the first in "
+            f"{_entry_text(unreadable[0])}",
+            fail=settings.fail_on_data_loss,
+        )
 
 
 def _refuse_encrypted(
@@ -413,21 +428,21 @@ def _refuse_encrypted(
     encrypted: Sequence[EntryId],
     settings: ReadSettings,
     *,
-    is_counted: bool = False,
+    count_text: str = "",
 ) -> None:
     """Raise :class:`EncryptedError` if ``failOnDataLoss`` is set; else log how many are left out,
-    if they are counted."""
+    if ``count_text`` says it."""
     text = f"{work.topic}: entry {_entry_text(encrypted[0])} is encrypted, and this source has no "
     if settings.fail_on_data_loss:
         raise EncryptedError(
             f"{text}keys. Read a topic that is not encrypted, or set failOnDataLoss=false to leave "
             "encrypted messages out"
         )
-    if is_counted:
+    if count_text:
         log.warning(
-            "%skeys; %d encrypted entries are left out, because failOnDataLoss is false",
+            "%skeys; %s encrypted entries are left out, because failOnDataLoss is false",
             text,
-            len(encrypted),
+            count_text,
         )
 
 

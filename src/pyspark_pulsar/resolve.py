@@ -25,7 +25,7 @@ def require_topics(partitions: Mapping[str, Sequence[str]], known: Iterable[str]
 
     A topic that is ``known``, or has a known partition, is exempt: it existed before.
     """
-    exempt = {each for name in known for each in (name, _base(name))}
+    exempt = {each for name in known for each in (name, topic_of(name))}
     missing = [topic for topic, names in partitions.items() if not names and topic not in exempt]
     if missing:
         raise TopicNotFoundError("; ".join(f"{topic} does not exist" for topic in missing))
@@ -72,7 +72,7 @@ def _resolve(
     included: bool,
 ) -> dict[str, Position]:
     if not isinstance(place, str):
-        known = set(snapshots) | {_base(name) for name in snapshots}
+        known = set(snapshots) | {topic_of(name) for name in snapshots}
         foreign = sorted(set(place) - known)
         if foreign:
             raise OffsetError(
@@ -81,7 +81,7 @@ def _resolve(
     resolved: dict[str, Position] = {}
     for name, snapshot in snapshots.items():
         tail = end_position(name, snapshot)
-        own = place if isinstance(place, str) else place.get(name, place.get(_base(name)))
+        own = place if isinstance(place, str) else place.get(name, place.get(topic_of(name)))
         if own is None:
             raise OffsetError(f"{option} has no position for {name}")
         position = _position(option, own, name, tail, included=included)
@@ -105,6 +105,6 @@ def _position(
     return position if included else position.before()
 
 
-def _base(name: str) -> str:
+def topic_of(name: str) -> str:
     """The topic of a partition; the name itself if it is no partition."""
     return name.rpartition(_PARTITION_MARK)[0] or name

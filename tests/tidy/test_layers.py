@@ -152,11 +152,12 @@ PIPELINE: dict[str, set[str]] = {
     "scrape_ingest": {"session", "scrapes", "store", "tables"},
     "single_source": {"scrapes", "store", "tables"},
     "refresh": {"session", "derived", "store", "tables", "progress", "time_span"},
+    "cluster_identity": {"options"},
     "streaming": {
-        "refresh", "session", "derived", "output", "store", "kernels", "tables", "options",
-        "location", "progress",
+        "refresh", "session", "cluster_identity", "derived", "output", "store", "kernels",
+        "tables", "options", "location", "progress",
     },
-    "preflight": {"options"},
+    "preflight": {"cluster_identity", "options"},
     "job_session": {
         "single_source", "preflight", "session", "store", "spark_failures", "spark_options",
         "failures", "options", "location", "progress",

@@ -52,6 +52,12 @@ async def list_brokers(call: Call) -> Reply:
     return as_json([call.facade.info.broker_id])
 
 
+async def identity(call: Call) -> Reply:
+    """Which data directory the broker runs on, whatever its addresses and names are now."""
+    catalog = call.facade.catalog
+    return as_json({"cluster": catalog.clusters()[0], "dataId": catalog.identity.data_id})
+
+
 async def leader_broker(call: Call) -> Reply:
     """The leader: this broker."""
     info = call.facade.info
@@ -161,6 +167,8 @@ ROUTES = (
     Route("GET", f"{_A}/brokers", _R, list_brokers, "List the brokers", reply=list[str]),
     Route("GET", f"{_A}/brokers/{{cluster}}", _R, list_brokers,
           "List a cluster's brokers", reply=list[str]),
+    Route("GET", f"{_A}/headgate/identity", _R, identity,
+          "The broker's cluster, and the id of its data directory", reply=dict[str, str]),
     Route("GET", f"{_A}/brokers/leaderBroker", _R, leader_broker,
           "The leader broker", reply=dict[str, str]),
     Route("GET", f"{_A}/brokers/ready", _H, ready, "Whether the broker serves", reply=str),

@@ -154,7 +154,7 @@ def _bring_up_to_date(
             remarks = ingest_scrapes(spark, source.scrapes, root)
         else:
             gaps = TelemetryGaps(root)
-            frame = _stream(spark, source, messages)
+            frame = _stream(spark, source, messages, PASS_PATIENCE_MS, remarks.append)
             checkpoint = checkpoint_path(source)
             repeat_if_late(
                 lambda: start_query(frame, root, checkpoint, trigger_s=None).awaitTermination(),
@@ -216,8 +216,8 @@ def run_stream(
             source, _brokers_of(source, messages), name, progress, is_long=True
         ) as spark,
     ):
-        frame = _stream(spark, source, messages, STREAM_PATIENCE_MS)
         create_tables(root, progress.say)
+        frame = _stream(spark, source, messages, STREAM_PATIENCE_MS, progress.say)
         with progress.stage(f"Bringing {root} up to date") as stage:
             # A run that was killed may have left bronze rows that nothing is derived from yet.
             tables.bring_up_to_date(spark)
@@ -258,9 +258,12 @@ def _stream(
     spark: SparkSession,
     source: SourceOptions,
     messages: Callable[[SparkSession], DataFrame] | None,
-    patience_ms: int = PASS_PATIENCE_MS,
+    patience_ms: int,
+    say: Callable[[str], None],
 ) -> DataFrame:
-    return telemetry_messages(spark, source, patience_ms) if messages is None else messages(spark)
+    if messages is not None:
+        return messages(spark)
+    return telemetry_messages(spark, source, patience_ms, say)
 
 
 def create_tables(root: str, say: Callable[[str], None] = lambda _: None) -> None:

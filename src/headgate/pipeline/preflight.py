@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import Final
 
 import urllib3
 
 from headgate.base.errors import InputError
 from headgate.base.input_errors import InputErrors
+from headgate.pipeline.cluster_identity import UnknownClusterError, cluster_identity, is_headgate
 from headgate.pipeline.options import SourceOptions
 from pyspark_pulsar.access import NO_CREDENTIALS_ADVICE, tls_refusal
 from pyspark_pulsar.admin import AdminClient, Response, cause_of, http_transport
@@ -32,9 +32,6 @@ _COMMAND_LINE_WORDS: Final = (
     (" of authParams", ""),
 )
 """Names in the errors of ``format("pulsar")``, and the command line's words for them."""
-
-_OWN_PATH: Final = "/admin/v2/headgate/explain?count=1"
-"""A cheap request that only Headgate answers."""
 
 
 def check_brokers(source: SourceOptions) -> None:
@@ -85,10 +82,12 @@ def _check_web(connection: Connection, web_url: str, topic: str) -> None:
                 "of a broker that runs)"
             ) from error
 
+    admin = AdminClient(connection, once)
     try:
-        AdminClient(connection, once).partitions_of([topic])
+        admin.partitions_of([topic])
+        cluster_identity(admin)
     except TopicNotFoundError as error:
-        if once(f"{web_url.rstrip('/')}{_OWN_PATH}", TIMEOUT_S).status == HTTPStatus.NOT_FOUND:
+        if not is_headgate(admin):
             why = "it is no Headgate broker (Apache Pulsar?), and only Headgate publishes telemetry"
         else:
             why = (
@@ -100,6 +99,8 @@ def _check_web(connection: Connection, web_url: str, topic: str) -> None:
         ) from error
     except AccessError as error:
         raise InputError(_about_access(error)) from error
+    except UnknownClusterError as error:
+        raise InputError(f"{web_url}: {error}") from error
     except AdminError as error:
         raise InputError(f"{error} (--admin-url names the admin API of a broker)") from error
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from tests.unit.admin.conftest import Ask
 from tests.unit.admin.fake_facade import FakeFacade
 
@@ -19,6 +21,15 @@ def test_who_this_is(api: Ask) -> None:
         "serviceUrl": "http://127.0.0.1:8080",
     }
     assert api("GET", f"{B}/version").body == b"0.0.0"
+
+
+def test_the_identity_is_that_of_the_data_directory(api: Ask, broker: FakeFacade) -> None:
+    row = msgspec.structs.replace(broker.catalog.identity, data_id="ab" * 16)
+    broker.catalog.apply(broker.catalog.plan_identity(row))
+    assert api("GET", "/admin/v2/headgate/identity").json() == {
+        "cluster": "standalone",
+        "dataId": "ab" * 16,
+    }
 
 
 def test_health(api: Ask, broker: FakeFacade) -> None:

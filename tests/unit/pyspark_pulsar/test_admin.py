@@ -75,6 +75,13 @@ def stats(
     }
 
 
+def test_a_document_is_none_where_there_is_none() -> None:
+    cluster = FakeCluster({})
+    cluster.answers = {"http://h:8080/admin/v2/clusters": [["west"]]}
+    assert cluster.client().document("clusters") == ["west"]
+    assert cluster.client().document("headgate/identity") is None
+
+
 def test_topics_give_their_partitions() -> None:
     cluster = FakeCluster({"t/partitions": {"partitions": 0}, "p/partitions": {"partitions": 2}})
     p = "persistent://public/default/p"

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from pyspark_pulsar import client as client_module
 from pyspark_pulsar.chunks import (
     ENTRIES_BETWEEN_MAX,
+    PORTION_ENTRIES,
+    SAMPLE_ENTRIES,
     Chunk,
     EntryId,
     MissingRange,
@@ -21,6 +23,7 @@ from pyspark_pulsar.chunks import (
     entries_before,
     entry_ids,
     first_chunk,
+    kinds_of_missing,
     portions,
     without_trimmed,
 )
@@ -30,7 +33,7 @@ from pyspark_pulsar.errors import DataLossError
 from pyspark_pulsar.keys import KeyKind, MessageRef
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import Connection
-from pyspark_pulsar.ranges import LedgerSpan, ReadRange, TopicSnapshot, due_entries
+from pyspark_pulsar.ranges import DueEntries, LedgerSpan, ReadRange, TopicSnapshot, due_entries
 from pyspark_pulsar.reading import read_range
 from tests.unit.pyspark_pulsar.fakes import FakeMessage, no_keys
 
@@ -267,11 +270,108 @@ def test_a_trimmed_first_chunk_is_detected_with_few_requests(
     first: int, size: int, kept: int
 ) -> None:
     admin = Admin(dict.fromkeys(((2, entry) for entry in range(kept, 100)), NoChunk.WHOLE), ())
-    one_range = without_trimmed(
-        lambda places: admin.entries(T, places), MissingRange(2, first, first + size)
+    # With a message between any two missing entries, too.
+    for missing in (
+        [MissingRange(2, first, first + size)],
+        [MissingRange(2, entry, entry) for entry in range(first, first + size + 1, 2)],
+    ):
+        admin.asked = 0
+        rest = without_trimmed(lambda places: admin.entries(T, places), missing)
+        wanted = [place for place in entry_ids(missing) if place[1] >= kept]
+        assert list(entry_ids(rest)) == wanted
+        assert admin.asked <= 8
+
+
+class Marked:
+    """A ledger in which every other entry is a transaction marker, but for some that are listed."""
+
+    def __init__(self, entries: int, log: Log | None = None) -> None:
+        self.due = (DueEntries(2, 0, entries - 1, 100.0),)
+        self.log = log or {}
+        self.missing = [
+            MissingRange(2, entry, entry)
+            for entry in range(entries)
+            if entry % 2 or (2, entry) in self.log
+        ]
+        self.asked: list[EntryId] = []
+
+    def ask(self, entries: list[EntryId]) -> Log:
+        self.asked += entries
+        return {entry: self.log.get(entry, NoChunk.WHOLE) for entry in entries}
+
+    def found(self) -> dict[EntryId, Chunk | NoChunk]:
+        """The kinds that were found; markers are left out."""
+        parts = list(kinds_of_missing(self.ask, self.due, self.missing))
+        assert [entry for part in parts for entry in part.kinds] == self.asked
+        return {
+            entry: kind
+            for part in parts
+            for entry, kind in part.kinds.items()
+            if kind is not NoChunk.WHOLE
+        }
+
+
+def test_markers_cost_a_bounded_number_of_requests() -> None:
+    """It was two for each of them."""
+    few, many = Marked(2_000), Marked(1_000_000)
+    assert few.found() == many.found() == {}
+    assert len(few.asked) == 1_000
+    assert len(many.asked) <= ENTRIES_BETWEEN_MAX // 2 + PORTION_ENTRIES + SAMPLE_ENTRIES
+    assert many.asked == sorted(set(many.asked))
+
+
+def test_a_task_with_many_markers_asks_few_times() -> None:
+    log: Log = dict.fromkeys(((2, entry) for entry in range(40_000)), NoChunk.WHOLE)
+    client, admin = Client(log, frozenset(each for each in log if each[1] % 2)), CountingAdmin(log)
+    rows = read(client, admin, earliest(T), Position(2, 39_998))
+    assert len(rows) == 20_000
+    assert admin.requests <= ENTRIES_BETWEEN_MAX // 2 + PORTION_ENTRIES + SAMPLE_ENTRIES + 20
+
+
+class CountingAdmin(Admin):
+    """Counts requests as the admin client makes them: one for each entry."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(log, spans_of(log))
+        self.requests = 0
+
+    def entries(self, topic: str, places: Iterable[EntryId]) -> dict[EntryId, Chunk | NoChunk]:
+        asked = list(places)
+        self.requests += len(asked)
+        return super().entries(topic, asked)
+
+
+def test_every_chunk_of_a_message_that_began_before_is_found() -> None:
+    """Each as far behind the one before as a message may have it."""
+    far = ENTRIES_BETWEEN_MAX - 1
+    chunks: Log = {(2, (n + 1) * far): Chunk("u", n + 1, 5) for n in range(4)}
+    assert Marked(400_000, chunks).found() == chunks
+
+
+def test_chunks_of_messages_that_began_in_the_range_extend_nothing() -> None:
+    chunks: Log = {}
+    for n in range(40):
+        chunks[2, n * 10_000] = Chunk(f"u{n}", 0, 3)
+        chunks[2, n * 10_000 + 2] = Chunk(f"u{n}", 1, 3)
+    marked = Marked(400_000, chunks)
+    assert len(marked.found()) < len(chunks) / 2
+    assert len(marked.asked) <= ENTRIES_BETWEEN_MAX // 2 + PORTION_ENTRIES + SAMPLE_ENTRIES + 80
+
+
+def test_encrypted_and_lost_entries_are_sampled_everywhere() -> None:
+    log: Log = {(2, entry): NoChunk.ENCRYPTED for entry in range(300_000, 310_000)}
+    log |= {(2, entry): NoChunk.GONE for entry in range(390_000, 400_000)}
+    found = set(Marked(400_000, log).found().values())
+    assert found == {NoChunk.ENCRYPTED, NoChunk.GONE}
+
+
+def test_entries_are_numbered_over_ledgers() -> None:
+    """The range begins in the middle of a ledger, and chunks lie in the next one."""
+    due = (DueEntries(2, 90_000, 90_009, 1.0), DueEntries(7, 0, 99_999, 1.0))
+    chunks: Log = {(7, 100): Chunk("u", 1, 3), (7, 16_000): Chunk("u", 2, 3)}
+    missing = [MissingRange(2, 90_003, 90_003), *(MissingRange(7, n, n) for n in (100, 16_000))]
+    (part,) = kinds_of_missing(
+        lambda entries: {entry: chunks.get(entry, NoChunk.WHOLE) for entry in entries}, due, missing
     )
-    wanted = [
-        place for place in entry_ids([MissingRange(2, first, first + size)]) if place[1] >= kept
-    ]
-    assert list(entry_ids([one_range])) == wanted
-    assert admin.asked <= 8
+    assert list(part.kinds) == [(2, 90_003), *chunks]
+    assert not part.is_sample

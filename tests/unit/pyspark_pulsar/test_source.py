@@ -25,46 +25,11 @@ from pyspark_pulsar.errors import (
 )
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
-from pyspark_pulsar.resolve import require_topics
 from pyspark_pulsar.source import DefaultSource, PulsarReader, PulsarStreamReader
+from tests.unit.pyspark_pulsar.fakes import FakeAdmin, held
 
 T = "persistent://public/default/t"
 REQUIRED = {"service.url": "pulsar://h:1", "admin.url": "http://h:2", "topic": "t"}
-
-
-class FakeAdmin:
-    """The parts of the admin client that planning uses, over a dictionary of snapshots."""
-
-    def __init__(self, held: dict[str, TopicSnapshot | None]) -> None:
-        self.held = held
-        self.rounds = 0
-
-    def partitions_of(self, topics: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-        found = self.partitions_if_any(topics)
-        require_topics(found)
-        return found
-
-    def partitions_if_any(self, topics: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-        return {
-            topic: tuple(name for name in self.held if name.partition("-partition-")[0] == topic)
-            for topic in topics
-        }
-
-    def snapshots(
-        self, names: list[str], *, with_counts: bool = False
-    ) -> dict[str, TopicSnapshot | None]:
-        self.rounds += 1
-        assert isinstance(with_counts, bool)
-        return {name: self.held.get(name) for name in names}
-
-    def positions_at(self, names: list[str], publish_ms: int) -> dict[str, Position]:
-        return {name: Position(3, publish_ms // 1_000) for name in names}
-
-
-def held(*ledgers: tuple[int, int]) -> TopicSnapshot:
-    spans = tuple(LedgerSpan(ledger, entries, 100 * entries) for ledger, entries in ledgers)
-    filled = [each for each in ledgers if each[1]]
-    return TopicSnapshot(spans, (filled[-1][0], filled[-1][1] - 1) if filled else None)
 
 
 def stream(admin: FakeAdmin, **options: str) -> PulsarStreamReader:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_S
 from headgate.pipeline.kernels.blame import BLAME_INPUT, LIMITERS, WEIGHT_INPUT, blamed_s
+from headgate.pipeline.kernels.null_safe_join import joined_rows
 from headgate.pipeline.tables.arrow_types import arrow_schema
 from headgate.pipeline.tables.attribution import BLAMES
 from headgate.pipeline.tables.columns import DOUBLE, LONG, STRING, ColumnType, TableColumn
@@ -139,9 +140,9 @@ def rollup_table(
     joined = _plain(topics, TOPIC_SUMS, "topics")
     if subscriptions is not None:
         found = _plain(subscriptions, SUBSCRIPTION_SUMS, "subscriptions")
-        joined = joined.join(found, list(ROLLUP_KEY))
+        joined = joined_rows(joined, found, ROLLUP_KEY)
     if judged is not None:
-        joined = joined.join(_plain(judged, JUDGED_SUMS, ""), list(ROLLUP_KEY))
+        joined = joined_rows(joined, _plain(judged, JUDGED_SUMS, ""), ROLLUP_KEY)
     order = [(name, "ascending") for name in ("minute", "cluster", "namespace")]
     return rollup_rows(joined).sort_by(order)
 

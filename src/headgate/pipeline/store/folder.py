@@ -110,18 +110,17 @@ def log_folder(root: str) -> Iterator[str]:
 
 
 def checkpoint_path(source: SourceOptions) -> str:
-    """The folder for the offsets of the query over these topics, one for each set of topics.
+    """The folder for the offsets of the query that fills the tables, whatever it reads.
 
-    A work folder has one for each folder of tables, too. Otherwise one folder would miss messages
-    that the job read for another.
+    A work folder has one for each folder of tables. Otherwise one folder would miss messages that
+    the job read for another.
 
     Raises:
         InputError: as :func:`work_folder`.
     """
-    query: list[object] = [source.broker_urls, source.topic]
+    name = "telemetry"
     if source.work is not None:
-        query.append(resolved_root(source.out))
-    name = hashlib.sha256(json.dumps(query).encode()).hexdigest()[:16]
+        name += f"-{hashlib.sha256(resolved_root(source.out).encode()).hexdigest()[:16]}"
     return str(Path(work_folder(source) or "", "_checkpoints", name).resolve())
 
 

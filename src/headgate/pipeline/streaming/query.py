@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
-from functools import reduce
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from headgate.pipeline.cluster_identity import cluster_identities
 from headgate.pipeline.location import local_url
 from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_writer import BRONZE, FORMAT
 from headgate.pipeline.store.folder import checkpoint_id
 from headgate.pipeline.store.lock_tokens import writer_options
+from headgate.pipeline.streaming.continuation import prepare_continuation
+from headgate.pipeline.streaming.telemetry_source import TELEMETRY_FORMAT, TelemetrySource
 
 MESSAGE_COLUMNS: Final = ("value", "__topic", "__messageId", "__publishTime")
-"""Columns of ``format("pulsar")`` that ingestion reads."""
+"""Columns of a message that ingestion reads."""
 
 PASS_PATIENCE_MS: Final = 120_000
 STREAM_PATIENCE_MS: Final = 3_600_000
@@ -34,24 +37,41 @@ LAST_BATCH_S: Final = 30.0
 
 
 def telemetry_messages(
-    spark: SparkSession, source: SourceOptions, patience_ms: int = PASS_PATIENCE_MS
+    spark: SparkSession,
+    source: SourceOptions,
+    patience_ms: int = PASS_PATIENCE_MS,
+    say: Callable[[str], None] = lambda _: None,
 ) -> DataFrame:
-    """The telemetry topics of all brokers as one stream of messages, from the earliest on.
+    """The telemetry topics of all brokers as one stream of messages, each from where it was read
+    last, or from the earliest message.
 
-    A batch has about :data:`BATCH_BYTES_MAX`, of all brokers together.
+    It prepares the checkpoint for these brokers, so the tables must be there, and the caller holds
+    the folder's lock. A batch has about :data:`BATCH_BYTES_MAX`, of all brokers together. ``say``
+    gets remarks.
+
+    Raises:
+        InputError: a broker does not answer, or as :func:`prepare_continuation`.
     """
-    frames = [
-        spark.readStream.format("pulsar")
-        .options(**source.source_options(broker_url, web_url))
-        .option("pollTimeoutMs", str(patience_ms))
-        .option("startingOffsets", "earliest")
-        .option("failOnDataLoss", str(source.fail_on_data_loss).lower())
-        .option("maxBytesPerTrigger", str(max(1, BATCH_BYTES_MAX // len(source.broker_urls))))
-        .option("columns", ",".join(MESSAGE_COLUMNS))
-        .load()
+    continuation = prepare_continuation(source, cluster_identities(source), say)
+    shared = {
+        "pollTimeoutMs": str(patience_ms),
+        "failOnDataLoss": str(source.fail_on_data_loss).lower(),
+        "maxBytesPerTrigger": str(max(1, BATCH_BYTES_MAX // len(source.broker_urls))),
+        "columns": ",".join(MESSAGE_COLUMNS),
+    }
+    brokers = [
+        source.source_options(broker_url, web_url) | shared
         for broker_url, web_url in zip(source.broker_urls, source.web_urls, strict=True)
     ]
-    return reduce(DataFrame.union, frames).select(*MESSAGE_COLUMNS)
+    spark.dataSource.register(TelemetrySource)
+    return (
+        spark.readStream.format(TELEMETRY_FORMAT)
+        .option("brokers", json.dumps(brokers))
+        .option("starts", json.dumps(continuation.starts))
+        .option("absent", json.dumps(continuation.absent))
+        .load()
+        .select(*MESSAGE_COLUMNS)
+    )
 
 
 def ingest_batch(messages: DataFrame, batch_id: int, root: str, checkpoint: str) -> None:

@@ -83,6 +83,23 @@ def test_topics_of_a_namespace_are_summed_by_minute() -> None:
     assert (first["blame_consumer_s"], first["throttled_s"]) == (None, 0.0)
 
 
+def test_topics_without_a_cluster_s_name_have_their_subscriptions() -> None:
+    nameless = {"topic": A, "cluster": None}
+    named, none = rolled_up(
+        of_topics=[topics({**nameless, "msgs_in": 1}, {"topic": A, "msgs_in": 2})],
+        of_subscriptions=[
+            batch(
+                INTERVALS,
+                SUBSCRIPTION_INPUT,
+                {**nameless, "backlog_messages": 5},
+                {"topic": A, "backlog_messages": 7},
+            )
+        ],
+    )
+    assert (named["cluster"], named["msgs_in"], named["backlog_messages"]) == ("c", 2, 7)
+    assert (none["cluster"], none["msgs_in"], none["backlog_messages"]) == (None, 1, 5)
+
+
 def test_blame_is_corrected_by_verdicts() -> None:
     shares = dict.fromkeys(SHARE_COLUMNS, 0.0)
     minute = {"topic": A, "completeness": 0.5, "from_ns": 0, "to_ns": 60 * S, "bystander": False}

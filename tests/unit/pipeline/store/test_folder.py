@@ -1,4 +1,4 @@
-"""One writer per folder; a checkpoint for each set of topics."""
+"""One writer per folder; one checkpoint per folder."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def test_hidden_files_do_not_make_a_folder_foreign(tmp_path: Path) -> None:
         assert spark_log_path(str(tmp_path)).read_text() == "x"
 
 
-def test_checkpoints_differ_by_topics() -> None:
-    one = SourceOptions("t")
-    other = SourceOptions("t", broker_urls=("pulsar://other:6650",))
-    assert checkpoint_path(one) == checkpoint_path(SourceOptions("t"))
-    assert checkpoint_path(one) != checkpoint_path(other)
+def test_a_checkpoint_belongs_to_the_tables_whichever_brokers_are_read() -> None:
+    urls = ("pulsar://other:6650", "pulsar://127.0.0.1:6650"), ("http://other:8080", "http://h:1")
+    other = SourceOptions("t", *urls, topic="persistent://a/b/c")
+    assert checkpoint_path(other) == checkpoint_path(SourceOptions("t"))
+    assert checkpoint_path(SourceOptions("t")) != checkpoint_path(SourceOptions("u"))
 
 
 def test_checkpoint_id_is_that_of_its_metadata(tmp_path: Path) -> None:
