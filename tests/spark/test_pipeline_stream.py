@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from headgate.pipeline import jobs
 from headgate.pipeline.options import SourceOptions, StreamOptions
 from headgate.pipeline.store.delta_log import commit_append, ensure_table
-from headgate.pipeline.store.housekeeping.compact import crowded_partitions
 from headgate.pipeline.store.housekeeping.periodic import FILES_MAX
+from headgate.pipeline.store.housekeeping.small_files import EVERYTHING, small_file_groups
 from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
@@ -75,7 +75,7 @@ def test_a_stream_compacts_counts_and_prints_after_each_batch(
     found: list[Metrics] = []
 
     def is_crowded() -> bool:
-        return bool(crowded_partitions(DeltaTable(root / BRONZE_SAMPLES.name), 1))
+        return bool(small_file_groups(DeltaTable(root / BRONZE_SAMPLES.name), EVERYTHING))
 
     def next_batch() -> bool:
         """Whether both batches are done; publishes the second when the first is."""

@@ -37,6 +37,7 @@ from headgate.pipeline.store.delta_log import (
     table_files,
 )
 from headgate.pipeline.store.folder import checkpoint_path
+from headgate.pipeline.store.housekeeping.periodic import merge_after_run
 from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.store.table_store import table_names
 from headgate.pipeline.streaming.gaps import TelemetryGaps
@@ -85,6 +86,9 @@ def run_once(
                 remarks = recompute(spark, root, first, last, stage.on_progress)
             for remark in remarks:
                 progress.say(remark)
+        merged = merge_after_run(root)
+        if merged.replaced:
+            progress.say(f"Merged {merged.replaced:,} small files into {merged.added:,}.")
 
 
 def run_attribute(
@@ -209,7 +213,7 @@ def run_stream(
     source, root = options.source, resolved_root(options.source.out)
     progress = Progress(err)
     metrics, name = StreamMetrics(SystemClock.wall_ns), "headgate pipeline stream"
-    tables = StreamTables(root, metrics)
+    tables = StreamTables(root, metrics, retain_days=options.retain_days)
     with (
         served_metrics(metrics, options, progress),
         ingest_session(

@@ -6,16 +6,19 @@ import sys
 
 import click
 
-from headgate.cli.pipeline.common import check_needed, folder_option, interruptible, load
-from headgate.pipeline.options import RETAIN_DAYS_MIN, VACUUM_HOURS, CompactOptions
+from headgate.cli.pipeline.common import (
+    check_needed,
+    folder_option,
+    interruptible,
+    load,
+    retention_option,
+)
+from headgate.pipeline.options import VACUUM_HOURS, CompactOptions
 
 
 @click.command("compact", short_help="Merge small files of the tables.")
 @folder_option
-@click.option(
-    "--retain", "retain_days", metavar="DAYS", type=click.IntRange(RETAIN_DAYS_MIN),
-    help="Delete rows older than this many days; by default none.",
-)  # fmt: skip
+@retention_option
 @click.option("--vacuum", is_flag=True, help="Delete files that no table refers to any more.")
 @click.option(
     "--vacuum-hours", metavar="N", type=click.IntRange(0), default=VACUUM_HOURS, show_default=True,

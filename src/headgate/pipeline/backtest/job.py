@@ -41,6 +41,7 @@ from headgate.pipeline.backtest.series import GAP_NS_MAX, SORT_COLUMNS
 from headgate.pipeline.backtest.settings_commands import settings_commands
 from headgate.pipeline.backtest.task_progress import reporting_tasks
 from headgate.pipeline.progress import Progress
+from headgate.pipeline.store.clustering import clustered
 from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.lock_tokens import writer_options
@@ -279,10 +280,13 @@ def _write(
         ],
         "grid_point int, name string, settings string, score double, rank int, is_pareto boolean",
     )
-    (
+    ranked_rows = (
         rows.join(F.broadcast(places), "grid_point")
         .withColumns({"run_id": F.lit(run_id), "run_at": F.lit(run_at)})
         .select(*POLICY_BACKTEST.column_names())
+    )
+    (
+        clustered(ranked_rows, POLICY_BACKTEST)
         .write.format(FORMAT)
         .mode("append")
         .options(**writer_options(root))

@@ -177,6 +177,16 @@ def commit_drop(root: str, delta: DeltaTable, before_hour: int) -> list[TableFil
     return old if old and _commit(root, delta, [], _removes(old), mark) else []
 
 
+def commit_rewritten(
+    root: str, delta: DeltaTable, old: Sequence[TableFile], new: Sequence[FileAdded]
+) -> bool:
+    """Replace files by others with the same rows, in one commit.
+
+    Tables that follow from this one do not see a change.
+    """
+    return _commit(root, delta, new, _removes(old, is_change=False), None, is_change=False)
+
+
 def kept_from_hour(delta: DeltaTable) -> int | None:
     """The first hour that retention kept, counted since the epoch; None: it kept all."""
     hour: int | None = delta.transaction_version(_KEPT_FROM)
@@ -202,12 +212,12 @@ def commit_replace_partition(
     return _commit(root, delta, files, _removes(old), None)
 
 
-def _removes(files: Sequence[TableFile]) -> list[RemoveAction]:
+def _removes(files: Sequence[TableFile], *, is_change: bool = True) -> list[RemoveAction]:
     now_ms = SystemClock.wall_ns() // 1_000_000
     return [
         RemoveAction(
             path=file.path,
-            data_change=True,
+            data_change=is_change,
             deletion_timestamp=now_ms,
             size=file.size_bytes,
             partition_values=dict(file.partition),
@@ -222,6 +232,8 @@ def _commit(
     files: Sequence[FileAdded],
     removes: list[RemoveAction],
     transaction: AppTransaction | None,
+    *,
+    is_change: bool = True,
 ) -> bool:
     transactions: list[Transaction] = []
     if transaction is not None:
@@ -237,7 +249,7 @@ def _commit(
             file.size_bytes,
             dict(file.partition),
             file.modified_ms,
-            True,
+            is_change,
             file.statistics,
         )
         for file in files
@@ -294,17 +306,21 @@ def partition_hour(partition: Mapping[str, str | None]) -> int:
 
 def table_files(delta: DeltaTable) -> list[TableFile]:
     """All live files of the loaded version."""
-    names = delta.metadata().partition_columns
-    actions = pa.table(delta.get_add_actions(flatten=True)).to_pylist()
+    actions = pa.table(delta.get_add_actions(flatten=True))
+    return files_of_actions(actions, delta.metadata().partition_columns)
+
+
+def files_of_actions(actions: pa.Table, partition_by: Sequence[str]) -> list[TableFile]:
+    """The files that some rows of ``get_add_actions(flatten=True)`` describe."""
     return [
         TableFile(
             action["path"],
             action["size_bytes"],
-            {name: _partition_text(action[f"partition.{name}"]) for name in names},
+            {name: _partition_text(action[f"partition.{name}"]) for name in partition_by},
             action.get("num_records") or 0,
             _ends(action.get("min.window_end_ns"), action.get("max.window_end_ns")),
         )
-        for action in actions
+        for action in actions.to_pylist()
     ]
 
 

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.pipeline.location import local_url
 from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.session import prepare_session
+from headgate.pipeline.store.clustering import messages_by_hour
 from headgate.pipeline.store.delta_writer import BRONZE, FORMAT
 from headgate.pipeline.store.folder import checkpoint_id
 from headgate.pipeline.store.lock_tokens import writer_options
@@ -58,7 +59,8 @@ def ingest_batch(messages: DataFrame, batch_id: int, root: str, checkpoint: str)
     """Append one micro-batch of messages to the bronze tables, once."""
     prepare_session(messages.sparkSession)
     (
-        messages.write.format(FORMAT)
+        messages_by_hour(messages)
+        .write.format(FORMAT)
         .mode("append")
         .options(**writer_options(root))
         .option("table", BRONZE)
