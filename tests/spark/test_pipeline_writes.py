@@ -43,7 +43,7 @@ def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
                 message
                 for hour in range(HOURS)
                 for message in Broker(
-                    SITUATIONS[:3],
+                    SITUATIONS,
                     start_ns=T0 + hour * 3_600 * S,
                     boot=f"boot-{hour}",
                     source=f"b{broker}",

@@ -34,8 +34,8 @@ def compact_command(
 ) -> None:
     """Merge the many small files of each table.
 
-    Made for a daily schedule. Rows stay the same, except those that --retain deletes. No other job
-    may write the folder at the same time, so stop a stream first.
+    Made for a daily schedule. Rows stay the same, except those that --retain deletes. A stream may
+    run meanwhile.
 
     Example: headgate pipeline compact --out tables --vacuum --dry-run
     """

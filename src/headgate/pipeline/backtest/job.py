@@ -42,7 +42,7 @@ from headgate.pipeline.backtest.settings_commands import settings_commands
 from headgate.pipeline.backtest.task_progress import reporting_tasks
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.store.clustering import clustered
-from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
+from headgate.pipeline.store.delta_log import TableFile, ensure_table, open_table, table_files
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.lock_tokens import writer_options
 from headgate.pipeline.store.spark_reader import read_files
@@ -195,7 +195,7 @@ def run_backtest(
         raise InputError(f"the range from {first} to {last} ns is empty")
     files = [
         file
-        for file in table_files(ensure_table(root, BRONZE_SAMPLES))
+        for file in table_files(open_table(root, BRONZE_SAMPLES))
         if file.partition["kind"] == Kind.TOPIC.value
         and file.span_ns[1] >= first - GAP_NS_MAX
         and file.span_ns[0] <= last + GAP_NS_MAX

@@ -79,7 +79,7 @@ class StreamTables:
             self._metrics.set_tables(table_figures(self._root, _BATCH_TABLES))
             if self._pace.after_batch(self._metrics.lag_s()):
                 self.bring_up_to_date(session)
-            self._housekeeping.turn()
+            self._housekeeping.after_batch()
 
     def between_batches(self, session: SparkSession) -> None:
         """Refresh if a refresh is pending, and go on with housekeeping; no batch runs.
@@ -91,4 +91,4 @@ class StreamTables:
                 self.bring_up_to_date(session)
         elif self._housekeeping.is_due:
             with self._lock:
-                self._housekeeping.turn()
+                self._housekeeping.between_batches()

@@ -25,6 +25,7 @@ from headgate.pipeline.store.housekeeping.small_files import (
     total_bytes,
 )
 from headgate.pipeline.store.parquet_files import FileAdded, TableFiles
+from headgate.pipeline.store.table_leases import Hold, housekeeping_lease
 from headgate.pipeline.store.table_store import store_of, table_names
 from headgate.pipeline.tables.arrow_types import plain_schema
 from headgate.pipeline.tables.catalogue import TABLES
@@ -49,8 +50,15 @@ class Compacted:
     """Bytes of the files that were merged."""
 
 
-def compact(root: str, tables: Iterable[str], progress: Progress, *, dry_run: bool = False) -> int:
-    """Merge the small files of each partition, and shorten the log.
+def compact(
+    root: str,
+    tables: Iterable[str],
+    progress: Progress,
+    *,
+    dry_run: bool = False,
+    hold: Hold = housekeeping_lease,
+) -> int:
+    """Merge the small files of each partition, and shorten the log, table by table.
 
     ``tables`` are names; absent tables are skipped, and those of another release. Rows and the
     statistics of files stay the same. With ``dry_run`` nothing changes, and ``progress`` shows what
@@ -67,8 +75,9 @@ def compact(root: str, tables: Iterable[str], progress: Progress, *, dry_run: bo
                 stage.result = _would_compact(groups)
             continue
         with progress.stage(f"Compacting {name}") as stage:
-            done = compact_table(root, name)
-            clean_log(root, name)
+            done = compact_table(root, name, hold=hold)
+            with hold(root, name):
+                clean_log(root, name)
             fewer += done.replaced - done.added
             stage.result = _did_compact(done)
     return fewer
@@ -87,18 +96,34 @@ def _would_compact(groups: Sequence[Sequence[TableFile]]) -> str:
     )
 
 
-def compact_table(root: str, name: str, limits: CompactionLimits = EVERYTHING) -> Compacted:
-    """Merge small files of a table of the catalogue, whose schema stays as it is."""
+def compact_table(
+    root: str,
+    name: str,
+    limits: CompactionLimits = EVERYTHING,
+    *,
+    hold: Hold = housekeeping_lease,
+) -> Compacted:
+    """Merge small files of a table of the catalogue, whose schema stays as it is.
+
+    Files that another job replaces meanwhile stay replaced. No lease is taken if there is nothing
+    to merge.
+
+    Raises:
+        TableHeldError: ``hold`` found that another job merges files of this table.
+    """
     replaced = added = size_bytes = 0
-    groups = small_file_groups(store_of(root).delta(name), limits)
-    for part in _commits(groups):
-        # A fresh handle for each commit, which follows the version that the handle has loaded.
-        delta = store_of(root).delta(name)
-        new = _rewritten(root, TABLES[name], delta, part)
-        old = [file for group in part for file in group]
-        commit_rewritten(root, delta, old, new)
-        replaced, added = replaced + len(old), added + len(new)
-        size_bytes += total_bytes(old)
+    delta = store_of(root).delta(name)
+    if not (groups := small_file_groups(delta, limits)):
+        return Compacted()
+    with hold(root, name):
+        for part in _commits(groups):
+            new = _rewritten(root, TABLES[name], delta, part)
+            old = [file for group in part for file in group]
+            if not commit_rewritten(root, name, old, new):
+                store_of(root).delete([f"{name}/{file.path}" for file in new])
+                continue
+            replaced, added = replaced + len(old), added + len(new)
+            size_bytes += total_bytes(old)
     return Compacted(replaced, added, size_bytes)
 
 

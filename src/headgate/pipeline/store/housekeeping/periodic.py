@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -20,9 +21,11 @@ from headgate.pipeline.store.housekeeping.log_cleanup import clean_log
 from headgate.pipeline.store.housekeeping.retention import drop_before
 from headgate.pipeline.store.housekeeping.small_files import SMALL_BYTES, CompactionLimits
 from headgate.pipeline.store.housekeeping.vacuum import vacuum
+from headgate.pipeline.store.lease import TableHeldError
+from headgate.pipeline.store.table_leases import housekeeping_lease
 from headgate.pipeline.store.table_store import table_names
 from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_QUARANTINE, BRONZE_SAMPLES
-from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.tables.catalogue import FILLED, TABLES
 
 FILES_MAX: Final = 8
 """Most small files of about one size in a partition that are not merged at once."""
@@ -32,6 +35,9 @@ TURN_BYTES_MAX: Final = 8 * MIB
 
 PERIOD_S: Final = 3_600.0
 """Time between two vacuums, two retentions and two looks at closed hours."""
+PAUSE_S: Final = 60.0
+"""How long a stream leaves files alone after it met another job that merges them."""
+
 RETAIN_HOURS: Final = 6
 """How long replaced files stay, for jobs that read them. Derived tables replace the
 present hour with every trigger: some 100 MB an hour."""
@@ -49,15 +55,15 @@ _CLOSED: Final = replace(_CROWDED, files_max=1, open_hours=2)
 def merge_after_run(root: str) -> Compacted:
     """Compact what one run of a schedule left: crowded partitions and closed hours of all tables.
 
-    Returns the sums over the tables.
+    A table that another job keeps in order is left to that job. Returns the sums over the tables.
     """
     there = set(table_names(root))
-    done = [
-        compact_table(root, name, replace(limits, bytes_max=RUN_BYTES_MAX, small_bytes=SMALL_BYTES))
-        for name in TABLES
-        if name in there
-        for limits in (_CROWDED, _CLOSED)
-    ]
+    done = []
+    for name in (name for name in TABLES if name in there):
+        with suppress(TableHeldError):
+            for limits in (_CROWDED, _CLOSED):
+                wide = replace(limits, bytes_max=RUN_BYTES_MAX, small_bytes=SMALL_BYTES)
+                done.append(compact_table(root, name, wide))
     return Compacted(
         sum(part.replaced for part in done),
         sum(part.added for part in done),
@@ -79,18 +85,39 @@ class PeriodicHousekeeping:
         self._root = root
         self._retain_days = retain_days
         self._monotonic = monotonic
-        self._next_s = monotonic() + PERIOD_S
+        self._next_s = self._next_vacuum_s = monotonic() + PERIOD_S
+        self._paused_until_s = monotonic()
         self._due = [*TABLES]
         """Tables whose closed hours are to be looked at."""
 
     @property
     def is_due(self) -> bool:
-        """Whether :meth:`turn` has more to do than crowded partitions."""
-        return bool(self._due) or self._monotonic() >= self._next_s
+        """Whether :meth:`between_batches` has something to do."""
+        now_s = self._monotonic()
+        return now_s >= self._paused_until_s and (bool(self._due) or now_s >= self._next_s)
 
-    def turn(self) -> None:
+    def after_batch(self) -> None:
+        """Do a turn, and once an hour vacuum all tables; the job has no uncommitted files now."""
+        self._unless_held(self._turn)
+        if self._monotonic() >= self._next_vacuum_s:
+            self._unless_held(self._vacuum)
+
+    def between_batches(self) -> None:
+        """Do a turn; a batch may begin meanwhile."""
+        self._unless_held(self._turn)
+
+    def _unless_held(self, work: Callable[[], None]) -> None:
+        """Work, unless another job merges or deletes files; then pause for :data:`PAUSE_S`."""
+        if self._monotonic() < self._paused_until_s:
+            return
+        try:
+            work()
+        except TableHeldError:
+            self._paused_until_s = self._monotonic() + PAUSE_S
+
+    def _turn(self) -> None:
         """Compact crowded partitions of one table, or else closed hours of one; once an hour drop
-        old rows and vacuum all tables."""
+        old rows of all."""
         there = set(table_names(self._root))
         crowded = (self._compacted_bytes(name, _CROWDED) for name in _APPENDED if name in there)
         if not any(crowded) and self._due:
@@ -98,16 +125,17 @@ class PeriodicHousekeeping:
             if name not in there or not self._compacted_bytes(name, _CLOSED):
                 self._due.pop(0)
         if self._monotonic() >= self._next_s:
+            if self._retain_days is not None:
+                drop_before(self._root, self._retain_days)
             self._next_s = self._monotonic() + PERIOD_S
-            self._once_a_period()
+            self._due = [*TABLES]
 
     def _compacted_bytes(self, name: str, limits: CompactionLimits) -> int:
         return compact_table(self._root, name, limits).size_bytes
 
-    def _once_a_period(self) -> None:
-        if self._retain_days is not None:
-            drop_before(self._root, self._retain_days)
-        vacuum(self._root, RETAIN_HOURS, False)
+    def _vacuum(self) -> None:
+        vacuum(self._root, RETAIN_HOURS, False, filled_here=FILLED)
         for name in table_names(self._root):
-            clean_log(self._root, name)
-        self._due = [*TABLES]
+            with housekeeping_lease(self._root, name):
+                clean_log(self._root, name)
+        self._next_vacuum_s = self._monotonic() + PERIOD_S

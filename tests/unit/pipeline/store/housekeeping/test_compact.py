@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +123,31 @@ def test_a_failure_leaves_no_files_and_no_version(
         compact_table(str(tmp_path), INTERVALS.name)
     assert sorted(tmp_path.rglob("*.parquet")) == before
     assert opened(tmp_path).version() == version
+
+
+KILLED = """
+import os, signal, sys
+from headgate.pipeline.store.housekeeping import compact
+compact.commit_rewritten = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+compact.compact_table(sys.argv[1], "intervals")
+"""
+
+
+def test_a_compaction_that_is_killed_before_its_commit_loses_and_doubles_nothing(
+    tmp_path: Path,
+) -> None:
+    for value in (1, 2):
+        commit_append(str(tmp_path), INTERVALS, files(tmp_path, (10, value)), None)
+    before = {*tmp_path.rglob("*.parquet")}
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    (orphan,) = {*tmp_path.rglob("*.parquet")} - before
+    assert appended(tmp_path) == [1, 2]
+    assert compact(str(tmp_path), [INTERVALS.name], progress()) == 1
+    assert appended(tmp_path) == [1, 2]
+    vacuum(str(tmp_path), 0, False)
+    assert not orphan.exists()
+    assert appended(tmp_path) == [1, 2]
 
 
 def test_a_column_of_a_later_release_stays(tmp_path: Path) -> None:

@@ -49,17 +49,17 @@ def test_a_crowded_bronze_partition_is_compacted(tmp_path: Path) -> None:
 
     for _ in range(FILES_MAX):
         batch()
-    housekeeping.turn()
+    housekeeping.after_batch()
     assert kinds(tmp_path).count("topic") == FILES_MAX
     batch()
-    housekeeping.turn()
+    housekeeping.after_batch()
     assert kinds(tmp_path) == ["batch", "limiter", "subscription", "topic"]
 
 
 def turns(housekeeping: PeriodicHousekeeping) -> None:
     """Let it do what is due now."""
     for _ in range(3 * len(TABLES)):
-        housekeeping.turn()
+        housekeeping.after_batch()
     assert not housekeeping.is_due
 
 
@@ -92,7 +92,7 @@ def test_a_turn_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(module, "_CLOSED", CompactionLimits(1, pair, pair, 2))
     counts = []
     while housekeeping.is_due and len(counts) < 3 * len(TABLES):
-        housekeeping.turn()
+        housekeeping.after_batch()
         counts.append(len(table_files(DeltaTable(tmp_path / INTERVALS.name))))
     assert {4, 3} <= {*counts}
     assert counts[-1] == 3
@@ -132,12 +132,12 @@ def test_unused_files_are_deleted_once_an_hour(tmp_path: Path) -> None:
     turns(housekeeping)
     assert first.exists()
     clock.now_s += 1
-    housekeeping.turn()
+    housekeeping.after_batch()
     assert not first.exists()
     second = orphan()
     clock.now_s += PERIOD_S - 1
     turns(housekeeping)
     assert second.exists()
     clock.now_s += 1
-    housekeeping.turn()
+    housekeeping.after_batch()
     assert not second.exists()
