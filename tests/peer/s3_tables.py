@@ -41,16 +41,15 @@ from headgate.pipeline.store.delta_log import (
     table_files,
 )
 from headgate.pipeline.store.delta_writer import FORMAT
-from headgate.pipeline.store.folder import folder_lock
 from headgate.pipeline.store.housekeeping import compact
 from headgate.pipeline.store.housekeeping.job import run_compact
 from headgate.pipeline.store.housekeeping.log_cleanup import clean_log
-from headgate.pipeline.store.housekeeping.retention import drop_before
 from headgate.pipeline.store.lease import FREE, Lease, LeaseRenewal, take
 from headgate.pipeline.store.lock_tokens import LockLostError, writer_options
 from headgate.pipeline.store.parquet_files import TableFiles, write_tables
-from headgate.pipeline.store.s3_objects import lock_object
+from headgate.pipeline.store.s3_objects import lease_object
 from headgate.pipeline.store.scan import TableScan, existing_tables
+from headgate.pipeline.store.table_leases import fill_leases, housekeeping_lease
 from headgate.pipeline.store.table_store import LOG, store_of
 from headgate.pipeline.streaming.query import ingest_batch
 from headgate.pipeline.tables.arrow_types import conform, table_arrow_schema
@@ -127,7 +126,7 @@ def test_tables_are_those_of_a_folder(spark: SparkSession, root: str, tmp_path: 
     run_report(ReportOptions(root, html=str(page)), io.StringIO())
     assert page.stat().st_size > 1_000
     assert forecast_rows(prepare_session(spark), root, None) == []
-    found = lock_object(root).read()
+    found = lease_object(root, BRONZE_SAMPLES.name).read()
     assert found is not None
     assert found.lease == FREE
 
@@ -152,7 +151,7 @@ def test_a_stream_and_a_backtest(spark: SparkSession, root: str, tmp_path: Path)
     grid = parse_grid('[[points]]\nname = "limit"\npublish = { messages_per_s = 5 }\n')
     session, found = prepare_session(spark), []
     for place in (root, local):
-        with folder_lock(place):
+        with fill_leases(place, tables=[POLICY_BACKTEST.name]):
             points = run_backtest(session, place, grid, None, None, "a", Progress(io.StringIO()))
         found.append((points, rows(place, POLICY_BACKTEST.name)))
     assert found[0] == found[1]
@@ -161,8 +160,8 @@ def test_a_stream_and_a_backtest(spark: SparkSession, root: str, tmp_path: Path)
 
 HOLD = """
 import sys
-from headgate.pipeline.store.folder import folder_lock
-with folder_lock(sys.argv[1]):
+from headgate.pipeline.store.table_leases import fill_leases
+with fill_leases(sys.argv[1], tables=["intervals"]):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -181,24 +180,24 @@ def test_a_second_writer_is_refused_until_the_first_is_dead_for_a_lease(root: st
         # It renews its hold by itself, in its own time.
         with (
             pytest.raises(InputError, match=rf"another job \(process {holder.pid} on"),
-            folder_lock(root, said.append),
+            fill_leases(root, said.append, tables=[INTERVALS.name]),
         ):
             pass
         assert f"process {holder.pid}" in said[0]
         # It is killed, not told to end, and what it held stays as it is.
         holder.kill()
         holder.wait()
-    lock, time = lock_object(root), Time()
+    lock, time = lease_object(root, INTERVALS.name), Time()
     tag = take(lock, A, monotonic=time.monotonic, wait=time.wait)
     assert time.now_s == 60.0
     LeaseRenewal(lock, A, tag).release()
-    with folder_lock(root):
+    with fill_leases(root):
         assert writer_options(root)["lock"]
 
 
-def taken_over(root: str) -> Lease:
-    """Let another job take the folder, as it may when a lease has ended."""
-    lock = lock_object(root)
+def taken_over(root: str, name: str) -> Lease:
+    """Let another job take a lease, as it may when one has expired."""
+    lock = lease_object(root, name)
     found = lock.read()
     assert found is not None
     assert lock.swap(A, found.tag) is not None
@@ -225,27 +224,22 @@ def test_who_has_lost_the_lock_commits_nothing(
     topic = Topic(tmp_path / "topic")
     topic.publish(play(3))
     messages = prepare_session(spark).read.parquet(str(topic.folder))
-    with folder_lock(root):
+    with fill_leases(root):
         ensure_table(root, BRONZE_SAMPLES)
         ingest_batch(messages, 0, root, str(tmp_path / "checkpoint"))
         before = TableScan(root, BRONZE_SAMPLES.name).row_count
-        holder = taken_over(root)
+        holder = taken_over(root, BRONZE_SAMPLES.name)
         # The writer commits in a process of its own.
         with pytest.raises(PySparkException) as caught:
             ingest_batch(messages, 1, root, str(tmp_path / "checkpoint"))
         assert f"is now held by {holder}" in reason_of(str(caught.value))
         assert "hush" not in str(caught.value)
-        for act in (
-            lambda: ensure_table(root, INTERVALS),
-            lambda: compact.compact_table(root, BRONZE_SAMPLES.name, files_max=0),
-            lambda: drop_before(root, 2),
-        ):
-            with pytest.raises(LockLostError, match="now held by process 7 on host-a"):
-                act()
+        with pytest.raises(LockLostError, match="now held by process 7 on host-a"):
+            commit_append(root, BRONZE_SAMPLES, [], AppTransaction("a", 1))
     assert before > 0
     assert TableScan(root, BRONZE_SAMPLES.name).row_count == before
     assert existing_tables(root) == (BRONZE_SAMPLES.name,)
-    found = lock_object(root).read()
+    found = lease_object(root, BRONZE_SAMPLES.name).read()
     assert found is not None
     assert found.lease == holder
 
@@ -263,15 +257,24 @@ def test_a_late_commit_is_refused_even_with_the_lock(
     root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the look at the lock and the commit a job may be stopped for any time."""
-    with folder_lock(root):
+    with fill_leases(root):
         ensure_table(root, INTERVALS)
         commit_append(root, INTERVALS, hour_files(root, 10, 1), None)
         delta = ensure_table(root, INTERVALS)
         stale, fresh = hour_files(root, 10, 2), hour_files(root, 10, 3)
         assert commit_replace(root, INTERVALS, fresh, [T0 // HOUR_NS], AppTransaction("a", 1))
+        loaded = [delta]
+
+        def load(*_: object) -> DeltaTable:
+            """The stale version; then another job has the lease."""
+            if loaded:
+                return loaded.pop()
+            taken_over(root, INTERVALS.name)
+            return store_of(root).delta(INTERVALS.name)
+
         with monkeypatch.context() as patch:
-            patch.setattr("headgate.pipeline.store.delta_log.ensure_table", lambda *_: delta)
-            with pytest.raises(LockLostError, match="version 2 of table intervals"):
+            patch.setattr("headgate.pipeline.store.delta_log.ensure_table", load)
+            with pytest.raises(LockLostError, match="now held by process 7 on host-a"):
                 commit_replace(root, INTERVALS, stale, [T0 // HOUR_NS], None)
     read = store_of(root).delta(INTERVALS.name).to_pyarrow_table()
     assert read["appended"].to_pylist() == [3]
@@ -283,7 +286,7 @@ def test_an_answer_that_gets_lost_ends_nothing_and_doubles_nothing(
     """The library asks again, and meets what it has written itself."""
     command = [sys.executable, str(Path(__file__).with_name("lossy_proxy.py")), s3]
     with (
-        folder_lock(root),
+        fill_leases(root),
         subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as proxy,
@@ -301,7 +304,6 @@ def test_an_answer_that_gets_lost_ends_nothing_and_doubles_nothing(
         finally:
             proxy.stdin.close()
         lost = proxy.stdout.read().splitlines()
-    # delta-rs' compaction tries again whatever it is told, and comes to the same files.
     versions = [f"{version:020d}.json 200" for version in range(6)]
     assert [line.rpartition("/")[2] for line in lost][:6] == versions
     delta = store_of(root).delta(INTERVALS.name)
@@ -328,7 +330,7 @@ def test_a_file_of_several_parts_is_whole(root: str) -> None:
 
 
 def test_the_log_is_shortened(root: str) -> None:
-    with folder_lock(root):
+    with fill_leases(root), housekeeping_lease(root, INTERVALS.name):
         ensure_table(root, INTERVALS)
         for value in range(12):
             commit_append(root, INTERVALS, hour_files(root, 10, value), None)

@@ -22,7 +22,8 @@ from pyspark.sql import SparkSession
 from headgate.pipeline import jobs
 from headgate.pipeline.cluster_identity import cluster_identities
 from headgate.pipeline.options import SourceOptions
-from headgate.pipeline.store.folder import checkpoint_path, folder_lock
+from headgate.pipeline.store.folder import checkpoint_path
+from headgate.pipeline.store.table_leases import fill_leases
 from headgate.pipeline.streaming import query
 from headgate.pipeline.streaming.earlier_checkpoints import earlier_name
 from headgate.pipeline.streaming.offset_log import newest_batch
@@ -138,7 +139,7 @@ def test_a_broker_that_goes_amid_a_batch_is_read_when_it_returns(
     two.publish(2)
     source = tables.source(one, two)
     checkpoint = checkpoint_path(source)
-    with folder_lock(str(tables.out)), pytest.MonkeyPatch.context() as patch:
+    with fill_leases(str(tables.out)), pytest.MonkeyPatch.context() as patch:
         patch.setattr(query, "ingest_batch", fail)
         planned = query.start_query(
             query.telemetry_messages(spark, source), str(tables.out), checkpoint, trigger_s=None

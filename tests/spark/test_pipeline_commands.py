@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from headgate.cli.group import main
 from headgate.pipeline import jobs
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
-from headgate.pipeline.store.folder import folder_lock
+from headgate.pipeline.store.table_leases import fill_leases
 from tests.spark.telemetry_topic import Topic
 from tests.unit.pipeline.play import SITUATIONS, Broker, play
 
@@ -58,7 +58,7 @@ def test_run_then_show_report_and_attribute(tmp_path: Path) -> None:
     # Judging what is there waits for no writer.
     answer = io.StringIO()
     asked = AttributeOptions(SourceOptions(str(root)), format="json", reads=False)
-    with folder_lock(str(root)):
+    with fill_leases(str(root)):
         judged = jobs.run_attribute(asked, answer, io.StringIO())
     wanted = {(s.topic, s.subscription): s.verdict for s in SITUATIONS}
     assert {(row["topic"], row["subscription"]): row["verdict"] for row in judged} == wanted

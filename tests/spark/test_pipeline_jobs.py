@@ -18,7 +18,8 @@ from headgate.pipeline.options import SourceOptions, StreamOptions
 from headgate.pipeline.refresh import refresh_all
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.store.delta_writer import FORMAT
-from headgate.pipeline.store.folder import checkpoint_path, folder_lock
+from headgate.pipeline.store.folder import checkpoint_path
+from headgate.pipeline.store.table_leases import fill_leases
 from headgate.pipeline.streaming import refresh_pace
 from headgate.pipeline.streaming.query import start_query
 from headgate.pipeline.tables.attribution import ATTRIBUTION
@@ -243,7 +244,7 @@ def test_a_stream_runs_until_it_is_stopped(tmp_path: Path, topic: Topic) -> None
 def test_a_second_writer_and_overwriting_are_refused(
     spark: SparkSession, tmp_path: Path, topic: Topic
 ) -> None:
-    with folder_lock(str(tmp_path / "x")), pytest.raises(InputError, match="another job"):
+    with fill_leases(str(tmp_path / "x")), pytest.raises(InputError, match="another job"):
         attribute(tmp_path / "x", topic)
     rows = prepare_session(spark).createDataFrame([(1,)], "a int")
     with pytest.raises(PySparkException, match='takes mode\\("append"\\)'):

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import urllib.request
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from headgate.base.errors import InputError
 from headgate.pipeline import jobs
-from headgate.pipeline.options import SourceOptions, StreamOptions
+from headgate.pipeline.options import (
+    BacktestOptions,
+    CompactOptions,
+    FolderOptions,
+    SourceOptions,
+    StreamOptions,
+)
+from headgate.pipeline.queries.backtest import run_backtest
 from headgate.pipeline.store.delta_log import commit_append, ensure_table
-from headgate.pipeline.store.housekeeping.compact import crowded_partitions
+from headgate.pipeline.store.housekeeping.job import run_compact
 from headgate.pipeline.store.housekeeping.periodic import FILES_MAX
+from headgate.pipeline.store.housekeeping.small_files import EVERYTHING, small_file_groups
 from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
@@ -75,7 +86,7 @@ def test_a_stream_compacts_counts_and_prints_after_each_batch(
     found: list[Metrics] = []
 
     def is_crowded() -> bool:
-        return bool(crowded_partitions(DeltaTable(root / BRONZE_SAMPLES.name), 1))
+        return bool(small_file_groups(DeltaTable(root / BRONZE_SAMPLES.name), EVERYTHING))
 
     def next_batch() -> bool:
         """Whether both batches are done; publishes the second when the first is."""
@@ -100,5 +111,36 @@ def test_a_stream_compacts_counts_and_prints_after_each_batch(
     assert 3_000 < first.lag_s - second.lag_s < 3_700
     assert not is_crowded()
     assert re.findall(r"^Telemetry of .* is missing", err.getvalue(), re.MULTILINE) == [
-        "Telemetry of b1 from 2025-11-21 10:00:33 UTC to 2025-11-21 11:00:03 UTC is missing"
+        f"Telemetry of b1 from 2025-11-21 10:00:{FILES_MAX + 1:02d} UTC to 2025-11-21 11:00:03 UTC "
+        "is missing"
     ]
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_stream_is_compacted_and_backtested_while_it_runs(tmp_path: Path) -> None:
+    """The stream goes on, and a second one is refused with its holder's name."""
+    root, topic, err = tmp_path / "tables", Topic(tmp_path / "topic"), io.StringIO()
+    grid, broker, done = tmp_path / "grid.toml", Broker(SITUATIONS[:3]), list[str]()
+    grid.write_text('[[points]]\nname = "limit"\npublish = { messages_per_s = 5 }\n')
+    options = StreamOptions(SourceOptions(str(root)), trigger_s=0.1)
+
+    def work() -> bool:
+        """Works once beside the first batch, then publishes the second and waits for it."""
+        if not done and "batch 0:" in err.getvalue():
+            run_compact(CompactOptions(str(root), 4_000, vacuum=True, vacuum_hours=0), err)
+            done.append(
+                run_backtest(BacktestOptions(FolderOptions(str(root)), str(grid)), err, err)
+            )
+            with pytest.raises(InputError, match=rf"another job \(process {os.getpid()} on"):
+                jobs.run_stream(options, io.StringIO(), messages=topic.stream)
+            topic.publish(broker.window(10))
+        return bool(done) and "batch 1:" in err.getvalue()
+
+    fill_bronze(root, broker, 3)
+    topic.publish(broker.window(10))
+    with computing(INTERVALS, ATTRIBUTION):
+        jobs.run_stream(options, err, messages=topic.stream, should_stop=work)
+    assert rows_of(root, "policy_backtest")["run_id"].unique().to_pylist() == done
+    samples = rows_of(root, BRONZE_SAMPLES.name)
+    assert samples.filter(pc.equal(samples["kind"], "batch")).num_rows == 5
+    assert rows_of(root, "attribution").num_rows == 3

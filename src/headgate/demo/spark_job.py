@@ -29,7 +29,8 @@ from headgate.pipeline.queries.attribution import judge_range
 from headgate.pipeline.refresh import refresh, refresh_all
 from headgate.pipeline.session import create_session
 from headgate.pipeline.spark_failures import reason_of
-from headgate.pipeline.store.folder import checkpoint_path, folder_lock
+from headgate.pipeline.store.folder import checkpoint_path
+from headgate.pipeline.store.table_leases import fill_leases
 from headgate.pipeline.streaming.query import run_until, start_query, telemetry_messages
 
 _POLL_S: Final = 0.1
@@ -75,7 +76,7 @@ class Job:
             Exception: whatever Spark raises.
         """
         begin_s = time.monotonic()
-        with folder_lock(self._root):
+        with fill_leases(self._root):
             spark = create_session("headgate demo")
             _write_stage(stage="started", seconds=time.monotonic() - begin_s)
             create_tables(self._root)

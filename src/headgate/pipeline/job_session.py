@@ -1,4 +1,4 @@
-"""The session of a job: brokers are checked, then the folder is locked, then Spark starts."""
+"""The session of a job: brokers are checked, leases are taken, then Spark starts."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from headgate.pipeline.session import create_session
 from headgate.pipeline.single_source import check_single_source
 from headgate.pipeline.spark_failures import reason_of
 from headgate.pipeline.spark_options import SparkOptions
-from headgate.pipeline.store.folder import folder_lock, log_folder, spark_log_path, work_folder
+from headgate.pipeline.store.folder import log_folder, spark_log_path, work_folder
 from headgate.pipeline.store.scan import existing_tables
+from headgate.pipeline.store.table_leases import fill_leases
 
 
 @contextmanager
@@ -42,17 +43,20 @@ def plain_errors(log_path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def locked_session(
-    root: str, name: str, progress: Progress, options: SparkOptions
+def filling_session(
+    root: str, table: str, name: str, progress: Progress, options: SparkOptions
 ) -> Iterator[SparkSession]:
-    """A session over a folder, under its lock, for a job that writes one of its tables.
+    """A session over a folder, for a job that fills one table and reads the others.
 
     Raises:
-        InputError: as :func:`query_session`, or another job holds the folder's lock.
+        InputError: as :func:`query_session`, or another job fills that table.
         PipelineError: the job failed in Spark.
     """
     existing_tables(root)
-    with folder_lock(root, progress.say), query_session(root, name, progress, options) as spark:
+    with (
+        fill_leases(root, progress.say, tables=[table]),
+        query_session(root, name, progress, options) as spark,
+    ):
         yield spark
 
 
@@ -60,7 +64,7 @@ def locked_session(
 def query_session(
     root: str, name: str, progress: Progress, options: SparkOptions
 ) -> Iterator[SparkSession]:
-    """A session over a folder that the job only reads, without its lock.
+    """A session over a folder that the job only reads, without a lease.
 
     Raises:
         InputError: no Java is there, or the folder has no tables.
@@ -84,7 +88,7 @@ def ingest_session(
     *,
     is_long: bool = False,
 ) -> Iterator[SparkSession]:
-    """A session that reads telemetry into a folder, under the folder's lock.
+    """A session that reads telemetry into a folder, under the leases of the tables that it fills.
 
     ``brokers``: options whose brokers are checked first; None: none. ``is_long``: see
     :func:`headgate.pipeline.session.create_session`.
@@ -101,7 +105,7 @@ def ingest_session(
         with progress.stage("Checking the brokers"):
             check_brokers(brokers)
     with (
-        folder_lock(root, progress.say),
+        fill_leases(root, progress.say),
         log_folder(root if own is None else own) as folder,
         plain_errors(spark_log_path(folder)),
     ):

@@ -7,6 +7,7 @@ where another stopped; they differ in the trigger, and in what they do with the 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, TextIO
@@ -37,8 +38,11 @@ from headgate.pipeline.store.delta_log import (
     table_files,
 )
 from headgate.pipeline.store.folder import checkpoint_path
+from headgate.pipeline.store.housekeeping.periodic import merge_after_run
+from headgate.pipeline.store.lease import TableHeldError
 from headgate.pipeline.store.scan import TableScan, existing_tables
-from headgate.pipeline.store.table_store import table_names
+from headgate.pipeline.store.table_leases import fill_leases
+from headgate.pipeline.store.table_store import store_of, table_names
 from headgate.pipeline.streaming.gaps import TelemetryGaps
 from headgate.pipeline.streaming.late_workers import repeat_if_late
 from headgate.pipeline.streaming.listener import listening
@@ -52,9 +56,10 @@ from headgate.pipeline.streaming.query import (
 )
 from headgate.pipeline.streaming.refresh_pace import StreamTables
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_QUARANTINE, BRONZE_SAMPLES
-from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.tables.catalogue import FILLED, TABLES
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
 from headgate.pipeline.time_span import Span, instant, parse_span
 
 
@@ -85,6 +90,9 @@ def run_once(
                 remarks = recompute(spark, root, first, last, stage.on_progress)
             for remark in remarks:
                 progress.say(remark)
+        merged = merge_after_run(root)
+        if merged.replaced:
+            progress.say(f"Merged {merged.replaced:,} small files into {merged.added:,}.")
 
 
 def run_attribute(
@@ -209,7 +217,7 @@ def run_stream(
     source, root = options.source, resolved_root(options.source.out)
     progress = Progress(err)
     metrics, name = StreamMetrics(SystemClock.wall_ns), "headgate pipeline stream"
-    tables = StreamTables(root, metrics)
+    tables = StreamTables(root, metrics, retain_days=options.retain_days)
     with (
         served_metrics(metrics, options, progress),
         ingest_session(
@@ -267,18 +275,21 @@ def _stream(
 
 
 def create_tables(root: str, say: Callable[[str], None] = lambda _: None) -> None:
-    """Create the tables that do not exist, and add missing columns to those of earlier releases.
+    """Create the tables that do not exist, and add missing columns to those that this job fills.
 
-    ``say`` gets a line about added columns.
+    The job holds the leases of those. ``say`` gets a line about added columns.
     """
     added = []
     for name in table_names(root):
-        table = TABLES.get(name)
+        table = TABLES[name] if name in FILLED else None
         columns = missing_columns(open_table(root, table), table) if table else []
         if columns:
             added.append(f"{name} gets {', '.join(columns)}")
-    for table in TABLES.values():
-        ensure_table(root, table)
+    for name in FILLED:
+        ensure_table(root, TABLES[name])
+    if not store_of(root).is_table(POLICY_BACKTEST.name):
+        with suppress(TableHeldError), fill_leases(root, tables=[POLICY_BACKTEST.name]):
+            ensure_table(root, POLICY_BACKTEST)
     if added:
         say(
             f"{root} was written by an earlier release: {'; '.join(added)}. "

@@ -128,6 +128,11 @@ class SourceOptions:
         return options
 
 
+def _check_retention(days: int | None) -> None:
+    if days is not None and days < RETAIN_DAYS_MIN:
+        raise InputError(f"--retain {days}: at least {RETAIN_DAYS_MIN} days are allowed")
+
+
 def _check_folders(out: str, work: str | None) -> None:
     if not out:
         raise InputError("--out is empty; a folder for the tables is needed, such as tables")
@@ -194,9 +199,13 @@ class StreamOptions:
     metrics_port: int | None = None
     """Where Prometheus metrics are served; 0: at a free port; None: nowhere."""
     metrics_host: str = METRICS_HOST
+    retain_days: int | None = None
+    """Rows older than this are dropped, once an hour; None: none."""
 
     def __post_init__(self) -> None:
-        """Raise :class:`InputError` for scrapes, or a trigger that is too short or not finite."""
+        """Raise :class:`InputError` for scrapes, a trigger that is too short or not finite, or
+        retention that is too short."""
+        _check_retention(self.retain_days)
         if self.source.scrapes is not None:
             raise InputError("--scrapes are read once; a stream reads telemetry topics")
         if not (math.isfinite(self.trigger_s) and self.trigger_s >= TRIGGER_S_MIN):
@@ -290,9 +299,6 @@ class CompactOptions:
     def __post_init__(self) -> None:
         """Raise :class:`InputError` for times out of range."""
         checked_root(self.out)
-        if self.retain_days is not None and self.retain_days < RETAIN_DAYS_MIN:
-            raise InputError(
-                f"--retain {self.retain_days}: at least {RETAIN_DAYS_MIN} days are allowed"
-            )
+        _check_retention(self.retain_days)
         if self.vacuum_hours < 0:
             raise InputError(f"--vacuum-hours {self.vacuum_hours}: at least 0 is allowed")

@@ -23,6 +23,7 @@ from headgate.pipeline.derived.catalogue import DERIVED
 from headgate.pipeline.derived.derived_table import DerivedTable, passes
 from headgate.pipeline.progress import OnProgress, no_progress
 from headgate.pipeline.session import batches_by_count, partitions_for
+from headgate.pipeline.store.clustering import clustered
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
     TableFile,
@@ -187,6 +188,8 @@ def _compute_pass(
         if rows is None:
             commit_replace(root, derived.table, [], hours, transaction)
         else:
+            if not derived.is_in_input_order:
+                rows = clustered(rows, derived.table)
             _replace(rows, root, derived.table, hours, transaction)
 
 

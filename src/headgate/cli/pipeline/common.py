@@ -13,7 +13,13 @@ import click
 from click.core import ParameterSource
 
 from headgate.base.errors import HeadgateError
-from headgate.pipeline.options import BROKER_URL, TELEMETRY_TOPIC, WEB_URL, SourceOptions
+from headgate.pipeline.options import (
+    BROKER_URL,
+    RETAIN_DAYS_MIN,
+    TELEMETRY_TOPIC,
+    WEB_URL,
+    SourceOptions,
+)
 from headgate.pipeline.spark_options import SparkOptions
 
 EXIT_FOUND: Final = 3
@@ -178,6 +184,14 @@ def folder_option(command: Command) -> Command:
     return click.option(
         "--out", metavar="DIR", required=True, type=click.Path(file_okay=False),
         help="Folder of the tables, or s3://BUCKET/PREFIX.",
+    )(command)  # fmt: skip
+
+
+def retention_option(command: Command) -> Command:
+    """``--retain``."""
+    return click.option(
+        "--retain", "retain_days", metavar="DAYS", type=click.IntRange(RETAIN_DAYS_MIN),
+        help="Delete rows older than this many days; by default none.",
     )(command)  # fmt: skip
 
 

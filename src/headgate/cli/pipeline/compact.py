@@ -6,16 +6,19 @@ import sys
 
 import click
 
-from headgate.cli.pipeline.common import check_needed, folder_option, interruptible, load
-from headgate.pipeline.options import RETAIN_DAYS_MIN, VACUUM_HOURS, CompactOptions
+from headgate.cli.pipeline.common import (
+    check_needed,
+    folder_option,
+    interruptible,
+    load,
+    retention_option,
+)
+from headgate.pipeline.options import VACUUM_HOURS, CompactOptions
 
 
 @click.command("compact", short_help="Merge small files of the tables.")
 @folder_option
-@click.option(
-    "--retain", "retain_days", metavar="DAYS", type=click.IntRange(RETAIN_DAYS_MIN),
-    help="Delete rows older than this many days; by default none.",
-)  # fmt: skip
+@retention_option
 @click.option("--vacuum", is_flag=True, help="Delete files that no table refers to any more.")
 @click.option(
     "--vacuum-hours", metavar="N", type=click.IntRange(0), default=VACUUM_HOURS, show_default=True,
@@ -31,8 +34,8 @@ def compact_command(
 ) -> None:
     """Merge the many small files of each table.
 
-    Made for a daily schedule. Rows stay the same, except those that --retain deletes. No other job
-    may write the folder at the same time, so stop a stream first.
+    Made for a daily schedule. Rows stay the same, except those that --retain deletes. A stream may
+    run meanwhile.
 
     Example: headgate pipeline compact --out tables --vacuum --dry-run
     """

@@ -13,6 +13,7 @@ from headgate.cli.pipeline.common import (
     check_needed,
     interruptible,
     load,
+    retention_option,
     scrapes_option,
     source_options,
 )
@@ -77,20 +78,23 @@ def _seconds(_ctx: click.Context, _param: click.Parameter, value: str) -> float:
     "--metrics-host", metavar="HOST", default=METRICS_HOST, show_default=True,
     help="Address that --metrics-port listens at.",
 )  # fmt: skip
+@retention_option
 def stream_command(
     source: SourceOptions,
     trigger_s: float,
     metrics_port: int | None,
     metrics_host: str,
+    retain_days: int | None,
 ) -> None:
     """Keep the tables up to date until interrupted; the next run continues from there.
 
-    Each batch with new telemetry prints one line to the standard error.
+    Each batch with new telemetry prints one line to the standard error. The stream also merges
+    small files and, with --retain, deletes old rows once an hour.
 
     Example: headgate pipeline stream --out tables --metrics-port 9101
     """
     check_needed("metrics_host", "--metrics-port", is_given=metrics_port is not None)
-    options = StreamOptions(source, trigger_s, metrics_port, metrics_host)
+    options = StreamOptions(source, trigger_s, metrics_port, metrics_host, retain_days)
     jobs = load("jobs")
     streaming = stopping = False
 

@@ -41,7 +41,8 @@ from headgate.pipeline.backtest.series import GAP_NS_MAX, SORT_COLUMNS
 from headgate.pipeline.backtest.settings_commands import settings_commands
 from headgate.pipeline.backtest.task_progress import reporting_tasks
 from headgate.pipeline.progress import Progress
-from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
+from headgate.pipeline.store.clustering import clustered
+from headgate.pipeline.store.delta_log import TableFile, ensure_table, open_table, table_files
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.lock_tokens import writer_options
 from headgate.pipeline.store.spark_reader import read_files
@@ -194,7 +195,7 @@ def run_backtest(
         raise InputError(f"the range from {first} to {last} ns is empty")
     files = [
         file
-        for file in table_files(ensure_table(root, BRONZE_SAMPLES))
+        for file in table_files(open_table(root, BRONZE_SAMPLES))
         if file.partition["kind"] == Kind.TOPIC.value
         and file.span_ns[1] >= first - GAP_NS_MAX
         and file.span_ns[0] <= last + GAP_NS_MAX
@@ -279,10 +280,13 @@ def _write(
         ],
         "grid_point int, name string, settings string, score double, rank int, is_pareto boolean",
     )
-    (
+    ranked_rows = (
         rows.join(F.broadcast(places), "grid_point")
         .withColumns({"run_id": F.lit(run_id), "run_at": F.lit(run_at)})
         .select(*POLICY_BACKTEST.column_names())
+    )
+    (
+        clustered(ranked_rows, POLICY_BACKTEST)
         .write.format(FORMAT)
         .mode("append")
         .options(**writer_options(root))

@@ -20,6 +20,7 @@ class Attribution(HourlyTable):
     table = ATTRIBUTION
     source = INTERVALS
     look_back_hours = DEMONSTRATED_LOOK_BACK_NS // HOUR_NS
+    is_in_input_order = True
     columns = attribution.MINUTE_COLUMNS
     kinds = (Kind.SUBSCRIPTION.value,)
 

@@ -35,6 +35,9 @@ class DerivedTable(ABC):
     """How many hours of the source before its own an hour may depend on."""
     has_long_texts: ClassVar[bool] = False
     """Whether rows of the source may be so long that batches must be bounded by bytes."""
+    is_in_input_order: ClassVar[bool] = False
+    """Whether each row is made where its source row was read. Then rows come hour by hour, as the
+    source's files are, and a write needs no shuffle."""
 
     @property
     def name(self) -> str:

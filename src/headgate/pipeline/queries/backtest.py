@@ -24,7 +24,7 @@ from headgate.pipeline.backtest.ranking_text import (
     settings_count,
     share_text,
 )
-from headgate.pipeline.job_session import locked_session
+from headgate.pipeline.job_session import filling_session
 from headgate.pipeline.location import resolved_root
 from headgate.pipeline.options import BacktestOptions
 from headgate.pipeline.output.attribution import WIDTH_MAX
@@ -33,6 +33,7 @@ from headgate.pipeline.output.rows import WIDTH_MIN
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.queries.writing import Rows, write_found
 from headgate.pipeline.store.scan import existing_tables
+from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
 from headgate.pipeline.time_span import (
     Span,
     parse_span,
@@ -77,8 +78,8 @@ def run_backtest(options: BacktestOptions, out: TextIO, err: TextIO) -> str:
         existing_tables(folder.out)
     faults.raise_any()
     root, progress = resolved_root(folder.out), Progress(err)
-    session: AbstractContextManager[SparkSession] = locked_session(
-        root, "headgate pipeline backtest", progress, folder.spark
+    session: AbstractContextManager[SparkSession] = filling_session(
+        root, POLICY_BACKTEST.name, "headgate pipeline backtest", progress, folder.spark
     )
     with session as spark:
         rows = replay_range(spark, root, grid, span.since_ns, span.until_ns, run_id, progress)

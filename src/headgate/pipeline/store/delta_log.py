@@ -2,8 +2,10 @@
 
 Rules of this file:
 
-* A folder has one writer (``folder.folder_lock``). In S3 a writer can lose its lock. So before each
-  commit in S3 the functions here read the lock, and they commit the next version or none.
+* One job fills a table, and another may drop, merge or delete files of it (``table_leases``). In S3
+  a job can lose its lease. So before each commit in S3 the functions here read the lease.
+* A commit makes the version after the loaded one, or none. If another job was first, the function
+  loads the table again and decides anew what to add and remove.
 * A commit is idempotent by its application transaction: the function loads the table, compares the
   version, and commits with the same handle. A fresh handle would commit the transaction twice.
 * Delta truncates a maximum statistic to milliseconds. Readers that prune by it must round up.
@@ -13,7 +15,7 @@ Rules of this file:
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Final
@@ -26,8 +28,14 @@ from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAct
 
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
-from headgate.pipeline.store.idempotent_commit import commit, commit_properties
-from headgate.pipeline.store.lock_tokens import check_lock
+from headgate.pipeline.failures import PipelineError
+from headgate.pipeline.store.idempotent_commit import (
+    CommitConflictError,
+    commit,
+    commit_properties,
+)
+from headgate.pipeline.store.lease import housekeeping_name
+from headgate.pipeline.store.lock_tokens import check_lease
 from headgate.pipeline.store.parquet_files import FileAdded
 from headgate.pipeline.store.table_store import LOG, TableStore, store_of
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
@@ -43,6 +51,10 @@ _LAYOUT_KEY: Final = "headgate.layout"
 _KEPT_FROM: Final = "headgate.kept_from_hour"
 """Application transaction whose version is the first hour (since the epoch) that retention kept.
 The commit that drops rows also sets it, so the two always agree."""
+
+COMMIT_ATTEMPTS_MAX: Final = 20
+"""How often a commit is tried while other jobs write the same table; each of them makes a version
+when this one fails."""
 
 COMMIT_HOOKS: Final = PostCommitHookProperties(cleanup_expired_logs=False)
 """Actions after a commit: a checkpoint after every hundred commits, so that a table opens quickly.
@@ -65,27 +77,32 @@ def ensure_table(root: str, table: Table) -> DeltaTable:
         LockLostError: the table needs a change, and another job has the lock.
     """
     store = store_of(root)
-    schema = table_arrow_schema(table)
     try:
         delta = open_table(root, table)
     except TableNotFoundError:
         # A run that was killed while it created the table may have left an empty log folder.
-        check_lock(root)
+        check_lease(root, table.name)
         return _created(store, table)
-    absent = set(missing_columns(delta, table))
-    if absent:
-        missing = [field for field in Schema.from_arrow(schema).fields if field.name in absent]
-        check_lock(root)
+    if not missing_columns(delta, table):
+        return delta
+
+    def add_columns(current: DeltaTable) -> bool:
+        absent = set(missing_columns(current, table))
+        fields = Schema.from_arrow(table_arrow_schema(table)).fields
         commit(
             store,
             table.name,
-            delta,
-            lambda properties: delta.alter.add_columns(
-                missing, commit_properties=properties, post_commithook_properties=COMMIT_HOOKS
+            current,
+            lambda properties: current.alter.add_columns(
+                [field for field in fields if field.name in absent],
+                commit_properties=properties,
+                post_commithook_properties=COMMIT_HOOKS,
             ),
         )
-        delta = open_table(root, table)
-    return delta
+        return True
+
+    _until_committed(root, table.name, lambda: open_table(root, table), add_columns)
+    return open_table(root, table)
 
 
 def missing_columns(delta: DeltaTable, table: Table) -> list[str]:
@@ -104,12 +121,12 @@ def _created(store: TableStore, table: Table) -> DeltaTable:
             name=table.name,
             configuration={_LAYOUT_KEY: str(LAYOUT_VERSION)},
             storage_options=store.storage_options,
-            commit_properties=commit_properties(store),
+            commit_properties=commit_properties(),
             raise_if_key_not_exists=False,
         )
     except DeltaError:
-        # The response may have been lost, and delta-rs then found its own table.
-        if not store.is_object_store or not store.is_table(table.name):
+        # Another job was first, or a response was lost and delta-rs then found its own table.
+        if not store.is_table(table.name):
             raise
         return open_table(store.root, table)
 
@@ -144,7 +161,7 @@ def commit_append(
     root: str, table: Table, files: Sequence[FileAdded], transaction: AppTransaction | None
 ) -> bool:
     """Add files in one commit; False if the transaction was committed before."""
-    return _commit(root, ensure_table(root, table), files, [], transaction)
+    return _fill(root, table, lambda _: _Change(files, [], transaction))
 
 
 def commit_replace(
@@ -158,23 +175,47 @@ def commit_replace(
 
     ``hours`` count since the epoch, as :attr:`TableFile.hour`.
     """
-    delta = ensure_table(root, table)
     wanted = set(hours)
-    old = [file for file in table_files(delta) if file.hour in wanted]
-    return _commit(root, delta, files, _removes(old), transaction)
+
+    def change(delta: DeltaTable) -> _Change:
+        old = [file for file in table_files(delta) if file.hour in wanted]
+        return _Change(files, old, transaction)
+
+    return _fill(root, table, change)
 
 
-def commit_drop(root: str, delta: DeltaTable, before_hour: int) -> list[TableFile]:
+def commit_drop(root: str, name: str, before_hour: int) -> list[TableFile]:
     """Drop all hours before one (since the epoch) in one commit, and return their files.
 
     From then on :func:`kept_from_hour` tells dropped hours from empty ones.
     """
-    kept = kept_from_hour(delta)
-    # Late rows of dropped hours are dropped, too, even if retention was extended meanwhile.
-    first = before_hour if kept is None else max(before_hour, kept)
-    old = [file for file in table_files(delta) if file.hour < first]
-    mark = AppTransaction(_KEPT_FROM, first) if kept is None or first > kept else None
-    return old if old and _commit(root, delta, [], _removes(old), mark) else []
+    dropped: list[TableFile] = []
+
+    def change(delta: DeltaTable) -> _Change | None:
+        kept = kept_from_hour(delta)
+        # Late rows of dropped hours are dropped, too, even if retention was extended meanwhile.
+        first = before_hour if kept is None else max(before_hour, kept)
+        dropped[:] = [file for file in table_files(delta) if file.hour < first]
+        mark = AppTransaction(_KEPT_FROM, first) if kept is None or first > kept else None
+        return _Change([], dropped, mark) if dropped else None
+
+    return dropped if _keep_house(root, name, change) else []
+
+
+def commit_rewritten(
+    root: str, name: str, old: Sequence[TableFile], new: Sequence[FileAdded]
+) -> bool:
+    """Replace files by others with the same rows, in one commit; False if one is replaced already.
+
+    Tables that follow from this one do not see a change.
+    """
+    paths = {file.path for file in old}
+
+    def change(delta: DeltaTable) -> _Change | None:
+        live = pa.table(delta.get_add_actions(flatten=True))["path"].to_pylist()
+        return _Change(new, old, None, is_change=False) if paths <= {*live} else None
+
+    return _keep_house(root, name, change)
 
 
 def kept_from_hour(delta: DeltaTable) -> int | None:
@@ -197,66 +238,113 @@ def commit_replace_partition(
     ``partition``: values of the table's partition columns, as text. False if there were no rows and
     are none.
     """
-    delta = ensure_table(root, table)
-    old = [file for file in table_files(delta) if file.partition == partition]
-    return _commit(root, delta, files, _removes(old), None)
+
+    def change(delta: DeltaTable) -> _Change:
+        old = [file for file in table_files(delta) if file.partition == partition]
+        return _Change(files, old, None)
+
+    return _fill(root, table, change)
 
 
-def _removes(files: Sequence[TableFile]) -> list[RemoveAction]:
-    now_ms = SystemClock.wall_ns() // 1_000_000
-    return [
-        RemoveAction(
-            path=file.path,
-            data_change=True,
-            deletion_timestamp=now_ms,
-            size=file.size_bytes,
-            partition_values=dict(file.partition),
-        )
-        for file in files
-    ]
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What one commit does to a table."""
+
+    added: Sequence[FileAdded]
+    removed: Sequence[TableFile]
+    transaction: AppTransaction | None
+    is_change: bool = True
+    """Whether the table's rows change."""
+
+    def is_done(self, delta: DeltaTable) -> bool:
+        """Whether there is nothing to commit: the transaction was committed, or nothing changes."""
+        if self.transaction is None:
+            return not self.added and not self.removed
+        done = delta.transaction_version(self.transaction.app_id)
+        return done is not None and done >= self.transaction.version
+
+    def actions(self) -> list[AddAction | RemoveAction]:
+        """The lines of the log."""
+        now_ms = SystemClock.wall_ns() // 1_000_000
+        return [
+            *(
+                AddAction(
+                    file.path,
+                    file.size_bytes,
+                    dict(file.partition),
+                    file.modified_ms,
+                    self.is_change,
+                    file.statistics,
+                )
+                for file in self.added
+            ),
+            *(
+                RemoveAction(
+                    path=file.path,
+                    data_change=self.is_change,
+                    deletion_timestamp=now_ms,
+                    size=file.size_bytes,
+                    partition_values=dict(file.partition),
+                )
+                for file in self.removed
+            ),
+        ]
 
 
-def _commit(
-    root: str,
-    delta: DeltaTable,
-    files: Sequence[FileAdded],
-    removes: list[RemoveAction],
-    transaction: AppTransaction | None,
+def _fill(root: str, table: Table, change: Callable[[DeltaTable], _Change]) -> bool:
+    """Commit under the lease of the job that fills a table."""
+    return _until_committed(
+        root,
+        table.name,
+        lambda: ensure_table(root, table),
+        lambda delta: _committed(root, delta, change(delta), table.name),
+    )
+
+
+def _keep_house(root: str, name: str, change: Callable[[DeltaTable], _Change | None]) -> bool:
+    """Commit under the lease of the job that keeps a table's files in order."""
+    return _until_committed(
+        root,
+        name,
+        lambda: store_of(root).delta(name),
+        lambda delta: _committed(root, delta, change(delta), housekeeping_name(name)),
+    )
+
+
+def _until_committed(
+    root: str, name: str, load: Callable[[], DeltaTable], attempt: Callable[[DeltaTable], bool]
 ) -> bool:
-    transactions: list[Transaction] = []
-    if transaction is not None:
-        done = delta.transaction_version(transaction.app_id)
-        if done is not None and done >= transaction.version:
-            return False
-        transactions = [Transaction(transaction.app_id, transaction.version)]
-    elif not files and not removes:
+    """Repeat an attempt on a newly loaded table while other jobs write the versions between."""
+    for _ in range(COMMIT_ATTEMPTS_MAX):
+        try:
+            return attempt(load())
+        except CommitConflictError:
+            continue
+    raise PipelineError(
+        f"table {name} in {root} was changed by another job {COMMIT_ATTEMPTS_MAX} times while this "
+        "one tried to commit; the next run repeats its work"
+    )
+
+
+def _committed(root: str, delta: DeltaTable, change: _Change | None, lease: str) -> bool:
+    if change is None or change.is_done(delta):
         return False
-    adds = [
-        AddAction(
-            file.path,
-            file.size_bytes,
-            dict(file.partition),
-            file.modified_ms,
-            True,
-            file.statistics,
-        )
-        for file in files
-    ]
-    check_lock(root)
+    made = change.transaction
+    check_lease(root, lease)
     metadata = delta.metadata()
     commit(
         store_of(root),
         metadata.name,
         delta,
         lambda properties: delta.create_write_transaction(
-            [*adds, *removes],
+            change.actions(),
             mode="append",
             schema=delta.schema(),
             partition_by=metadata.partition_columns,
             commit_properties=properties,
             post_commithook_properties=COMMIT_HOOKS,
         ),
-        transactions,
+        [] if made is None else [Transaction(made.app_id, made.version)],
     )
     return True
 
@@ -294,17 +382,21 @@ def partition_hour(partition: Mapping[str, str | None]) -> int:
 
 def table_files(delta: DeltaTable) -> list[TableFile]:
     """All live files of the loaded version."""
-    names = delta.metadata().partition_columns
-    actions = pa.table(delta.get_add_actions(flatten=True)).to_pylist()
+    actions = pa.table(delta.get_add_actions(flatten=True))
+    return files_of_actions(actions, delta.metadata().partition_columns)
+
+
+def files_of_actions(actions: pa.Table, partition_by: Sequence[str]) -> list[TableFile]:
+    """The files that some rows of ``get_add_actions(flatten=True)`` describe."""
     return [
         TableFile(
             action["path"],
             action["size_bytes"],
-            {name: _partition_text(action[f"partition.{name}"]) for name in names},
+            {name: _partition_text(action[f"partition.{name}"]) for name in partition_by},
             action.get("num_records") or 0,
             _ends(action.get("min.window_end_ns"), action.get("max.window_end_ns")),
         )
-        for action in actions
+        for action in actions.to_pylist()
     ]
 
 

@@ -12,7 +12,7 @@ Options:
 * ``hours``: a JSON list of hours since the epoch, which the rows replace.
 * ``partition``: a JSON object of partition columns and values, which the rows replace.
 * ``app_id``, ``app_version``: the application transaction (optional).
-* ``lock``: for a folder in S3, the token of the lease under which the writer commits.
+* ``lock``: for a folder in S3, a JSON object of the tables' leases under which the writer commits.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from headgate.pipeline.store.delta_log import (
     commit_replace,
     commit_replace_partition,
 )
-from headgate.pipeline.store.lock_tokens import LOCK_OPTION, with_lock_token
+from headgate.pipeline.store.lock_tokens import LOCK_OPTION, with_lease_tokens
 from headgate.pipeline.store.parquet_files import FileAdded, write_tables
 from headgate.pipeline.tables.catalogue import TABLES
 
@@ -87,7 +87,7 @@ class TablesWriter(DataSourceArrowWriter):
     def __init__(self, options: Mapping[str, str]) -> None:
         self._root = options["root"]
         self.table = options["table"]
-        self._lock_token = options.get(LOCK_OPTION)
+        self._tokens: dict[str, str] = json.loads(options.get(LOCK_OPTION, "{}"))
         hours = options.get("hours")
         self._hours: list[int] | None = None if hours is None else json.loads(hours)
         partition = options.get("partition")
@@ -125,7 +125,7 @@ class TablesWriter(DataSourceArrowWriter):
     def commit_table(self, name: str, files: list[FileAdded]) -> None:
         """Commit the files of one table; bronze has several tables, each with its own commit."""
         table = TABLES[name]
-        with with_lock_token(self._root, self._lock_token):
+        with with_lease_tokens(self._root, self._tokens):
             if self._partition is not None:
                 commit_replace_partition(self._root, table, files, self._partition)
             elif self._hours is None:

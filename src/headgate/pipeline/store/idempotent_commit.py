@@ -1,8 +1,8 @@
-"""An idempotent commit to a table in S3: it happens once, even if its response is lost.
+"""An idempotent commit to a table: it makes the next version once, or fails.
 
-A commit puts the next version, and S3 refuses the put if that version exists. If the response is
-lost, delta-rs repeats the put, finds its own version and takes it for another writer's. So each
-commit carries a mark: after a refusal, the job reads whose mark the version has.
+A commit puts the next version, and the file system or S3 refuses it if that version exists. If a
+response of S3 is lost, delta-rs repeats the put, finds its own version and takes it for another
+writer's. So each commit carries a mark: after a refusal, the job reads whose mark the version has.
 """
 
 from __future__ import annotations
@@ -15,13 +15,17 @@ from typing import Final, TypeVar
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError
 
-from headgate.pipeline.store.lock_tokens import LockLostError
+from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.store.table_store import LOG, TableStore
 
 MARK_KEY: Final = "headgate.commit"
 """Key in a commit's metadata with a value that no other commit has."""
 
 Result = TypeVar("Result")
+
+
+class CommitConflictError(PipelineError):
+    """Another job has written the version that a commit was about to make; it had no effect."""
 
 
 def commit(
@@ -33,23 +37,23 @@ def commit(
 ) -> Result | None:
     """Let ``make_commit`` commit the version of table ``name`` after the one that ``delta`` loaded.
 
-    In S3 it commits that version or none. Otherwise delta-rs would commit after another writer's
+    It commits that version or none. Otherwise delta-rs would commit after another writer's
     version, and might replace rows that no longer exist. Returns the result of ``make_commit``;
     None if the commit took effect and the response was lost.
 
     Raises:
-        LockLostError: another job has written that version.
-        CommitFailedError: the commit failed on a mounted file system.
+        CommitConflictError: another job has written that version.
+        CommitFailedError: the commit failed, and there is no such version.
     """
     version, mark = delta.version() + 1, uuid.uuid4().hex
-    properties = commit_properties(store, {MARK_KEY: mark}, transactions)
+    properties = commit_properties({MARK_KEY: mark}, transactions)
     try:
         return make_commit(properties)
     except CommitFailedError as error:
-        if not store.is_object_store:
+        if not store.has_version(name, version):
             raise
         if not has_mark(store, name, version, mark):
-            raise LockLostError(
+            raise CommitConflictError(
                 f"version {version} of table {name} in {store.root} was written by another job; "
                 "this commit had no effect, and the next run repeats its work"
             ) from error
@@ -57,15 +61,11 @@ def commit(
 
 
 def commit_properties(
-    store: TableStore,
-    metadata: dict[str, str] | None = None,
-    transactions: Sequence[Transaction] = (),
+    metadata: dict[str, str] | None = None, transactions: Sequence[Transaction] = ()
 ) -> CommitProperties:
-    """Properties of a commit by delta-rs: in S3 it makes the next version or fails."""
+    """Properties of a commit by delta-rs: it makes the next version or fails."""
     return CommitProperties(
-        custom_metadata=metadata,
-        app_transactions=list(transactions),
-        max_commit_retries=0 if store.is_object_store else None,
+        custom_metadata=metadata, app_transactions=list(transactions), max_commit_retries=0
     )
 
 

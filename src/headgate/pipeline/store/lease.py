@@ -1,4 +1,4 @@
-"""The lease on a folder in S3: the protocol over one object, changed by conditional puts.
+"""The lease on a table in S3: the protocol over one object, changed by conditional puts.
 
 A job that creates the object, or swaps it from the free state, holds the lease. It renews the lease
 every :data:`RENEW_S` seconds by another swap, which changes the object's tag. A job that finds the
@@ -12,18 +12,36 @@ deleted: a holder releases the lease by a swap to the free state.
 
 A lease does not prove that the holder is running: a job that was suspended for longer than the
 lease may continue without noticing. So each commit first reads the lock
-(``lock_tokens.check_lock``), and fails if another job has written the table's next version.
+(``lock_tokens.check_lease``), and fails if another job has written the table's next version.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import secrets
+import socket
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from typing import Final, Protocol
 
+from headgate.base.clock import SystemClock
+from headgate.base.errors import InputError
+from headgate.base.units import NS_PER_S
+
 LOCK: Final = ".lock"
-"""Name of the lock in a folder of tables, in S3 and on a file system."""
+"""Name of the lock that earlier releases took of a whole folder; also the folder's mark."""
+
+LEASES: Final = ".leases"
+"""The folder of the leases in a folder of tables, in S3 and on a file system."""
+
+
+def housekeeping_name(table: str) -> str:
+    """Name of the lease of the job that merges, drops or deletes files of a table; that of the job
+    that fills it has the table's name."""
+    return f"{table}.housekeeping"
+
 
 RENEW_S: Final = 10.0
 LEASE_S: Final = 60.0
@@ -67,6 +85,13 @@ class Lease:
             return _UNKNOWN
 
 
+def my_lease() -> Lease:
+    """A lease of this process, from now on."""
+    now = datetime.fromtimestamp(SystemClock.wall_ns() // NS_PER_S, UTC)
+    since = now.isoformat().replace("+00:00", "Z")
+    return Lease(secrets.token_hex(16), socket.gethostname(), os.getpid(), since)
+
+
 FREE: Final = Lease("")
 _UNKNOWN: Final = Lease("unknown", "an unknown host", 0, "an unknown time")
 _NO_TAG: Final = '"00000000000000000000000000000000"'
@@ -105,6 +130,27 @@ class LockHeldError(Exception):
         self.holder = holder
 
 
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A lock object as it was some time ago, which shortens the wait for a dead holder."""
+
+    state: LockState | None
+    since_s: float
+    """When it was read, by the job's clock."""
+
+
+class TableHeldError(InputError):
+    """Another job writes a table of this folder."""
+
+    def __init__(self, root: str, name: str, holder: Lease) -> None:
+        table, _, is_housekeeping = name.partition(".")
+        doing = "its files are being merged or deleted" if is_housekeeping else "it is filled"
+        super().__init__(
+            f"table {table} in {root} is being written by another job ({holder}): {doing}, and one "
+            "job at a time may do that"
+        )
+
+
 def take(
     lock: LockObject,
     mine: Lease,
@@ -112,18 +158,19 @@ def take(
     monotonic: Callable[[], float],
     wait: Callable[[float], None],
     on_wait: Callable[[Lease], None] = lambda _: None,
+    watched: Watched | None = None,
 ) -> str:
     """Acquire the lock; returns the object's tag.
 
     ``monotonic`` and ``wait`` are in seconds. ``on_wait`` gets the holder before the job
-    waits to see whether it is alive, up to :data:`LEASE_S`.
+    waits to see whether it is alive, up to :data:`LEASE_S` since ``watched``; None: since now.
 
     Raises:
         LockHeldError: another job holds the lease, or acquired it first.
         NoConditionalPutError: the store ignores conditions.
         OSError: the store does not answer.
     """
-    tag = _acquired_tag(lock, mine, monotonic, wait, on_wait)
+    tag = _acquired_tag(lock, mine, monotonic, wait, on_wait, watched)
     # Both must fail. A store that ignores conditions would admit every job.
     if lock.create(mine) is not None or lock.swap(mine, _NO_TAG) is not None:
         raise NoConditionalPutError
@@ -136,6 +183,7 @@ def _acquired_tag(
     monotonic: Callable[[], float],
     wait: Callable[[float], None],
     on_wait: Callable[[Lease], None],
+    watched: Watched | None,
 ) -> str:
     found = lock.read()
     if found is None:
@@ -149,7 +197,12 @@ def _acquired_tag(
         return found.tag
     if found.lease.token != FREE.token:
         on_wait(found.lease)
-        found = _expired(lock, found, monotonic, wait)
+        begun_s = monotonic()
+        if watched is not None and watched.state is not None:
+            if watched.state.tag != found.tag:
+                raise LockHeldError(found.lease)
+            begun_s = watched.since_s
+        found = _expired(lock, found, begun_s, monotonic, wait)
     tag = _swapped(lock, mine, found.tag)
     if tag is None:
         winner = lock.read()
@@ -160,11 +213,11 @@ def _acquired_tag(
 def _expired(
     lock: LockObject,
     found: LockState,
+    begun_s: float,
     monotonic: Callable[[], float],
     wait: Callable[[float], None],
 ) -> LockState:
     """The object that may be replaced: unchanged for a lease's time, or released meanwhile."""
-    begun_s = monotonic()
     while monotonic() - begun_s < LEASE_S:
         wait(POLL_S)
         current = lock.read()

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headgate.base.clock import SystemClock
+from headgate.base.units import MIB
 from headgate.pipeline.store.table_store import TableStore, store_of
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.catalogue import TABLES
@@ -28,6 +29,9 @@ ROWS_BUFFERED_MAX: Final = 50_000
 
 FILES_OPEN_MAX: Final = 32
 """Files that a writer keeps open; after days without a run, rows are of very many hours."""
+
+FILE_BYTES_MAX: Final = 128 * MIB
+"""A file that reached this size gets no more rows: the next ones begin another file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +53,21 @@ class FileAdded:
 class TableFiles:
     """Writer of Arrow rows into files, with one open file for each partition."""
 
-    def __init__(self, root: str, table: Table, task: str) -> None:
+    def __init__(
+        self,
+        root: str,
+        table: Table,
+        task: str,
+        *,
+        schema: pa.Schema | None = None,
+        file_bytes_max: int = FILE_BYTES_MAX,
+    ) -> None:
+        """``schema``: the columns of the rows; None stands for those of this release."""
         self._store = store_of(root)
         self._table = table
         self._task = task
-        schema = table_arrow_schema(table)
+        self._file_bytes_max = file_bytes_max
+        schema = table_arrow_schema(table) if schema is None else schema
         self._schema = pa.schema([f for f in schema if f.name not in table.partition_by])
         self._open: dict[tuple[str, ...], _OpenFile] = {}
         """By partition values; the one written last is at the end."""
@@ -69,8 +83,10 @@ class TableFiles:
             if len(self._open) > FILES_OPEN_MAX:
                 self._finish(next(iter(self._open)))
         if sum(file.buffered for file in self._open.values()) >= ROWS_BUFFERED_MAX:
-            for file in self._open.values():
+            for open_values, file in list(self._open.items()):
                 file.flush()
+                if file.size_bytes >= self._file_bytes_max:
+                    self._finish(open_values)
 
     def _finish(self, values: tuple[str, ...]) -> None:
         file = self._open.pop(values)
@@ -124,6 +140,11 @@ class _OpenFile:
         self._pieces: list[pa.Table] = []
         self.buffered = 0
         self._rows = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that were written so far, without the buffered rows."""
+        return int(self._sink.tell())
 
     def add(self, rows: pa.Table) -> None:
         """Add rows without partition columns; they are written in large groups."""

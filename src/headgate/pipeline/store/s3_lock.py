@@ -1,20 +1,15 @@
-"""The lock of a folder in S3: a thread renews the lease of :mod:`lease`."""
+"""Leases in S3: one thread renews all that a job holds, as :mod:`lease` says."""
 
 from __future__ import annotations
 
-import os
-import secrets
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 
-from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
-from headgate.base.units import NS_PER_S
 from headgate.pipeline.store.lease import (
+    FREE,
     LEASE_S,
     RENEW_S,
     Lease,
@@ -22,61 +17,108 @@ from headgate.pipeline.store.lease import (
     LockHeldError,
     LockObject,
     NoConditionalPutError,
+    TableHeldError,
+    Watched,
+    my_lease,
     take,
 )
-from headgate.pipeline.store.lock_tokens import with_lock_token
+from headgate.pipeline.store.lock_tokens import with_lease_tokens
 from headgate.pipeline.store.table_store import os_error_text, s3_objects, store_of
 
 
 @contextmanager
-def s3_folder_lock(
-    root: str, check_names: Callable[[list[str]], None], say: Callable[[str], None]
+def s3_table_leases(
+    root: str,
+    names: Iterable[str],
+    check_names: Callable[[list[str]], None],
+    say: Callable[[str], None],
+    is_patient: bool = True,
 ) -> Iterator[None]:
-    """Hold the lock of a folder in S3. ``check_names`` gets the names in it and may refuse them.
+    """Hold leases of a folder in S3. ``check_names`` gets the names in it and may refuse them.
+
+    Without ``is_patient`` a held lease is refused at once, also that of a dead job.
 
     Raises:
-        InputError: another job holds it, or it cannot be used.
+        TableHeldError: another job holds one.
+        InputError: the folder cannot be used.
     """
     try:
         check_names(store_of(root).names(or_none=True))
-        lock = s3_objects().lock_object(root)
+        old = s3_objects().lock_object(root).read()
+        locks = {name: s3_objects().lease_object(root, name) for name in names}
     except OSError as error:
         raise InputError(f"folder {root} cannot be used: {os_error_text(error)}") from error
-    with s3_lock(root, lock, say):
+    if old is not None and old.lease.token != FREE.token:
+        raise InputError(
+            f"folder {root} has the lock of an earlier release ({old.lease}): stop that job; if it "
+            "is dead, delete the object .lock"
+        )
+    if not is_patient:
+        for name, lock in locks.items():
+            with _plain_refusals(root, name):
+                state = lock.read()
+            if state is not None and state.lease.token != FREE.token:
+                raise TableHeldError(root, name, state.lease)
+    with s3_leases(root, locks, say):
         yield
 
 
 @contextmanager
-def s3_lock(
+def s3_leases(
     root: str,
-    lock: LockObject,
+    locks: Mapping[str, LockObject],
     say: Callable[[str], None] = lambda _: None,
     *,
     monotonic: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
 ) -> Iterator[None]:
-    """Hold the lock of a folder in S3: one writer at a time. ``say`` gets a line about a wait.
+    """Hold several leases, by their names. ``say`` gets a line about a wait.
+
+    They are taken in the order of their names, and a job that finds one held gives the others back:
+    no two jobs wait for each other. All objects are watched from the beginning, so the leases of
+    one dead job expire together.
 
     Raises:
-        InputError: another job holds it, or it cannot be used for that.
+        TableHeldError: another job holds one.
+        InputError: the store cannot hold leases.
     """
+    mine, held = my_lease(), _HeldLeases()
+    waits: list[str] = []
 
-    def on_wait(holder: Lease) -> None:
-        say(
-            f"Folder {root} is held by {holder}. Waiting to see whether that job is alive: "
-            f"{RENEW_S:.0f} s if it is, {LEASE_S:.0f} s if not."
-        )
+    def on_wait(name: str, holder: Lease) -> None:
+        if not waits:
+            say(
+                f"Table {name} in {root} is held by {holder}. Waiting to see whether that job is "
+                f"alive: {RENEW_S:.0f} s if it is, {LEASE_S:.0f} s if not."
+            )
+        waits.append(name)
 
-    now = datetime.fromtimestamp(SystemClock.wall_ns() // NS_PER_S, UTC)
-    since = now.isoformat().replace("+00:00", "Z")
-    mine = Lease(secrets.token_hex(16), socket.gethostname(), os.getpid(), since)
+    with held.renewed(), with_lease_tokens(root, dict.fromkeys(locks, mine.token)):
+        try:
+            watched = {name: Watched(lock.read(), monotonic()) for name, lock in locks.items()}
+        except OSError as error:
+            raise InputError(f"folder {root} cannot be used: {os_error_text(error)}") from error
+        for name, lock in sorted(locks.items()):
+            with _plain_refusals(root, name):
+                tag = take(
+                    lock,
+                    mine,
+                    monotonic=monotonic,
+                    wait=wait,
+                    on_wait=lambda holder, name=name: on_wait(name, holder),  # type: ignore[misc]
+                    watched=watched[name],
+                )
+            held.add(LeaseRenewal(lock, mine, tag))
+        yield
+
+
+@contextmanager
+def _plain_refusals(root: str, name: str) -> Iterator[None]:
+    """Turn a refusal of one lease into one sentence."""
     try:
-        tag = take(lock, mine, monotonic=monotonic, wait=wait, on_wait=on_wait)
+        yield
     except LockHeldError as error:
-        raise InputError(
-            f"folder {root} is being written by another job ({error.holder}); one at a time is "
-            "allowed"
-        ) from error
+        raise TableHeldError(root, name, error.holder) from error
     except NoConditionalPutError as error:
         raise InputError(
             f"folder {root} cannot be used: its S3 does not know conditional writes (If-None-Match "
@@ -84,27 +126,43 @@ def s3_lock(
         ) from error
     except OSError as error:
         raise InputError(f"folder {root} cannot be used: {os_error_text(error)}") from error
-    with _renewed(LeaseRenewal(lock, mine, tag)), with_lock_token(root, mine.token):
-        yield
 
 
-@contextmanager
-def _renewed(lease: LeaseRenewal) -> Iterator[None]:
-    """Renew the lease in a thread while the body runs, and release it afterwards."""
-    over = threading.Event()
+class _HeldLeases:
+    """The leases of one job. A thread renews them, also those taken while it waits for others."""
 
-    def renew() -> None:
-        while not over.wait(RENEW_S):
-            # If the lease expires, the next commit notices.
-            with suppress(OSError):
-                lease.renew()
+    def __init__(self) -> None:
+        self._leases: list[LeaseRenewal] = []
+        self._lock = threading.Lock()
 
-    thread = threading.Thread(target=renew, name="lock of the tables", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-        with suppress(OSError):
-            lease.release()
+    def add(self, lease: LeaseRenewal) -> None:
+        """Renew this one, too, from now on."""
+        with self._lock:
+            self._leases.append(lease)
+
+    @contextmanager
+    def renewed(self) -> Iterator[None]:
+        """Renew the leases while the body runs, and release them afterwards."""
+        over = threading.Event()
+
+        def renew() -> None:
+            while not over.wait(RENEW_S):
+                for lease in self._now():
+                    # If the lease expires, the next commit notices.
+                    with suppress(OSError):
+                        lease.renew()
+
+        thread = threading.Thread(target=renew, name="leases of the tables", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+            for lease in self._now():
+                with suppress(OSError):
+                    lease.release()
+
+    def _now(self) -> list[LeaseRenewal]:
+        with self._lock:
+            return list(self._leases)

@@ -16,7 +16,7 @@ from obstore.store import S3Store
 
 from headgate.pipeline.failures import joined_causes
 from headgate.pipeline.location import bucket_and_prefix
-from headgate.pipeline.store.lease import LOCK, Lease, LockState
+from headgate.pipeline.store.lease import LEASES, LOCK, Lease, LockState
 from headgate.pipeline.store.table_store import CONNECT_TIMEOUT_S, s3_access
 
 _TIMEOUT_S: Final = 10
@@ -65,30 +65,40 @@ def delete(root: str, paths: Sequence[str]) -> None:
 
 
 def lock_object(root: str) -> StoredLock:
-    """The object ``.lock`` of a folder in S3.
+    """The object ``.lock`` of a folder in S3, the lock of earlier releases.
 
     Raises:
         OSError: a part of the key is missing.
     """
     with _plain_errors():
-        return StoredLock(_store(root))
+        return StoredLock(_store(root), LOCK)
+
+
+def lease_object(root: str, name: str) -> StoredLock:
+    """The object of one lease of a folder in S3.
+
+    Raises:
+        OSError: a part of the key is missing.
+    """
+    with _plain_errors():
+        return StoredLock(_store(root), f"{LEASES}/{name}")
 
 
 class StoredLock:
-    """The object ``.lock`` of a store, as :mod:`headgate.pipeline.store.lease` needs it.
+    """One object of a store, as :mod:`headgate.pipeline.store.lease` needs it.
 
     Every method raises :class:`OSError` where the store does not answer or refuses.
     """
 
-    def __init__(self, store: Any) -> None:
+    def __init__(self, store: Any, key: str) -> None:
         """``store`` is one of obstore's."""
-        self._store = store
+        self._store, self._key = store, key
 
     def read(self) -> LockState | None:
         """The lock object; None: it does not exist."""
         with _plain_errors():
             try:
-                response = obstore.get(self._store, LOCK)
+                response = obstore.get(self._store, self._key)
             except FileNotFoundError:
                 return None
             return LockState(Lease.from_bytes(bytes(response.bytes())), str(response.meta["e_tag"]))
@@ -104,7 +114,7 @@ class StoredLock:
     def _put(self, lease: Lease, mode: Any) -> str | None:
         with _plain_errors():
             try:
-                response = obstore.put(self._store, LOCK, lease.to_bytes(), mode=mode)
+                response = obstore.put(self._store, self._key, lease.to_bytes(), mode=mode)
             except (AlreadyExistsError, PreconditionError):
                 return None
             return str(response["e_tag"])

@@ -17,7 +17,7 @@ from headgate.base.errors import InputError
 from headgate.base.units import NS_PER_US
 from headgate.pipeline.store.delta_log import check_layout, table_files
 from headgate.pipeline.store.table_store import os_error_text, store_of
-from headgate.pipeline.tables.arrow_types import TIMESTAMP, table_arrow_schema
+from headgate.pipeline.tables.arrow_types import TIMESTAMP, plain_schema, table_arrow_schema
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.pipeline.time_span import Span
@@ -76,7 +76,7 @@ class TableScan:
         self.name = name
         self.files = table_files(delta)
         self._actions = pa.table(delta.get_add_actions(flatten=True))
-        self.schema: pa.Schema = _plain(pa.schema(delta.schema().to_arrow()))
+        self.schema: pa.Schema = plain_schema(pa.schema(delta.schema().to_arrow()))
         declared = TABLES.get(name)
         self._types = {} if declared is None else _types(table_arrow_schema(declared))
         self._types |= _types(self.schema)
@@ -212,19 +212,6 @@ def _instant(time_ns: int, kind: pa.DataType) -> pa.Scalar:
         # Rounded up: a row at the microsecond before is outside.
         return pa.scalar(-(-time_ns // NS_PER_US), pa.int64()).cast(kind)
     return pa.scalar(time_ns, kind)
-
-
-def _plain(schema: pa.Schema) -> pa.Schema:
-    """A type with views and large types replaced by those in our Parquet files."""
-
-    def plain(kind: pa.DataType) -> pa.DataType:
-        if pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
-            return pa.string()
-        if pa.types.is_binary_view(kind) or pa.types.is_large_binary(kind):
-            return pa.binary()
-        return kind
-
-    return pa.schema([pa.field(field.name, plain(field.type)) for field in schema])
 
 
 def _types(schema: pa.Schema) -> dict[str, pa.DataType]:

@@ -143,6 +143,11 @@ class TableStore:
         # thread that renews the writer's lease.
         return any(_VERSION.match(found) for found in self.names(name, LOG, or_none=True))
 
+    def has_version(self, name: str, version: int) -> bool:
+        """Whether the log of a table has that version."""
+        path = self.path(name, LOG, f"{version:020d}.json")
+        return bool(self.files.get_file_info(path).type == fs.FileType.File)
+
     def delta(self, name: str) -> DeltaTable:
         """A table at its newest version."""
         return DeltaTable(self.url(name), storage_options=self.storage_options)

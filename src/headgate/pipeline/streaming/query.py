@@ -14,6 +14,7 @@ from headgate.pipeline.cluster_identity import cluster_identities
 from headgate.pipeline.location import local_url
 from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.session import prepare_session
+from headgate.pipeline.store.clustering import messages_by_hour
 from headgate.pipeline.store.delta_writer import BRONZE, FORMAT
 from headgate.pipeline.store.folder import checkpoint_id
 from headgate.pipeline.store.lock_tokens import writer_options
@@ -46,7 +47,7 @@ def telemetry_messages(
     last, or from the earliest message.
 
     It prepares the checkpoint for these brokers, so the tables must be there, and the caller holds
-    the folder's lock. A batch has about :data:`BATCH_BYTES_MAX`, of all brokers together. ``say``
+    the leases of the tables. A batch has about :data:`BATCH_BYTES_MAX`, of all brokers together. ``say``
     gets remarks.
 
     Raises:
@@ -78,7 +79,8 @@ def ingest_batch(messages: DataFrame, batch_id: int, root: str, checkpoint: str)
     """Append one micro-batch of messages to the bronze tables, once."""
     prepare_session(messages.sparkSession)
     (
-        messages.write.format(FORMAT)
+        messages_by_hour(messages)
+        .write.format(FORMAT)
         .mode("append")
         .options(**writer_options(root))
         .option("table", BRONZE)

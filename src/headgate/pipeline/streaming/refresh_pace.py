@@ -55,12 +55,16 @@ class StreamTables:
         root: str,
         metrics: StreamMetrics,
         *,
+        retain_days: int | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """``retain_days``: how long rows are kept; None: for ever."""
         self._root = root
         self._metrics = metrics
         self._pace = RefreshPace(monotonic)
-        self._housekeeping = PeriodicHousekeeping(root)
+        self._housekeeping = PeriodicHousekeeping(
+            root, retain_days=retain_days, monotonic=monotonic
+        )
         self._lock = threading.Lock()
 
     def bring_up_to_date(self, session: SparkSession) -> None:
@@ -78,7 +82,13 @@ class StreamTables:
             self._housekeeping.after_batch()
 
     def between_batches(self, session: SparkSession) -> None:
-        """Refresh if a refresh is pending; no batch runs."""
+        """Refresh if a refresh is pending, and go on with housekeeping; no batch runs.
+
+        A batch that begins meanwhile waits for its end.
+        """
         if self._pace.is_pending:
             with self._lock:
                 self.bring_up_to_date(session)
+        elif self._housekeeping.is_due:
+            with self._lock:
+                self._housekeeping.between_batches()

@@ -40,6 +40,19 @@ def table_arrow_schema(table: Table) -> pa.Schema:
     return arrow_schema(table.columns)
 
 
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema, with views and large types replaced by those in our Parquet files."""
+
+    def plain(kind: pa.DataType) -> pa.DataType:
+        if pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
+            return pa.string()
+        if pa.types.is_binary_view(kind) or pa.types.is_large_binary(kind):
+            return pa.binary()
+        return kind
+
+    return pa.schema([pa.field(field.name, plain(field.type)) for field in schema])
+
+
 def conform(columns: dict[str, pa.Array], schema: pa.Schema, row_count: int) -> pa.Table:
     """A table of ``schema`` from the given columns; the others are null."""
     return pa.table(

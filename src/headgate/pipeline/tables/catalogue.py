@@ -36,5 +36,8 @@ TABLES: Final = {
 }
 """All tables by name."""
 
+FILLED: Final = tuple(name for name in TABLES if name != POLICY_BACKTEST.name)
+"""Names of the tables that telemetry or scrapes fill; one job at a time does."""
+
 VIEWS: Final = {"backlog_episodes": EPISODES.name, "namespace_rollup": INTERVALS.name}
 """Views that ``show`` prints like tables, with the table that each is computed from."""

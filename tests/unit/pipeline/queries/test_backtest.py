@@ -19,7 +19,7 @@ from tests.unit.pipeline.report.folder import quota_row, write
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(module, "locked_session", opened)
+    monkeypatch.setattr(module, "filling_session", opened)
     for table in ("quota_usage", "intervals"):
         write(tmp_path, table, [quota_row(0)])
     return str(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
@@ -10,9 +11,12 @@ import pytest
 from deltalake import DeltaTable
 
 from headgate.base.errors import InputError
+from headgate.pipeline.failures import PipelineError
+from headgate.pipeline.store import delta_log as module
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
     commit_append,
+    commit_drop,
     commit_replace,
     commit_replace_partition,
     ensure_table,
@@ -20,6 +24,7 @@ from headgate.pipeline.store.delta_log import (
     open_table,
     table_files,
 )
+from headgate.pipeline.store.housekeeping.compact import compact_table
 from headgate.pipeline.store.parquet_files import FileAdded, write_tables
 from headgate.pipeline.tables.arrow_types import conform, table_arrow_schema
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
@@ -190,3 +195,83 @@ def test_a_reader_adds_no_columns(tmp_path: Path) -> None:
     ensure_table(str(older), narrow)
     assert open_table(str(older), INTERVALS).version() == 0
     assert len(DeltaTable(older / INTERVALS.name).schema().fields) == len(narrow.columns)
+
+
+class Beside:
+    """Another job that commits each time before this one does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *acts: Callable[[], object]) -> None:
+        self.acts = list(acts)
+        self._check = module.check_lease
+        monkeypatch.setattr(module, "check_lease", self.check_lease)
+
+    def check_lease(self, root: str, name: str) -> None:
+        if self.acts:
+            act, kept = self.acts.pop(0), self.acts
+            self.acts = []
+            act()
+            self.acts = kept
+        self._check(root, name)
+
+
+def test_a_replacement_sees_what_was_merged_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream replaces an hour while its files are merged: no row of before stays."""
+    root = str(tmp_path)
+    for value in (1, 2):
+        commit_append(root, INTERVALS, files(tmp_path, (10, value)), None)
+    Beside(monkeypatch, lambda: compact_table(root, INTERVALS.name))
+    assert commit_replace(root, INTERVALS, files(tmp_path, (10, 3)), [HOUR], AppTransaction("a", 1))
+    assert appended(tmp_path) == [3]
+
+
+def test_files_that_were_replaced_meanwhile_are_not_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = str(tmp_path)
+    for value in (1, 2):
+        commit_append(root, INTERVALS, files(tmp_path, (10, value)), None)
+    new = files(tmp_path, (10, 3))
+    before = {*tmp_path.rglob("*.parquet")}
+    Beside(monkeypatch, lambda: commit_replace(root, INTERVALS, new, [HOUR], None))
+    assert compact_table(root, INTERVALS.name).replaced == 0
+    assert appended(tmp_path) == [3]
+    assert {*tmp_path.rglob("*.parquet")} == before
+
+
+def test_retention_and_a_stream_commit_at_the_same_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = str(tmp_path)
+    commit_append(root, INTERVALS, files(tmp_path, (9, 1), (10, 2)), None)
+    late = files(tmp_path, (9, 3))
+    Beside(
+        monkeypatch,
+        lambda: commit_append(root, INTERVALS, late, AppTransaction("stream", 1)),
+        lambda: commit_append(root, INTERVALS, files(tmp_path, (11, 4)), None),
+    )
+    assert len(commit_drop(root, INTERVALS.name, HOUR)) == 2
+    assert appended(tmp_path) == [2, 4]
+    assert not commit_append(root, INTERVALS, late, AppTransaction("stream", 1))
+
+
+def test_a_commit_that_is_always_late_ends_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = str(tmp_path)
+    commit_append(root, INTERVALS, files(tmp_path, (9, 1)), None)
+    monkeypatch.setattr(module, "COMMIT_ATTEMPTS_MAX", 2)
+    again = [lambda: commit_append(root, INTERVALS, files(tmp_path, (9, 1)), None)] * 2
+    Beside(monkeypatch, *again)
+    with pytest.raises(PipelineError, match=r"table intervals .* another job 2 times"):
+        commit_append(root, INTERVALS, files(tmp_path, (9, 5)), None)
+    assert appended(tmp_path) == [1, 1, 1]
+
+
+def test_two_jobs_may_create_a_table_and_its_columns_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = str(tmp_path)
+    Beside(monkeypatch, lambda: ensure_table(root, INTERVALS))
+    assert ensure_table(root, INTERVALS).version() == 0

@@ -25,9 +25,10 @@ from headgate.pipeline.store.delta_log import (
     table_files,
 )
 from headgate.pipeline.store.delta_writer import HeadgateTables
-from headgate.pipeline.store.folder import checkpoint_id, folder_lock
+from headgate.pipeline.store.folder import checkpoint_id
 from headgate.pipeline.store.housekeeping.vacuum import vacuum
 from headgate.pipeline.store.parquet_files import FileAdded, write_tables
+from headgate.pipeline.store.table_leases import fill_leases
 from headgate.pipeline.tables.arrow_types import conform, table_arrow_schema
 from headgate.pipeline.tables.intervals import INTERVALS
 from tests.unit.pipeline.store.old_folder import old_table
@@ -111,7 +112,7 @@ def test_trap_an_application_id_that_is_the_table_s_name_skips_all_after_a_lost_
 
 
 def test_trap_a_stale_overwrite_against_a_concurrent_append_is_accepted(tmp_path: Path) -> None:
-    """Rows of before come back to life beside their replacement; so there is one writer."""
+    """Rows of before come back to life beside their replacement; so no stale commit is repeated."""
     commit_append(str(tmp_path), INTERVALS, files(tmp_path, (10, 1)), None)
     stale = DeltaTable(tmp_path / INTERVALS.name)
     (old,) = table_files(stale)
@@ -122,15 +123,15 @@ def test_trap_a_stale_overwrite_against_a_concurrent_append_is_accepted(tmp_path
     commit_append(str(tmp_path), INTERVALS, files(tmp_path, (10, 2)), None)
     commit_bare(stale, [*adds(files(tmp_path, (10, 10))), remove])
     assert appended(tmp_path) == [2, 10]
-    # Whoever holds the lock sees what is there.
+    # The functions here load the table for each attempt.
     commit_replace(str(tmp_path), INTERVALS, files(tmp_path, (10, 20)), [HOUR], None)
     assert appended(tmp_path) == [20]
 
 
 HOLD = """
 import sys
-from headgate.pipeline.store.folder import folder_lock
-with folder_lock(sys.argv[1]):
+from headgate.pipeline.store.table_leases import fill_leases
+with fill_leases(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -144,13 +145,13 @@ def test_a_second_process_is_refused_until_the_first_has_ended(tmp_path: Path) -
     with holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(InputError, match=f"process {holder.pid}"), folder_lock(out):
+        with pytest.raises(InputError, match=f"process {holder.pid}"), fill_leases(out):
             pass
-        # It is killed, not told to end: the lock goes with the process.
+        # It is killed, not told to end: the leases go with the process.
         holder.kill()
         holder.wait()
-        with folder_lock(out):
-            assert Path(out, ".lock").exists()
+        with fill_leases(out):
+            assert Path(out, ".leases", INTERVALS.name).exists()
 
 
 def test_trap_the_parameters_of_writer_have_the_names_that_spark_passes() -> None:

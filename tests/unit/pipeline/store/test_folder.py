@@ -1,8 +1,7 @@
-"""One writer per folder; one checkpoint per folder."""
+"""Files of a job besides the tables: one checkpoint for each folder of them, and logs."""
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -13,50 +12,9 @@ from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.store.folder import (
     checkpoint_id,
     checkpoint_path,
-    folder_lock,
     log_folder,
-    spark_log_path,
     work_folder,
 )
-
-
-def test_a_second_writer_is_refused_with_the_holder_s_name(tmp_path: Path) -> None:
-    out = str(tmp_path / "tables")
-    with (
-        folder_lock(out),
-        pytest.raises(InputError, match=f"another job \\(process {os.getpid()}\\)"),
-        folder_lock(out),
-    ):
-        pass
-    with folder_lock(out):
-        assert (tmp_path / "tables").is_dir()
-
-
-def test_a_folder_that_cannot_be_created_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="Not a directory"), folder_lock(str(tmp_path / "file/x")):
-        pass
-
-
-def test_a_foreign_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").write_text("mine")
-    with (
-        pytest.raises(InputError, match=r"holds 'thesis.txt' and no tables"),
-        folder_lock(str(tmp_path)),
-    ):
-        pass
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
-    (tmp_path / "bronze_samples").mkdir()
-    with folder_lock(str(tmp_path)):
-        assert (tmp_path / ".lock").exists()
-
-
-def test_hidden_files_do_not_make_a_folder_foreign(tmp_path: Path) -> None:
-    (tmp_path / ".gitignore").write_text("*")
-    with folder_lock(str(tmp_path)):
-        spark_log_path(str(tmp_path)).write_text("x")
-    with folder_lock(str(tmp_path)):
-        assert spark_log_path(str(tmp_path)).read_text() == "x"
 
 
 def test_a_checkpoint_belongs_to_the_tables_whichever_brokers_are_read() -> None:

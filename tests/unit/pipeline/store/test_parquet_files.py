@@ -7,8 +7,11 @@ from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pytest
 
+from headgate.pipeline.store import parquet_files as module
 from headgate.pipeline.store.parquet_files import FILES_OPEN_MAX, TableFiles, write_tables
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from tests.unit.pipeline.play import T0, Broker, S, bronze, play
@@ -73,3 +76,15 @@ def test_no_name_is_used_twice(tmp_path: Path) -> None:
     pair = (BRONZE_SAMPLES.name, bronze(play(1)))
     names = [f.path for _ in range(3) for f in write_tables(str(tmp_path), "0", [pair])]
     assert len(set(names)) == len(names)
+
+
+def test_a_large_partition_becomes_files_of_a_bounded_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = bronze(play(1))
+    one = rows.filter(pc.equal(rows["kind"], "batch"))
+    monkeypatch.setattr(module, "ROWS_BUFFERED_MAX", 3 * one.num_rows)
+    files = TableFiles(str(tmp_path), BRONZE_SAMPLES, "0", file_bytes_max=1)
+    for _ in range(7):
+        files.write(one)
+    assert [file.rows for file in files.close()] == [3 * one.num_rows] * 2 + [one.num_rows]

@@ -10,12 +10,12 @@ from obstore.store import MemoryStore
 
 from headgate.pipeline.store import s3_objects as objects
 from headgate.pipeline.store.lease import FREE, LOCK, LeaseRenewal, take
-from headgate.pipeline.store.s3_objects import StoredLock, delete, lock_object
+from headgate.pipeline.store.s3_objects import StoredLock, delete, lease_object, lock_object
 from tests.unit.pipeline.store.test_lease import A, B, Time
 
 
 def test_puts_have_conditions() -> None:
-    lock = StoredLock(MemoryStore())
+    lock = StoredLock(MemoryStore(), LOCK)
     assert lock.read() is None
     tag = lock.create(A)
     assert tag is not None
@@ -30,22 +30,30 @@ def test_puts_have_conditions() -> None:
 
 def test_the_lease_protocol_works_over_s3_objects() -> None:
     store, time = MemoryStore(), Time()
-    tag = take(StoredLock(store), A, monotonic=time.monotonic, wait=time.wait)
-    dead = LeaseRenewal(StoredLock(store), A, tag)
+    tag = take(StoredLock(store, LOCK), A, monotonic=time.monotonic, wait=time.wait)
+    dead = LeaseRenewal(StoredLock(store, LOCK), A, tag)
     dead.renew()
-    tag = take(StoredLock(store), B, monotonic=time.monotonic, wait=time.wait)
+    tag = take(StoredLock(store, LOCK), B, monotonic=time.monotonic, wait=time.wait)
     dead.renew()
     assert dead.is_lost
-    LeaseRenewal(StoredLock(store), B, tag).release()
-    found = StoredLock(store).read()
+    LeaseRenewal(StoredLock(store, LOCK), B, tag).release()
+    found = StoredLock(store, LOCK).read()
     assert found is not None
     assert found.lease == FREE
+
+
+def test_each_lease_has_an_object_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    monkeypatch.setattr(objects, "_store", lambda _: store)
+    for name, lease in (("a", A), ("b", B)):
+        assert lease_object("s3://tables/a", name).create(lease) is not None
+    assert sorted(found["path"] for found in store.list().collect()) == [".leases/a", ".leases/b"]
 
 
 def test_a_foreign_lock_object_is_not_ours() -> None:
     store = MemoryStore()
     store.put(LOCK, b"\x00")
-    found = StoredLock(store).read()
+    found = StoredLock(store, LOCK).read()
     assert found is not None
     assert found.lease.token not in (FREE.token, A.token)
 
@@ -62,9 +70,9 @@ def test_errors_are_those_of_a_file_system_and_one_line(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(objects, "obstore", Broken)
     with pytest.raises(OSError, match=r"^Generic S3 error: no route$"):
-        StoredLock(None).read()
+        StoredLock(None, LOCK).read()
     with pytest.raises(OSError, match=r"no bucket$"):
-        StoredLock(None).create(A)
+        StoredLock(None, LOCK).create(A)
 
 
 def test_files_are_deleted_below_the_root(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,5 @@
 """Housekeeping of a folder of tables: compaction, vacuum, retention and log cleanup. No Spark.
 
-The caller holds the folder's lock. Nothing here changes a row.
+Each works under the housekeeping lease of a table, and beside the job that fills it. Nothing here
+changes a row.
 """

@@ -1,97 +1,166 @@
-"""Compaction: rewrites the small files of each partition into one."""
+"""Compaction: rewrites small files of a partition into fewer large ones.
+
+The rows of a group of small files are read batch by batch and written as one file, in one commit.
+A run that is killed leaves files that no table refers to.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
 
+import pyarrow as pa
 from deltalake import DeltaTable
 
+from headgate.base.units import MIB
 from headgate.pipeline.progress import Progress
-from headgate.pipeline.store.delta_log import COMMIT_HOOKS, table_files
+from headgate.pipeline.store.delta_log import TableFile, commit_rewritten
 from headgate.pipeline.store.housekeeping.log_cleanup import clean_log
-from headgate.pipeline.store.idempotent_commit import commit
-from headgate.pipeline.store.lock_tokens import check_lock
-from headgate.pipeline.store.table_store import TableStore, store_of, table_names
+from headgate.pipeline.store.housekeeping.small_files import (
+    EVERYTHING,
+    SMALL_BYTES,
+    CompactionLimits,
+    small_file_groups,
+    total_bytes,
+)
+from headgate.pipeline.store.parquet_files import FileAdded, TableFiles
+from headgate.pipeline.store.table_leases import Hold, housekeeping_lease
+from headgate.pipeline.store.table_store import store_of, table_names
+from headgate.pipeline.tables.arrow_types import plain_schema
+from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.tables.columns import Table
 
-Partition = tuple[tuple[str, str], ...]
-"""Partition columns and their values as text."""
+COMMIT_BYTES_MAX: Final = 256 * MIB
+"""Bytes of files that one commit replaces. A run that is killed repeats at most so much."""
+
+_BATCH_ROWS: Final = 25_000
+"""Rows that are read at once; the writer buffers more of them."""
 
 
-def compact(root: str, tables: Iterable[str], progress: Progress, *, dry_run: bool = False) -> int:
-    """Merge the small files of each partition into one, and shorten the log.
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What one compaction of a table did."""
 
-    ``tables`` are names; absent tables are skipped. Rows and the statistics of files stay the
-    same. With ``dry_run`` nothing changes, and ``progress`` shows what would. Returns by how many
-    the number of files fell.
+    replaced: int = 0
+    """Number of files that were merged."""
+    added: int = 0
+    """Number of files that they became."""
+    size_bytes: int = 0
+    """Bytes of the files that were merged."""
+
+
+def compact(
+    root: str,
+    tables: Iterable[str],
+    progress: Progress,
+    *,
+    dry_run: bool = False,
+    hold: Hold = housekeeping_lease,
+) -> int:
+    """Merge the small files of each partition, and shorten the log, table by table.
+
+    ``tables`` are names; absent tables are skipped, and those of another release. Rows and the
+    statistics of files stay the same. With ``dry_run`` nothing changes, and ``progress`` shows what
+    would. Returns by how many the number of files fell.
     """
-    there = set(table_names(root))
+    there = set(table_names(root)) & TABLES.keys()
     fewer = 0
     for name in tables:
         if name not in there:
             continue
         if dry_run:
             with progress.stage(f"Looking at {name}") as stage:
-                partitions = crowded_partitions(store_of(root).delta(name), 1)
-                stage.result = _would_compact(partitions.values())
+                groups = small_file_groups(store_of(root).delta(name), EVERYTHING)
+                stage.result = _would_compact(groups)
             continue
         with progress.stage(f"Compacting {name}") as stage:
-            before, after = compact_table(root, name)
-            clean_log(root, name)
-            fewer += before - after
-            stage.result = f"{before:,} files into {after:,}" if before else "nothing to do"
+            done = compact_table(root, name, hold=hold)
+            with hold(root, name):
+                clean_log(root, name)
+            fewer += done.replaced - done.added
+            stage.result = _did_compact(done)
     return fewer
 
 
-def _would_compact(counts: Collection[int]) -> str:
-    if not counts:
+def _did_compact(done: Compacted) -> str:
+    return f"{done.replaced:,} files into {done.added:,}" if done.replaced else "nothing to do"
+
+
+def _would_compact(groups: Sequence[Sequence[TableFile]]) -> str:
+    if not groups:
         return "nothing to do"
-    return f"{sum(counts):,} files would become {len(counts):,}; files of 100 MB stay"
-
-
-def compact_table(root: str, name: str, *, files_max: int = 1) -> tuple[int, int]:
-    """Compact the partitions of a table that have more than ``files_max`` files.
-
-    Returns the number of replaced files and of new ones.
-    """
-    store = store_of(root)
-    partitions = crowded_partitions(store.delta(name), files_max)
-    # One commit for all partitions, or one for each if only some are compacted.
-    filters: list[list[tuple[str, str, str]] | None] = [
-        [(column, "=", value) for column, value in partition] for partition in partitions
-    ]
-    if partitions and files_max == 1:
-        filters = [None]
-    before = after = 0
-    for partition_filters in filters:
-        check_lock(root)
-        removed, added = _compacted(store, name, partition_filters)
-        before += removed
-        after += added
-    return before, after
-
-
-def _compacted(
-    store: TableStore, name: str, filters: list[tuple[str, str, str]] | None
-) -> tuple[int, int]:
-    # A fresh handle for each commit, which follows the version that the handle has loaded.
-    delta = store.delta(name)
-    done: dict[str, Any] | None = commit(
-        store,
-        name,
-        delta,
-        lambda properties: delta.optimize.compact(
-            partition_filters=filters,
-            commit_properties=properties,
-            post_commithook_properties=COMMIT_HOOKS,
-        ),
+    return (
+        f"{sum(map(len, groups)):,} files would become {len(groups):,}; files of "
+        f"{SMALL_BYTES // MIB} MiB stay"
     )
-    # The counts are in the response, which may have been lost in S3.
-    return (0, 0) if done is None else (done["numFilesRemoved"], done["numFilesAdded"])
 
 
-def crowded_partitions(delta: DeltaTable, files_max: int) -> dict[Partition, int]:
-    """Partitions with more than ``files_max`` live files, in order, with their number."""
-    counts = Counter(tuple(file.partition.items()) for file in table_files(delta))
-    return {partition: count for partition, count in sorted(counts.items()) if count > files_max}
+def compact_table(
+    root: str,
+    name: str,
+    limits: CompactionLimits = EVERYTHING,
+    *,
+    hold: Hold = housekeeping_lease,
+) -> Compacted:
+    """Merge small files of a table of the catalogue, whose schema stays as it is.
+
+    Files that another job replaces meanwhile stay replaced. No lease is taken if there is nothing
+    to merge.
+
+    Raises:
+        TableHeldError: ``hold`` found that another job merges files of this table.
+    """
+    replaced = added = size_bytes = 0
+    delta = store_of(root).delta(name)
+    if not (groups := small_file_groups(delta, limits)):
+        return Compacted()
+    with hold(root, name):
+        for part in _commits(groups):
+            new = _rewritten(root, TABLES[name], delta, part)
+            old = [file for group in part for file in group]
+            if not commit_rewritten(root, name, old, new):
+                store_of(root).delete([f"{name}/{file.path}" for file in new])
+                continue
+            replaced, added = replaced + len(old), added + len(new)
+            size_bytes += total_bytes(old)
+    return Compacted(replaced, added, size_bytes)
+
+
+def _commits(groups: Iterable[list[TableFile]]) -> Iterator[list[list[TableFile]]]:
+    """The groups, as many together as one commit replaces."""
+    part: list[list[TableFile]] = []
+    for group in groups:
+        if part and sum(map(total_bytes, [*part, group])) > COMMIT_BYTES_MAX:
+            yield part
+            part = []
+        part.append(group)
+    if part:
+        yield part
+
+
+def _rewritten(
+    root: str, table: Table, delta: DeltaTable, groups: Iterable[Sequence[TableFile]]
+) -> list[FileAdded]:
+    """New files with the rows of each group; on an error nothing is left of them."""
+    # Columns of a later release stay, because the schema is that of the table in the folder.
+    schema = plain_schema(pa.schema(delta.schema().to_arrow()))
+    writer = TableFiles(root, table, "compact", schema=schema)
+    added: list[FileAdded] = []
+    try:
+        for group in groups:
+            for file in group:
+                dataset = store_of(root).dataset(
+                    table.name, [file.path], schema, table.partition_by
+                )
+                # Rows that are read ahead take memory.
+                for batch in dataset.to_batches(
+                    batch_size=_BATCH_ROWS, batch_readahead=0, fragment_readahead=0
+                ):
+                    writer.write(pa.Table.from_batches([batch]))
+            added += writer.close()
+    except BaseException:
+        writer.abandon()
+        store_of(root).delete([f"{table.name}/{file.path}" for file in added])
+        raise
+    return added

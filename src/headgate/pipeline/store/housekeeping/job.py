@@ -1,10 +1,11 @@
-"""``headgate pipeline compact``: housekeeping of a folder that no other job writes."""
+"""``headgate pipeline compact``: housekeeping of a folder, also while a job fills its tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from typing import TextIO
+from contextlib import contextmanager
+from functools import partial
+from typing import Final, TextIO
 
 from deltalake.exceptions import DeltaError
 
@@ -13,20 +14,26 @@ from headgate.pipeline.location import resolved_root
 from headgate.pipeline.options import CompactOptions
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.store.delta_log import check_layout
-from headgate.pipeline.store.folder import folder_lock
 from headgate.pipeline.store.housekeeping.compact import compact
 from headgate.pipeline.store.housekeeping.retention import drop_before
 from headgate.pipeline.store.housekeeping.vacuum import vacuum
 from headgate.pipeline.store.scan import existing_tables
+from headgate.pipeline.store.table_leases import patient_lease
 from headgate.pipeline.store.table_store import store_of, table_names
 from headgate.pipeline.tables.catalogue import TABLES
+
+PATIENCE_S: Final = 30.0
+"""How long the job waits for a table that a stream keeps in order; a turn of a stream is short."""
+
+_HOLD: Final = partial(patient_lease, patience_s=PATIENCE_S)
 
 
 def run_compact(options: CompactOptions, err: TextIO) -> None:
     """Drop old rows, merge small files, delete unreferenced files.
 
-    In this order, so that no row is rewritten and then dropped. Progress goes to ``err``. A dry run
-    takes no lock, changes nothing and writes what it would do.
+    In this order, so that no row is rewritten and then dropped. Progress goes to ``err``. The job
+    holds the housekeeping lease of one table at a time. A dry run takes none, changes nothing and
+    writes what it would do.
 
     Raises:
         InputError: the folder cannot be used, or is of another layout, or a time is not allowed.
@@ -36,8 +43,7 @@ def run_compact(options: CompactOptions, err: TextIO) -> None:
     tables = existing_tables(options.out)
     with _plain_errors(root):
         check_layouts(root)
-    held = nullcontext() if options.is_dry_run else folder_lock(root, progress.say)
-    with held, _plain_errors(root):
+    with _plain_errors(root):
         _run(root, tables, options, progress)
     if options.is_dry_run:
         progress.say("Nothing was changed.")
@@ -60,13 +66,13 @@ def _run(root: str, tables: Sequence[str], options: CompactOptions, progress: Pr
     if options.retain_days is not None:
         verb = "Looking for" if dry_run else "Dropping"
         with progress.stage(f"{verb} rows older than {options.retain_days} days") as stage:
-            dropped = drop_before(root, options.retain_days, dry_run=dry_run)
+            dropped = drop_before(root, options.retain_days, dry_run=dry_run, hold=_HOLD)
             stage.result = f"{dropped:,} files" + " would be dropped" * dry_run
-    compact(root, tables, progress, dry_run=dry_run)
+    compact(root, tables, progress, dry_run=dry_run, hold=_HOLD)
     if options.vacuum:
         verb = "Looking for" if dry_run else "Deleting"
         with progress.stage(f"{verb} files unused for {options.vacuum_hours} h") as stage:
-            dead = vacuum(root, options.vacuum_hours, dry_run)
+            dead = vacuum(root, options.vacuum_hours, dry_run, hold=_HOLD)
             stage.result = f"{len(dead):,} files" + " would be deleted" * dry_run
 
 

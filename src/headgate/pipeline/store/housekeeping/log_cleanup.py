@@ -9,7 +9,8 @@ from typing import Final
 from deltalake import DeltaTable
 
 from headgate.pipeline.store.delta_log import source_key
-from headgate.pipeline.store.lock_tokens import check_lock
+from headgate.pipeline.store.lease import housekeeping_name
+from headgate.pipeline.store.lock_tokens import check_lease
 from headgate.pipeline.store.table_store import LOG, store_of, table_names
 
 LOG_VERSIONS_KEPT: Final = 1_000
@@ -22,8 +23,8 @@ _LOG_FILE: Final = re.compile(r"(\d{20})\.(json|checkpoint\..*parquet|checkpoint
 def clean_log(root: str, name: str, *, versions_kept: int = LOG_VERSIONS_KEPT) -> int:
     """Delete the log of versions that no derived table still reads and that are not among the last.
 
-    The rest of the log begins at a checkpoint, so all later versions can be opened. Returns the
-    number of deleted files.
+    The caller holds the table's housekeeping lease. The rest of the log begins at a checkpoint, so
+    all later versions can be opened. Returns the number of deleted files.
     """
     store = store_of(root)
     delta = store.delta(name)
@@ -35,7 +36,7 @@ def clean_log(root: str, name: str, *, versions_kept: int = LOG_VERSIONS_KEPT) -
     checkpoints = [version for version, file in files if "checkpoint" in file]
     base = max((version for version in checkpoints if version <= needed), default=0)
     old = [f"{name}/{LOG}/{file}" for version, file in files if version < base]
-    check_lock(root)
+    check_lease(root, housekeeping_name(name))
     store.delete(old)
     return len(old)
 

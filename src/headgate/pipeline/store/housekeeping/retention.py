@@ -5,12 +5,20 @@ from __future__ import annotations
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
 from headgate.pipeline.options import RETAIN_DAYS_MIN
-from headgate.pipeline.store.delta_log import commit_drop, table_files
+from headgate.pipeline.store.delta_log import commit_drop, kept_from_hour, table_files
+from headgate.pipeline.store.table_leases import Hold, housekeeping_lease
 from headgate.pipeline.store.table_store import store_of, table_names
 from headgate.pipeline.tables.columns import HOUR_NS
 
 
-def drop_before(root: str, days: int, *, now_ns: int | None = None, dry_run: bool = False) -> int:
+def drop_before(
+    root: str,
+    days: int,
+    *,
+    now_ns: int | None = None,
+    dry_run: bool = False,
+    hold: Hold = housekeeping_lease,
+) -> int:
     """Drop all rows of hours (UTC) that ended at least ``days`` days ago, from every table.
 
     The remaining derived rows do not change: rows whose look-back reaches into dropped hours are
@@ -21,6 +29,7 @@ def drop_before(root: str, days: int, *, now_ns: int | None = None, dry_run: boo
 
     Raises:
         InputError: ``days`` is less than :data:`RETAIN_DAYS_MIN`.
+        TableHeldError: ``hold`` found that another job merges or deletes files of a table.
     """
     if days < RETAIN_DAYS_MIN:
         raise InputError(
@@ -34,8 +43,12 @@ def drop_before(root: str, days: int, *, now_ns: int | None = None, dry_run: boo
         delta = store_of(root).delta(name)
         if "hour" not in delta.metadata().partition_columns:
             continue
+        kept = kept_from_hour(delta)
+        first = before_hour if kept is None else max(before_hour, kept)
+        old = sum(file.hour < (before_hour if dry_run else first) for file in table_files(delta))
         if dry_run:
-            dropped += sum(file.hour < before_hour for file in table_files(delta))
-        else:
-            dropped += len(commit_drop(root, delta, before_hour))
+            dropped += old
+        elif old:
+            with hold(root, name):
+                dropped += len(commit_drop(root, name, before_hour))
     return dropped

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Collection
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,9 @@ from deltalake import DeltaTable
 
 from headgate.base.errors import InputError
 from headgate.pipeline.store.housekeeping.log_cleanup import oldest_version
-from headgate.pipeline.store.lock_tokens import check_lock
+from headgate.pipeline.store.lease import TableHeldError, housekeeping_name
+from headgate.pipeline.store.lock_tokens import check_lease
+from headgate.pipeline.store.table_leases import Hold, fill_leases, housekeeping_lease
 from headgate.pipeline.store.table_store import LOG, TableStore, store_of, table_names
 
 VERSIONS_KEPT: Final = 10
@@ -23,18 +26,34 @@ DELETED_AT_ONCE: Final = 1_000
 UNKNOWN_HOURS_MIN: Final = 1
 """Least age of a file in S3 that no version of its table refers to, before it is deleted."""
 
+FILLED_HOURS_MIN: Final = 1
+"""How long a replaced file stays at least while another job fills its table."""
 
-def vacuum(root: str, retain_hours: int, dry_run: bool) -> list[str]:
+
+def vacuum(
+    root: str,
+    retain_hours: int,
+    dry_run: bool,
+    *,
+    filled_here: Collection[str] = (),
+    hold: Hold = housekeeping_lease,
+) -> list[str]:
     """Delete files that no table has used for so many hours, also those of killed runs.
 
     Files of the last :data:`VERSIONS_KEPT` versions of a table stay for present readers.
     With ``dry_run`` nothing is deleted. Returns the files, relative to ``root``.
 
-    In S3 the function checks the lock after it lists the files, and before it deletes each
+    A job that fills a table has files there that it has not committed yet. So the files that no
+    version ever had are deleted only under the lease of that job: ``filled_here`` are the tables
+    that the caller fills and does not write meanwhile. While another job fills a table, replaced
+    files stay for :data:`FILLED_HOURS_MIN` at least, because that job reads them.
+
+    In S3 the function checks the lease after it lists the files, and before it deletes each
     :data:`DELETED_AT_ONCE` of them. So the list has no new file of another job.
 
     Raises:
         InputError: ``retain_hours`` is negative.
+        TableHeldError: ``hold`` found that another job merges or deletes files of a table.
         LockLostError: another job may write. All files deleted before were unused.
     """
     if retain_hours < 0:
@@ -42,22 +61,43 @@ def vacuum(root: str, retain_hours: int, dry_run: bool) -> list[str]:
     found: list[str] = []
     store = store_of(root)
     for name in table_names(root):
-        if not dry_run:
-            check_lock(root)
-        dead = [f"{name}/{path}" for path in _dead_files(store, name, retain_hours)]
-        found += dead
         if dry_run:
+            found += _dead_files(store, name, retain_hours, is_still=True)
             continue
-        for first in range(0, len(dead), DELETED_AT_ONCE):
-            check_lock(root)
-            store.delete(dead[first : first + DELETED_AT_ONCE])
-        if not store.is_object_store:
-            _remove_empty(Path(root, name))
+        with ExitStack() as held:
+            held.enter_context(hold(root, name))
+            is_still = name in filled_here or _is_unfilled(root, name, held)
+            found += _delete(store, name, retain_hours, is_still)
     return found
 
 
-def _dead_files(store: TableStore, name: str, retain_hours: int) -> set[str]:
-    """The files of a table that a vacuum deletes, relative to its folder, in any order.
+def _is_unfilled(root: str, name: str, held: ExitStack) -> bool:
+    """Whether no job fills a table; then none begins before ``held`` ends."""
+    try:
+        held.enter_context(fill_leases(root, tables=[name], is_patient=False))
+    except TableHeldError:
+        return False
+    return True
+
+
+def _delete(store: TableStore, name: str, retain_hours: int, is_still: bool) -> list[str]:
+    """Delete the dead files of one table, under its housekeeping lease."""
+    lease = housekeeping_name(name)
+    check_lease(store.root, lease)
+    dead = _dead_files(store, name, retain_hours, is_still=is_still)
+    for first in range(0, len(dead), DELETED_AT_ONCE):
+        check_lease(store.root, lease)
+        store.delete(dead[first : first + DELETED_AT_ONCE])
+    if not store.is_object_store and is_still:
+        # A job that fills the table makes the folder of a partition before the file in it.
+        _remove_empty(Path(store.root, name))
+    return dead
+
+
+def _dead_files(store: TableStore, name: str, retain_hours: int, *, is_still: bool) -> list[str]:
+    """The files of a table that a vacuum deletes, relative to the root, in any order.
+
+    ``is_still``: no job has files there that it has not committed.
 
     In S3 a file that the log does not mention stays for :data:`UNKNOWN_HOURS_MIN` at least: a job
     that has just lost the lock may have written it, and may still commit it.
@@ -75,9 +115,13 @@ def _dead_files(store: TableStore, name: str, retain_hours: int) -> set[str]:
         )
         return listed
 
-    if not store.is_object_store or retain_hours >= UNKNOWN_HOURS_MIN:
-        return set(dead(retain_hours, full=True))
-    return {*dead(UNKNOWN_HOURS_MIN, full=True), *dead(retain_hours, full=False)}
+    if not is_still:
+        paths = {*dead(max(retain_hours, FILLED_HOURS_MIN), full=False)}
+    elif not store.is_object_store or retain_hours >= UNKNOWN_HOURS_MIN:
+        paths = {*dead(retain_hours, full=True)}
+    else:
+        paths = {*dead(UNKNOWN_HOURS_MIN, full=True), *dead(retain_hours, full=False)}
+    return [f"{name}/{path}" for path in paths]
 
 
 def _last_versions(delta: DeltaTable, store: TableStore, name: str) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,15 @@ import pytest
 from headgate.base.errors import InputError
 from headgate.pipeline.options import CompactOptions
 from headgate.pipeline.progress import Progress
-from headgate.pipeline.store.folder import folder_lock
 from headgate.pipeline.store.housekeeping import job
 from headgate.pipeline.store.housekeeping.job import run_compact
+from headgate.pipeline.store.scan import TableScan
+from headgate.pipeline.store.table_leases import (
+    Hold,
+    fill_leases,
+    housekeeping_lease,
+    patient_lease,
+)
 from tests.unit.pipeline.report.folder import quota_row, write
 
 
@@ -24,16 +31,16 @@ class Maintenance:
         self.did: list[tuple[object, ...]] = []
 
     def compact(
-        self, root: str, tables: Iterable[str], progress: Progress, *, dry_run: bool
+        self, root: str, tables: Iterable[str], progress: Progress, *, dry_run: bool, hold: Hold
     ) -> int:
         self.did.append(("compact", root, tuple(tables), dry_run))
         return 0
 
-    def vacuum(self, root: str, retain_hours: int, dry_run: bool) -> list[str]:
+    def vacuum(self, root: str, retain_hours: int, dry_run: bool, *, hold: Hold) -> list[str]:
         self.did.append(("vacuum", root, retain_hours, dry_run))
         return ["a", "b"]
 
-    def drop_before(self, root: str, days: int, *, dry_run: bool) -> int:
+    def drop_before(self, root: str, days: int, *, dry_run: bool, hold: Hold) -> int:
         self.did.append(("drop", root, days, dry_run))
         return 3
 
@@ -66,8 +73,8 @@ def test_retention_runs_first_and_vacuum_last(root: Path) -> None:
     assert "Deleting files unused for 5 h ... 2 files" in said
 
 
-def test_a_dry_run_takes_no_lock(root: Path) -> None:
-    with folder_lock(str(root)):
+def test_a_dry_run_takes_no_lease(root: Path) -> None:
+    with housekeeping_lease(str(root), "quota_usage"):
         did, said = compacted(root, retain_days=7, vacuum=True, is_dry_run=True)
     assert [(act[0], act[-1]) for act in did] == [
         ("drop", True),
@@ -80,9 +87,27 @@ def test_a_dry_run_takes_no_lock(root: Path) -> None:
     assert lines[2] == "Nothing was changed."
 
 
-def test_the_job_holds_the_lock(root: Path) -> None:
-    with folder_lock(str(root)), pytest.raises(InputError, match="another job"):
-        compacted(root)
+def test_the_job_runs_while_a_stream_fills_the_tables(root: Path) -> None:
+    for _ in range(3):
+        write(root, "quota_usage", [quota_row(0)])
+    err = io.StringIO()
+    with fill_leases(str(root)):
+        options = CompactOptions(str(root), retain_days=2, vacuum=True, vacuum_hours=0)
+        run_compact(options, err)
+    assert "Dropping rows older than 2 days ... 4 files" in err.getvalue()
+    assert TableScan(str(root), "quota_usage").row_count == 0
+
+
+def test_the_job_waits_for_other_housekeeping_then_names_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "_HOLD", partial(patient_lease, patience_s=0))
+    write(root, "quota_usage", [quota_row(0)])
+    with (
+        housekeeping_lease(str(root), "quota_usage"),
+        pytest.raises(InputError, match=r"table quota_usage .* another job"),
+    ):
+        run_compact(CompactOptions(str(root)), io.StringIO())
 
 
 def test_the_folder_must_have_tables(tmp_path: Path) -> None:

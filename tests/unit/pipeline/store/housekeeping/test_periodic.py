@@ -1,23 +1,28 @@
-"""Housekeeping by a stream: crowded partitions after batches, a vacuum once an hour."""
+"""Housekeeping by a stream: crowded partitions after batches, closed hours once an hour."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from deltalake import DeltaTable
 
 from headgate.pipeline.store.delta_log import AppTransaction, commit_append, table_files
+from headgate.pipeline.store.housekeeping import periodic as module
 from headgate.pipeline.store.housekeeping.periodic import (
     FILES_MAX,
-    VACUUM_PERIOD_S,
+    PERIOD_S,
     PeriodicHousekeeping,
+    merge_after_run,
 )
+from headgate.pipeline.store.housekeeping.small_files import CompactionLimits
 from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
+from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.intervals import INTERVALS
 from tests.unit.pipeline.play import Broker, bronze
 from tests.unit.pipeline.store.housekeeping.test_vacuum import old_file
-from tests.unit.pipeline.store.test_delta_log import files
+from tests.unit.pipeline.store.test_delta_log import HOUR, appended, files
 
 
 class Clock:
@@ -36,7 +41,7 @@ def kinds(root: Path) -> list[str]:
 
 
 def test_a_crowded_bronze_partition_is_compacted(tmp_path: Path) -> None:
-    tidying, player = PeriodicHousekeeping(str(tmp_path), monotonic=Clock()), Broker()
+    housekeeping, player = PeriodicHousekeeping(str(tmp_path), monotonic=Clock()), Broker()
 
     def batch() -> None:
         rows = write_tables(str(tmp_path), "0", [(BRONZE_SAMPLES.name, bronze(player.window()))])
@@ -44,32 +49,95 @@ def test_a_crowded_bronze_partition_is_compacted(tmp_path: Path) -> None:
 
     for _ in range(FILES_MAX):
         batch()
-    tidying.after_batch()
+    housekeeping.after_batch()
     assert kinds(tmp_path).count("topic") == FILES_MAX
     batch()
-    tidying.after_batch()
+    housekeeping.after_batch()
     assert kinds(tmp_path) == ["batch", "limiter", "subscription", "topic"]
+
+
+def turns(housekeeping: PeriodicHousekeeping) -> None:
+    """Let it do what is due now."""
+    for _ in range(3 * len(TABLES)):
+        housekeeping.after_batch()
+    assert not housekeeping.is_due
+
+
+def test_closed_hours_of_all_tables_are_compacted_once_a_period(tmp_path: Path) -> None:
+    clock = Clock()
+    housekeeping = PeriodicHousekeeping(str(tmp_path), monotonic=clock)
+    for hour in (8, 8, 9, 10, 10):
+        commit_append(str(tmp_path), INTERVALS, files(tmp_path, (hour, hour)), None)
+
+    def hours() -> list[int]:
+        found = table_files(DeltaTable(tmp_path / INTERVALS.name))
+        return sorted(file.hour - HOUR + 10 for file in found)
+
+    turns(housekeeping)
+    assert hours() == [8, 9, 10, 10]
+    commit_append(str(tmp_path), INTERVALS, files(tmp_path, (8, 8)), None)
+    turns(housekeeping)
+    assert hours() == [8, 8, 9, 10, 10]
+    clock.now_s += PERIOD_S
+    turns(housekeeping)
+    assert hours() == [8, 9, 10, 10]
+    assert appended(tmp_path) == [8, 8, 8, 9, 10, 10]
+
+
+def test_a_turn_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    housekeeping = PeriodicHousekeeping(str(tmp_path), monotonic=Clock())
+    for hour in (5, 5, 6, 6, 10):
+        commit_append(str(tmp_path), INTERVALS, files(tmp_path, (hour, hour)), None)
+    pair = 2 * max(file.size_bytes for file in table_files(DeltaTable(tmp_path / INTERVALS.name)))
+    monkeypatch.setattr(module, "_CLOSED", CompactionLimits(1, pair, pair, 2))
+    counts = []
+    while housekeeping.is_due and len(counts) < 3 * len(TABLES):
+        housekeeping.after_batch()
+        counts.append(len(table_files(DeltaTable(tmp_path / INTERVALS.name))))
+    assert {4, 3} <= {*counts}
+    assert counts[-1] == 3
+
+
+def test_old_rows_are_dropped_once_a_period(tmp_path: Path) -> None:
+    clock = Clock()
+    housekeeping = PeriodicHousekeeping(str(tmp_path), retain_days=2, monotonic=clock)
+    commit_append(str(tmp_path), INTERVALS, files(tmp_path, (10, 1)), None)
+    turns(housekeeping)
+    assert appended(tmp_path) == [1]
+    clock.now_s += PERIOD_S
+    assert housekeeping.is_due
+    turns(housekeeping)
+    assert appended(tmp_path) == []
+
+
+def test_a_run_merges_what_it_left_in_all_tables(tmp_path: Path) -> None:
+    for hour in (8, 8, 10, 10):
+        commit_append(str(tmp_path), INTERVALS, files(tmp_path, (hour, hour)), None)
+    done = merge_after_run(str(tmp_path))
+    assert (done.replaced, done.added) == (2, 1)
+    assert merge_after_run(str(tmp_path)).replaced == 0
+    assert appended(tmp_path) == [8, 8, 10, 10]
 
 
 def test_unused_files_are_deleted_once_an_hour(tmp_path: Path) -> None:
     clock = Clock()
-    tidying = PeriodicHousekeeping(str(tmp_path), monotonic=clock)
+    housekeeping = PeriodicHousekeeping(str(tmp_path), monotonic=clock)
     commit_append(str(tmp_path), INTERVALS, files(tmp_path, (10, 1)), AppTransaction("a", 1))
 
     def orphan() -> Path:
         return old_file(tmp_path, files(tmp_path, (10, 2))[0].path, 7)
 
     first = orphan()
-    clock.now_s = VACUUM_PERIOD_S - 1
-    tidying.after_batch()
+    clock.now_s = PERIOD_S - 1
+    turns(housekeeping)
     assert first.exists()
     clock.now_s += 1
-    tidying.after_batch()
+    housekeeping.after_batch()
     assert not first.exists()
     second = orphan()
-    clock.now_s += VACUUM_PERIOD_S - 1
-    tidying.after_batch()
+    clock.now_s += PERIOD_S - 1
+    turns(housekeeping)
     assert second.exists()
     clock.now_s += 1
-    tidying.after_batch()
+    housekeeping.after_batch()
     assert not second.exists()

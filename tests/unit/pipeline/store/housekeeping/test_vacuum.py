@@ -21,6 +21,7 @@ from headgate.pipeline.store.housekeeping.compact import compact
 from headgate.pipeline.store.housekeeping.retention import drop_before
 from headgate.pipeline.store.housekeeping.vacuum import VERSIONS_KEPT, vacuum
 from headgate.pipeline.store.lock_tokens import LockLostError
+from headgate.pipeline.store.table_leases import fill_leases
 from headgate.pipeline.store.table_store import store_of
 from headgate.pipeline.tables.intervals import INTERVALS
 from tests.unit.pipeline.store.housekeeping.folder import (
@@ -66,13 +67,14 @@ def test_vacuum_checks_the_lock_before_each_batch_of_files(
     orphans = [old_file(tmp_path, files(tmp_path, (10, i))[0].path, 9) for i in range(5)]
     looks: list[int] = []
 
-    def check_lock(_: str) -> None:
+    def check_lease(_: str, name: str) -> None:
+        assert name == "intervals.housekeeping"
         looks.append(sum(orphan.exists() for orphan in orphans))
         if len(looks) == 4:
             raise LockLostError("taken over")
 
     monkeypatch.setattr(module, "DELETED_AT_ONCE", 2)
-    monkeypatch.setattr(module, "check_lock", check_lock)
+    monkeypatch.setattr(module, "check_lease", check_lease)
     with pytest.raises(LockLostError):
         vacuum(str(tmp_path), 1, False)
     assert looks == [5, 5, 3, 1]
@@ -122,6 +124,25 @@ def test_vacuum_deletes_empty_folders(tmp_path: Path) -> None:
     vacuum(str(tmp_path), 0, False)
     folders = {path.name for path in (tmp_path / INTERVALS.name / "date=2025-11-21").iterdir()}
     assert folders == {"hour=10"}
+
+
+def test_files_of_a_job_that_fills_the_table_stay(tmp_path: Path) -> None:
+    """It has written some that it will commit, and reads some that were replaced."""
+    fill(tmp_path, 1)
+    (replaced,) = (f.path for f in table_files(opened(tmp_path)))
+    for i in range(VERSIONS_KEPT + 1):
+        commit_replace(str(tmp_path), INTERVALS, files(tmp_path, (10, i)), [HOUR], None)
+    uncommitted = files(tmp_path, (10, 98))
+    old_file(tmp_path, uncommitted[0].path, 9)
+    with fill_leases(str(tmp_path), tables=[INTERVALS.name]):
+        assert vacuum(str(tmp_path), 0, False) == []
+        assert commit_append(str(tmp_path), INTERVALS, uncommitted, None)
+    assert appended(tmp_path) == [VERSIONS_KEPT, 98]
+    orphan = old_file(tmp_path, files(tmp_path, (10, 99))[0].path, 9)
+    assert (tmp_path / INTERVALS.name / replaced).exists()
+    with fill_leases(str(tmp_path), tables=[INTERVALS.name]):
+        vacuum(str(tmp_path), 8, False, filled_here=[INTERVALS.name])
+    assert not orphan.exists()
 
 
 def test_negative_times_are_refused(tmp_path: Path) -> None:
