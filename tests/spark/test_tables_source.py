@@ -1,0 +1,85 @@
+"""Reading the tables in a session, with ``format("headgate_tables")``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.pipeline.source.data_source import register
+from headgate.pipeline.spark_failures import reason_of
+from tests.unit.pipeline.source.folder import append, minute_row, replace
+
+COLUMNS = "hour,kind,minute,topic,completeness,msgs_in"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two hours of two topics; a third replaced the second hour."""
+    folder = tmp_path_factory.mktemp("tables")
+    rows = [minute_row(place, topic) for place in range(0, 120, 20) for topic in "ab"]
+    append(folder, [*rows, minute_row(0, kind="subscription", subscription="s")])
+    replace(folder, [1], [minute_row(80, "c", completeness=float("nan"))])
+    return folder
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> SparkSession:
+    register(spark)
+    return spark
+
+
+def read(session: SparkSession, root: Path, **options: str) -> DataFrame:
+    given = {"table": "intervals"} | options
+    return session.read.format("headgate_tables").options(**given).load(str(root))
+
+
+def values(rows: DataFrame, *names: str) -> Sequence[tuple[object, ...]]:
+    return sorted(tuple(row) for row in rows.select(*names).collect())
+
+
+def test_rows_filters_and_versions(session: SparkSession, root: Path) -> None:
+    rows = read(session, root, columns=COLUMNS)
+    assert rows.columns == COLUMNS.split(",")
+    assert rows.count() == 8
+    late = rows.where(
+        "kind = 'topic' AND minute >= TIMESTAMP'2025-11-21T10:20:00Z' AND topic LIKE 'b%'"
+        " AND hour IN (10, 11) AND NOT (msgs_in <=> 3)"
+    )
+    assert values(late, "topic", "msgs_in") == [("b", 20), ("b", 40)]
+    # The reader takes what it can; comparisons of doubles stay with Spark, which counts NaN as
+    # larger than any number.
+    plan = late._jdf.queryExecution().optimizedPlan().toString()
+    assert "LIKE" not in plan
+    assert "<=>" in plan
+    assert values(rows.where("completeness > 2"), "topic") == [("c",)]
+    assert read(session, root, versionAsOf="1").count() == 13
+
+
+def test_a_view_of_the_tables_in_sql(session: SparkSession, root: Path) -> None:
+    session.sql(
+        "CREATE OR REPLACE TEMPORARY VIEW minutes_of_topics USING headgate_tables"
+        f" OPTIONS (path '{root}', table 'intervals')"
+    )
+    found = session.sql("SELECT sum(msgs_in) AS total FROM minutes_of_topics WHERE kind = 'topic'")
+    assert found.collect()[0].total == 200
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"table": "interval"}, "option table='interval' is no table; did you mean intervals?"),
+        ({"versionAsOf": "x"}, "option versionAsOf='x': a whole number"),
+        ({"versionAsOf": "77"}, "option versionAsOf=77: table intervals has versions 0 to 2"),
+    ],
+)
+def test_a_bad_option_is_one_sentence(
+    session: SparkSession, root: Path, options: dict[str, str], said: str
+) -> None:
+    with pytest.raises(PySparkException) as error:
+        read(session, root, **options).count()
+    assert "Traceback" not in str(error.value)
+    assert reason_of(str(error.value)).startswith(said)
