@@ -165,8 +165,9 @@ PIPELINE: dict[str, set[str]] = {
         "failures", "options", "location", "progress",
     },
     "queries": {
-        "job_session", "session", "backtest", "output", "steps", "sql", "store", "kernels",
-        "tables", "spark_failures", "failures", "options", "location", "progress", "time_span",
+        "job_session", "session", "backtest", "output", "steps", "sql", "source", "store",
+        "kernels", "tables", "spark_failures", "failures", "options", "location", "progress",
+        "time_span",
     },
     "jobs": {
         "queries", "job_session", "streaming", "refresh", "scrape_ingest", "derived", "output",

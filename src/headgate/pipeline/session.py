@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from headgate.base.errors import InputError
 from headgate.base.memory_limit import memory_limit_bytes
 from headgate.pipeline.failures import PipelineError
-from headgate.pipeline.source.data_source import PUSHDOWN, HeadgateTables
+from headgate.pipeline.source.data_source import HeadgateTables
 from headgate.pipeline.spark_failures import start_failure
 from headgate.pipeline.spark_options import (
     DEFAULTS,
@@ -228,7 +228,6 @@ def kept_interrupt_handler() -> Iterator[None]:
 def prepare_session(session: SparkSession) -> SparkSession:
     """Give a session that was started elsewhere the pipeline's settings."""
     session.conf.set("spark.sql.session.timeZone", "UTC")
-    session.conf.set(PUSHDOWN, "true")
     session.dataSource.register(HeadgateTables)
     return session
 

@@ -108,6 +108,12 @@ def instant(time_ns: int) -> str:
     return f"{datetime.fromtimestamp(time_ns // NS_PER_S, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
+def iso_text(time_ns: int) -> str:
+    """An instant in ISO 8601 with its offset, which :func:`parse_time` reads; cut to
+    microseconds."""
+    return (_EPOCH + timedelta(microseconds=time_ns // NS_PER_US)).isoformat()
+
+
 def minute_text(time_ns: int) -> str:
     """An instant as text, to the minute: ``2026-11-21 10:00 UTC``."""
     return f"{datetime.fromtimestamp(time_ns // NS_PER_S, UTC):%Y-%m-%d %H:%M} UTC"

@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from headgate.base.errors import InputError
 from headgate.base.units import MIB
-from headgate.pipeline.source.filters import Condition, combined, take_filters
+from headgate.pipeline.source.filters import combined, is_within, range_conditions, take_filters
 from headgate.pipeline.source.options import ReadOptions
 from headgate.pipeline.source.plain_errors import without_traceback
 from headgate.pipeline.source.snapshot import gone_files_text, open_snapshot
@@ -25,18 +25,13 @@ class Files(InputPartition):
 
 
 class TableReader(DataSourceReader):
-    """Reads the rows of one version that pass the filters."""
+    """Reads the rows of one version that the options select."""
 
     def __init__(self, options: ReadOptions) -> None:
         """``options``: those of a batch read."""
         self._options = options
-        self._conditions: list[Condition] = []
+        self._conditions = range_conditions(options.table, options.span, options.kinds)
         self._version = -1
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Take the filters that select files, row groups and rows; Spark applies the others."""
-        self._conditions, left = take_filters(self._options.table, filters)
-        return left
 
     @without_traceback()
     def partitions(self) -> list[InputPartition]:
@@ -49,7 +44,8 @@ class TableReader(DataSourceReader):
         wanted = [
             found.file
             for found in snapshot.files_with_bounds()
-            if all(condition.may_pass(found.bounds) for condition in self._conditions)
+            if is_within(found.file, options.span)
+            and all(condition.may_pass(found.bounds) for condition in self._conditions)
         ]
         return [Files(paths) for paths in pack_files(wanted, _tasks(wanted, options))]
 
@@ -67,6 +63,19 @@ class TableReader(DataSourceReader):
                 )
             except FileNotFoundError as error:
                 raise InputError(gone_files_text(options.table, self._version)) from error
+
+
+class FilteringReader(TableReader):
+    """Reads only what the query's filters select, too, for a DataFrame that is filtered once.
+
+    Spark asks a reader with this method only if ``spark.sql.python.filterPushdown.enabled`` is set.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Take the filters that select files, row groups and rows. Spark applies all again."""
+        conditions, _ = take_filters(self._options.table, filters)
+        self._conditions += conditions
+        return filters
 
 
 def _tasks(files: list[TableFile], options: ReadOptions) -> int:

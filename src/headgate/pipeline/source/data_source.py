@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
@@ -30,8 +31,15 @@ PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(session: SparkSession) -> None:
-    """Let a session read the tables: ``session.read.format("headgate_tables")``."""
-    session.dataSource.register(HeadgateTables)
+    """Let a session read the tables: ``session.read.format("headgate_tables")``.
+
+    A second call changes nothing, also in a session that ``newSession`` made.
+    """
+    try:
+        session.dataSource.register(HeadgateTables)
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
     session.conf.set(PUSHDOWN, "true")
 
 
@@ -56,13 +64,14 @@ class HeadgateTables(DataSource):
     @without_traceback()
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
         """The reader of a batch."""
-        from headgate.pipeline.source.batch import TableReader
+        from headgate.pipeline.source.batch import FilteringReader, TableReader
 
         if reads_changes(self.options):
             raise InputError(
                 "option readChangeFeed=true is for spark.readStream; leave it out for a batch read"
             )
-        return TableReader(self._read_options())
+        options = self._read_options()
+        return FilteringReader(options) if options.pushes_filters else TableReader(options)
 
     @without_traceback()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802

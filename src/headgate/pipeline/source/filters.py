@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
@@ -12,9 +12,13 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyspark.sql import datasource as spark
 
+from headgate.base.units import NS_PER_US
 from headgate.pipeline.source.snapshot import Bounds
+from headgate.pipeline.store.delta_log import TableFile
+from headgate.pipeline.store.scan import TIME_COLUMNS
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
-from headgate.pipeline.tables.columns import ColumnType, Table
+from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, ColumnType, Table
+from headgate.pipeline.time_span import Span
 
 _OPERATORS: Final[dict[type[spark.Filter], str]] = {
     spark.EqualTo: "==",
@@ -30,6 +34,7 @@ _OPERATORS: Final[dict[type[spark.Filter], str]] = {
     spark.IsNotNull: "is not null",
 }
 _OF_NULLS: Final = ("is null", "is not null")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NOT_COMPARED: Final = (ColumnType.DOUBLE, ColumnType.BINARY)
 """Types whose comparisons stay with Spark: for it NaN equals NaN and exceeds all numbers."""
 
@@ -140,6 +145,40 @@ def _utc(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     return value
+
+
+def range_conditions(table: Table, span: Span, kinds: Sequence[str]) -> list[Condition]:
+    """Conditions for rows of a time range, by whole minutes, and of some kinds; empty: all."""
+    found = [Condition("kind", "in", list(kinds))] if kinds else []
+    types = {column.name: column.type for column in table.columns}
+    column = next((name for name in TIME_COLUMNS if name in types), None)
+    if column is None:
+        return found
+    # A minute that only touches the range is in it.
+    slack_ns = MINUTE_NS - 1 if column == "minute" else 0
+    if span.since_ns is not None:
+        since = _instant(span.since_ns - slack_ns, types[column])
+        found.append(Condition(column, ">=", since))
+    if span.until_ns is not None:
+        found.append(Condition(column, "<", _instant(span.until_ns, types[column])))
+    return found
+
+
+def _instant(time_ns: int, kind: ColumnType) -> Any:
+    if kind is not ColumnType.TIMESTAMP:
+        return time_ns
+    # Rounded up: a row at the microsecond before is outside.
+    return _EPOCH + timedelta(microseconds=-(-time_ns // NS_PER_US))
+
+
+def is_within(file: TableFile, span: Span) -> bool:
+    """Whether a file, by its hour, may have rows of a range; true without hours."""
+    if "hour" not in file.partition:
+        return True
+    first_ns, end_ns = file.hour * HOUR_NS, (file.hour + 1) * HOUR_NS
+    # A minute that touches the range may begin in the hour before it.
+    is_late = span.since_ns is None or end_ns > span.since_ns - MINUTE_NS
+    return is_late and (span.until_ns is None or first_ns <= span.until_ns + MINUTE_NS)
 
 
 def combined(conditions: Sequence[Condition], table: Table) -> Any:

@@ -9,10 +9,11 @@ from typing import Final, Literal, TypeVar
 from headgate.base.errors import InputError
 from headgate.base.input_errors import InputErrors, did_you_mean
 from headgate.pipeline.location import checked_root
+from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES, SAMPLED_KINDS
 from headgate.pipeline.tables.catalogue import TABLES, VIEWS
-from headgate.pipeline.tables.columns import Table
+from headgate.pipeline.tables.columns import KIND, Table
 from headgate.pipeline.tables.keys import ROW_KEYS
-from headgate.pipeline.time_span import parse_time
+from headgate.pipeline.time_span import Span, parse_time
 
 PARTITIONS_MAX: Final = 100_000
 VERSION_MAX: Final = (1 << 63) - 1
@@ -22,6 +23,8 @@ EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
 CHANGE: Final = "change"
 """The column that a stream adds to those of the table."""
+
+EVERYTHING: Final = Span()
 
 _T = TypeVar("_T")
 
@@ -44,6 +47,26 @@ OPTIONS: Final = (
         "columns", "all", "names with commas between them",
         "Only these columns. Spark does not tell a Python source which columns a query uses, so"
         " name them where a table is wide.",
+    ),
+    OptionInfo(
+        "since", "the beginning", "a time with its offset, or an age such as `2h`",
+        "Only rows of this time or later, by whole minutes; files of other hours are not read.",
+        "batch",
+    ),
+    OptionInfo(
+        "until", "the end", "as since", "Only rows before this time, by whole minutes.", "batch",
+    ),
+    OptionInfo(
+        "kinds", "all", "subscription, topic, limiter, batch, with commas between them",
+        "Only rows of these kinds, in a table with the column kind.", "batch",
+    ),
+    OptionInfo(
+        "pushFilters", "`false`", "true or false",
+        "Let the query's filters select files, row groups and rows. Only for a DataFrame that one"
+        " query filters once: Spark 4.3 keeps one plan of a Python source for all uses of a"
+        " DataFrame or view, so a second use would have the filters of the first. Needs the"
+        " setting `spark.sql.python.filterPushdown.enabled`, which `register` sets.",
+        "batch",
     ),
     OptionInfo(
         "versionAsOf", "newest", "0 or a later version",
@@ -90,6 +113,10 @@ class ReadOptions:
     at_ns: int | None = None
     """Read the version of this instant; at most one of this and ``version``."""
     partitions_min: int = 1
+    span: Span = EVERYTHING
+    kinds: tuple[str, ...] = ()
+    """Empty: all."""
+    pushes_filters: bool = False
     starts_latest: bool = False
     delay_minutes: int = 2
 
@@ -101,9 +128,7 @@ def reads_changes(options: Mapping[str, str]) -> bool:
         InputError: the option is neither true nor false.
     """
     text = next((v for k, v in options.items() if k.lower() == "readchangefeed"), "false")
-    if text.strip().lower() not in ("true", "false"):
-        raise InputError(f"option readChangeFeed={text!r}: true or false is allowed")
-    return text.strip().lower() == "true"
+    return _flag("readChangeFeed")(text.strip())
 
 
 def parse_options(options: Mapping[str, str], now_ns: int) -> ReadOptions:
@@ -133,6 +158,9 @@ def parse_options(options: Mapping[str, str], now_ns: int) -> ReadOptions:
     )
     if "versionAsOf" in given and at_ns is not None:
         faults.add("options versionAsOf and timestampAsOf exclude each other: leave one out")
+    span = _span(read, now_ns)
+    pushes = read.value("pushFilters", _flag("pushFilters"))
+    kinds = None if table is None else read.value("kinds", lambda text: _kinds(text, table))
     columns = None if table is None else read.value("columns", lambda text: _columns(text, table))
     version = read.value("versionAsOf", _number("versionAsOf", 0, VERSION_MAX))
     partitions = read.value("minPartitions", _number("minPartitions", 1, PARTITIONS_MAX))
@@ -151,6 +179,9 @@ def parse_options(options: Mapping[str, str], now_ns: int) -> ReadOptions:
         version,
         at_ns,
         1 if partitions is None else partitions,
+        EVERYTHING if span is None else span,
+        kinds or (),
+        bool(pushes),
         starts == LATEST,
         2 if delay is None else delay,
     )
@@ -161,13 +192,13 @@ class _Reader:
 
     def __init__(self, given: Mapping[str, str], faults: InputErrors) -> None:
         self._given = given
-        self._faults = faults
+        self.faults = faults
 
     def value(self, name: str, parse: Callable[[str], _T]) -> _T | None:
         """The value of an option; None if it is absent or at fault."""
         if name not in self._given:
             return None
-        with self._faults.collecting():
+        with self.faults.collecting():
             return parse(self._given[name])
         return None
 
@@ -207,6 +238,39 @@ def _columns(text: str, table: Table) -> tuple[str, ...]:
     if len(set(wanted)) != len(wanted):
         raise InputError(f"option columns={text!r} names a column twice; once is allowed")
     return tuple(name for name in known if name in wanted)
+
+
+def _span(read: _Reader, now_ns: int) -> Span | None:
+    since_ns = read.value("since", lambda text: parse_time(text, now_ns, "option since"))
+    until_ns = read.value("until", lambda text: parse_time(text, now_ns, "option until"))
+    if since_ns is not None and until_ns is not None and since_ns >= until_ns:
+        read.faults.add("option since does not lie before option until: a range is needed")
+        return None
+    return Span(since_ns, until_ns)
+
+
+def _kinds(text: str, table: Table) -> tuple[str, ...]:
+    allowed = [kind.value for kind in SAMPLED_KINDS]
+    if KIND.name not in table.column_names():
+        raise InputError(
+            f"option kinds={text!r}: {table.name} has no column kind; leave the option out"
+        )
+    if table is BRONZE_SAMPLES:
+        allowed.append(BATCH_KIND)
+    wanted = tuple(part.strip() for part in text.split(","))
+    for kind in wanted:
+        if kind not in allowed:
+            raise InputError(f"option kinds={text!r}: {', '.join(allowed)} are allowed")
+    return wanted
+
+
+def _flag(name: str) -> Callable[[str], bool]:
+    def parse(text: str) -> bool:
+        if text.lower() not in ("true", "false"):
+            raise InputError(f"option {name}={text!r}: true or false is allowed")
+        return text.lower() == "true"
+
+    return parse
 
 
 def _number(name: str, least: int, most: int) -> Callable[[str], int]:

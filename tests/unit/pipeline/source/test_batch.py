@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import datasource as spark
 
 from headgate.base.errors import InputError
-from headgate.pipeline.source.batch import TableReader
+from headgate.pipeline.source.batch import FilteringReader, TableReader
 from headgate.pipeline.source.options import parse_options
 from headgate.pipeline.store.delta_log import open_table, table_files
 from headgate.pipeline.tables.intervals import INTERVALS
@@ -28,8 +28,8 @@ def root(tmp_path: Path) -> Path:
 
 def reader(root: Path, *filters: spark.Filter, **options: str) -> TableReader:
     given = {"path": str(root), "table": "intervals"} | options
-    made = TableReader(parse_options(given, 0))
-    assert list(made.pushFilters(list(filters))) == []
+    made = FilteringReader(parse_options(given, 0))
+    assert list(made.pushFilters(list(filters))) == list(filters), "Spark applies them, too"
     return made
 
 
@@ -64,6 +64,15 @@ def test_files_of_other_hours_and_kinds_are_not_opened(root: Path) -> None:
     ]  # fmt: skip
     with pytest.raises(InputError, match="were deleted by a vacuum"):
         read(reader(root))
+
+
+def test_a_range_and_kinds_of_the_options(root: Path) -> None:
+    for file in table_files(open_table(str(root), INTERVALS)):
+        if file.partition["hour"] != "11":
+            (root / "intervals" / file.path).unlink()
+    given = {"since": "2025-11-21T11:20:30Z", "until": "2025-11-21T11:40:00Z", "kinds": "topic"}
+    rows = read(reader(root, **given))
+    assert [(row["topic"], row["msgs_in"]) for row in rows] == [("a", 80), ("b", 80)]
 
 
 def test_no_file_is_one_task_without_rows(root: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 from headgate.base.errors import InputError
-from headgate.pipeline.source.batch import TableReader
+from headgate.pipeline.source.batch import FilteringReader, TableReader
 from headgate.pipeline.source.data_source import HeadgateTables
 from headgate.pipeline.tables.intervals import INTERVALS
 
@@ -22,7 +22,9 @@ def test_the_schema_has_the_columns_that_are_named() -> None:
 
 def test_batches_and_streams_are_told_apart() -> None:
     empty = StructType()
-    assert isinstance(HeadgateTables(GIVEN).reader(empty), TableReader)
+    assert type(HeadgateTables(GIVEN).reader(empty)) is TableReader
+    filtering = HeadgateTables(GIVEN | {"pushFilters": "true"}).reader(empty)
+    assert type(filtering) is FilteringReader
     with pytest.raises(InputError, match=r"readChangeFeed=true is for spark\.readStream"):
         HeadgateTables(GIVEN | {"readChangeFeed": "true"}).reader(empty)
     with pytest.raises(InputError, match="a stream needs the option readChangeFeed=true"):

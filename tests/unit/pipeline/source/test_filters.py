@@ -9,9 +9,19 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import datasource as spark
 
-from headgate.pipeline.source.filters import Condition, combined, take_filters
+from headgate.pipeline.source.filters import (
+    Condition,
+    combined,
+    is_within,
+    range_conditions,
+    take_filters,
+)
+from headgate.pipeline.store.delta_log import TableFile
 from headgate.pipeline.tables.arrow_types import conform, table_arrow_schema
+from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
+from headgate.pipeline.tables.episodes import EPISODES
 from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.time_span import Span
 
 ROWS = conform(
     {
@@ -81,6 +91,34 @@ def test_several_are_joined_by_and() -> None:
 )
 def test_what_pyarrow_would_judge_otherwise_stays_with_spark(given: spark.Filter) -> None:
     assert take_filters(INTERVALS, [given]) == ([], [given])
+
+
+def test_a_range_by_the_time_column_of_a_table() -> None:
+    start_ns = 1_763_719_200 * 10**9
+    span = Span(start_ns, start_ns + 90 * 10**9)
+    since = datetime(2025, 11, 21, 9, 59, 0, 1, tzinfo=UTC)
+    until = datetime(2025, 11, 21, 10, 1, 30, tzinfo=UTC)
+    assert range_conditions(INTERVALS, span, ["topic"]) == [
+        Condition("kind", "in", ["topic"]),
+        Condition("minute", ">=", since),
+        Condition("minute", "<", until),
+    ]
+    assert range_conditions(EPISODES, Span(start_ns), []) == [
+        Condition("segment_start_ns", ">=", start_ns)
+    ]
+    assert range_conditions(INTERVALS, Span(), []) == []
+
+
+@pytest.mark.parametrize(
+    ("hour", "within"), [(9, False), (10, True), (11, True), (12, True), (13, False)]
+)
+def test_files_by_their_hour(hour: int, within: bool) -> None:
+    file = TableFile("x", 1, {"date": "2025-11-21", "hour": str(hour)}, 1, None)
+    first_ns = file.hour * HOUR_NS + (11 - hour) * HOUR_NS
+    # The minute before the range and the minute behind it touch it.
+    assert is_within(file, Span(first_ns + MINUTE_NS // 2, first_ns + HOUR_NS - 1)) is within
+    assert is_within(file, Span())
+    assert is_within(TableFile("x", 1, {"run_id": "r"}, 1, None), Span(first_ns))
 
 
 @pytest.mark.parametrize(

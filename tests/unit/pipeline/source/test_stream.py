@@ -146,7 +146,7 @@ def test_an_offset_of_another_or_a_cleaned_table_is_refused(tmp_path: Path) -> N
     replace(tmp_path, [0], [minute_row(place, msgs_in=1) for place in range(5)])
     for path in old:
         Path(path.removeprefix("file://")).unlink()
-    with pytest.raises(InputError, match="were deleted by a vacuum.*with a new checkpoint"):
+    with pytest.raises(InputError, match=r"were deleted by a vacuum.*with a new checkpoint"):
         batch(made, end)
     rmtree(tmp_path / "intervals")
     append(tmp_path, [minute_row(0)])
