@@ -18,7 +18,7 @@ from headgate.pipeline.store.delta_log import TableFile
 from headgate.pipeline.store.scan import TIME_COLUMNS
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, ColumnType, Table
-from headgate.pipeline.time_span import Span
+from headgate.pipeline.time_span import EPOCH, Span
 
 _OPERATORS: Final[dict[type[spark.Filter], str]] = {
     spark.EqualTo: "==",
@@ -34,7 +34,6 @@ _OPERATORS: Final[dict[type[spark.Filter], str]] = {
     spark.IsNotNull: "is not null",
 }
 _OF_NULLS: Final = ("is null", "is not null")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NOT_COMPARED: Final = (ColumnType.DOUBLE, ColumnType.BINARY)
 """Types whose comparisons stay with Spark: for it NaN equals NaN and exceeds all numbers."""
 
@@ -168,7 +167,7 @@ def _instant(time_ns: int, kind: ColumnType) -> Any:
     if kind is not ColumnType.TIMESTAMP:
         return time_ns
     # Rounded up: a row at the microsecond before is outside.
-    return _EPOCH + timedelta(microseconds=-(-time_ns // NS_PER_US))
+    return EPOCH + timedelta(microseconds=-(-time_ns // NS_PER_US))
 
 
 def is_within(file: TableFile, span: Span) -> bool:

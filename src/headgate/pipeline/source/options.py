@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeVar
 from headgate.base.errors import InputError
 from headgate.base.input_errors import InputErrors, did_you_mean
 from headgate.pipeline.location import checked_root
+from headgate.pipeline.store.scan import EVERYTHING
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES, SAMPLED_KINDS
 from headgate.pipeline.tables.catalogue import TABLES, VIEWS
 from headgate.pipeline.tables.columns import KIND, Table
@@ -23,8 +24,6 @@ EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
 CHANGE: Final = "change"
 """The column that a stream adds to those of the table."""
-
-EVERYTHING: Final = Span()
 
 _T = TypeVar("_T")
 

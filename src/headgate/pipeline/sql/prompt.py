@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol, TextIO
@@ -16,6 +15,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from headgate.base.errors import HeadgateError
 from headgate.pipeline.options import SqlOptions
+from headgate.pipeline.sql.statement import WORD
 
 KEYWORDS: Final = (
     "SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "HAVING", "LIMIT", "JOIN", "LEFT JOIN", "ON",
@@ -30,9 +30,6 @@ ENDINGS: Final = ("exit", "quit", "\\q")
 GREETING: Final = (
     "A query ends with ; and Tab completes names. SHOW TABLES; lists the tables, exit leaves.\n"
 )
-
-
-_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Queries(Protocol):
@@ -63,10 +60,10 @@ class NameCompleter(Completer):
     ) -> Iterator[Completion]:
         """What the word before the cursor may become."""
         del complete_event
-        word = document.get_word_before_cursor(pattern=_WORD)
+        word = document.get_word_before_cursor(pattern=WORD)
         if not word:
             return
-        words = set(_WORD.findall(document.text.lower()))
+        words = set(WORD.findall(document.text.lower()))
         names = list(self._queries.names)
         columns = [
             column for name in names if name in words for column in self._queries.columns(name)

@@ -12,7 +12,8 @@ _SKIPPED: Final = re.compile(
     r"--[^\n]*|/\*.*?(?:\*/|\Z)|'(?:\\.|''|[^'\\])*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL
 )
 """Comments and texts, which name nothing."""
-_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""A name or a keyword."""
 
 READING: Final = (
     "select", "with", "from", "table", "values", "show", "describe", "desc", "explain",
@@ -30,7 +31,7 @@ def checked_statement(text: str) -> str:
     """
     statement = text.strip().removesuffix(";").rstrip()
     plain = _SKIPPED.sub(" ", statement)
-    words = [word.lower() for word in _WORD.findall(plain)]
+    words = [word.lower() for word in WORD.findall(plain)]
     if not words:
         raise InputError("the query is empty; one such as SELECT * FROM attribution is allowed")
     if ";" in plain:
@@ -48,5 +49,5 @@ def checked_statement(text: str) -> str:
 
 def named_in(statement: str, names: Iterable[str]) -> list[str]:
     """Those of ``names`` that stand in a statement, in any case; SHOW may list all."""
-    words = {word.lower() for word in _WORD.findall(_SKIPPED.sub(" ", statement))}
+    words = {word.lower() for word in WORD.findall(_SKIPPED.sub(" ", statement))}
     return [name for name in names if name in words or "show" in words]

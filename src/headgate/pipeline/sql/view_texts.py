@@ -11,8 +11,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from headgate.pipeline.kernels.blame import LIMITERS
 from headgate.pipeline.kernels.episodes import SECOND_SHARE_MIN
-from headgate.pipeline.kernels.rollup import ROLLUP_COLUMNS
+from headgate.pipeline.kernels.rollup import AMOUNTS, ROLLUP_COLUMNS
 from headgate.pipeline.sql.columns import with_companions
 from headgate.pipeline.sql.dialect import Dialect
 from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY, BLAMES
@@ -126,8 +127,6 @@ FROM seconded
 )
 """Whole episodes, from the hours of ``episodes``."""
 
-_AMOUNTS: Final = ("msgs_in", "bytes_in", "msgs_out", "bytes_out", "backlog_bytes")
-_LIMITERS: Final = tuple(blame for blame in BLAMES if blame.startswith("THROTTLED"))
 _EVICTED: Final = ("messages", "bytes")
 _ROLLUP_KEY: Final = "cluster, namespace, minute"
 _NAMESPACE: Final = "regexp_extract(topic, '^[^:]+://([^/]+/[^/]+)/', 1) AS namespace"
@@ -142,9 +141,9 @@ def _blamed(blame: str) -> str:
     """The share of a cause in a row of ``attribution``, corrected by its verdict."""
     share = f"share_{blame.lower()}"
     if blame == "CONSUMER":
-        stood_by = " ".join(f"WHEN '{each}' THEN share_{each.lower()}" for each in _LIMITERS)
+        stood_by = " ".join(f"WHEN '{each}' THEN share_{each.lower()}" for each in LIMITERS)
         share += f" + CASE WHEN bystander THEN CASE second {stood_by} ELSE 0 END ELSE 0 END"
-    elif blame in _LIMITERS:
+    elif blame in LIMITERS:
         share = f"CASE WHEN bystander AND second = '{blame}' THEN 0 ELSE {share} END"
     of_none = 1 if blame == "NONE" else 0
     return f"CASE WHEN verdict = 'NONE' THEN {of_none} ELSE {share} END"
@@ -157,13 +156,13 @@ NAMESPACE_ROLLUP: Final = View(
     f"""
 WITH topics AS (
   SELECT cluster, minute, {_NAMESPACE}, oldest_age_max_ns,
-    {", ".join(_AMOUNTS)},
+    {", ".join(AMOUNTS)},
     {", ".join(f"parked_{cause}_ns" for cause in PARK_CAUSES)},
     {", ".join(f"{_evicted(unit)} AS evicted_{unit}" for unit in _EVICTED)}
   FROM {INTERVALS.name} WHERE kind = 'topic'
 ), topic_sums AS (
   SELECT {_ROLLUP_KEY}, count(*) AS topics, max(oldest_age_max_ns) AS oldest_age_max_ns,
-    {", ".join(f"CAST(sum({name}) AS BIGINT) AS {name}" for name in _AMOUNTS)},
+    {", ".join(f"CAST(sum({name}) AS BIGINT) AS {name}" for name in AMOUNTS)},
     {", ".join(f"CAST(sum(evicted_{u}) AS BIGINT) AS evicted_{u}" for u in _EVICTED)},
     {", ".join(f"sum(parked_{cause}_ns) / 1e9 AS parked_{cause}_s" for cause in PARK_CAUSES)}
   FROM topics GROUP BY {_ROLLUP_KEY}
@@ -182,14 +181,14 @@ WITH topics AS (
   FROM judged GROUP BY {_ROLLUP_KEY}
 )
 SELECT t.cluster, t.namespace, t.minute, t.topics,
-  {", ".join(f"coalesce(t.{name}, 0) AS {name}" for name in _AMOUNTS)},
+  {", ".join(f"coalesce(t.{name}, 0) AS {name}" for name in AMOUNTS)},
   t.oldest_age_max_ns, t.oldest_age_max_ns / 1e9 AS oldest_age_max_s,
   {", ".join(f"coalesce(t.evicted_{unit}, 0) AS evicted_{unit}" for unit in _EVICTED)},
   {", ".join(f"coalesce(t.parked_{c}_s, 0e0) AS parked_{c}_s" for c in PARK_CAUSES)},
   coalesce(s.subscriptions, 0) AS subscriptions,
   coalesce(s.backlog_messages, 0) AS backlog_messages,
   {", ".join(f"j.blame_{blame.lower()}_s" for blame in BLAMES)},
-  {" + ".join(f"coalesce(j.blame_{each.lower()}_s, 0e0)" for each in _LIMITERS)} AS throttled_s,
+  {" + ".join(f"coalesce(j.blame_{each.lower()}_s, 0e0)" for each in LIMITERS)} AS throttled_s,
   {" + ".join(f"coalesce(t.parked_{cause}_s, 0e0)" for cause in PARK_CAUSES)} AS parked_s
 FROM topic_sums t
 LEFT JOIN subscription_sums s ON s.cluster IS NOT DISTINCT FROM t.cluster

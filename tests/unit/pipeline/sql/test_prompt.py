@@ -109,8 +109,8 @@ def test_where_a_query_ends(text: str, whole: bool) -> None:
 
 
 def test_the_place_of_the_history() -> None:
-    home = history_path({"HOME": "/home/a"})
-    assert home == Path("/home/a/.local/state/headgate/sql_history")
+    home = history_path({"HOME": "/h"})
+    assert home == Path("/h/.local/state/headgate/sql_history")
     assert history_path({"XDG_STATE_HOME": "/s"}) == Path("/s/headgate/sql_history")
     assert history_path({}) is None
 
