@@ -76,6 +76,36 @@ def test_a_view_of_the_tables_in_sql(session: SparkSession, root: Path) -> None:
     assert found.collect()[0].total == 200
 
 
+def test_a_stream_continues_from_its_checkpoint(session: SparkSession, tmp_path: Path) -> None:
+    tables = tmp_path / "tables"
+    tables.mkdir()
+
+    def run() -> list[tuple[object, ...]]:
+        """All rows that the query has written after one more run."""
+        changes = (
+            session.readStream.format("headgate_tables")
+            .options(table="intervals", readChangeFeed="true", columns="topic,msgs_in")
+            .load(str(tables))
+        )
+        query = (
+            changes.coalesce(1).writeStream.format("parquet")
+            .option("path", str(tmp_path / "rows"))
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )  # fmt: skip
+        query.awaitTermination()
+        return list(
+            values(session.read.parquet(str(tmp_path / "rows")), "topic", "msgs_in", "change")
+        )
+
+    append(tables, [minute_row(place) for place in range(5)])
+    first = [("a", place, "new") for place in range(3)]
+    assert run() == first
+    replace(tables, [0], [minute_row(place, msgs_in=place * (place != 1)) for place in range(6)])
+    assert run() == sorted([*first, ("a", 0, "corrected"), ("a", 3, "new")])
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

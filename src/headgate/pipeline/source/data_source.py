@@ -59,7 +59,7 @@ class HeadgateTables(DataSource):
         if not reads_changes(self.options):
             return columns
         comment = {"comment": "new, corrected or removed."}
-        return StructType([*columns.fields, StructField(CHANGE, StringType(), False, comment)])
+        return StructType([*columns.fields, StructField(CHANGE, StringType(), True, comment)])
 
     @without_traceback()
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
