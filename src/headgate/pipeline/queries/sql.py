@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, Final, TextIO
 
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -33,6 +34,7 @@ from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.tables.catalogue import SPARK_FORMAT, TABLES
 from headgate.pipeline.time_span import Span, iso_text, parse_span
 
+_ERROR_LOGGER: Final = "SQLQueryContextLogger"
 ROWS_SHOWN: Final = 50
 """Rows on a terminal without ``--count``; JSON and CSV have all."""
 
@@ -193,5 +195,7 @@ def open_queries(options: SqlOptions, err: TextIO) -> Iterator[FolderQueries]:
     span = parse_span(options.since, options.until, SystemClock.wall_ns())
     folder_columns(options.out)
     progress = Progress(err)
+    # PySpark prints a faulty query's error with its plan and trace, before the one sentence.
+    PySparkLogger.getLogger(_ERROR_LOGGER).disabled = True
     with query_session(options.out, "headgate sql", progress, options.spark) as spark:
         yield FolderQueries(spark, options.out, span)
