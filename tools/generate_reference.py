@@ -13,6 +13,7 @@ from committed_files import write_or_check
 
 from headgate.admin.routing import Route
 from headgate.admin.table import ROUTES
+from headgate.pipeline.source.options import OPTIONS as TABLE_OPTIONS
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.policy.setting_info import SettingInfo
 from headgate.policy.settings import SETTINGS
@@ -167,6 +168,14 @@ def tables_page() -> str:
         "This page lists the columns of the Delta tables below the folder `--out`. Columns that\n"
         "are also fields of [the telemetry record](telemetry.md) have their meaning there; in a\n"
         "row of a minute a cumulative one holds its growth within the minute. Times are UTC.\n"
+    )
+    text += (
+        "\n## Reading with Spark\n\n"
+        '`format("headgate_tables")` has these options ([the guide](../guide/sql.md)). The case\n'
+        "of their names does not matter.\n\n"
+    ) + table(
+        ("option", "default", "allowed", "for", "meaning"),
+        [(f"`{o.name}`", o.default, o.allowed, o.reads, o.meaning) for o in TABLE_OPTIONS],
     )
     recorded = {field.name for fields in FIELDS.values() for field in fields}
     wide = ("bronze_samples", "intervals")

@@ -18,7 +18,8 @@ from headgate.pipeline.derived.catalogue import DERIVED
 from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.options import SourceOptions
 from headgate.pipeline.session import prepare_session
-from headgate.pipeline.store.delta_writer import BRONZE, HeadgateTables, TablesWriter
+from headgate.pipeline.source.data_source import HeadgateTables
+from headgate.pipeline.store.delta_writer import BRONZE, TablesWriter
 from headgate.pipeline.store.folder import checkpoint_path
 from headgate.pipeline.store.housekeeping.vacuum import vacuum
 from headgate.pipeline.store.parquet_files import FileAdded

@@ -70,6 +70,7 @@ EXTERNAL: dict[str, set[str]] = {
     "pipeline": {
         "pyspark", "pyarrow", "pandas", "numpy", "deltalake", "pulsar", "rich", "urllib3",
         "pyspark_pulsar", "plotly", "jinja2", "prometheus_client", "numba", "obstore",
+        "prompt_toolkit",
     },
     "app": {"uvloop", "uvicorn", "starlette", "msgspec", "pulsar", "rich", "urllib3"},
     "demo": {"pulsar", "rich", "urllib3", "msgspec"},
@@ -140,6 +141,8 @@ PIPELINE: dict[str, set[str]] = {
     "store": {
         "scrapes", "kernels", "tables", "options", "location", "progress", "failures", "time_span",
     },
+    "source": {"store", "tables", "location", "failures", "time_span"},
+    "sql": {"store", "kernels", "tables", "options"},
     "steps": {"kernels", "tables"},
     "derived": {"steps", "store", "kernels", "tables", "time_span"},
     "output": {"store", "kernels", "tables", "options", "time_span"},
@@ -147,7 +150,7 @@ PIPELINE: dict[str, set[str]] = {
     "report": {
         "backtest", "output", "store", "kernels", "tables", "options", "progress", "time_span",
     },
-    "session": {"store", "spark_failures", "spark_options", "failures"},
+    "session": {"source", "store", "spark_failures", "spark_options", "failures"},
     "worker_daemon": {"store"},
     "scrape_ingest": {"session", "scrapes", "store", "tables"},
     "single_source": {"scrapes", "store", "tables"},
@@ -163,8 +166,9 @@ PIPELINE: dict[str, set[str]] = {
         "failures", "options", "location", "progress",
     },
     "queries": {
-        "job_session", "session", "backtest", "output", "steps", "store", "kernels", "tables",
-        "options", "location", "progress", "time_span",
+        "job_session", "session", "backtest", "output", "steps", "sql", "source", "store",
+        "kernels", "tables", "spark_failures", "failures", "options", "location", "progress",
+        "time_span",
     },
     "jobs": {
         "queries", "job_session", "streaming", "refresh", "scrape_ingest", "derived", "output",

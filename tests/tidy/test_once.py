@@ -10,8 +10,11 @@ from tests.tidy.tree import report, written_modules
 
 TWO_PROGRAMS = {
     "COUNT_MAX": "the command line refuses what the broker would refuse",
+    "EARLIEST": "pyspark-pulsar imports nothing of Headgate",
+    "HIDE_TRACEBACK": "pyspark-pulsar imports nothing of Headgate",
     "INT64_MAX": "pyspark-pulsar imports nothing of Headgate",
     "JSON": "the command line and the broker both send it",
+    "LATEST": "pyspark-pulsar imports nothing of Headgate",
     "NOTHING_HOLDS": "the command line recognizes a broker's sentence",
     "SHARE_SHOWN_MIN": "the command line shows shares without the laws",
 }

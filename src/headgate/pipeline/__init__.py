@@ -6,6 +6,8 @@ From the bottom up; no folder imports a later one:
 ``kernels``    pure functions over Arrow tables, without Spark
 ``scrapes``    rows of telemetry from the metrics of brokers that publish none, without Spark
 ``store``      tables on disk or in S3, their writer's lock, and housekeeping
+``source``     the Spark data source that reads and writes the tables
+``sql``        the SQL of the tables and views, for several engines, without Spark
 ``steps``      kernels as functions ``DataFrame -> DataFrame``
 ``derived``    which hours of each derived table follow from which rows
 ``output``     rows as text, JSON or CSV, without Spark

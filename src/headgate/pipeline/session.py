@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from headgate.base.errors import InputError
 from headgate.base.memory_limit import memory_limit_bytes
 from headgate.pipeline.failures import PipelineError
+from headgate.pipeline.source.data_source import HeadgateTables
 from headgate.pipeline.spark_failures import start_failure
 from headgate.pipeline.spark_options import (
     DEFAULTS,
@@ -29,7 +30,6 @@ from headgate.pipeline.spark_options import (
     machine_settings,
     shuffle_partitions,
 )
-from headgate.pipeline.store.delta_writer import HeadgateTables
 
 _LONG_JVM_FLAGS: Final = "-Xshare:auto -XX:+UseSerialGC"
 _JVM_FLAGS: Final = f"-XX:TieredStopAtLevel=1 {_LONG_JVM_FLAGS}"

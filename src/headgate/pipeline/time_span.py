@@ -13,7 +13,7 @@ from headgate.base.units import INT64_MAX, NS_PER_S, NS_PER_US
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)")
 _UNIT_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _US: Final = timedelta(microseconds=1)
 _TIME_ALLOWED: Final = (
     "a time with its offset, such as 2026-11-21T10:00:00Z, or an age, such as 30s, 15m, 2h or 1d, "
@@ -100,12 +100,18 @@ def since_epoch_us(at: datetime) -> int:
     All integers: ``at.timestamp()`` is a float, and a whole millisecond may come out of it as the
     one before.
     """
-    return (at - _EPOCH) // _US
+    return (at - EPOCH) // _US
 
 
 def instant(time_ns: int) -> str:
     """An instant as text, to the second: ``2026-11-21 10:00:00 UTC``."""
     return f"{datetime.fromtimestamp(time_ns // NS_PER_S, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def iso_text(time_ns: int) -> str:
+    """An instant in ISO 8601 with its offset, which :func:`parse_time` reads; cut to
+    microseconds."""
+    return (EPOCH + timedelta(microseconds=time_ns // NS_PER_US)).isoformat()
 
 
 def minute_text(time_ns: int) -> str:

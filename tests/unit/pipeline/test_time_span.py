@@ -12,6 +12,7 @@ from headgate.base.errors import InputError
 from headgate.pipeline.time_span import (
     Span,
     instant,
+    iso_text,
     minute_text,
     parse_duration,
     parse_span,
@@ -41,6 +42,11 @@ def test_an_instant_with_offset(text: str) -> None:
 def test_everything_else_is_refused_with_what_is_allowed(text: str) -> None:
     with pytest.raises(InputError, match=r"^--at '.* or an age, such as 30s, 15m, 2h or 1d, is"):
         parse_time(text, NOW_NS, "--at")
+
+
+def test_an_instant_that_is_read_again() -> None:
+    assert iso_text(NOW_NS + 1_500) == "2026-11-21T10:00:00.000001+00:00"
+    assert parse_time(iso_text(NOW_NS), 0, "--at") == NOW_NS
 
 
 def test_an_instant_as_text() -> None:

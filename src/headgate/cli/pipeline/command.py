@@ -10,8 +10,8 @@ pipeline_group = LazyGroup(
     name="pipeline",
     help=(
         "Find out why backlogs grew, from the telemetry of brokers.\n\n"
-        "The commands need headgate[spark]; run, stream, attribute, forecast and backtest also "
-        "need Java 17 or newer.\n\n"
+        "The commands need headgate[spark]; run, stream, attribute, forecast, backtest and sql "
+        "also need Java 17 or newer.\n\n"
         "Commands print rows to the standard output, stages and warnings to the standard error. "
         "The exit status is 0 on success, 1 if the job failed, 2 if the request is not allowed, "
         "3 if --fail-on or --fail-within found a match, and 130 after Ctrl-C.\n\n"
@@ -38,6 +38,8 @@ pipeline_group = LazyGroup(
         "report": (f"{_HERE}.report:report_command", "Write one page about a time range."),
         "compact": (f"{_HERE}.compact:compact_command", "Merge small files of the tables."),
         "show": (f"{_HERE}.show:show_command", "Print rows of a table."),
+        "sql": (f"{_HERE}.sql:sql_command", "Query the tables in SQL."),
+        "views": (f"{_HERE}.views:views_command", "Print CREATE VIEW statements for an engine."),
     },
     no_args_is_help=True,
 )

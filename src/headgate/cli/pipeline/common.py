@@ -31,7 +31,7 @@ TOKEN_VARIABLE: Final = "HEADGATE_TOKEN"
 _EXTRA_MODULES: Final = frozenset(
     {
         "pyspark", "pyspark_pulsar", "pyarrow", "pandas", "numpy", "numba", "deltalake", "pulsar",
-        "plotly", "jinja2", "prometheus_client",
+        "plotly", "jinja2", "prometheus_client", "prompt_toolkit",
     }
 )  # fmt: skip
 

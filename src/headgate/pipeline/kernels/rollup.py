@@ -26,12 +26,13 @@ from headgate.record.fields import PARK_CAUSES
 
 ROLLUP_KEY: Final = ("cluster", "namespace", "minute")
 
-_AMOUNTS: Final = ("msgs_in", "bytes_in", "msgs_out", "bytes_out", "backlog_bytes")
+AMOUNTS: Final = ("msgs_in", "bytes_in", "msgs_out", "bytes_out", "backlog_bytes")
+"""Columns that are sums over topics."""
 _PARKED: Final = tuple(f"parked_{cause}_ns" for cause in PARK_CAUSES)
 _BLAMED: Final = tuple(f"blame_{blame.lower()}_s" for blame in BLAMES)
 _TOPIC_MINUTE: Final = ("cluster", "topic", "minute")
 
-TOPIC_INPUT: Final = (*_TOPIC_MINUTE, *_AMOUNTS, "oldest_age_max_ns", *EVICTION_FIELDS, *_PARKED)
+TOPIC_INPUT: Final = (*_TOPIC_MINUTE, *AMOUNTS, "oldest_age_max_ns", *EVICTION_FIELDS, *_PARKED)
 """Columns of ``intervals`` that are read of topics."""
 
 SUBSCRIPTION_INPUT: Final = (*_TOPIC_MINUTE, "backlog_messages")
@@ -45,7 +46,7 @@ Sums = list[tuple[str, str]]
 
 TOPIC_SUMS: Final[Sums] = [
     ("minute", "count"),
-    *((name, "sum") for name in (*_AMOUNTS, "evicted_messages", "evicted_bytes", *_PARKED)),
+    *((name, "sum") for name in (*AMOUNTS, "evicted_messages", "evicted_bytes", *_PARKED)),
     ("oldest_age_max_ns", "max"),
 ]
 SUBSCRIPTION_SUMS: Final[Sums] = [("minute", "count"), ("backlog_messages", "sum")]
@@ -56,7 +57,7 @@ ROLLUP_COLUMNS: Final = (
     TableColumn("namespace", STRING, "tenant/namespace."),
     TableColumn("minute", ColumnType.TIMESTAMP, "Start of the minute."),
     TableColumn("topics", LONG, "Topics; each partition counts as one."),
-    *(TableColumn(name, LONG, f"{name} of all topics.") for name in _AMOUNTS),
+    *(TableColumn(name, LONG, f"{name} of all topics.") for name in AMOUNTS),
     TableColumn("oldest_age_max_ns", LONG, "Largest age of an unacknowledged message."),
     TableColumn("evicted_messages", LONG, "Messages that quotas evicted."),
     TableColumn("evicted_bytes", LONG, "Bytes that quotas evicted."),
@@ -90,7 +91,7 @@ def topic_parts(rows: pa.RecordBatch | pa.Table) -> pa.Table:
         f"evicted_{unit}": _added(rows, [f for f in EVICTION_FIELDS if f.endswith(unit)])
         for unit in ("messages", "bytes")
     }
-    return _keyed(rows, (*_AMOUNTS, "oldest_age_max_ns", *_PARKED), evicted)
+    return _keyed(rows, (*AMOUNTS, "oldest_age_max_ns", *_PARKED), evicted)
 
 
 def subscription_parts(rows: pa.RecordBatch | pa.Table) -> pa.Table:
@@ -160,7 +161,7 @@ def rollup_rows(joined: pa.Table) -> pa.Table:
         return pa.chunked_array([pa.nulls(joined.num_rows, schema.field(name).type)])
 
     columns = {name: column(name) for name in (*ROLLUP_KEY, "oldest_age_max_ns", *_BLAMED)}
-    counts = (*_AMOUNTS, "topics", "subscriptions", "backlog_messages")
+    counts = (*AMOUNTS, "topics", "subscriptions", "backlog_messages")
     for name in (*counts, "evicted_messages", "evicted_bytes"):
         columns[name] = pc.fill_null(column(name), 0)
     for cause in PARK_CAUSES:

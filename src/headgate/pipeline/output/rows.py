@@ -13,6 +13,7 @@ import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any, Final, TextIO
 
 from rich import box
@@ -42,17 +43,24 @@ Row = Mapping[str, Any]
 def plain_value(value: Any) -> Any:
     """A value as JSON and CSV have it: times in ISO 8601 with Z, bytes in hexadecimal.
 
-    Infinity and NaN, which JSON does not have, become null.
+    Infinity and NaN, which JSON does not have, become null, and decimals become floats. Types
+    that neither format has, such as intervals of Spark, become text.
     """
+    if isinstance(value, dict):
+        return {str(key): plain_value(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_value(each) for each in value]
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if isinstance(value, date):
         return value.isoformat()
-    if isinstance(value, bytes):
+    if isinstance(value, bytes | bytearray):
         return value.hex()
+    if isinstance(value, Decimal):
+        return plain_value(float(value))
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return value
+    return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 def write_rows(
@@ -196,7 +204,7 @@ def _cell(name: str, value: Any) -> str:
     if isinstance(value, int):
         # Users copy an instant: separators would break it.
         return str(value) if name.endswith("_ns") else f"{value:,}"
-    return printable(str(value))
+    return printable(json.dumps(value) if isinstance(value, dict | list) else str(value))
 
 
 def _float_text(value: float) -> str:

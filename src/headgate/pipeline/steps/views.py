@@ -1,7 +1,7 @@
 """Views: rows that are computed from tables on request and not stored.
 
 The kernels define each view once: ``headgate pipeline show`` computes it from files, and these
-steps from DataFrames. The guide has the same as SQL for DuckDB.
+steps from DataFrames. ``headgate.pipeline.sql.view_texts`` has the same in SQL.
 """
 
 from __future__ import annotations

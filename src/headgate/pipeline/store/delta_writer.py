@@ -1,4 +1,4 @@
-"""The Spark data source that writes the pipeline's tables: ``format("headgate_tables")``.
+"""The writer of the Spark data source of the tables, ``format("headgate_tables")``.
 
 Each task writes Parquet files with unique names and returns their descriptions. On the driver,
 ``commit`` makes one Delta commit for each table, idempotent by its application transaction. A
@@ -24,10 +24,8 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
-from pyspark.sql.types import StructType
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
-from headgate.base.errors import InputError
 from headgate.pipeline.kernels.decode import bronze_tables
 from headgate.pipeline.scrapes.decoding import scrape_tables
 from headgate.pipeline.store.delta_log import (
@@ -38,9 +36,9 @@ from headgate.pipeline.store.delta_log import (
 )
 from headgate.pipeline.store.lock_tokens import LOCK_OPTION, with_lease_tokens
 from headgate.pipeline.store.parquet_files import FileAdded, write_tables
-from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.tables.catalogue import SPARK_FORMAT, TABLES
 
-FORMAT: Final = "headgate_tables"
+FORMAT: Final = SPARK_FORMAT
 BRONZE: Final = "bronze"
 """Value of the option ``table`` for messages of the telemetry topic."""
 SCRAPES: Final = "scrapes"
@@ -54,24 +52,6 @@ class FilesWritten(WriterCommitMessage):
     """The files of one task."""
 
     files: tuple[FileAdded, ...]
-
-
-class HeadgateTables(DataSource):
-    """Write rows into the tables of a pipeline folder."""
-
-    @classmethod
-    def name(cls) -> str:
-        """The format's name."""
-        return FORMAT
-
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002
-        """The writer; it takes only ``mode("append")``, and the option ``hours`` names what to
-        replace."""
-        if overwrite:
-            raise InputError(
-                f'format("{FORMAT}") takes mode("append"); the option hours names what to replace'
-            )
-        return TablesWriter(dict(self.options))
 
 
 class TablesWriter(DataSourceArrowWriter):

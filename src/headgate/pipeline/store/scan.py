@@ -25,7 +25,7 @@ from headgate.pipeline.time_span import Span
 BATCH_ROWS: Final = 131_072
 """Rows in memory at once while a table is read."""
 
-_TIME_COLUMNS: Final = (
+TIME_COLUMNS: Final = (
     "minute", "time", "window_end", "publish_time", "segment_start_ns", "run_at",
 )  # fmt: skip
 """Columns with the time of a row; the first one that a table has counts."""
@@ -81,7 +81,7 @@ class TableScan:
         self._types = {} if declared is None else _types(table_arrow_schema(declared))
         self._types |= _types(self.schema)
         self._partition_by = tuple(delta.metadata().partition_columns)
-        self.time_column = next((c for c in _TIME_COLUMNS if c in self.schema.names), None)
+        self.time_column = next((c for c in TIME_COLUMNS if c in self.schema.names), None)
 
     @property
     def row_count(self) -> int:

@@ -8,7 +8,7 @@ filters down to them: the caller names the columns, and the tasks read all rows.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -89,23 +89,38 @@ def pack_files(files: Sequence[TableFile], packs_max: int) -> list[list[str]]:
     for file in sorted(files, key=lambda file: (-file.size_bytes, file.path)):
         emptiest = sizes.index(min(sizes))
         packs[emptiest].append(file.path)
-        sizes[emptiest] += file.size_bytes + _OPENING_BYTES
+        sizes[emptiest] += read_cost_bytes(file)
     return packs
 
 
+def read_cost_bytes(file: TableFile) -> int:
+    """The size of a file, and what it costs to open it."""
+    return file.size_bytes + _OPENING_BYTES
+
+
 def file_batches(
-    root: str, table: Table, paths: Sequence[str], columns: Collection[str] | None = None
+    root: str,
+    table: Table,
+    paths: Sequence[str],
+    columns: Collection[str] | None = None,
+    condition: Any = None,
 ) -> Iterator[pa.RecordBatch]:
     """Rows of files of a table, with all or some of its columns in the table's order.
 
-    A column that is newer than a file is null. Partition columns come from the path.
+    ``condition``: a filter of pyarrow that rows must pass; None: all pass. Row groups whose
+    statistics exclude it are not read. A column that is newer than a file is null. Partition
+    columns come from the path.
     """
     schema = table_arrow_schema(table)
     dataset = store_of(root).dataset(table.name, paths, schema, table.partition_by)
     wanted = [name for name in schema.names if columns is None or name in columns]
     # Rows that are read ahead take memory.
     for batch in dataset.to_batches(
-        columns=wanted, batch_size=BATCH_ROWS, batch_readahead=4, fragment_readahead=2
+        columns=wanted,
+        filter=condition,
+        batch_size=BATCH_ROWS,
+        batch_readahead=4,
+        fragment_readahead=2,
     ):
         if batch.num_rows:
             yield batch

@@ -39,7 +39,7 @@ class Continuation:
 def prepare_continuation(
     source: SourceOptions, clusters: Sequence[str], say: Callable[[str], None]
 ) -> Continuation:
-    """Prepare the checkpoint for a run over these clusters, under the folder's lock.
+    """Prepare the checkpoint for a run over these clusters, under the leases of the tables.
 
     ``clusters``: the identity of each broker of ``source``. ``say`` gets a sentence about two
     brokers of one cluster, and about telemetry that cannot be completed.

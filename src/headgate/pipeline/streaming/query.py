@@ -47,8 +47,8 @@ def telemetry_messages(
     last, or from the earliest message.
 
     It prepares the checkpoint for these brokers, so the tables must be there, and the caller holds
-    the leases of the tables. A batch has about :data:`BATCH_BYTES_MAX`, of all brokers together. ``say``
-    gets remarks.
+    the leases of the tables. A batch has about :data:`BATCH_BYTES_MAX`, of all brokers together.
+    ``say`` gets remarks.
 
     Raises:
         InputError: a broker does not answer, or as :func:`prepare_continuation`.

@@ -18,6 +18,9 @@ from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
 from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
 from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
 
+SPARK_FORMAT: Final = "headgate_tables"
+"""The name of the tables' Spark data source: ``format("headgate_tables")``."""
+
 TABLES: Final = {
     table.name: table
     for table in (

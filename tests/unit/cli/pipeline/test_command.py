@@ -11,7 +11,10 @@ from click.testing import CliRunner
 from headgate.cli.group import main
 from headgate.cli.pipeline.command import pipeline_group
 
-COMMANDS = ["run", "stream", "attribute", "forecast", "backtest", "report", "compact", "show"]
+COMMANDS = [
+    "run", "stream", "attribute", "forecast", "backtest", "report", "compact", "show", "sql",
+    "views",
+]  # fmt: skip
 
 
 def test_summaries_are_whole_sentences() -> None:

@@ -17,6 +17,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.transaction import AddAction, RemoveAction
 
 from headgate.base.errors import InputError
+from headgate.pipeline.source.data_source import HeadgateTables
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
     commit_append,
@@ -24,7 +25,6 @@ from headgate.pipeline.store.delta_log import (
     ensure_table,
     table_files,
 )
-from headgate.pipeline.store.delta_writer import HeadgateTables
 from headgate.pipeline.store.folder import checkpoint_id
 from headgate.pipeline.store.housekeeping.vacuum import vacuum
 from headgate.pipeline.store.parquet_files import FileAdded, write_tables

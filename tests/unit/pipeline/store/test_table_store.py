@@ -163,7 +163,7 @@ def test_a_refusal_is_one_line() -> None:
 
 def test_a_process_that_only_commits_loads_no_pandas() -> None:
     """Spark starts such a process for each write; pandas would be half of what it loads."""
-    script = "import sys, headgate.pipeline.store.delta_writer; print('pandas' in sys.modules)"
+    script = "import sys, headgate.pipeline.source.data_source; print('pandas' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
