@@ -82,7 +82,8 @@ def test_an_hour_that_is_replaced_by_the_same_rows_has_no_change(tmp_path: Path)
     made = reader(tmp_path)
     end, _ = batch(made, made.initialOffset())
     replace(tmp_path, [1], rows[60:])
-    assert compact_table(str(tmp_path), INTERVALS.name) == (2, 1)
+    merged = compact_table(str(tmp_path), INTERVALS.name)
+    assert (merged.replaced, merged.added) == (2, 1)
     after, found = batch(made, end)
     assert found == []
     assert after["version"] > end["version"]
@@ -121,7 +122,7 @@ def test_what_retention_drops_is_no_change(tmp_path: Path) -> None:
     append(tmp_path, [minute_row(place) for place in range(90)])
     made = reader(tmp_path)
     end, _ = batch(made, made.initialOffset())
-    commit_drop(str(tmp_path), open_table(str(tmp_path), INTERVALS), FIRST_HOUR + 1)
+    commit_drop(str(tmp_path), INTERVALS.name, FIRST_HOUR + 1)
     append(tmp_path, [minute_row(90)])
     assert batch(made, end)[1] == [(88, "a", 88, "new")]
 
