@@ -75,8 +75,8 @@ LANES: Final = (
     # Each file and its brokers use less than a fifth of a core.
     TestLane("waits", ("tests/service",), budget_s=55, limit_s=900, processes=2, marks="waits"),
     TestLane("alerts", ("tests/alerts",), budget_s=5, limit_s=300, needs_promtool=True),
-    TestLane("spark", ("tests/spark",), budget_s=240, limit_s=1500, processes=2, needs_spark=True),
-    TestLane("demo", ("tests/demo",), budget_s=90, limit_s=600, needs_spark=True),
+    TestLane("spark", ("tests/spark",), budget_s=165, limit_s=1500, processes=2, needs_spark=True),
+    TestLane("demo", ("tests/demo",), budget_s=75, limit_s=600, needs_spark=True),
 )
 LINT: Final = "lint"
 NAMES: Final = (LINT, *(lane.name for lane in LANES))

@@ -69,6 +69,9 @@ class Span:
     until_ns: int | None = None
 
 
+EVERYTHING: Final = Span()
+
+
 def parse_span(since: str | None, until: str | None, now_ns: int) -> Span:
     """Read ``--since`` and ``--until``; None is open, at the end it means now.
 

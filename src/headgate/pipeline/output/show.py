@@ -15,11 +15,11 @@ from headgate.pipeline.options import Format
 from headgate.pipeline.output.policy_settings import readable_settings
 from headgate.pipeline.output.rows import write_rows
 from headgate.pipeline.output.views import EpisodesScan, NamespacesScan
-from headgate.pipeline.store.scan import EVERYTHING, Filter, TableScan, existing_tables
+from headgate.pipeline.store.scan import Filter, TableScan, existing_tables
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES, VIEWS
 from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
-from headgate.pipeline.time_span import Span
+from headgate.pipeline.time_span import EVERYTHING, Span
 
 TABLE_ROWS_SHOWN: Final = 50
 """Rows on a terminal without ``--count``; JSON and CSV have all."""

@@ -24,13 +24,13 @@ from headgate.pipeline.kernels.rollup import (
     topic_parts,
 )
 from headgate.pipeline.kernels.totals import totals
-from headgate.pipeline.store.scan import EVERYTHING, Filter, TableScan
+from headgate.pipeline.store.scan import Filter, TableScan
 from headgate.pipeline.tables.arrow_types import arrow_schema
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.episodes import EPISODE_COLUMNS, EPISODES
 from headgate.pipeline.tables.intervals import INTERVALS
-from headgate.pipeline.time_span import Span
+from headgate.pipeline.time_span import EVERYTHING, Span
 from headgate.record.fields import Kind
 
 

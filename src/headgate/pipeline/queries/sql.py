@@ -29,10 +29,9 @@ from headgate.pipeline.sql.script import folder_columns, view_names
 from headgate.pipeline.sql.statement import checked_statement, named_in
 from headgate.pipeline.sql.view_texts import SQL_VIEWS
 from headgate.pipeline.store.delta_log import open_table, table_files
-from headgate.pipeline.store.scan import EVERYTHING
 from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.tables.catalogue import SPARK_FORMAT, TABLES
-from headgate.pipeline.time_span import Span, iso_text, parse_span
+from headgate.pipeline.time_span import EVERYTHING, Span, iso_text, parse_span
 
 _ERROR_LOGGER: Final = "SQLQueryContextLogger"
 ROWS_SHOWN: Final = 50

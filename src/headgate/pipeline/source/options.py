@@ -9,12 +9,11 @@ from typing import Final, Literal, TypeVar
 from headgate.base.errors import InputError
 from headgate.base.input_errors import InputErrors, did_you_mean
 from headgate.pipeline.location import checked_root
-from headgate.pipeline.store.scan import EVERYTHING
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES, SAMPLED_KINDS
 from headgate.pipeline.tables.catalogue import TABLES, VIEWS
 from headgate.pipeline.tables.columns import KIND, Table
 from headgate.pipeline.tables.keys import ROW_KEYS
-from headgate.pipeline.time_span import Span, parse_time
+from headgate.pipeline.time_span import EVERYTHING, Span, parse_time
 
 PARTITIONS_MAX: Final = 100_000
 VERSION_MAX: Final = (1 << 63) - 1

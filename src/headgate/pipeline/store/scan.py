@@ -20,7 +20,7 @@ from headgate.pipeline.store.table_store import os_error_text, store_of
 from headgate.pipeline.tables.arrow_types import TIMESTAMP, plain_schema, table_arrow_schema
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
-from headgate.pipeline.time_span import Span
+from headgate.pipeline.time_span import EVERYTHING, Span
 
 BATCH_ROWS: Final = 131_072
 """Rows in memory at once while a table is read."""
@@ -32,9 +32,6 @@ TIME_COLUMNS: Final = (
 
 Filter = tuple[str, Collection[Any]]
 """A column and the values that pass."""
-
-
-EVERYTHING: Final = Span()
 
 
 def existing_tables(root: str) -> tuple[str, ...]:

@@ -19,7 +19,6 @@ from tests.sim.test_ledger_power_cuts import PowerCutError, cut_at
 from tests.unit.ledger.space.test_hole_punching import SETTINGS as PUNCHING
 from tests.unit.ledger.space.test_hole_punching import filled, give_up
 from tests.unit.ledger.space.test_maintenance import drain
-from tests.unit.ledger.space.test_segment_copy import SETTINGS as REWRITING
 from tests.unit.ledger.space.test_segment_copy import rewritten_log
 from tests.unit.ledger.support import (
     DIRECTORY,
@@ -32,6 +31,7 @@ from tests.unit.ledger.support import (
     path,
     times_of,
 )
+from tests.unit.ledger.support import SPARSE as REWRITING
 from tests.unit.ledger.tools.test_verify import NAMES, TINY, check_costs, flipped, verify
 
 ASIDE = "/aside"
