@@ -18,7 +18,6 @@ LONGEST_FIRST: Final = (
     "tests/faults/test_f01_kill_at_every_step.py",
     "tests/service/test_metadata_and_log.py",
     "tests/service/test_standalone.py",
-    "tests/service/test_demo.py",
     "tests/service/test_full_disk.py",
     "tests/service/test_backlog_quotas_kill_nine.py",
     "tests/service/test_kill_nine.py",

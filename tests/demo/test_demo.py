@@ -13,9 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.demo.admin import AdminCallError, AdminClient, HttpCall
 from headgate.demo.scenes import subjects
-from tests.service.process import BrokerProcess
 
 _LIMIT_S = 90.0
 _END_S = 10.0
@@ -127,19 +125,3 @@ def test_clients_do_not_outlive_a_demo_that_is_killed(start: Start, tmp_path: Pa
     while (left := _demo_processes(tmp_path)) and time.monotonic() < end_s:
         time.sleep(0.05)
     assert left == []
-
-
-def test_a_broker_that_refuses_is_quoted(broker: BrokerProcess) -> None:
-    admin = AdminClient("standalone", broker.admin_url)
-    gone = HttpCall("DELETE", "/admin/v2/persistent/public/default/none-such")
-    with pytest.raises(AdminCallError, match=r"DELETE http://\S+/none-such: 404 .*not found"):
-        admin.call(gone)
-    assert "pulsar_version_info" in admin.metrics()
-    admin.close()
-
-
-def test_a_broker_that_is_gone_is_named() -> None:
-    admin = AdminClient("standalone", "http://127.0.0.1:9")
-    with pytest.raises(AdminCallError, match=r"GET http://127\.0\.0\.1:9/metrics/: "):
-        admin.metrics()
-    admin.close()
