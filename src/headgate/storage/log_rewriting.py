@@ -18,6 +18,7 @@ from headgate.base.errors import InvariantError, broken
 from headgate.base.units import NS_PER_S
 from headgate.engine.engine import Engine
 from headgate.ledger import CommitLog, Job
+from headgate.ledger.space.maintenance import REST_S
 from headgate.ledger.space.rewriting import RETRY_NS
 from headgate.storage.lanes import Lane
 from headgate.storage.log_maintenance import storage_error
@@ -30,9 +31,6 @@ PIECES_MAX: Final = 16
 PAUSE_S_MAX: Final = 0.01
 """The longest pause inside a job. With a low rate the pauses are between the jobs, so that a stop
 does not wait for them."""
-REST_S: Final = 0.002
-"""The pause after a piece that only reads or passes the index on: that takes the interpreter, which
-the thread shares with the event loop."""
 IDLE_NS: Final = 10 * NS_PER_S
 """How long to wait before looking again if nothing was worth a copy."""
 
@@ -118,6 +116,7 @@ class LogRewriting:
         if self._stopped or self._pieces >= PIECES_MAX or pause_s > PAUSE_S_MAX:
             return False
         self._paused_bytes += moved_bytes
+        # A piece that only reads or passes on the index moves nothing.
         return self._upkeep.pause(pause_s or REST_S)
 
     def _job_done(

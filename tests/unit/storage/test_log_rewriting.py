@@ -7,8 +7,9 @@ import dataclasses
 
 from headgate.fs import Operation
 from headgate.ledger import Job, LedgerSettings
+from headgate.ledger.space.maintenance import REST_S
 from headgate.ledger.space.rewriting import Pause
-from headgate.storage.log_rewriting import PAUSE_S_MAX, REST_S
+from headgate.storage.log_rewriting import PAUSE_S_MAX
 from headgate.testing import SimConsumer, World
 from tests.unit.broker.playing import played
 from tests.unit.ledger.support import check_space

@@ -38,7 +38,8 @@ _MAKING_ROOM: Final = ("seal", "checkpoint", "reserve")
 """Jobs that make room, and need a little room for that."""
 _BLOCKS_PER_REST: Final = 16
 """Blocks of an index that are encoded, or looked at, between two rests: about 0.1 ms."""
-_REST_S: Final = 0.002
+REST_S: Final = 0.002
+"""A rest in work that takes the interpreter, which its thread shares with the event loop."""
 _UNSEALED_MAX: Final = 2
 """With more complete segments that wait for their footers there is no rest."""
 
@@ -482,7 +483,7 @@ class Maintenance:
         for at, block in enumerate(blocks, 1):
             yield block
             if at % _BLOCKS_PER_REST == 0 and not (self._health.is_full or is_late()):
-                self._rest(_REST_S)
+                self._rest(REST_S)
 
     def _resolved(self, parts: list[Columns | BlockPart]) -> Iterator[Columns]:
         """The index in ``parts``, which are freed one by one: to free 100,000 at once would hold
