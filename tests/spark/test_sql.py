@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.base.errors import InputError
-from headgate.pipeline.options import SqlOptions
+from headgate.pipeline.options import FolderOptions, SqlOptions
 from headgate.pipeline.queries.sql import FolderQueries, run_sql
 from headgate.pipeline.session import prepare_session
 from headgate.pipeline.source.data_source import register
 from headgate.pipeline.sql.dialect import SPARK
-from headgate.pipeline.sql.script import view_script
+from headgate.pipeline.sql.script import folder_columns, view_script
 from headgate.pipeline.sql.view_texts import SQL_VIEWS
 from tests.unit.pipeline.sql.folder import filled, in_order, shown_rows
 
@@ -28,7 +28,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def queries(spark: SparkSession, root: Path) -> FolderQueries:
-    return FolderQueries(prepare_session(spark), str(root))
+    return FolderQueries(prepare_session(spark), str(root), folder_columns(str(root)))
 
 
 def check_view(found: list[dict[str, Any]], root: Path, view: str) -> None:
@@ -82,9 +82,9 @@ def test_a_faulty_query_is_one_sentence(queries: FolderQueries, query: str, said
 
 
 def test_rows_as_json_csv_and_a_table(root: Path) -> None:
-    def written(query: str, **options: Any) -> tuple[str, str]:
+    def written(query: str, count: int | None = None, **options: Any) -> tuple[str, str]:
         out, err = io.StringIO(), io.StringIO()
-        run_sql(query, SqlOptions(str(root), **options), out, err)
+        run_sql(query, SqlOptions(FolderOptions(str(root), **options), count), out, err)
         return out.getvalue(), err.getvalue()
 
     out, _ = written(
@@ -107,7 +107,9 @@ def test_rows_as_json_csv_and_a_table(root: Path) -> None:
 
 def test_a_range_is_all_that_queries_see(root: Path) -> None:
     out = io.StringIO()
-    options = SqlOptions(str(root), "2025-11-21T10:01:00Z", "2025-11-21T10:02:00Z", format="csv")
+    options = SqlOptions(
+        FolderOptions(str(root), "2025-11-21T10:01:00Z", "2025-11-21T10:02:00Z", format="csv")
+    )
     query = (
         "SELECT (SELECT count(*) FROM evictions), count(DISTINCT minute), min(minute)"
         " FROM namespace_rollup"

@@ -18,7 +18,6 @@ JOINS = {
     "headgate.pipeline.steps.joins": "left_join, for DataFrames",
     "headgate.pipeline.kernels.null_safe_join": "joined_rows, for Arrow tables",
     "headgate.pipeline.backtest.job": "its key is the number of a grid point, which is never null",
-    "headgate.pipeline.store.housekeeping.small_files": "a partition's columns are never null",
 }
 """Modules that call a join, each with the reason."""
 

@@ -301,23 +301,23 @@ class Engine:
         return topic
 
     def end_subscriptions(self, topic: Topic) -> Iterator[Subscription]:
-        """End the subscriptions of a fenced topic, which is to be unloaded, one by one: what
-        :meth:`unload_topic` does otherwise at once. They still hold back what they retain."""
+        """End the subscriptions of a fenced topic, which is to be unloaded, one by one.
+        :meth:`unload_topic` ends those that are left. All still hold back what they retain."""
         for subscription in list(topic.subscriptions.values()):
-            self.observer.subscription_removed(subscription)
-            subscription.forget(self.now_ns)
-            yield subscription
+            if not subscription.removed:
+                self.observer.subscription_removed(subscription)
+                subscription.forget(self.now_ns)
+                yield subscription
 
     def unload_topic(self, topic: Topic, *, deleted: bool = False) -> None:
         """Unload a fenced topic. Unless it was ``deleted``, what it spent of its limits is kept."""
+        for _ in self.end_subscriptions(topic):
+            pass
         self.ended_count += 1
         self.observer.topic_unloaded(topic)
         self.effects.topic_unloaded(topic)
         if topic.quota is not None:
             self.quotas.disarm(topic.quota)
-        for subscription in topic.subscriptions.values():
-            if not subscription.removed:
-                subscription.forget(self.now_ns)
         topic.subscriptions.clear()
         publish_rate = self.relative.unloaded(topic)
         if deleted:

@@ -261,24 +261,11 @@ class BacktestOptions:
 
 @dataclass(frozen=True, slots=True)
 class SqlOptions:
-    """Queries of SQL over the tables."""
+    """Queries of SQL over the tables, which see only rows of the range."""
 
-    out: str
-    """The folder of the tables; it must be there."""
-    since: str | None = None
-    """As in :class:`AttributeOptions`; queries see only rows of the range."""
-    until: str | None = None
+    folder: FolderOptions
     count: int | None = None
     """Most rows; None: all, as a table a screen or two."""
-    format: Format = "table"
-    width: int = 100
-    color: bool = False
-    spark: SparkOptions = DEFAULTS
-
-    def __post_init__(self) -> None:
-        """Raise :class:`InputError` for an unknown format, or a folder that cannot hold tables."""
-        checked_root(self.out)
-        _check_format(self.format)
 
 
 @dataclass(frozen=True, slots=True)

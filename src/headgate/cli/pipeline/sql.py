@@ -15,7 +15,7 @@ from headgate.cli.pipeline.common import (
     range_options,
     spark_options,
 )
-from headgate.pipeline.options import SqlOptions
+from headgate.pipeline.options import FolderOptions, SqlOptions
 from headgate.pipeline.spark_options import SparkOptions
 
 
@@ -47,9 +47,10 @@ def sql_command(
     Example: headgate pipeline sql --out tables "SELECT topic, sum(growth_messages) AS grew FROM
     attribution GROUP BY topic ORDER BY grew DESC"
     """
-    options = SqlOptions(
-        out, since, until, count, format_, terminal.width(), terminal.has_color(), spark
+    folder = FolderOptions(
+        out, since, until, format_, terminal.width(), terminal.has_color(), spark
     )
+    options = SqlOptions(folder, count)
     if query is None and sys.stdin.isatty():
         prompt = load("sql.prompt")
         with load("queries.sql").open_queries(options, sys.stderr) as queries:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Final, TextIO
@@ -45,17 +45,16 @@ class FolderQueries:
     tables has thousands of files, which a query about one of them need not wait for.
     """
 
-    def __init__(self, spark: SparkSession, root: str, span: Span = EVERYTHING) -> None:
-        """Look at what the folder has. ``span``: the time range that queries see.
-
-        Raises:
-            InputError: there is no such folder, or it has no tables, or they have another layout.
-        """
+    def __init__(
+        self, spark: SparkSession, root: str, tables: Collection[str], span: Span = EVERYTHING
+    ) -> None:
+        """``tables``: names of the tables that the folder has. ``span``: the time range that
+        queries see."""
         self._spark = spark
         self._root = resolved_root(root)
         self._span = span
-        self._tables = folder_columns(root)
-        self._views = view_names(self._tables)
+        self._tables = tables
+        self._views = view_names(tables)
 
     @property
     def names(self) -> list[str]:
@@ -93,8 +92,8 @@ class FolderQueries:
         """
         found = self.rows(text)
         with self._worded(named_in(text, self.names)):
-            limit = options.count
-            if limit is None and options.format == "table":
+            folder, limit = options.folder, options.count
+            if limit is None and folder.format == "table":
                 limit = ROWS_SHOWN
             rows: Iterator[dict[str, Any]]
             if limit is None:
@@ -103,11 +102,11 @@ class FolderQueries:
                 rows = map(_plain_row, found.limit(limit + 1).collect())
             taken = rows if limit is None else islice(rows, limit)
             count = write_rows(
-                options.format, found.columns, taken, out, width=options.width, color=options.color
+                folder.format, found.columns, taken, out, width=folder.width, color=folder.color
             )
             if limit is not None and next(rows, None) is not None:
                 err.write(f"The first {count:,} rows; --count shows more.\n")
-            elif not count and options.format == "table":
+            elif not count and folder.format == "table":
                 err.write("No rows.\n")
         return count
 
@@ -191,10 +190,11 @@ def open_queries(options: SqlOptions, err: TextIO) -> Iterator[FolderQueries]:
         InputError: the folder has no tables.
         PipelineError: Spark did not start, or a query failed.
     """
-    span = parse_span(options.since, options.until, SystemClock.wall_ns())
-    folder_columns(options.out)
+    folder = options.folder
+    span = parse_span(folder.since, folder.until, SystemClock.wall_ns())
+    tables = folder_columns(folder.out)
     progress = Progress(err)
     # PySpark prints a faulty query's error with its plan and trace, before the one sentence.
     PySparkLogger.getLogger(_ERROR_LOGGER).disabled = True
-    with query_session(options.out, "headgate sql", progress, options.spark) as spark:
-        yield FolderQueries(spark, options.out, span)
+    with query_session(folder.out, "headgate sql", progress, folder.spark) as spark:
+        yield FolderQueries(spark, folder.out, tables, span)

@@ -14,7 +14,12 @@ from deltalake.exceptions import DeltaError
 from headgate.base.errors import InputError
 from headgate.base.units import NS_PER_MS
 from headgate.pipeline.failures import joined_causes
-from headgate.pipeline.store.delta_log import TableFile, check_layout, table_files
+from headgate.pipeline.store.delta_log import (
+    TableFile,
+    check_layout,
+    files_of_actions,
+    table_files,
+)
 from headgate.pipeline.store.housekeeping.log_cleanup import oldest_version
 from headgate.pipeline.store.scan import existing_tables
 from headgate.pipeline.store.table_store import LOG, TableStore, store_of
@@ -70,7 +75,8 @@ class Snapshot:
             if f"min.{name}" in actions.column_names and f"max.{name}" in actions.column_names
         ]
         found = []
-        for place, file in enumerate(self.files()):
+        files = files_of_actions(actions, self.delta.metadata().partition_columns)
+        for place, file in enumerate(files):
             bounds: dict[str, Bounds] = {}
             for name, text in file.partition.items():
                 value = _partition_value(text, types[name])

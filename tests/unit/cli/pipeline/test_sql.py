@@ -49,4 +49,7 @@ def test_a_query_of_the_standard_input(root: str, monkeypatch: pytest.MonkeyPatc
     assert called("--out", root, "--format", "json", typed="select 1\n").exit_code == 0
     assert called("select 2", "--out", root, "--count", "5").exit_code == 0
     assert [given[0] for given in taken] == ["select 1\n", "select 2"]
-    assert [(given[1].format, given[1].count) for given in taken] == [("json", None), ("table", 5)]
+    assert [(given[1].folder.format, given[1].count) for given in taken] == [
+        ("json", None),
+        ("table", 5),
+    ]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headgate.base.errors import InputError
-from headgate.pipeline.options import SqlOptions
+from headgate.pipeline.options import FolderOptions, SqlOptions
 from headgate.pipeline.queries import sql
 from tests.unit.pipeline.report.folder import quota_row, write
 
@@ -18,7 +18,7 @@ def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqlOptions:
     """A folder with one table, and no Java."""
     monkeypatch.setenv("JAVA_HOME", "/nonexistent")
     write(tmp_path, "quota_usage", [quota_row(0)])
-    return SqlOptions(str(tmp_path))
+    return SqlOptions(FolderOptions(str(tmp_path)))
 
 
 @pytest.mark.parametrize(
@@ -36,4 +36,6 @@ def test_faults_that_need_no_spark(options: SqlOptions, query: str, said: str) -
 
 def test_a_folder_that_is_not_there() -> None:
     with pytest.raises(InputError, match="there is no folder /nonexistent yet"):
-        sql.run_sql("select 1", SqlOptions("/nonexistent"), io.StringIO(), io.StringIO())
+        sql.run_sql(
+            "select 1", SqlOptions(FolderOptions("/nonexistent")), io.StringIO(), io.StringIO()
+        )

@@ -16,10 +16,10 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from headgate.base.errors import InputError
-from headgate.pipeline.options import SqlOptions
+from headgate.pipeline.options import FolderOptions, SqlOptions
 from headgate.pipeline.sql.prompt import NameCompleter, ask_for_queries, history_path, is_whole
 
-OPTIONS = SqlOptions("tables")
+OPTIONS = SqlOptions(FolderOptions("tables"))
 
 
 class FakeQueries:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from headgate.base.units import KIB
+from headgate.pipeline.kernels.null_safe_join import joined_rows
 from headgate.pipeline.store.delta_log import TableFile, files_of_actions
 from headgate.pipeline.store.parquet_files import FILE_BYTES_MAX
 
@@ -51,9 +52,10 @@ def small_file_groups(delta: DeltaTable, limits: CompactionLimits) -> list[list[
     very many.
     """
     names = list(delta.metadata().partition_columns)
-    files = files_of_actions(_shared_partitions(delta, names, limits), names)
+    actions = pa.table(delta.get_add_actions(flatten=True))
+    files = files_of_actions(_shared_partitions(actions, names, limits), names)
     if limits.open_hours and "date" in names:
-        newest = max((file.hour for file in files_of_actions(_newest(delta), names)), default=0)
+        newest = max((file.hour for file in files_of_actions(_newest(actions), names)), default=0)
         files = [file for file in files if file.hour <= newest - limits.open_hours]
     groups = sorted(_groups(files, limits), key=len, reverse=True)
     if limits.bytes_max is None:
@@ -72,23 +74,17 @@ def total_bytes(files: Iterable[TableFile]) -> int:
     return sum(file.size_bytes for file in files)
 
 
-def _shared_partitions(delta: DeltaTable, names: list[str], limits: CompactionLimits) -> pa.Table:
+def _shared_partitions(actions: pa.Table, names: list[str], limits: CompactionLimits) -> pa.Table:
     """The log's rows of small files that have another one in their partition."""
-    actions = pa.table(delta.get_add_actions(flatten=True))
     small = actions.filter(pc.less(actions["size_bytes"], limits.small_bytes))
     columns = [f"partition.{name}" for name in names]
     counts = small.group_by(columns).aggregate([([], "count_all")])
-    shared = counts.filter(pc.greater(counts["count_all"], 1)).select(columns)
-    places = pa.table({"place": pa.array(range(small.num_rows), pa.int64())})
-    for column in columns:
-        places = places.append_column(column, small[column])
-    found = places.join(shared, columns, join_type="inner")["place"]
-    return small.take(found)
+    counted = joined_rows(small.select(columns), counts, columns)
+    return small.filter(pc.greater(counted["count_all"], 1))
 
 
-def _newest(delta: DeltaTable) -> pa.Table:
+def _newest(actions: pa.Table) -> pa.Table:
     """The log's rows of the files of the newest day."""
-    actions = pa.table(delta.get_add_actions(flatten=True))
     if not actions.num_rows:
         return actions
     return actions.filter(pc.equal(actions["partition.date"], pc.max(actions["partition.date"])))
