@@ -1,4 +1,4 @@
-"""The slowest tests of a run, from the JUnit reports that pytest writes."""
+"""The slowest and the failed tests of a run, from the JUnit reports that pytest writes."""
 
 from __future__ import annotations
 
@@ -36,6 +36,29 @@ def read_report(lane: str, path: Path) -> list[Duration]:
         Duration(lane, f"{case.get('file')}::{case.get('name')}", float(case.get("time", "0")))
         for case in cases
     ]
+
+
+def failed_tests(path: Path) -> list[str]:
+    """Tests of a report that did not pass, as pytest takes them; empty if something else went wrong
+    as well, such as an import, or if pytest ended before it wrote a report."""
+    if not path.is_file():
+        return []
+    cases = [
+        case
+        for case in ElementTree.parse(path).iter("testcase")
+        if case.find("failure") is not None or case.find("error") is not None
+    ]
+    if any(_could_not_be_read(case) for case in cases):
+        return []
+    return list(dict.fromkeys(f"{case.get('file')}::{case.get('name')}" for case in cases))
+
+
+def _could_not_be_read(case: ElementTree.Element) -> bool:
+    """Whether it stands for a file of tests that pytest could not import."""
+    error = case.find("error")
+    return not case.get("file") or (
+        error is not None and error.get("message") == "collection failure"
+    )
 
 
 def slowest_lines(durations: Sequence[Duration], count: int = SLOWEST) -> Iterable[str]:

@@ -137,6 +137,71 @@ def test_a_lane_that_hangs_is_ended_and_named(
     assert "lane good: ended after 60 s" in capfd.readouterr().out
 
 
+# A test that the machine may have broken ---------------------------------------------------------
+
+FAILS_ONCE = """
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.parametrize("name", ["one", "two words"])
+def test_fails_once(name):
+    mark = Path(__file__).with_name(name)
+    known = mark.exists()
+    mark.touch()
+    assert known
+
+
+def test_passes():
+    pass
+"""
+
+
+def again(tree: Path, monkeypatch: pytest.MonkeyPatch, text: str, *, runs_again: bool) -> int:
+    lane = Lane("good", ("tests/good",), 60, 60, runs_again=runs_again)
+    monkeypatch.setattr(lanes, "LANES", (lane,))
+    (tree / "tests/good/test_it.py").write_text(text)
+    return lanes.run_lanes(PYTHON, ["good"], QUIETLY)
+
+
+def test_what_failed_once_runs_a_second_time_and_is_named(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert again(tree, monkeypatch, FAILS_ONCE, runs_again=True) == 0
+    output = capfd.readouterr().out
+    assert "= 2 failed, 1 passed in " in output
+    assert "= 2 passed in " in output
+    *_, lane, _, first, second = output.splitlines()
+    assert lane.endswith("passed, 2 of its tests at the second attempt")
+    assert first.endswith("attempt: tests/good/test_it.py::test_fails_once[one]")
+    assert second.endswith("attempt: tests/good/test_it.py::test_fails_once[two words]")
+
+
+def test_what_fails_twice_fails(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert again(tree, monkeypatch, "def test_it():\n    assert False\n", runs_again=True) == 1
+    output = capfd.readouterr().out
+    assert output.count("= 1 failed in ") == 2
+    assert output.splitlines()[-1].endswith("failed: good")
+
+
+def test_there_is_one_attempt_where_no_clock_decides_many_fail_or_an_import_does(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    many = "import pytest\n\n\n@pytest.mark.parametrize('at', range(5))\ndef test_it(at):\n"
+    assert again(tree, monkeypatch, FAILS_ONCE, runs_again=False) == 1
+    assert again(tree, monkeypatch, f"{many}    assert False\n", runs_again=True) == 1
+    assert again(tree, monkeypatch, "import nothing_of_that_name\n", runs_again=True) == 1
+    assert "a second attempt" not in capfd.readouterr().out
+
+
+def test_only_lanes_with_real_processes_run_again() -> None:
+    found = {lane.name for lane in lanes.LANES if lane.runs_again}
+    assert found == {"service", "rates", "waits", "spark", "demo"}
+
+
 def test_a_lane_over_its_budget_is_named_and_passes() -> None:
     slow, quick, red = (
         Outcome("slow", 61.04, 60, ""),
