@@ -87,9 +87,7 @@ LANES: Final = (
         marks="not alone and not waits",
         runs_again=True,
     ),
-    TestLane(
-        "rates", ("tests/service",), budget_s=95, limit_s=900, marks="alone", runs_again=True
-    ),
+    TestLane("rates", ("tests/service",), budget_s=95, limit_s=900, marks="alone", runs_again=True),
     TestLane(
         "waits",
         ("tests/service",),
@@ -110,9 +108,7 @@ LANES: Final = (
         needs_spark=True,
         runs_again=True,
     ),
-    TestLane(
-        "demo", ("tests/demo",), budget_s=75, limit_s=600, needs_spark=True, runs_again=True
-    ),
+    TestLane("demo", ("tests/demo",), budget_s=75, limit_s=600, needs_spark=True, runs_again=True),
 )
 LINT: Final = "lint"
 NAMES: Final = (LINT, *(lane.name for lane in LANES))
