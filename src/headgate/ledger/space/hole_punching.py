@@ -73,6 +73,15 @@ class HoleFinder:
                 self.parts += topic.parts(kept, end)
         return True
 
+    def forget(self, topics_max: int) -> bool:
+        """Free what :meth:`add` noted of so many topics: of 70,000 at once that held the loop for
+        10 to 25 ms. False if no topic was left."""
+        left = self._retained
+        if not left:
+            return False
+        del left[-topics_max:]
+        return True
+
 
 def holes(retained: Iterable[Columns], data_end: int, hole_bytes_min: int) -> list[tuple[int, int]]:
     """``(offset, size)`` of the holes between retained entries and before the footer.

@@ -443,7 +443,8 @@ class Maintenance:
         waste_bytes = finder.dead_bytes - info.dead_bytes
         is_worth_it = waste_bytes >= self._settings.segment_bytes // WASTE_PART
         waits = is_worth_it and segment >= self._state.checkpoint_segment
-        if is_worth_it and not waits and finder.collect(self._settings.slice_items):
+        handle = finder.collect if is_worth_it and not waits else finder.forget
+        if handle(self._settings.slice_items):
             return None
         self._holes = None
         del self._state.worn[segment]

@@ -7,6 +7,7 @@ nothing; each other topic has a point whenever its seconds changed, downsampled 
 from __future__ import annotations
 
 import struct
+from typing import Final
 
 from headgate.base.park_cause import ParkCause
 from headgate.engine.parking import Parking
@@ -17,6 +18,9 @@ Nanoseconds = tuple[int, ...]
 """One amount for each :class:`ParkCause`."""
 
 NOTHING: Nanoseconds = (0,) * len(ParkCause)
+
+LOOKED_AT_MAX: Final = 1_000
+"""Topics that a round looks at whether they are gone: 0.1 ms. To look at 100,000 took 10 ms."""
 
 _POINT = struct.Struct(f"<{1 + len(ParkCause)}q")
 """An instant, and the nanoseconds of each cause until then."""
@@ -87,15 +91,21 @@ class ParkedHistory:
 
     def __init__(self) -> None:
         self._tracks: dict[Topic, ParkedTrack] = {}
+        self._not_looked_at: list[Topic] = []
 
     def __len__(self) -> int:
         return len(self._tracks)
 
     def forget_gone(self) -> None:
-        """Forget the topics that are no longer live. Call it once a round."""
-        gone = [topic for topic in self._tracks if not topic.is_live]
-        for topic in gone:
-            del self._tracks[topic]
+        """Forget topics that are no longer live. Call it once a round: each call looks at a part of
+        the topics."""
+        if not self._not_looked_at:
+            self._not_looked_at = [*self._tracks]
+        looked_at = self._not_looked_at[-LOOKED_AT_MAX:]
+        del self._not_looked_at[-LOOKED_AT_MAX:]
+        for topic in looked_at:
+            if not topic.is_live:
+                self._tracks.pop(topic, None)
 
     def observe(self, topic: Topic) -> None:
         """Record one topic. Call it about once a second."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
+from headgate.observe.history import parked
 from headgate.observe.history.parked import NOTHING, ParkedHistory, ParkedTrack
 from tests.unit.engine.quota_rig import NO_QUOTAS, QuotaRig, size_quota
 
@@ -90,6 +93,27 @@ def test_what_is_gone_is_forgotten() -> None:
     play.rig.engine.unload_topic(play.rig.topic)
     play.history.forget_gone()
     assert len(play.history) == 0
+
+
+def test_a_round_looks_at_a_part_of_the_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One look at 100,000 topics that ever waited held the loop for 10 ms."""
+    monkeypatch.setattr(parked, "LOOKED_AT_MAX", 2)
+    plays = [Play() for _ in range(5)]
+    history = plays[0].history
+    for play in plays:
+        play.history = history
+        play.wait(2)
+    for play in plays:
+        play.rig.topic.fence()
+        play.rig.engine.unload_topic(play.rig.topic)
+    history.forget_gone()  # what is left of the round before
+    before = len(history)
+    counts = [before]
+    while len(history):
+        history.forget_gone()
+        counts.append(len(history))
+    assert before >= 3
+    assert max(was - now for was, now in pairwise(counts)) <= 2
 
 
 def test_coarse_points_lose_resolution_and_no_amounts() -> None:
