@@ -117,6 +117,10 @@ main = _Main(
             "headgate.cli.explain.command:explain_command",
             "Show what holds a backlog or a producer, and which limit.",
         ),
+        "tokens": (
+            "headgate.cli.tokens:tokens_group",
+            "Make keys and tokens for clients of any Pulsar cluster.",
+        ),
         "admin": (
             "headgate.cli.admin.command:admin_group",
             "Administer a broker with pulsar-admin's verbs.",

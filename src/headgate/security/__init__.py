@@ -1,0 +1,6 @@
+"""Credentials in Pulsar's formats: keys, tokens and password files.
+
+Everything here is a function of its arguments, time included; nothing opens a socket. ``headgate
+tokens`` makes and reads tokens with it. Every module may be imported; the room imports only
+:mod:`headgate.base`.
+"""

@@ -1,0 +1,85 @@
+"""Keys and tokens from the command line, in the forms of ``pulsar tokens``."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from headgate.cli.group import main
+
+
+def call(*words: str, given: str | None = None) -> Result:
+    return CliRunner().invoke(main, ["tokens", *words], input=given)
+
+
+def test_from_a_secret_to_a_checked_token(tmp_path: Path) -> None:
+    secret = str(tmp_path / "secret.key")
+    assert call("create-secret-key", "--output", secret).exit_code == 0
+    assert Path(secret).stat().st_mode & 0o777 == 0o600
+    assert len(Path(secret).read_bytes()) == 32
+    made = call("create", "-s", "app", "-sk", f"file://{secret}", "-e", "10h", "--id", "t1",
+                "--audience", "here", "-h", "kid=k1")  # fmt: skip
+    assert made.exit_code == 0, made.output
+    header, claims = map(json.loads, call("show", made.stdout.strip()).stdout.split("---"))
+    assert header == {"alg": "HS256", "typ": "JWT", "kid": "k1"}
+    assert (claims["sub"], claims["jti"], claims["aud"]) == ("app", "t1", "here")
+    assert abs(claims["exp"] - time.time() - 36_000) < 60
+    valid = call("validate", "--stdin", "-sk", secret, "--audience", "here", given=made.stdout)
+    assert json.loads(valid.stdout) == claims
+    elsewhere = call("validate", "-i", "-sk", secret, "--audience", "there", given=made.stdout)
+    assert elsewhere.exit_code == 1
+    assert "not valid: the claim aud of the token does not have 'there'" in elsewhere.stderr
+
+
+def test_a_key_pair_and_a_token_in_a_file(tmp_path: Path) -> None:
+    private, public, file = (str(tmp_path / name) for name in ("private", "public", "token"))
+    made = call("create-key-pair", "--output-private-key", private, "--output-public-key", public,
+                "-a", "ES256")  # fmt: skip
+    assert made.exit_code == 0, made.output
+    text = call("create", "--subject", "app", "--private-key", private, "-a", "ES256").stdout
+    Path(file).write_text(text)
+    assert call("validate", "-f", file, "-pk", public, "-a", "ES256").exit_code == 0
+    other = call("validate", "-f", file, "-pk", public)
+    assert other.exit_code == 2
+    assert "curve secp256r1: not for RS256" in other.stderr
+
+
+def test_a_secret_as_text() -> None:
+    made = call("create-secret-key", "--base64", "-a", "HS512")
+    text = call("create", "-s", "app", "-sk", made.stdout.strip()).stdout
+    assert json.loads(call("show", text.strip()).stdout.split("---")[0])["alg"] == "HS512"
+    assert call("validate", text.strip(), "-sk", made.stdout.strip()).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("create", "-s", "a"), "give one of --secret-key and --private-key"),
+        (("create", "-s", "a", "-sk", "x", "-pk", "y"), "give one of"),
+        (("create", "-s", " ", "-sk", "x"), "at least one visible character"),
+        (("create", "-s", "a", "-sk", "AAAA"), "--secret-key has 3 bytes: HS256 needs 32"),
+        (("create", "-s", "a", "-sk", "A" * 44, "-e", "soon"), "'soon' is no time such as 10h"),
+        (("create", "-s", "a", "-sk", "A" * 44, "-h", "alg=none"), "a name that is not free"),
+        (("show",), "give the token, --token-file or --stdin"),
+        (("show", "a.b.c", "-i"), "give the token, --token-file or --stdin"),
+        (("show", "-f", "/no/such/file"), "--token-file /no/such/file cannot be read"),
+        (("validate", "a.b.c", "-pk", "/no/such/key!"), "--public-key is neither a file"),
+    ],
+)
+def test_what_is_refused(words: tuple[str, ...], why: str) -> None:
+    result = call(*words)
+    assert result.exit_code == 2
+    assert why in " ".join(result.stderr.split())
+
+
+def test_no_key_is_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text("mine")
+    result = call("create-secret-key", "-o", str(path))
+    assert result.exit_code == 2
+    assert "exists already" in result.stderr
+    assert path.read_text() == "mine"
