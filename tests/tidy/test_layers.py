@@ -44,7 +44,7 @@ ALLOWED: dict[str, set[str]] = {
     "pipeline": {"flow", "record", "base"},
     "app": {
         "telemetry", "admin", "facade", "observe", "broker", "control", "storage", "policy",
-        "engine", "wire", "ledger", "metadata", "record", "flow", "fs", "base",
+        "engine", "wire", "ledger", "metadata", "record", "security", "flow", "fs", "base",
     },
     "demo": {"app", "pipeline", "broker", "flow", "base"},
     "cli": {"app", "demo", "pipeline", "admin", "security", "base"},

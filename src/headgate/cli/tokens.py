@@ -13,11 +13,11 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from headgate.app.key_files import read_key, write_secret
 from headgate.base.errors import InputError
 from headgate.cli.group import SuggestingGroup
 from headgate.security import token_keys
 from headgate.security.errors import CredentialsError, InvalidKeyError
-from headgate.security.key_sources import read_key, write_secret
 from headgate.security.token_keys import (
     PAIR_ALGORITHMS,
     SECRET_ALGORITHMS,
@@ -93,13 +93,13 @@ def tokens_group() -> None:
     "-a",
     "algorithm",
     type=click.Choice(SECRET_ALGORITHMS),
-    default="HS256",
-    show_default=True,
-    help="The algorithm for which the secret is long enough.",
+    help="The algorithm for which the secret is long enough; HS256 if it is left out.",
 )
-def create_secret_key_command(output: str | None, algorithm: str, *, as_base64: bool) -> None:
+def create_secret_key_command(
+    output: str | None, algorithm: str | None, *, as_base64: bool
+) -> None:
     """Make a secret, with which tokens are signed and checked."""
-    secret = secrets.token_bytes(SECRET_BYTES_MIN[algorithm])
+    secret = secrets.token_bytes(SECRET_BYTES_MIN[algorithm or "HS256"])
     data = base64.b64encode(secret) if as_base64 else secret
     if output is not None:
         write_secret(output, data)
@@ -117,14 +117,13 @@ def create_secret_key_command(output: str | None, algorithm: str, *, as_base64: 
     "-a",
     "algorithm",
     type=click.Choice(PAIR_ALGORITHMS),
-    default="RS256",
-    show_default=True,
+    help="The algorithm that both keys are for; RS256 if it is left out.",
 )
 def create_key_pair_command(
-    output_private_key: str, output_public_key: str, algorithm: str
+    output_private_key: str, output_public_key: str, algorithm: str | None
 ) -> None:
     """Make a private key, with which tokens are signed, and its public key, which checks them."""
-    private, public = new_key_pair(algorithm)
+    private, public = new_key_pair(algorithm or "RS256")
     write_secret(output_private_key, private)
     write_secret(output_public_key, public)
 
@@ -142,7 +141,8 @@ def create_key_pair_command(
     "-a",
     "algorithm",
     type=click.Choice([*SECRET_ALGORITHMS, *PAIR_ALGORITHMS]),
-    help="Default: RS256 with a private key; with a secret the strongest that its length allows.",
+    help="If it is left out: RS256 with a private key, the strongest that its length allows with "
+    "a secret.",
 )
 @click.option("--audience", metavar="NAME", help="The cluster that the token is for (claim aud).")
 @click.option("--id", "token_id", metavar="ID", help="A name of the token (claim jti).")
@@ -192,7 +192,7 @@ def show_command(token: str | None, token_file: str | None, *, from_stdin: bool)
     "-a",
     "algorithm",
     type=click.Choice([*SECRET_ALGORITHMS, *PAIR_ALGORITHMS]),
-    help="Default: RS256 with a public key; with a secret each that its length allows.",
+    help="If it is left out: RS256 with a public key, each that its length allows with a secret.",
 )
 @click.option("--audience", metavar="NAME", help="Ask for this audience in the claim aud.")
 def validate_command(

@@ -1,46 +1,12 @@
-"""Reads keys from where Pulsar's settings and tools name them (``AuthTokenUtils.readKeyFromUrl``).
-
-A source is ``file:///path``, a path, ``data:;base64,...``, or the key itself as base64.
-"""
+"""Keys that a setting or an option has in itself, and the paths of those in files."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-import os
-import stat
-from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from headgate.security.errors import InvalidKeyError
-
-FILE_BYTES_MAX: Final = 1 << 20
-"""More than this is no key."""
-
-_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
-
-
-def read_key(source: str, what: str, *, is_secret: bool) -> bytes:
-    """The bytes of a key. ``what`` names the setting or option in errors.
-
-    A file with a secret must be readable by its owner alone.
-
-    Raises:
-        InvalidKeyError: there is no such file, it may be read by others, or the text is no key.
-    """
-    if source.startswith("data:"):
-        return _of_data_url(source, what)
-    if source.startswith("file:"):
-        return _of_file(_path_of(source, what), what, is_secret=is_secret)
-    if os.path.exists(source):
-        return _of_file(source, what, is_secret=is_secret)
-    try:
-        return decoded(source)
-    except ValueError:
-        raise InvalidKeyError(
-            f"{what} is neither a file that exists nor a key in base64: file:///path, a path, "
-            "data:;base64,... and base64 are allowed"
-        ) from None
 
 
 def decoded(text: str) -> bytes:
@@ -59,7 +25,12 @@ def decoded(text: str) -> bytes:
     return found
 
 
-def _of_data_url(url: str, what: str) -> bytes:
+def key_of_data_url(url: str, what: str) -> bytes:
+    """The key in ``data:;base64,...``; ``what`` names the setting or option in errors.
+
+    Raises:
+        InvalidKeyError: there is none in it.
+    """
     head, comma, body = url.partition(",")
     try:
         if not comma or not head.endswith(";base64"):
@@ -69,43 +40,13 @@ def _of_data_url(url: str, what: str) -> bytes:
         raise InvalidKeyError(f"{what} is no data:;base64,... with a key in it") from None
 
 
-def _path_of(url: str, what: str) -> str:
+def path_of_file_url(url: str, what: str) -> str:
+    """The path in ``file:///path``.
+
+    Raises:
+        InvalidKeyError: it names no file of this machine.
+    """
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost") or not parts.path:
         raise InvalidKeyError(f"{what}={url!r} names no file of this machine: file:///path does")
     return unquote(parts.path)
-
-
-def _of_file(path: str, what: str, *, is_secret: bool) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if not stat.S_ISREG(mode):
-                raise InvalidKeyError(f"{what}: {path} is no file")
-            if is_secret and mode & _OTHERS:
-                raise InvalidKeyError(
-                    f"{what}: {path} may be read or written by others "
-                    f"(mode {stat.S_IMODE(mode):04o}): chmod 600 {path}"
-                )
-            found = file.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise InvalidKeyError(f"{what}: {path} cannot be read: {error.strerror}") from error
-    if not found or len(found) > FILE_BYTES_MAX:
-        raise InvalidKeyError(f"{what}: {path} has {len(found):,} bytes, which is no key")
-    return found
-
-
-def write_secret(path: str, data: bytes) -> None:
-    """Write a new file that only its owner may read.
-
-    Raises:
-        InvalidKeyError: a file of that name exists, or it cannot be written.
-    """
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(data)
-    except FileExistsError:
-        raise InvalidKeyError(f"{path} exists already: no key is overwritten") from None
-    except OSError as error:
-        raise InvalidKeyError(f"{path} cannot be written: {error.strerror}") from error

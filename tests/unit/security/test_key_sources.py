@@ -1,84 +1,33 @@
-"""Keys from files, URLs and texts; what is refused, and that no error has a part of a key."""
+"""Base64 in its forms, keys in URLs, and paths."""
 
 from __future__ import annotations
-
-import base64
-from pathlib import Path
 
 import pytest
 
 from headgate.security.errors import InvalidKeyError
-from headgate.security.key_sources import decoded, read_key, write_secret
-
-KEY = bytes(range(32))
-TEXT = base64.b64encode(KEY).decode()
-
-
-def stored(path: Path, mode: int = 0o600, data: bytes = KEY) -> Path:
-    path.write_bytes(data)
-    path.chmod(mode)
-    return path
-
-
-def test_all_four_forms(tmp_path: Path) -> None:
-    path = stored(tmp_path / "secret key")
-    for source in (str(path), path.as_uri(), f"data:;base64,{TEXT}", TEXT, TEXT.rstrip("=")):
-        assert read_key(source, "tokenSecretKey", is_secret=True) == KEY
+from headgate.security.key_sources import decoded, key_of_data_url, path_of_file_url
 
 
 def test_the_alphabet_of_urls() -> None:
     assert decoded("-_-_") == decoded("+/+/") == b"\xfb\xff\xbf"
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o601])
-def test_a_secret_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
-    path = stored(tmp_path / "key", mode)
-    with pytest.raises(InvalidKeyError, match=rf"may be read .* {mode:04o}\): chmod 600"):
-        read_key(str(path), "tokenSecretKey", is_secret=True)
-    assert read_key(str(path), "tokenPublicKey", is_secret=False) == KEY
+@pytest.mark.parametrize("text", ["", "=", "A", "AAAA!", "\xff"])
+def test_what_is_no_base64(text: str) -> None:
+    with pytest.raises(ValueError, match="no base64|empty"):
+        decoded(text)
 
 
-@pytest.mark.parametrize(
-    ("source", "why"),
-    [
-        ("file:///no/such/key", "cannot be read"),
-        ("file://elsewhere/key", "names no file of this machine"),
-        ("data:;base64,", "is no data:"),
-        ("data:text/plain,abc", "is no data:"),
-        ("data:;base64", "is no data:"),
-        ("/no/such/key!", "neither a file that exists nor a key"),
-        ("", "neither a file that exists nor a key"),
-    ],
-)
-def test_what_is_no_source(source: str, why: str) -> None:
-    with pytest.raises(InvalidKeyError, match=why) as caught:
-        read_key(source, "tokenSecretKey", is_secret=True)
-    assert "tokenSecretKey" in str(caught.value)
+def test_a_key_in_a_url() -> None:
+    assert key_of_data_url("data:;base64,AAEC", "k") == b"\0\1\2"
+    assert key_of_data_url("data:application/octet-stream;base64,%41AEC", "k") == b"\0\1\2"
+    with pytest.raises(InvalidKeyError, match="k is no data:"):
+        key_of_data_url("data:,AAEC", "k")
 
 
-def test_an_error_repeats_no_secret() -> None:
-    secret = "s3cr3t-which-is-no-base64!"
-    for source in (secret, f"data:;base64,{secret}"):
-        with pytest.raises(InvalidKeyError) as caught:
-            read_key(source, "tokenSecretKey", is_secret=True)
-        assert "s3cr3t" not in str(caught.value)
-
-
-def test_a_folder_an_empty_and_a_huge_file(tmp_path: Path) -> None:
-    stored(tmp_path / "empty", data=b"")
-    stored(tmp_path / "huge", data=bytes((1 << 20) + 1))
-    for name in ("empty", "huge", "."):
-        with pytest.raises(InvalidKeyError):
-            read_key(str(tmp_path / name), "tokenSecretKey", is_secret=True)
-
-
-def test_a_new_secret_is_for_its_owner_and_overwrites_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "new"
-    write_secret(str(path), KEY)
-    assert path.read_bytes() == KEY
-    assert path.stat().st_mode & 0o777 == 0o600
-    with pytest.raises(InvalidKeyError, match="exists already"):
-        write_secret(str(path), b"other")
-    assert path.read_bytes() == KEY
-    with pytest.raises(InvalidKeyError, match="cannot be written"):
-        write_secret(str(tmp_path / "none" / "new"), KEY)
+def test_the_path_of_a_file() -> None:
+    assert path_of_file_url("file:///a%20b/c", "k") == "/a b/c"
+    assert path_of_file_url("file://localhost/a", "k") == "/a"
+    assert path_of_file_url("file:/a", "k") == "/a"
+    with pytest.raises(InvalidKeyError, match="names no file of this machine"):
+        path_of_file_url("file://other/a", "k")

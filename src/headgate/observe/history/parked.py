@@ -19,7 +19,7 @@ Nanoseconds = tuple[int, ...]
 
 NOTHING: Nanoseconds = (0,) * len(ParkCause)
 
-LOOKED_AT_MAX: Final = 1_000
+CHECKED_TOPICS_MAX: Final = 1_000
 """Topics that a round looks at whether they are gone: 0.1 ms. To look at 100,000 took 10 ms."""
 
 _POINT = struct.Struct(f"<{1 + len(ParkCause)}q")
@@ -101,8 +101,8 @@ class ParkedHistory:
         the topics."""
         if not self._not_looked_at:
             self._not_looked_at = [*self._tracks]
-        looked_at = self._not_looked_at[-LOOKED_AT_MAX:]
-        del self._not_looked_at[-LOOKED_AT_MAX:]
+        looked_at = self._not_looked_at[-CHECKED_TOPICS_MAX:]
+        del self._not_looked_at[-CHECKED_TOPICS_MAX:]
         for topic in looked_at:
             if not topic.is_live:
                 self._tracks.pop(topic, None)

@@ -97,7 +97,7 @@ def test_what_is_gone_is_forgotten() -> None:
 
 def test_a_round_looks_at_a_part_of_the_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     """One look at 100,000 topics that ever waited held the loop for 10 ms."""
-    monkeypatch.setattr(parked, "LOOKED_AT_MAX", 2)
+    monkeypatch.setattr(parked, "CHECKED_TOPICS_MAX", 2)
     plays = [Play() for _ in range(5)]
     history = plays[0].history
     for play in plays:

@@ -1,0 +1,76 @@
+"""Reads keys from where Pulsar's settings and tools name them (``AuthTokenUtils.readKeyFromUrl``).
+
+A source is ``file:///path``, a path, ``data:;base64,...``, or the key itself as base64.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Final
+
+from headgate.security.errors import InvalidKeyError
+from headgate.security.key_sources import decoded, key_of_data_url, path_of_file_url
+
+FILE_BYTES_MAX: Final = 1 << 20
+"""More than this is no key."""
+
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+
+
+def read_key(source: str, what: str, *, is_secret: bool) -> bytes:
+    """The bytes of a key. ``what`` names the setting or option in errors.
+
+    A file with a secret must be readable by its owner alone.
+
+    Raises:
+        InvalidKeyError: there is no such file, it may be read by others, or the text is no key.
+    """
+    if source.startswith("data:"):
+        return key_of_data_url(source, what)
+    if source.startswith("file:"):
+        return _of_file(path_of_file_url(source, what), what, is_secret=is_secret)
+    if os.path.exists(source):
+        return _of_file(source, what, is_secret=is_secret)
+    try:
+        return decoded(source)
+    except ValueError:
+        raise InvalidKeyError(
+            f"{what} is neither a file that exists nor a key in base64: file:///path, a path, "
+            "data:;base64,... and base64 are allowed"
+        ) from None
+
+
+def write_secret(path: str, data: bytes) -> None:
+    """Write a new file that only its owner may read.
+
+    Raises:
+        InvalidKeyError: a file of that name exists, or it cannot be written.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+    except FileExistsError:
+        raise InvalidKeyError(f"{path} exists already: no key is overwritten") from None
+    except OSError as error:
+        raise InvalidKeyError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _of_file(path: str, what: str, *, is_secret: bool) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode):
+                raise InvalidKeyError(f"{what}: {path} is no file")
+            if is_secret and mode & _OTHERS:
+                raise InvalidKeyError(
+                    f"{what}: {path} may be read or written by others "
+                    f"(mode {stat.S_IMODE(mode):04o}): chmod 600 {path}"
+                )
+            found = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise InvalidKeyError(f"{what}: {path} cannot be read: {error.strerror}") from error
+    if not found or len(found) > FILE_BYTES_MAX:
+        raise InvalidKeyError(f"{what}: {path} has {len(found):,} bytes, which is no key")
+    return found
