@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from urllib.parse import unquote, urlsplit
 
 from headgate.security.errors import InvalidKeyError
@@ -18,7 +17,7 @@ def decoded(text: str) -> bytes:
     compact = "".join(text.split()).replace("-", "+").replace("_", "/").rstrip("=")
     try:
         found = base64.b64decode(compact + "=" * (-len(compact) % 4), validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise ValueError("no base64") from error
     if not found:
         raise ValueError("empty")

@@ -14,7 +14,7 @@ def test_the_alphabet_of_urls() -> None:
 
 @pytest.mark.parametrize("text", ["", "=", "A", "AAAA!", "\xff"])
 def test_what_is_no_base64(text: str) -> None:
-    with pytest.raises(ValueError, match="no base64|empty"):
+    with pytest.raises(ValueError, match=r"no base64|empty"):
         decoded(text)
 
 
