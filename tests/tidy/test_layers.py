@@ -150,6 +150,9 @@ PIPELINE: dict[str, set[str]] = {
     "report": {
         "backtest", "output", "store", "kernels", "tables", "options", "progress", "time_span",
     },
+    "alerts": {
+        "output", "store", "kernels", "tables", "location", "failures", "time_span",
+    },
     "session": {"source", "store", "spark_failures", "spark_options", "failures"},
     "worker_daemon": {"store"},
     "scrape_ingest": {"session", "scrapes", "store", "tables"},

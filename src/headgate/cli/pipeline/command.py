@@ -36,6 +36,10 @@ pipeline_group = LazyGroup(
             "Replay other limits and quotas over the past.",
         ),
         "report": (f"{_HERE}.report:report_command", "Write one page about a time range."),
+        "alerts": (
+            f"{_HERE}.alerts:alerts_command",
+            "Send open backlogs and quotas to Alertmanager or a webhook.",
+        ),
         "compact": (f"{_HERE}.compact:compact_command", "Merge small files of the tables."),
         "show": (f"{_HERE}.show:show_command", "Print rows of a table."),
         "sql": (f"{_HERE}.sql:sql_command", "Query the tables in SQL."),
