@@ -177,6 +177,10 @@ PIPELINE: dict[str, set[str]] = {
         "queries", "job_session", "streaming", "refresh", "scrape_ingest", "derived", "output",
         "store", "scrapes", "tables", "options", "location", "progress", "time_span",
     },
+    "upgrade": {
+        "jobs", "refresh", "job_session", "derived", "store", "tables", "failures", "options",
+        "location", "progress",
+    },
 }  # fmt: skip
 
 BANNED_INSIDE_BROKER = {

@@ -138,6 +138,25 @@ def recompute(
     return remarks
 
 
+def recompute_hours(
+    spark: SparkSession,
+    root: str,
+    derived: DerivedTable,
+    hours: Collection[int],
+    on_progress: OnProgress = no_progress,
+) -> list[str]:
+    """Replace some hours of one table that is up to date; ``hours`` count since the epoch.
+
+    Hours that follow from what retention dropped keep their rows; returns a sentence about them, if
+    there are any.
+    """
+    source = ensure_table(root, derived.source)
+    computable = derived.computable(hours, source)
+    if computable:
+        _compute(spark, root, derived, table_files(source), computable, None, on_progress)
+    return list(derived.kept_rows_text({*hours} - computable, source))
+
+
 def _report_hours(on_progress: OnProgress, before: int, total: int, done: int, _: int) -> None:
     """Report the hours of one table as a part of the hours of all tables."""
     on_progress(before + done, total)
