@@ -1,4 +1,4 @@
-"""The command ``headgate pipeline upgrade``, which brings tables of an earlier release up to date."""
+"""The command ``headgate pipeline upgrade``: tables of an earlier release come up to date."""
 
 from __future__ import annotations
 
