@@ -18,7 +18,7 @@ from headgate.pipeline.alerts.options import Credentials, shown_target
 from pyspark_pulsar.admin import cause_of
 
 ATTEMPTS_MAX: Final = 3
-ATTEMPT_TIMEOUT_S: Final = 10.0
+ANSWER_TIMEOUT_S: Final = 10.0
 BACKOFF_FIRST_S: Final = 1.0
 BACKOFF_MAX_S: Final = 15.0
 """Longest wait between two attempts, also if the target asks for a longer one."""
@@ -66,7 +66,7 @@ def http_transport(trust_path: str | None) -> Transport:
     def post(url: str, body: bytes, headers: Mapping[str, str]) -> Reply:
         response = pool.request(
             "POST", url, body=body, headers=dict(headers), redirect=False,
-            timeout=urllib3.Timeout(total=ATTEMPT_TIMEOUT_S), preload_content=False,
+            timeout=urllib3.Timeout(total=ANSWER_TIMEOUT_S), preload_content=False,
         )  # fmt: skip
         try:
             text = response.read(_REASON_MAX * 4).decode("utf-8", "replace")

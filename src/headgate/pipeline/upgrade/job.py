@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Final, TextIO
+from typing import TextIO
 
 from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
@@ -20,6 +20,7 @@ from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import recompute_hours, refresh
 from headgate.pipeline.store.delta_log import LAYOUT_VERSION
 from headgate.pipeline.store.housekeeping.compact import compact
+from headgate.pipeline.store.housekeeping.job import PATIENCE_S
 from headgate.pipeline.store.scan import existing_tables
 from headgate.pipeline.store.table_leases import fill_leases, patient_lease
 from headgate.pipeline.upgrade.plan import (
@@ -30,9 +31,6 @@ from headgate.pipeline.upgrade.plan import (
     upgrade_plan,
 )
 from headgate.pipeline.upgrade.plan_text import plan_lines
-
-PATIENCE_S: Final = 30.0
-"""How long the job waits for another one that merges files of a table."""
 
 Session = Callable[[str, Progress], AbstractContextManager[SparkSession]]
 """A session of Spark over a folder."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final
-
 import pyarrow.parquet as pq
 
 from headgate.base.errors import InputError
@@ -26,12 +24,14 @@ from headgate.pipeline.store.housekeeping.small_files import (
     small_file_groups,
     total_bytes,
 )
-from headgate.pipeline.store.table_store import TableStore, store_of, table_names
+from headgate.pipeline.store.table_store import (
+    READ_AT_ONCE,
+    TableStore,
+    store_of,
+    table_names,
+)
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import Table
-
-_READ_AT_ONCE: Final = 16
-"""Footers of files that are read in parallel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def incomplete_files(root: str, table: Table) -> list[TableFile]:
         path = store.path(table.name, file.path)
         return not wanted.issubset(pq.read_schema(path, filesystem=store.files).names)
 
-    with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+    with ThreadPoolExecutor(READ_AT_ONCE) as pool:
         return [file for file, old in zip(files, pool.map(is_old, files), strict=True) if old]
 
 

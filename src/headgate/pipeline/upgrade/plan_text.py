@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from headgate.base.units import MIB
 from headgate.pipeline.store.delta_log import TableFile
 from headgate.pipeline.store.housekeeping.small_files import total_bytes
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.upgrade.plan import TablePlan, hours_of
 
-_MB: Final = 1_000_000
 _COLUMNS_SHOWN: Final = 5
 
 
@@ -31,7 +31,7 @@ def _steps(plan: TablePlan) -> Iterator[str]:
         hours = len(hours_of(plan.recomputed))
         yield (
             f"recompute {hours:,} {_plural('hour', hours)}: replace {_files_text(plan.recomputed)},"
-            f" from {_mb_text(plan.input_bytes)} of rows"
+            f" from {_mib_text(plan.input_bytes)} of rows"
         )
     if plan.small:
         yield f"merge {_files_text(plan.small)} into {plan.merged:,}"
@@ -55,11 +55,11 @@ def _columns_text(columns: tuple[str, ...]) -> str:
 
 def _files_text(files: Iterable[TableFile]) -> str:
     known = list(files)
-    return f"{len(known):,} {_plural('file', len(known))} ({_mb_text(total_bytes(known))})"
+    return f"{len(known):,} {_plural('file', len(known))} ({_mib_text(total_bytes(known))})"
 
 
-def _mb_text(size_bytes: int) -> str:
-    return f"{size_bytes / _MB:,.1f} MB"
+def _mib_text(size_bytes: int) -> str:
+    return f"{size_bytes / MIB:,.1f} MiB"
 
 
 def _plural(noun: str, count: int) -> str:

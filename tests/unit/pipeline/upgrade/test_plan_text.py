@@ -9,7 +9,7 @@ from headgate.pipeline.upgrade.plan_text import plan_lines
 
 def file(hour: int) -> TableFile:
     place = {"date": "2026-11-21", "hour": str(hour)}
-    return TableFile(f"{hour}.parquet", 2_000_000, place, 7, None)
+    return TableFile(f"{hour}.parquet", 2 << 20, place, 7, None)
 
 
 def test_each_step_is_a_line() -> None:
@@ -20,7 +20,7 @@ def test_each_step_is_a_line() -> None:
             "intervals",
             columns=("gaps",),
             recomputed=(file(1), file(2)),
-            input_bytes=5_500_000,
+            input_bytes=5 << 20,
             kept=(file(0),),
             small=(file(3), file(3), file(3)),
             merged=1,
@@ -32,13 +32,13 @@ def test_each_step_is_a_line() -> None:
         ["evictions", "create the table"],
         ["episodes", "add 7 columns: a, b, c, d, e and 2 more"],
         ["intervals", "add 1 column: gaps"],
-        ["intervals", "recompute 2 hours: replace 2 files (4.0 MB), from 5.5 MB of rows"],
-        ["intervals", "merge 3 files (6.0 MB) into 1"],
+        ["intervals", "recompute 2 hours: replace 2 files (4.0 MiB), from 5.0 MiB of rows"],
+        ["intervals", "merge 3 files (6.0 MiB) into 1"],
         [
             "intervals",
-            "leave 1 file (2.0 MB) without the columns: the telemetry of these hours is not there"
+            "leave 1 file (2.0 MiB) without the columns: the telemetry of these hours is not there"
             " any more",
         ],
-        ["attribution", "recompute 1 hour: replace 1 file (2.0 MB), from 0.0 MB of rows"],
+        ["attribution", "recompute 1 hour: replace 1 file (2.0 MiB), from 0.0 MiB of rows"],
         ["quota_usage", "up to date"],
     ]
