@@ -33,10 +33,14 @@ _COLUMNS: Final = tuple(n for n in EPISODES.column_names() if n not in EPISODES.
 Row = Mapping[str, Any]
 
 
-def backlog_alerts(root: str, newest: Mapping[str, int], after_ns: int) -> list[Alert]:
+def backlog_alerts(
+    root: str, newest: Mapping[str, int], after_ns: int, whole_max: int
+) -> list[Alert]:
     """An alert for each episode that is open for ``after_ns`` or longer.
 
-    ``newest``: the end of the newest telemetry of each cluster that counts.
+    ``newest``: the end of the newest telemetry of each cluster that counts. ``whole_max``: of how
+    many episodes the begin is looked for; those with the oldest messages come first. The alerts of
+    the others have no begin, and tell of their last hour.
 
     Raises:
         InputError: the folder has no table ``episodes``.
@@ -47,18 +51,22 @@ def backlog_alerts(root: str, newest: Mapping[str, int], after_ns: int) -> list[
     since_ns = min(newest.values()) - 2 * HOUR_NS
     found = scan.rows(_COLUMNS, Span(max(0, since_ns)), ("is_open", [True])).to_pylist()
     rows = [row for row in found if (row["cluster"] or "") in newest]
-    segments = pa.Table.from_pylist([*rows, *_before(scan, rows)], schema=_schema(scan))
+    rows.sort(key=lambda row: -(row["oldest_age_max_ns"] or 0))
+    before = _before(scan, rows[:whole_max])
+    segments = pa.Table.from_pylist([*rows, *before], schema=_schema(scan))
     whole = joined_table(segments.sort_by([(name, "ascending") for name in SEGMENT_ORDER]))
     ends_ns = {_key(row): row["segment_end_ns"] for row in rows}
+    cut = {_key(row) for row in rows[whole_max:] if row["continues_before"]}
     alerts: dict[str, Alert] = {}
     for row in whole.to_pylist():
         seen_ns = ends_ns.get(_key(row))
-        if seen_ns is None or seen_ns - row["episode_start_ns"] < after_ns:
+        is_cut = _key(row) in cut
+        if seen_ns is None or (seen_ns - row["episode_start_ns"] < after_ns and not is_cut):
             continue
-        alert = _alert(row, seen_ns)
+        alert = _alert(row, seen_ns, None if is_cut else row["episode_start_ns"])
         # A topic that was deleted and created again has the same labels; the later one counts.
         other = alerts.get(alert.fingerprint)
-        if other is None or (other.starts_ns or 0) < row["episode_start_ns"]:
+        if other is None or (other.starts_ns or 0) < (alert.starts_ns or 0):
             alerts[alert.fingerprint] = alert
     return list(alerts.values())
 
@@ -71,6 +79,7 @@ def _before(scan: TableScan, rows: Sequence[Row]) -> list[Row]:
     """The segments of earlier hours of the same episodes, found hour by hour."""
     wanted = {(*_key(row), row["segment_start_ns"]): row for row in rows if row["continues_before"]}
     first_ns = min((file.hour for file in scan.files), default=0) * HOUR_NS
+    same = [(name, {row[name] for row in rows}) for name in ("topic", "subscription")]
     found: list[Row] = []
     for _ in range(LOOK_BACK_HOURS):
         if not wanted:
@@ -81,7 +90,8 @@ def _before(scan: TableScan, rows: Sequence[Row]) -> list[Row]:
         pending = wanted
         wanted = {key: row for key, row in pending.items() if key[-1] < edge_ns}
         span = Span(max(0, edge_ns - HOUR_NS), edge_ns)
-        for row in scan.rows(_COLUMNS, span, ("continues_after", [True])).to_pylist():
+        filters = [("continues_after", [True]), *same]
+        for row in scan.rows(_COLUMNS, span, *filters).to_pylist():
             if row["segment_end_ns"] == edge_ns and (*_key(row), edge_ns) in pending:
                 found.append(row)
                 if row["continues_before"]:
@@ -141,7 +151,7 @@ def _labels(row: Row) -> dict[str, str]:
     )
 
 
-def _alert(row: Row, seen_ns: int) -> Alert:
+def _alert(row: Row, seen_ns: int, starts_ns: int | None) -> Alert:
     sentence = row["sentence"] or ""
     texts = {
         "summary": (
@@ -155,7 +165,7 @@ def _alert(row: Row, seen_ns: int) -> Alert:
     return Alert(
         _labels(row),
         {name: text for name, text in texts.items() if text},
-        row["episode_start_ns"],
+        starts_ns,
         seen_ns,
         float(row["oldest_age_max_ns"] or 0),
         section="backlogs",

@@ -34,6 +34,7 @@ from headgate.pipeline.alerts.state import (
 )
 from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.location import resolved_root
+from headgate.pipeline.store.scan import existing_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,8 @@ def run_alerts(
             cannot be used.
         PipelineError: a table cannot be read, in a job that runs once.
     """
+    # Before the state's folder is made: in a wrong folder it would look like somebody else's file.
+    existing_tables(options.out)
     if options.is_dry_run:
         with _plain_errors(options.out):
             _write_dry(options, out, err, wall_ns())

@@ -9,6 +9,8 @@ from typing import Final
 from headgate.base.units import NS_PER_HOUR
 from headgate.pipeline.alerts.alert import Alert
 from headgate.pipeline.alerts.state import SentAlert, TargetState
+from headgate.pipeline.tables.columns import MINUTE_NS
+from headgate.pipeline.tables.episodes import QUIET_MINUTES_MAX
 
 ENDED_MAX: Final = 10_000
 """Ended alerts that wait for a target; of more, the oldest are dropped."""
@@ -44,11 +46,12 @@ def next_state(
 
 
 def _is_another(alert: Alert, before: SentAlert) -> bool:
-    """Whether it began after the open one was seen for the last time.
+    """Whether it began after the open one was seen for the last time, and its longest pause.
 
     Rows that come late may move a begin; then it is the same one.
     """
-    return alert.starts_ns is not None and alert.starts_ns > before.seen_ns
+    last_ns = before.seen_ns + QUIET_MINUTES_MAX * MINUTE_NS
+    return alert.starts_ns is not None and alert.starts_ns > last_ns
 
 
 def _is_kept(before: SentAlert, now_ns: int) -> bool:

@@ -46,7 +46,7 @@ def found_alerts(options: AlertOptions, now_ns: int) -> Found:
         if needed is not None and needed not in tables:
             remarks.append(f"There is no table {needed} yet, so there are no alerts about {kind}s.")
         elif kind == BACKLOG:
-            alerts += backlog_alerts(root, newest, options.after_ns)
+            alerts += backlog_alerts(root, newest, options.after_ns, options.count)
         elif kind == QUOTA:
             alerts += quota_alerts(root, newest, behind, options.within_ns)
         elif kind == QUALITY:

@@ -27,7 +27,7 @@ def test_open_episodes_are_alerts_and_others_are_none(tmp_path: Path) -> None:
         open_segment(15, NS + "parts", partition=3),
     ]
     write(tmp_path, "episodes", rows)
-    alerts = backlog_alerts(str(tmp_path), NEWEST, 5 * MINUTE_NS)
+    alerts = backlog_alerts(str(tmp_path), NEWEST, 5 * MINUTE_NS, 9)
     assert sorted(alert.labels["topic"] for alert in alerts) == [
         NS + "parts-partition-3", NS + "slow",
     ]  # fmt: skip
@@ -56,28 +56,43 @@ def test_an_episode_begins_where_its_first_hour_says(tmp_path: Path) -> None:
         rows.append(segment(start_ns, start_ns + HOUR_NS, **more))
         rows.append(segment(start_ns, start_ns + HOUR_NS, NS + "other", **more))
     write(tmp_path, "episodes", rows)
-    (alert,) = backlog_alerts(str(tmp_path), NEWEST, 0)
+    (alert,) = backlog_alerts(str(tmp_path), NEWEST, 0, 9)
     assert alert.starts_ns == EDGE_NS - hours * HOUR_NS
 
 
 def test_the_begin_that_retention_dropped_is_the_first_hour(tmp_path: Path) -> None:
     write(tmp_path, "episodes", [segment(EDGE_NS, NOW_NS, continues_before=True, **OPEN)])
-    (alert,) = backlog_alerts(str(tmp_path), NEWEST, 0)
+    (alert,) = backlog_alerts(str(tmp_path), NEWEST, 0, 9)
     assert alert.starts_ns == EDGE_NS
+
+
+def test_of_very_many_the_begin_is_looked_for_in_the_most_severe(tmp_path: Path) -> None:
+    """The others have none: their hour's edge would look like the begin of another backlog."""
+    more = {"continues_after": True, "ending": "continues"}
+    rows = []
+    for topic, age_ns in ((NS + "old", HOUR_NS), (NS + "young", MINUTE_NS)):
+        ages = {"oldest_age_max_ns": age_ns}
+        rows.append(segment(EDGE_NS, NOW_NS, topic, continues_before=True, **OPEN, **ages))
+        rows.append(segment(T0, EDGE_NS, topic, **more))
+    write(tmp_path, "episodes", rows)
+    alerts = backlog_alerts(str(tmp_path), NEWEST, HOUR_NS, 1)
+    assert {alert.labels["topic"]: alert.starts_ns for alert in alerts} == {
+        NS + "old": T0, NS + "young": None,
+    }  # fmt: skip
 
 
 def test_of_two_incarnations_of_a_topic_the_later_one_counts(tmp_path: Path) -> None:
     rows = [open_segment(15), open_segment(6, incarnation=2)]
     write(tmp_path, "episodes", rows)
-    (alert,) = backlog_alerts(str(tmp_path), NEWEST, 0)
+    (alert,) = backlog_alerts(str(tmp_path), NEWEST, 0, 9)
     assert alert.starts_ns == NOW_NS - 6 * MINUTE_NS
 
 
 def test_without_telemetry_or_a_table_there_is_none(tmp_path: Path) -> None:
     write(tmp_path, "episodes", [open_segment()])
-    assert backlog_alerts(str(tmp_path), {}, 0) == []
+    assert backlog_alerts(str(tmp_path), {}, 0, 9) == []
     with pytest.raises(InputError, match="no table episodes"):
-        backlog_alerts(str(tmp_path / "none"), NEWEST, 0)
+        backlog_alerts(str(tmp_path / "none"), NEWEST, 0, 9)
 
 
 def test_the_end_of_a_backlog_is_the_first_one_after_its_begin(tmp_path: Path) -> None:
@@ -88,7 +103,7 @@ def test_the_end_of_a_backlog_is_the_first_one_after_its_begin(tmp_path: Path) -
         open_segment(8),
     ]
     write(tmp_path, "episodes", rows)
-    (alert,) = backlog_alerts(str(tmp_path), NEWEST, 0)
+    (alert,) = backlog_alerts(str(tmp_path), NEWEST, 0, 9)
     before = OpenBacklog(alert.labels, T0 + 20 * MINUTE_NS, T0 + 30 * MINUTE_NS)
     key = fingerprint(alert.labels)
     assert ended_ns(str(tmp_path), [before], NOW_NS) == {key: T0 + 40 * MINUTE_NS}

@@ -227,6 +227,13 @@ def test_a_second_job_for_the_same_target_is_refused(play: Play) -> None:
         play.run()
 
 
+def test_a_wrong_folder_is_left_as_it_is(play: Play, tmp_path: Path) -> None:
+    play.root = tmp_path / "none"
+    with pytest.raises(InputError, match="there is no folder"):
+        play.run()
+    assert not play.root.exists()
+
+
 def test_a_dry_run_prints_the_requests_and_stores_nothing(play: Play) -> None:
     out, err = io.StringIO(), io.StringIO()
     options = AlertOptions(
