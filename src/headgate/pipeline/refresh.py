@@ -144,17 +144,11 @@ def recompute_hours(
     derived: DerivedTable,
     hours: Collection[int],
     on_progress: OnProgress = no_progress,
-) -> list[str]:
-    """Replace some hours of one table that is up to date; ``hours`` count since the epoch.
-
-    Hours that follow from what retention dropped keep their rows; returns a sentence about them, if
-    there are any.
-    """
-    source = ensure_table(root, derived.source)
-    computable = derived.computable(hours, source)
-    if computable:
-        _compute(spark, root, derived, table_files(source), computable, None, on_progress)
-    return list(derived.kept_rows_text({*hours} - computable, source))
+) -> None:
+    """Replace some computable hours of one table that is up to date; they count since the epoch."""
+    if hours:
+        live = table_files(ensure_table(root, derived.source))
+        _compute(spark, root, derived, live, hours, None, on_progress)
 
 
 def _report_hours(on_progress: OnProgress, before: int, total: int, done: int, _: int) -> None:

@@ -19,6 +19,9 @@ OWN_LABELS: Final = (
 """Labels that alerts have. The same backlog, quota or fault always has the same ones: what changes
 while it lasts, such as its cause, is an annotation."""
 
+DESCRIPTION: Final = "description"
+"""The annotation with the sentence."""
+
 _FNV_OFFSET: Final = 0xCBF29CE484222325
 _FNV_PRIME: Final = 0x100000001B3
 _UINT64: Final = (1 << 64) - 1

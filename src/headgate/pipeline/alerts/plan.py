@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Final
 
 from headgate.base.units import NS_PER_HOUR
-from headgate.pipeline.alerts.alert import Alert
+from headgate.pipeline.alerts.alert import DESCRIPTION, Alert
 from headgate.pipeline.alerts.state import SentAlert, TargetState
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.episodes import QUIET_MINUTES_MAX
+from headgate.pipeline.time_span import minute_text
 
 ENDED_MAX: Final = 10_000
 """Ended alerts that wait for a target; of more, the oldest are dropped."""
@@ -79,7 +80,12 @@ def _opened(alert: Alert, before: SentAlert | None, now_ns: int) -> SentAlert:
 
 
 def _ended(before: SentAlert, end_ns: int) -> SentAlert:
-    return replace(before, ends_ns=max(end_ns, before.starts_ns), delivered_ns=None)
+    end_ns = max(end_ns, before.starts_ns)
+    texts = dict(before.annotations)
+    if DESCRIPTION in texts:
+        # The sentence is of the time when it was open.
+        texts[DESCRIPTION] = f"Ended at {minute_text(end_ns)}. Before: {texts[DESCRIPTION]}"
+    return replace(before, annotations=texts, ends_ns=end_ns, delivered_ns=None)
 
 
 def bounded(state: TargetState, now_ns: int) -> tuple[TargetState, int]:

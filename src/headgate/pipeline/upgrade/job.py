@@ -26,6 +26,7 @@ from headgate.pipeline.store.table_leases import fill_leases, patient_lease
 from headgate.pipeline.upgrade.plan import (
     TablePlan,
     check_versions,
+    computable_hours,
     hours_of,
     incomplete_files,
     upgrade_plan,
@@ -84,24 +85,25 @@ def _upgrade(root: str, plans: list[TablePlan], progress: Progress, session: Ses
     # After the columns are added, and before rows are merged: a merged file would have them.
     if any(plan.recomputed for plan in plans):
         with session("headgate pipeline upgrade", progress) as spark:
-            for remark in _recompute(spark, root, progress):
-                progress.say(remark)
+            _recompute(spark, root, progress)
     with _plain_errors(root):
         hold = partial(patient_lease, patience_s=PATIENCE_S)
         compact(root, [plan.name for plan in plans if plan.small], progress, hold=hold)
 
 
-def _recompute(spark: SparkSession, root: str, progress: Progress) -> list[str]:
+def _recompute(spark: SparkSession, root: str, progress: Progress) -> None:
     """Recompute rows that lack columns; a table is done after those that it follows from."""
-    remarks: list[str] = []
     for derived in DERIVED:
         with progress.stage(f"Recomputing {derived.name}") as stage:
             # What was recomputed of its source touches rows, too; these are complete then.
             refresh(spark, root, derived, stage.on_progress)
-            hours = hours_of(incomplete_files(root, derived.table))
-            remarks += recompute_hours(spark, root, derived, hours, stage.on_progress)
-            stage.result = f"{len(hours):,} hours" if hours else "up to date"
-    return remarks
+            old = hours_of(incomplete_files(root, derived.table))
+            hours = computable_hours(root, derived, old)
+            recompute_hours(spark, root, derived, hours, stage.on_progress)
+            stage.result = f"{len(hours):,} hours" if hours else "nothing to do"
+            if len(hours) < len(old):
+                kept = len(old) - len(hours)
+                stage.result += f"; {kept:,} without telemetry stay as they are"
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from headgate.base.errors import InputError
 from headgate.pipeline.derived.catalogue import DERIVED
+from headgate.pipeline.derived.derived_table import DerivedTable
 from headgate.pipeline.store.delta_log import (
     TableFile,
     check_layout,
@@ -97,9 +98,9 @@ def _plan(store: TableStore, table: Table, there: Collection[str]) -> TablePlan:
     old, input_bytes, computable = incomplete_files(store.root, table), 0, set[int]()
     derived = next((each for each in DERIVED if each.name == table.name), None)
     if derived is not None and old and derived.source.name in there:
-        source = store.delta(derived.source.name)
-        computable = derived.computable({file.hour for file in old}, source)
-        input_bytes = total_bytes(derived.inputs(table_files(source), computable))
+        computable = computable_hours(store.root, derived, hours_of(old))
+        live = table_files(store.delta(derived.source.name))
+        input_bytes = total_bytes(derived.inputs(live, computable))
     recomputed = [file for file in old if file.hour in computable]
     replaced = {file.path for file in recomputed}
     small = [group for group in groups if not all(file.path in replaced for file in group)]
@@ -132,6 +133,15 @@ def incomplete_files(root: str, table: Table) -> list[TableFile]:
 
     with ThreadPoolExecutor(READ_AT_ONCE) as pool:
         return [file for file, old in zip(files, pool.map(is_old, files), strict=True) if old]
+
+
+def computable_hours(root: str, derived: DerivedTable, hours: Collection[int]) -> set[int]:
+    """Those hours of a table that can be computed anew.
+
+    In the others its source has no rows any more, so an upgrade would delete what is there.
+    """
+    source = store_of(root).delta(derived.source.name)
+    return derived.computable(hours, source) & hours_of(table_files(source))
 
 
 def hours_of(files: Iterable[TableFile]) -> set[int]:

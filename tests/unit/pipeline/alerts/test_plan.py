@@ -21,7 +21,8 @@ EMPTY = TargetState()
 
 
 def alert(starts_ns: int | None = NOW_NS - 9 * NS_PER_MINUTE, **more: Any) -> Alert:
-    return Alert(named("A", WARNING, topic="t"), {"summary": "x"}, starts_ns, NOW_NS, **more)
+    texts = {"summary": "x", "description": "A backlog."}
+    return Alert(named("A", WARNING, topic="t"), texts, starts_ns, NOW_NS, **more)
 
 
 def planned(state: TargetState, *alerts: Alert, minutes: int = 0, ends: Any = None) -> TargetState:
@@ -50,6 +51,10 @@ def test_the_end_is_that_of_the_tables_and_never_before_the_begin() -> None:
     key = only(first).fingerprint
     (end,) = planned(first, minutes=2, ends={key: NOW_NS}).ended
     assert end.ends_ns == NOW_NS
+    assert end.annotations == {
+        "summary": "x",
+        "description": "Ended at 1970-01-01 16:40 UTC. Before: A backlog.",
+    }
     (end,) = planned(first, minutes=2, ends={key: 5}).ended
     assert end.ends_ns == only(first).starts_ns
     (end,) = planned(first, minutes=2, ends={key: NOW_NS * 9}).ended

@@ -12,13 +12,15 @@ from headgate.pipeline.tables.arrow_types import conform, partition_columns, tab
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import INTERVALS
-from tests.unit.pipeline.play import T0, bronze, play
+from tests.unit.pipeline.play import T0, Broker, bronze
 from tests.unit.pipeline.store.old_folder import old_table
 
 
 def old_folder(root: Path, hours: int = 2, without: Collection[str] = ("gaps",)) -> None:
-    """Bronze of one hour, and ``intervals`` of some, each hour in a file that lacks columns."""
-    old_table(root, BRONZE_SAMPLES, [], bronze(play(4)))
+    """Bronze of some hours, and ``intervals`` of them, each hour in a file that lacks columns."""
+    brokers = [Broker(start_ns=T0 + hour * HOUR_NS, boot=f"boot-{hour}") for hour in range(hours)]
+    messages = [message for broker in brokers for message in broker.window(10)]
+    old_table(root, BRONZE_SAMPLES, [], bronze(messages))
     old_table(root, INTERVALS, without, interval_rows(hours))
 
 

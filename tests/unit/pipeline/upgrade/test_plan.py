@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.schema import Field, PrimitiveType
@@ -77,6 +78,18 @@ def test_hours_whose_telemetry_was_dropped_stay(tmp_path: Path) -> None:
     drop_before(str(tmp_path), 2)
     plan = plan_of(tmp_path, INTERVALS.name)
     assert plan.recomputed == ()
+
+
+def test_hours_whose_source_has_no_rows_stay(tmp_path: Path) -> None:
+    """Whatever deleted them: computed anew, the hour would be empty."""
+    old_folder(tmp_path)
+    write_deltalake(tmp_path / INTERVALS.name, late_rows(), mode="append")
+    plan = plan_of(tmp_path, INTERVALS.name)
+    assert (len(plan.recomputed), len(plan.kept)) == (2, 1)
+
+
+def late_rows() -> pa.Table:
+    return interval_rows(10).slice(9).drop_columns(["gaps"])
 
 
 def test_what_a_newer_release_wrote_is_refused(tmp_path: Path) -> None:
