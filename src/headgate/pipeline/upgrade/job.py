@@ -100,7 +100,7 @@ def _recompute(spark: SparkSession, root: str, progress: Progress) -> None:
             old = hours_of(incomplete_files(root, derived.table))
             hours = computable_hours(root, derived, old)
             recompute_hours(spark, root, derived, hours, stage.on_progress)
-            stage.result = f"{len(hours):,} hours" if hours else "nothing to do"
+            stage.result = f"{len(hours):,} hours" if hours else "up to date"
             if len(hours) < len(old):
                 kept = len(old) - len(hours)
                 stage.result += f"; {kept:,} without telemetry stay as they are"
