@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
 from shutil import copytree
@@ -24,7 +24,8 @@ from headgate.pipeline import refresh as refreshing
 from headgate.pipeline.derived import derived_table
 from headgate.pipeline.derived.catalogue import DERIVED
 from headgate.pipeline.derived.intervals import Intervals
-from headgate.pipeline.options import SourceOptions
+from headgate.pipeline.jobs import create_tables
+from headgate.pipeline.options import SourceOptions, UpgradeOptions
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.refresh import recompute, refresh, refresh_all
 from headgate.pipeline.session import prepare_session
@@ -45,8 +46,11 @@ from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.episodes import EPISODES
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA, table_schema
+from headgate.pipeline.upgrade.job import run_upgrade
+from headgate.pipeline.upgrade.plan import upgrade_plan
 from tests.spark.telemetry_topic import Topic, rows_of
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, bronze
 from tests.unit.pipeline.quota_play import quota_play
@@ -307,6 +311,46 @@ def test_a_folder_of_an_earlier_version_gets_its_new_columns(
     names = [name for name in right.column_names if name != "evidence"]
     computed = rows_of(root, "intervals").select(names)
     assert computed.to_pylist() == right.select(names).to_pylist()
+
+
+def test_an_upgrade_recomputes_what_an_earlier_release_lacked(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed after each table, and repeated: the rows are those of a folder of this release."""
+    new, root = tmp_path / "new", tmp_path / "old"
+    rows = rows_around_midnights()[0]
+    append(new, rows)
+    refresh_all(session, str(new))
+    old_table(root, BRONZE_SAMPLES, [], rows)
+    old_table(root, INTERVALS, ["oldest_age_max_ns", "gaps"], rows_of(new, INTERVALS.name))
+    old_table(root, EPISODES, ["second_cause"], rows_of(new, EPISODES.name))
+    create_tables(str(root))
+    seen = DeltaTable(root / BRONZE_SAMPLES.name)
+    key = AppTransaction(f"{seen.metadata().name}:{seen.metadata().id}", seen.version())
+    commit_append(str(root), INTERVALS, [], key)
+
+    class KilledError(BaseException):
+        pass
+
+    kills = iter([False, True, True, False, False, True])
+
+    def recomputed(*given: Any) -> None:
+        refreshing.recompute_hours(*given)
+        if next(kills, False):
+            raise KilledError
+
+    @contextmanager
+    def started(*_: object) -> Iterator[SparkSession]:
+        yield session
+
+    monkeypatch.setattr("headgate.pipeline.upgrade.job.recompute_hours", recomputed)
+    for _ in range(4):
+        with suppress(KilledError):
+            run_upgrade(UpgradeOptions(str(root)), io.StringIO(), io.StringIO(), session=started)
+    assert all(plan.is_empty for plan in upgrade_plan(str(root)))
+    for table in (INTERVALS, EPISODES, ATTRIBUTION):
+        wanted = rows_of(new, table.name)
+        assert same_rows(rows_of(root, table.name).select(wanted.column_names), wanted)
 
 
 def test_trap_spark_writes_int96_and_the_tables_do_not(midnights: Path) -> None:

@@ -152,6 +152,9 @@ PIPELINE: dict[str, set[str]] = {
     "report": {
         "backtest", "output", "store", "kernels", "tables", "options", "progress", "time_span",
     },
+    "alerts": {
+        "output", "store", "kernels", "tables", "location", "failures", "time_span",
+    },
     "session": {"source", "store", "spark_failures", "spark_options", "failures"},
     "worker_daemon": {"store"},
     "scrape_ingest": {"session", "scrapes", "store", "tables"},
@@ -175,6 +178,10 @@ PIPELINE: dict[str, set[str]] = {
     "jobs": {
         "queries", "job_session", "streaming", "refresh", "scrape_ingest", "derived", "output",
         "store", "scrapes", "tables", "options", "location", "progress", "time_span",
+    },
+    "upgrade": {
+        "jobs", "refresh", "job_session", "derived", "store", "tables", "failures", "options",
+        "location", "progress",
     },
 }  # fmt: skip
 

@@ -19,6 +19,7 @@ from devkit.peer import play_peer
 from devkit.promtool import ensure_promtool
 from devkit.soak import KILLS_WORD, SOAKS, soak
 from devkit.system import ensure_packages, has_java
+from devkit.tools_peer import play_tools
 
 INTERRUPTED: Final = 130
 
@@ -110,6 +111,10 @@ def _test_peer(_arguments: Sequence[str]) -> int:
     return play_peer(ensure(Lane.DEV, java=True))
 
 
+def _test_tools(_arguments: Sequence[str]) -> int:
+    return play_tools(ensure(Lane.DEV, java=True))
+
+
 def _lint(_arguments: Sequence[str]) -> int:
     return lint(ensure(Lane.LINT))
 
@@ -138,6 +143,9 @@ COMMANDS: Final = (
     Command("demo", "", "builds ten kinds of backlog and explains each one", _demo),
     Command("test", "[LANE...] [-- PYTEST ARGS]", "runs lint and all tests, or some lanes", _test),
     Command("test-peer", "", "tests with Java and Go clients, Apache Pulsar and S3", _test_peer),
+    Command(
+        "test-tools", "", "runs examples under Airflow and Dagster; Spark Connect", _test_tools
+    ),
     Command("serve", "[ARGS]", "starts a broker: headgate standalone ARGS", _serve),
     Command("headgate", "ARGS", "runs any other headgate command", _run_headgate),
     Command("lint", "", "checks style and types (ruff, mypy)", _lint),

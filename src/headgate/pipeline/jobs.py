@@ -293,7 +293,7 @@ def create_tables(root: str, say: Callable[[str], None] = lambda _: None) -> Non
     if added:
         say(
             f"{root} was written by an earlier release: {'; '.join(added)}. "
-            "Existing rows have null there."
+            "Existing rows have null there; headgate pipeline upgrade recomputes them."
         )
 
 

@@ -311,3 +311,18 @@ class CompactOptions:
         _check_retention(self.retain_days)
         if self.vacuum_hours < 0:
             raise InputError(f"--vacuum-hours {self.vacuum_hours}: at least 0 is allowed")
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeOptions:
+    """Bring the tables of an earlier release to this one."""
+
+    out: str
+    """The folder of the tables; it must be there."""
+    is_dry_run: bool = False
+    """Change nothing; print what would be done."""
+    spark: SparkOptions = DEFAULTS
+
+    def __post_init__(self) -> None:
+        """Raise :class:`InputError` for a folder that cannot hold tables."""
+        checked_root(self.out)

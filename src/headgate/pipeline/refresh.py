@@ -138,6 +138,19 @@ def recompute(
     return remarks
 
 
+def recompute_hours(
+    spark: SparkSession,
+    root: str,
+    derived: DerivedTable,
+    hours: Collection[int],
+    on_progress: OnProgress = no_progress,
+) -> None:
+    """Replace some computable hours of one table that is up to date; they count since the epoch."""
+    if hours:
+        live = table_files(ensure_table(root, derived.source))
+        _compute(spark, root, derived, live, hours, None, on_progress)
+
+
 def _report_hours(on_progress: OnProgress, before: int, total: int, done: int, _: int) -> None:
     """Report the hours of one table as a part of the hours of all tables."""
     on_progress(before + done, total)

@@ -27,6 +27,7 @@ from headgate.pipeline.spark_options import (
     DEFAULTS,
     SHUFFLE_PARTITIONS,
     SparkOptions,
+    check_no_connect,
     machine_settings,
     shuffle_partitions,
 )
@@ -86,9 +87,11 @@ def create_session(
     is faster from the second minute on.
 
     Raises:
-        InputError: no Java is found, or only ``spark-submit`` can set what ``options`` say.
+        InputError: no Java is found, only ``spark-submit`` can set what ``options`` say, or a
+            variable asks for Spark Connect.
         PipelineError: Java did not start, or Spark refuses a setting.
     """
+    check_no_connect(os.environ)
     active = SparkSession.getActiveSession()
     if active is None and _SUBMITTED in os.environ:
         options.check_submitted()

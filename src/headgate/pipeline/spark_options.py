@@ -25,6 +25,8 @@ _OWN: Final[Mapping[str, str]] = {
     "spark.master": "the variable MASTER sets it, or spark-submit",
     "spark.driver.memory": "--driver-memory sets it",
     "spark.app.name": "the command has its own",
+    "spark.remote": "a Spark Connect server cannot run it; spark-submit brings it to a cluster",
+    "spark.api.mode": "it needs Spark's own driver; spark-submit brings it to a cluster",
 }
 """Settings that are not the user's here, with the reason."""
 
@@ -103,6 +105,34 @@ def _check_setting(text: str) -> None:
         )
     if key in _OWN:
         raise InputError(f"--spark-conf {key} is not for this command: {_OWN[key]}")
+
+
+def check_no_connect(environment: Mapping[str, str]) -> None:
+    """Check that no variable asks for Spark Connect.
+
+    The jobs need Spark's driver in this process: its Java, its streaming queries, and its files.
+
+    Raises:
+        InputError: one does; the text names it.
+    """
+    for name, value in (
+        ("SPARK_REMOTE", environment.get("SPARK_REMOTE", "")),
+        ("MASTER", _if_connect(environment.get("MASTER", ""))),
+        ("SPARK_API_MODE", _if_connect(environment.get("SPARK_API_MODE", ""))),
+    ):
+        if value:
+            # A URL of a server may have a token in it.
+            shown = value.partition(";")[0]
+            raise InputError(
+                f"{name}={shown} asks for Spark Connect, which cannot run headgate pipeline: unset"
+                f" {name} to use Spark on this machine, or bring the command to a cluster with"
+                " spark-submit"
+            )
+
+
+def _if_connect(text: str) -> str:
+    is_connect = text.lower().startswith("sc://") or text.lower() == "connect"
+    return text if is_connect else ""
 
 
 def machine_settings(cores: int, memory_bytes: int) -> dict[str, str]:

@@ -120,5 +120,5 @@ def test_tables_of_an_earlier_release_get_their_columns_with_one_line(tmp_path: 
         create_tables(str(tmp_path), Progress(said).say)
     assert said.getvalue() == (
         f"{tmp_path} was written by an earlier release: intervals gets parked_disk_full_ns. "
-        "Existing rows have null there.\n"
+        "Existing rows have null there; headgate pipeline upgrade recomputes them.\n"
     )

@@ -6,7 +6,12 @@ import pytest
 
 from headgate.base.errors import InputError
 from headgate.base.units import GIB, MIB
-from headgate.pipeline.spark_options import SparkOptions, machine_settings, shuffle_partitions
+from headgate.pipeline.spark_options import (
+    SparkOptions,
+    check_no_connect,
+    machine_settings,
+    shuffle_partitions,
+)
 
 
 @pytest.mark.parametrize("memory", ["512m", "4g", "4G", "1t", "600000k", "4gb", "536870912"])
@@ -80,3 +85,27 @@ def test_partitions_follow_the_input() -> None:
         4, 4, 5, 100, 2_000,
     ]  # fmt: skip
     assert shuffle_partitions(2_000, 0) == 4_000
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"SPARK_REMOTE": "sc://h:15002/;token=secret"}, "SPARK_REMOTE=sc://h:15002/ asks for"),
+        ({"SPARK_REMOTE": "local"}, "SPARK_REMOTE=local asks for Spark Connect, which cannot"),
+        ({"MASTER": "sc://h"}, "MASTER=sc://h asks for Spark Connect"),
+        ({"SPARK_API_MODE": "Connect"}, "SPARK_API_MODE=Connect asks for Spark Connect"),
+    ],
+)
+def test_spark_connect_is_refused(environment: dict[str, str], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check_no_connect(environment)
+    assert str(caught.value).startswith(said)
+    assert "secret" not in str(caught.value)
+    for key in ("spark.remote=sc://h", "spark.api.mode=connect"):
+        with pytest.raises(InputError, match=r"is not for this command: .*spark-submit"):
+            SparkOptions(conf=(key,))
+
+
+def test_without_spark_connect_nothing_is_refused() -> None:
+    check_no_connect({})
+    check_no_connect({"MASTER": "yarn", "SPARK_API_MODE": "classic", "SPARK_REMOTE": ""})

@@ -10,8 +10,8 @@ pipeline_group = LazyGroup(
     name="pipeline",
     help=(
         "Find out why backlogs grew, from the telemetry of brokers.\n\n"
-        "The commands need headgate[spark]; run, stream, attribute, forecast, backtest and sql "
-        "also need Java 17 or newer.\n\n"
+        "The commands need headgate[spark]; run, stream, attribute, forecast, backtest, sql "
+        "and upgrade also need Java 17 or newer.\n\n"
         "Commands print rows to the standard output, stages and warnings to the standard error. "
         "The exit status is 0 on success, 1 if the job failed, 2 if the request is not allowed, "
         "3 if --fail-on or --fail-within found a match, and 130 after Ctrl-C.\n\n"
@@ -36,7 +36,15 @@ pipeline_group = LazyGroup(
             "Replay other limits and quotas over the past.",
         ),
         "report": (f"{_HERE}.report:report_command", "Write one page about a time range."),
+        "alerts": (
+            f"{_HERE}.alerts:alerts_command",
+            "Send open backlogs and quotas to Alertmanager or a webhook.",
+        ),
         "compact": (f"{_HERE}.compact:compact_command", "Merge small files of the tables."),
+        "upgrade": (
+            f"{_HERE}.upgrade:upgrade_command",
+            "Bring tables of an earlier release up to date.",
+        ),
         "show": (f"{_HERE}.show:show_command", "Print rows of a table."),
         "sql": (f"{_HERE}.sql:sql_command", "Query the tables in SQL."),
         "views": (f"{_HERE}.views:views_command", "Print CREATE VIEW statements for an engine."),

@@ -20,7 +20,7 @@ from headgate.pipeline.options import (
     WEB_URL,
     SourceOptions,
 )
-from headgate.pipeline.spark_options import SparkOptions
+from headgate.pipeline.spark_options import SparkOptions, check_no_connect
 
 EXIT_FOUND: Final = 3
 """Exit status when ``--fail-on`` or ``--fail-within`` found what it looks for."""
@@ -71,6 +71,7 @@ def spark_options(command: Command) -> Command:
         spark_conf: tuple[str, ...],
         **others: Any,
     ) -> None:
+        check_no_connect(os.environ)
         command(*args, spark=SparkOptions(cores, driver_memory, spark_conf), **others)
 
     decorated: Command = with_spark

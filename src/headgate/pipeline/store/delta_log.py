@@ -151,9 +151,11 @@ def check_layout(delta: DeltaTable, path: str) -> None:
     """
     layout = delta.metadata().configuration.get(_LAYOUT_KEY)
     if layout != str(LAYOUT_VERSION):
+        is_newer = (layout or "").isdigit() and int(layout or 0) > LAYOUT_VERSION
+        advice = "use the newer release that wrote it" if is_newer else "choose another folder"
         raise InputError(
             f"{path} has table layout {layout}; this version reads and writes {LAYOUT_VERSION}: "
-            "choose another folder"
+            f"{advice}"
         )
 
 

@@ -210,7 +210,8 @@ def _statistics(
     least: dict[str, Any] = {}
     largest: dict[str, Any] = {}
     places = {metadata.schema.column(i).name: i for i in range(metadata.num_columns)}
-    for name in names:
+    # A merged file of an earlier release may lack a column.
+    for name in (name for name in names if name in places):
         found = [
             metadata.row_group(group).column(places[name]).statistics
             for group in range(metadata.num_row_groups)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from headgate.cli.group import main
 from headgate.cli.pipeline.common import interruptible, load
 
 
@@ -43,3 +45,16 @@ def test_an_interrupted_job_says_that_nothing_is_lost() -> None:
 
     result = CliRunner().invoke(command)
     assert result.stderr.startswith("Interrupted; the next run continues from here.\n")
+
+
+@pytest.mark.parametrize("command", ["run", "stream", "attribute", "forecast", "sql", "upgrade"])
+def test_spark_connect_is_refused_before_anything_else(command: str, tmp_path: Path) -> None:
+    words = ["pipeline", command, "--out", str(tmp_path / "tables")]
+    result = CliRunner().invoke(main, words, env={"SPARK_REMOTE": "sc://localhost:15002"})
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "Error: SPARK_REMOTE=sc://localhost:15002 asks for Spark Connect, which cannot run "
+        "headgate pipeline: unset SPARK_REMOTE to use Spark on this machine, or bring the command "
+        "to a cluster with spark-submit\n"
+    )
+    assert not (tmp_path / "tables").exists()

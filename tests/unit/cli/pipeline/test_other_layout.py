@@ -38,6 +38,8 @@ def files_of(root: Path) -> dict[Path, int]:
         ("report", INTERVALS),
         ("forecast", QUOTA_USAGE),
         ("forecast --score", INTERVALS),
+        ("upgrade", ATTRIBUTION),
+        ("upgrade --dry-run", ATTRIBUTION),
         ("compact", ATTRIBUTION),
         ("compact --retain 2", ATTRIBUTION),
         ("compact --vacuum --dry-run", ATTRIBUTION),
@@ -63,6 +65,6 @@ def test_it_is_reported_in_a_line_and_left_as_it_is(
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
         f"Error: {path} has table layout {LAYOUT_VERSION + 1}; this version reads and writes "
-        f"{LAYOUT_VERSION}: choose another folder\n"
+        f"{LAYOUT_VERSION}: use the newer release that wrote it\n"
     )
     assert files_of(root) == before

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from headgate.base.units import MIB
@@ -26,7 +27,7 @@ from headgate.pipeline.store.housekeeping.small_files import (
 )
 from headgate.pipeline.store.parquet_files import FileAdded, TableFiles
 from headgate.pipeline.store.table_leases import Hold, housekeeping_lease
-from headgate.pipeline.store.table_store import store_of, table_names
+from headgate.pipeline.store.table_store import TableStore, store_of, table_names
 from headgate.pipeline.tables.arrow_types import plain_schema
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import Table
@@ -145,14 +146,16 @@ def _rewritten(
     """New files with the rows of each group; on an error nothing is left of them."""
     # Columns of a later release stay, because the schema is that of the table in the folder.
     schema = plain_schema(pa.schema(delta.schema().to_arrow()))
-    writer = TableFiles(root, table, "compact", schema=schema)
+    store = store_of(root)
+    writer: TableFiles | None = None
     added: list[FileAdded] = []
     try:
         for group in groups:
+            writer = TableFiles(
+                root, table, "compact", schema=_written(store, table, schema, group)
+            )
             for file in group:
-                dataset = store_of(root).dataset(
-                    table.name, [file.path], schema, table.partition_by
-                )
+                dataset = store.dataset(table.name, [file.path], schema, table.partition_by)
                 # Rows that are read ahead take memory.
                 for batch in dataset.to_batches(
                     batch_size=_BATCH_ROWS, batch_readahead=0, fragment_readahead=0
@@ -160,7 +163,24 @@ def _rewritten(
                     writer.write(pa.Table.from_batches([batch]))
             added += writer.close()
     except BaseException:
-        writer.abandon()
-        store_of(root).delete([f"{table.name}/{file.path}" for file in added])
+        if writer is not None:
+            writer.abandon()
+        store.delete([f"{table.name}/{file.path}" for file in added])
         raise
     return added
+
+
+def _written(
+    store: TableStore, table: Table, schema: pa.Schema, group: Sequence[TableFile]
+) -> pa.Schema:
+    """The columns of a merged file: those that one of the files has.
+
+    A column that none has stays absent, so that an upgrade still finds rows of an earlier release.
+    """
+    names = {*table.partition_by}
+    for file in group:
+        if len(names) == len(schema):
+            break
+        footer = pq.read_schema(store.path(table.name, file.path), filesystem=store.files)
+        names.update(set(footer.names).intersection(schema.names))
+    return pa.schema([field for field in schema if field.name in names])
