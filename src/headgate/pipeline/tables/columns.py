@@ -26,6 +26,7 @@ class ColumnType(enum.Enum):
     TIMESTAMP = "timestamp"
     DATE = "date"
     BINARY = "binary"
+    DOUBLES = "array<double>"
 
 
 @dataclass(frozen=True, slots=True)
