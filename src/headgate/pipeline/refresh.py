@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import date
 from functools import partial
 
-from deltalake.exceptions import TableNotFoundError
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.base.errors import InputError
@@ -35,7 +34,7 @@ from headgate.pipeline.store.delta_log import (
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.followed_log import FollowedLog
 from headgate.pipeline.store.lock_tokens import writer_options
-from headgate.pipeline.store.log_changes import SourceChange, change_since, followed
+from headgate.pipeline.store.log_changes import SourceChange, change_since, followed_or_new
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS, Table
 from headgate.pipeline.time_span import instant
@@ -78,7 +77,7 @@ def refresh(
     ``on_progress`` is called with the hours done and the hours in all, if they take more than
     one pass.
     """
-    source = _followed(root, derived.source)
+    source = followed_or_new(root, derived.source)
     unseen = _unseen(root, source, derived)
     if unseen is None:
         return set()
@@ -88,15 +87,6 @@ def refresh(
     touched = touched.only(derived.computable(touched, source.delta))
     _compute(spark, root, derived, source, touched, unseen.transaction, on_progress)
     return set(touched)
-
-
-def _followed(root: str, table: Table) -> FollowedLog[TableFile]:
-    """The log of a table, which is created if it is absent."""
-    try:
-        return followed(root, table.name)
-    except TableNotFoundError:
-        ensure_table(root, table)
-        return followed(root, table.name)
 
 
 def recompute(
@@ -132,9 +122,9 @@ def recompute(
     for number, derived in enumerate(DERIVED):
         before = number * len(hours)
         on_progress(before, total)
-        source = _followed(root, derived.source)
+        source = followed_or_new(root, derived.source)
         computable = derived.computable(hours, source.delta)
-        there = set(_followed(root, derived.table).hours())
+        there = set(followed_or_new(root, derived.table).hours())
         remarks += derived.kept_rows_text(there.intersection(hours) - computable, source.delta)
         # Rows that were recomputed above are new to the tables that follow from them. These tables
         # note that they have seen them; no hour outside the days is computed for that.

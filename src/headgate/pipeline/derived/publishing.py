@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.pipeline.derived.derived_table import NearInputs, NearTable
 from headgate.pipeline.steps import limiters, publishing
-from headgate.pipeline.steps.hours import HOUR_COLUMNS, only_minutes
+from headgate.pipeline.steps.hours import only_minutes
 from headgate.pipeline.store.delta_log import TableFile
 from headgate.pipeline.store.log_changes import followed
 from headgate.pipeline.store.spark_reader import read_files

@@ -111,9 +111,7 @@ def _is_touched(touched: TouchedMinutes) -> Column:
 def rates_up_to(hourly: DataFrame, touched: TouchedMinutes) -> DataFrame:
     """The demonstrated rates up to some minutes, from ``demonstrated_rates`` of their hours and the
     day before."""
-    kernel = partial(
-        rates_kernel.running_rates, touched=touched, look_back_hours=LOOK_BACK_HOURS
-    )
+    kernel = partial(rates_kernel.running_rates, touched=touched, look_back_hours=LOOK_BACK_HOURS)
     order = (*ATTRIBUTION_KEY, *HOUR_COLUMNS)
     return per_key(hourly, ATTRIBUTION_KEY, order, kernel, spark_schema(RUNNING))
 

@@ -39,7 +39,7 @@ from headgate.pipeline.store.idempotent_commit import (
 from headgate.pipeline.store.lease import housekeeping_name
 from headgate.pipeline.store.lock_tokens import check_lease
 from headgate.pipeline.store.parquet_files import FileAdded, TableFiles
-from headgate.pipeline.store.table_store import LOG, TableStore, store_of
+from headgate.pipeline.store.table_store import TableStore, store_of
 from headgate.pipeline.tables.arrow_types import plain_schema, table_arrow_schema
 from headgate.pipeline.tables.columns import DAY_HOURS, HOUR_NS, MINUTE_NS, Table
 from headgate.pipeline.touched_minutes import TouchedMinutes
@@ -467,7 +467,7 @@ def files_of_actions(actions: pa.Table, partition_by: Sequence[str]) -> list[Tab
         TableFile(
             action["path"],
             action["size_bytes"],
-            {name: _partition_text(action[f"partition.{name}"]) for name in partition_by},
+            {name: _partition_text(action[f"partition.{name}"]) for name in sorted(partition_by)},
             action.get("num_records") or 0,
             _ends(action.get("min.window_end_ns"), action.get("max.window_end_ns")),
             _minutes(action.get("min.minute"), action.get("max.minute")),
@@ -505,7 +505,7 @@ def file_of_action(added: Mapping[str, Any]) -> TableFile:
     return TableFile(
         added["path"],
         added["size"],
-        {name: str(value) for name, value in added["partitionValues"].items()},
+        {name: str(value) for name, value in sorted(added["partitionValues"].items())},
         stats.get("numRecords", 0),
         _ends(least.get("window_end_ns"), largest.get("window_end_ns")),
         _minutes(least.get("minute"), largest.get("minute")),

@@ -19,7 +19,7 @@ from deltalake.exceptions import DeltaError
 
 from headgate.pipeline.store.table_store import LOG, TableStore
 
-HOUR_COLUMN: Final = "hour"
+_HOUR_COLUMNS: Final = frozenset({"date", "hour"})
 
 
 class LiveFile(Protocol):
@@ -69,7 +69,6 @@ class FollowedLog(Generic[File]):
         self._has_hours = False
         self._mark: object = None
         self._removed: list[RemovedFile] = []
-        self._removed_since = 0
         self.loads = 0
         """How often the whole log was read."""
 
@@ -111,24 +110,21 @@ class FollowedLog(Generic[File]):
         with self.lock:
             return sorted(self._by_hour)
 
-    def removed_since(self, version: int) -> list[RemovedFile] | None:
-        """Files that versions after this one removed; None if the process did not see all."""
+    def removed_files(self) -> list[RemovedFile]:
+        """The files that versions removed while this process followed the log, in order."""
         with self.lock:
-            if version < self._removed_since:
-                return None
-            return [file for file in self._removed if file.version > version]
+            return list(self._removed)
 
     def forget_removed(self, until_version: int) -> None:
         """Forget the removed files of versions up to this one."""
         with self.lock:
             self._removed = [file for file in self._removed if file.version > until_version]
-            self._removed_since = max(self._removed_since, until_version)
 
     def _load(self) -> None:
         self._delta = self._store.delta(self._name)
-        self._has_hours = HOUR_COLUMN in self._delta.metadata().partition_columns
+        columns = self._delta.metadata().partition_columns
+        self._has_hours = _HOUR_COLUMNS.issubset(columns)
         self._files, self._by_hour, self._removed = {}, {}, []
-        self._removed_since = self._delta.version()
         for file in self._files_of(self._delta):
             self._add(file)
         self.loads += 1

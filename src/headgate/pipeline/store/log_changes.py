@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 
 from headgate.pipeline.store.delta_log import (
     TOUCHED_KEY,
     TableFile,
+    ensure_table,
     file_of_action,
     table_files,
 )
@@ -123,3 +125,12 @@ def followed(root: str, name: str) -> FollowedLog[TableFile]:
             _followed.popitem(last=False)
     log.advance()
     return log
+
+
+def followed_or_new(root: str, table: Table) -> FollowedLog[TableFile]:
+    """As :func:`followed`, for a table that this job fills: it is created if it is absent."""
+    try:
+        return followed(root, table.name)
+    except TableNotFoundError:
+        ensure_table(root, table)
+        return followed(root, table.name)

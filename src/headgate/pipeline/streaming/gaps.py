@@ -33,9 +33,7 @@ class TelemetryGaps:
         """Sentences about gaps before and among the rows that were added since the last call."""
         bronze = followed(self._root, BRONZE_SAMPLES.name)
         version = bronze.version
-        change = change_since(
-            self._root, BRONZE_SAMPLES.name, self._version, version, bronze.files
-        )
+        change = change_since(self._root, BRONZE_SAMPLES.name, self._version, version, bronze.files)
         added, self._version = batches_of(change.files), version
         if not added:
             return []

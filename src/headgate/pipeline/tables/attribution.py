@@ -68,7 +68,9 @@ JUDGEMENT_COLUMNS: Final = (
         "Whether second is a limiter that was busy and not the cause.",
     ),
     TableColumn("dimension", STRING, "What the named limiter counts: messages, bytes or null."),
-    TableColumn("proven_rate_per_s", DOUBLE, "The consumers' demonstrated rate up to here, or null."),
+    TableColumn(
+        "proven_rate_per_s", DOUBLE, "The consumers' demonstrated rate up to here, or null."
+    ),
     TableColumn(
         "grows_without_limit",
         ColumnType.BOOLEAN,
