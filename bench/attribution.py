@@ -32,7 +32,7 @@ from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.demonstrated_rates import DEMONSTRATED_RATES
 from headgate.pipeline.tables.intervals import INTERVALS
-from headgate.pipeline.touched_minutes import TouchedMinutes
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from tests.spark.attribution_oracle import SQL
 
 SUBSCRIPTIONS: Final = 10_000

@@ -98,8 +98,8 @@ with counted as (
   select distinct {_KEY}, number, from_ns // 60000000000, null from minutes
 ), proven as (
   select {_KEY}, at, any_value(rate) as rate from (
-    -- The smallest rate that more than 95 in 100 do not exceed, of the minutes up to this one in its
-    -- hour and in the 24 hours before that.
+    -- The smallest rate that more than 95 in 100 do not exceed, of the minutes up to this one in
+    -- its hour and in the 24 hours before that.
     select {_KEY}, at, quantile_disc(rate, 0.950001) over (partition by {_KEY} order by at
       range between (at % 60 + 1440) preceding and current row) as rate
     from proving)

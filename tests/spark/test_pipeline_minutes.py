@@ -40,7 +40,7 @@ from headgate.pipeline.tables.episodes import EPISODES
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
-from headgate.pipeline.touched_minutes import TouchedMinutes
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from tests.spark.episode_oracle import (
     BLAMED_SQL,
     EPISODE_COLUMNS,

@@ -24,7 +24,7 @@ from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
 from headgate.pipeline.tables.quotas import QUOTA_USAGE
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
-from headgate.pipeline.touched_minutes import TouchedMinutes
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from tests.spark.telemetry_topic import Topic, fill, rows_of
 from tests.unit.pipeline.play import S
 from tests.unit.pipeline.story_play import BEGIN, NS, Backlog, StoryBroker
@@ -43,7 +43,8 @@ def minutes(player: StoryBroker, count: int) -> list[bytes]:
 
 
 def parts() -> list[list[bytes]]:
-    """Eight minutes over an hour's edge, then minute by minute; a restart; a late message; then the next hour."""
+    """Eight minutes over an hour's edge, then minute by minute; a restart; a late message; then
+    the next hour."""
     player = StoryBroker(backlogs=BACKLOGS, start_ns=BEGIN)
     found = [minutes(player, 8), *(minutes(player, 1) for _ in range(3))]
     late = found[2].pop(3)

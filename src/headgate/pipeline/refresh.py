@@ -37,8 +37,8 @@ from headgate.pipeline.store.lock_tokens import writer_options
 from headgate.pipeline.store.log_changes import SourceChange, change_since, followed_or_new
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS, Table
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from headgate.pipeline.time_span import instant
-from headgate.pipeline.touched_minutes import TouchedMinutes
 
 
 @dataclass(frozen=True, slots=True)

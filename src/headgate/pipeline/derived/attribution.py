@@ -16,7 +16,7 @@ from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.demonstrated_rates import DEMONSTRATED_RATES
 from headgate.pipeline.tables.intervals import INTERVALS
-from headgate.pipeline.touched_minutes import HOUR_MINUTES, TouchedMinutes
+from headgate.pipeline.tables.touched_minutes import HOUR_MINUTES, TouchedMinutes
 from headgate.record.fields import Kind
 
 BROADCAST_BYTES_MAX: Final = 8 * MIB

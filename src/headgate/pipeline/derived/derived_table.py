@@ -14,8 +14,8 @@ from headgate.pipeline.store.delta_log import TableFile, kept_from_hour
 from headgate.pipeline.store.log_changes import SourceChange
 from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.tables.columns import HOUR_NS, Table
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from headgate.pipeline.time_span import instant
-from headgate.pipeline.touched_minutes import TouchedMinutes
 
 PASS_HOURS: Final = 72
 """Most hours of a table in one pass, which is one commit. The look-back of its first hours adds to

@@ -17,7 +17,7 @@ from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.episodes import EPISODES
 from headgate.pipeline.tables.intervals import INTERVALS
-from headgate.pipeline.touched_minutes import TouchedMinutes
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from headgate.record.fields import Kind
 
 

@@ -26,7 +26,7 @@ from headgate.pipeline.store.table_store import store_of
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.pipeline.tables.intervals import INTERVALS, INTERVALS_LOOK_BACK_NS
-from headgate.pipeline.touched_minutes import TouchedMinutes
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 
 _LOOK_BACK_MINUTES: Final = INTERVALS_LOOK_BACK_NS // MINUTE_NS
 

@@ -16,7 +16,7 @@ from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
-from headgate.pipeline.touched_minutes import TouchedMinutes
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from headgate.record.fields import Kind
 
 _WINDOW_MINUTES: Final = 1

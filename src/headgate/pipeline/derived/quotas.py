@@ -14,7 +14,7 @@ from headgate.pipeline.store.log_changes import SourceChange
 from headgate.pipeline.tables.bronze import BRONZE_EVENTS
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
-from headgate.pipeline.touched_minutes import TouchedMinutes
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from headgate.record.fields import Kind
 
 

@@ -24,7 +24,7 @@ from headgate.pipeline.tables.arrow_types import (
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY
 from headgate.pipeline.tables.columns import DAY_HOURS, DOUBLE, HOUR_NS, LONG, TableColumn
 from headgate.pipeline.tables.demonstrated_rates import DEMONSTRATED_RATES, KEY_COLUMNS, RATES
-from headgate.pipeline.touched_minutes import HOUR_MINUTES, TouchedMinutes
+from headgate.pipeline.tables.touched_minutes import HOUR_MINUTES, TouchedMinutes
 
 HOUR: Final = TableColumn("minute_hour", LONG, "Hour of the minute, counted since the epoch.")
 MINUTE: Final = TableColumn("minute_of_hour", LONG, "The minute, 0 to 59.")

@@ -12,11 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.pipeline.kernels.array_types import Longs
+from headgate.pipeline.kernels.coverage_gaps import SOURCE
 from headgate.pipeline.tables.arrow_types import changes
 from headgate.pipeline.tables.intervals import INTERVALS_LOOK_BACK_NS
 from headgate.record.fields import FULL_PERIOD_NS
-
-_SOURCE = ("cluster", "source")
 
 
 def is_steady(windows: pa.Table, since_ns: int, until_ns: int) -> bool:
@@ -25,10 +24,10 @@ def is_steady(windows: pa.Table, since_ns: int, until_ns: int) -> bool:
 
     ``windows``: ``coverage_gaps.WINDOW_COLUMNS``, from before the time to after it.
     """
-    order = [(name, "ascending") for name in (*_SOURCE, "window_end_ns", "boot_id", "seq")]
+    order = [(name, "ascending") for name in (*SOURCE, "window_end_ns", "boot_id", "seq")]
     table = windows.sort_by(order)
     starts, ends, seq = (_longs(table, n) for n in ("window_start_ns", "window_end_ns", "seq"))
-    boot_changes, source_changes = changes(table, (*_SOURCE, "boot_id")), changes(table, _SOURCE)
+    boot_changes, source_changes = changes(table, (*SOURCE, "boot_id")), changes(table, SOURCE)
     # A message may have arrived twice.
     again = ~boot_changes
     again[1:] &= (seq[1:] == seq[:-1]) & (ends[1:] == ends[:-1])

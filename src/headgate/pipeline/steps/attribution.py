@@ -40,7 +40,7 @@ from headgate.pipeline.tables.attribution import (
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.demonstrated_rates import DEMONSTRATED_RATES, RATES
 from headgate.pipeline.tables.schemas import spark_schema, table_schema
-from headgate.pipeline.touched_minutes import TouchedMinutes
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from headgate.record.fields import STATE_FIELD_NAMES, Kind
 
 _DEMONSTRATING: Final = (

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from headgate.pipeline.tables.columns import DAY_HOURS
-from headgate.pipeline.touched_minutes import TouchedMinutes
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 
 HOUR_COLUMNS: Final = ("date", "hour")
 """Columns that :func:`hour_of` uses."""

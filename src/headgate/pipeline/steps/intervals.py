@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import partial, reduce
-from operator import and_
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,12 +12,13 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from headgate.pipeline.kernels.coverage_gaps import Coverage
 from headgate.pipeline.kernels.intervals import SORT_COLUMNS, SUBJECT_COLUMNS, interval_table
+from headgate.pipeline.steps.joins import rows_with_key_of
 from headgate.pipeline.steps.kernel_runner import per_key
 from headgate.pipeline.tables.bronze import SAMPLED_KINDS
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.schemas import table_schema
-from headgate.pipeline.touched_minutes import HOUR_MINUTES, TouchedMinutes
+from headgate.pipeline.tables.touched_minutes import HOUR_MINUTES, TouchedMinutes
 from headgate.record.fields import Kind
 
 
@@ -49,10 +49,8 @@ def with_earlier_samples(near: DataFrame, earlier: DataFrame, since_ns: int) -> 
 
     Rows that are in both are there twice, which :func:`intervals` does not mind.
     """
-    began = near.where(F.col("counting_since_ns") >= since_ns).select(*SUBJECT_COLUMNS).distinct()
-    began = began.select(*(F.col(name).alias(f"_{name}") for name in SUBJECT_COLUMNS))
-    same = [F.col(name).eqNullSafe(F.col(f"_{name}")) for name in SUBJECT_COLUMNS]
-    return near.unionByName(earlier.join(began, reduce(and_, same), "left_semi"))
+    began = near.where(F.col("counting_since_ns") >= since_ns)
+    return near.unionByName(rows_with_key_of(earlier, began, SUBJECT_COLUMNS))
 
 
 def _intervals_of_kinds(samples: pa.Table, hours: Collection[int], coverage: Coverage) -> pa.Table:

@@ -41,10 +41,8 @@ from headgate.pipeline.store.lock_tokens import check_lease
 from headgate.pipeline.store.parquet_files import FileAdded, TableFiles
 from headgate.pipeline.store.table_store import TableStore, store_of
 from headgate.pipeline.tables.arrow_types import plain_schema, table_arrow_schema
-from headgate.pipeline.tables.columns import DAY_HOURS, HOUR_NS, MINUTE_NS, Table
-from headgate.pipeline.touched_minutes import TouchedMinutes
-
-_EPOCH: Final = date(1970, 1, 1)
+from headgate.pipeline.tables.columns import DAY_HOURS, EPOCH, HOUR_NS, MINUTE_NS, Table
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 
 LAYOUT_VERSION: Final = 1
 """Version of the tables' layout; a folder with another one is refused."""
@@ -182,8 +180,9 @@ def commit_replace(
 ) -> bool:
     """Replace all rows of some minutes by files, in one commit; False if it was committed before.
 
-    ``replaced``: ``TouchedMinutes``, or hours since the epoch as :attr:`TableFile.hour`. Where a live file also has rows of other minutes, those are written into a file of their own
-    first. The commit records the minutes, which tables that follow from this one compute again.
+    ``replaced``: ``TouchedMinutes``, or hours since the epoch as :attr:`TableFile.hour`. Where a
+    live file also has rows of other minutes, those are written into a file of their own first. The
+    commit records the minutes, which tables that follow from this one compute again.
     """
     whole = TouchedMinutes.whole
     touched = replaced if isinstance(replaced, TouchedMinutes) else whole(replaced)
@@ -441,7 +440,7 @@ class TableFile:
 def partition_hour(partition: Mapping[str, str | None]) -> int:
     """Hours since the epoch, from partition values as the log has them."""
     day = date.fromisoformat(str(partition["date"]))
-    return (day - _EPOCH).days * 24 + int(partition["hour"] or 0)
+    return (day - EPOCH).days * 24 + int(partition["hour"] or 0)
 
 
 def table_files(delta: DeltaTable) -> list[TableFile]:
@@ -453,7 +452,7 @@ def table_files(delta: DeltaTable) -> list[TableFile]:
 def _files_of_hours(delta: DeltaTable, hours: Collection[int]) -> list[TableFile]:
     """The live files of some hours. No object is made for the other files, which may be many."""
     actions = pa.table(delta.get_add_actions(flatten=True))
-    days = {_EPOCH + timedelta(days=hour // DAY_HOURS) for hour in hours}
+    days = {EPOCH + timedelta(days=hour // DAY_HOURS) for hour in hours}
     if actions.num_rows:
         wanted = pc.is_in(actions["partition.date"], pa.array(sorted(days), pa.date32()))
         actions = actions.filter(wanted)

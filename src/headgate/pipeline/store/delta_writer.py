@@ -37,7 +37,7 @@ from headgate.pipeline.store.delta_log import (
 from headgate.pipeline.store.lock_tokens import LOCK_OPTION, with_lease_tokens
 from headgate.pipeline.store.parquet_files import FileAdded, write_tables
 from headgate.pipeline.tables.catalogue import SPARK_FORMAT, TABLES
-from headgate.pipeline.touched_minutes import TouchedMinutes
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 
 FORMAT: Final = SPARK_FORMAT
 BRONZE: Final = "bronze"

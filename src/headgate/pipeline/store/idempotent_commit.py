@@ -39,8 +39,8 @@ def commit(
     """Let ``make_commit`` commit the version of table ``name`` after the one that ``delta`` loaded.
 
     It commits that version or none. Otherwise delta-rs would commit after another writer's
-    version, and might replace rows that no longer exist. ``metadata`` is stored with it. Returns the result of ``make_commit``;
-    None if the commit took effect and the response was lost.
+    version, and might replace rows that no longer exist. ``metadata`` is stored with it. Returns
+    the result of ``make_commit``; None if the commit took effect and the response was lost.
 
     Raises:
         CommitConflictError: another job has written that version.

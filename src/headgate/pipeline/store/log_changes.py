@@ -26,7 +26,7 @@ from headgate.pipeline.store.delta_log import (
 from headgate.pipeline.store.followed_log import FollowedLog
 from headgate.pipeline.store.table_store import LOG, store_of
 from headgate.pipeline.tables.columns import Table
-from headgate.pipeline.touched_minutes import TouchedMinutes
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 
 FOLLOWED_MAX: Final = 64
 """Most tables whose log a process keeps in memory; about 0.5 KB for each of a table's files."""

@@ -22,11 +22,9 @@ from headgate.base.units import MIB
 from headgate.pipeline.store.table_store import TableStore, store_of
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.catalogue import TABLES
-from headgate.pipeline.tables.columns import DAY_HOURS, Table
+from headgate.pipeline.tables.columns import DAY_HOURS, EPOCH, Table
 
 MINUTE_COLUMN: Final = "minute"
-
-_EPOCH: Final = date(1970, 1, 1)
 
 ROWS_BUFFERED_MAX: Final = 50_000
 """Rows that a writer buffers, over all partitions, before it writes row groups."""
@@ -110,7 +108,7 @@ class TableFiles:
     def _hour(self, values: tuple[str, ...]) -> int:
         named = dict(zip(self._table.partition_by, values, strict=True))
         day = date.fromisoformat(named["date"])
-        return (day - _EPOCH).days * DAY_HOURS + int(named["hour"])
+        return (day - EPOCH).days * DAY_HOURS + int(named["hour"])
 
     def _finish(self, values: tuple[str, ...]) -> None:
         file = self._open.pop(values)

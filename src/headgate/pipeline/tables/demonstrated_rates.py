@@ -1,4 +1,4 @@
-"""The table ``demonstrated_rates``: the rates that consumers have shown, by subscription and hour."""
+"""The table ``demonstrated_rates``: rates that consumers have shown, by subscription and hour."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from headgate.pipeline.derived.derived_table import DerivedTable
 from headgate.pipeline.store.delta_log import TableFile
 from headgate.pipeline.store.log_changes import SourceChange
-from headgate.pipeline.touched_minutes import TouchedMinutes
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 
 HOUR = 489_922
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from headgate.pipeline.derived.attribution import Attribution, DemonstratedRates
 from headgate.pipeline.store.log_changes import SourceChange
-from headgate.pipeline.touched_minutes import TouchedMinutes
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from tests.unit.pipeline.derived.source_files import HOUR, Live, file, is_input, touched
 
 

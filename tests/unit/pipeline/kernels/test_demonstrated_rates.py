@@ -25,7 +25,7 @@ from headgate.pipeline.kernels.demonstrated_rates import (
 )
 from headgate.pipeline.tables.arrow_types import arrow_schema, table_arrow_schema
 from headgate.pipeline.tables.demonstrated_rates import DEMONSTRATED_RATES, RATES
-from headgate.pipeline.touched_minutes import TouchedMinutes
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 
 Rates = Mapping[tuple[int, int], int]
 """By hour and minute."""

@@ -27,7 +27,7 @@ from headgate.pipeline.tables.arrow_types import (
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.pipeline.tables.intervals import INTERVALS
-from headgate.pipeline.touched_minutes import TouchedMinutes
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from tests.unit.pipeline.play import T0, bronze, play
 from tests.unit.pipeline.store.test_delta_log import Beside
 

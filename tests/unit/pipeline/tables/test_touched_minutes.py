@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.pipeline.tables.columns import MINUTE_NS
-from headgate.pipeline.touched_minutes import WHOLE_HOUR, TouchedMinutes
+from headgate.pipeline.tables.touched_minutes import WHOLE_HOUR, TouchedMinutes
 
 SPANS = st.tuples(st.integers(0, 300), st.integers(0, 150))
 
