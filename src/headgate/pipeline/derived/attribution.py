@@ -11,7 +11,7 @@ from headgate.pipeline.derived.derived_table import NearInputs, SourceFiles
 from headgate.pipeline.steps import attribution
 from headgate.pipeline.store.clustering import clustered
 from headgate.pipeline.store.delta_log import TableFile
-from headgate.pipeline.store.log_changes import SourceChange, followed
+from headgate.pipeline.store.log_changes import SourceChange, followed_or_new
 from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.demonstrated_rates import DEMONSTRATED_RATES
@@ -41,7 +41,7 @@ class DemonstratedRates(NearInputs):
     def rows(
         self, spark: SparkSession, root: str, files: list[TableFile], touched: TouchedMinutes
     ) -> DataFrame | None:
-        before = followed(root, DEMONSTRATED_RATES.name).files_of_hours(touched.partial)
+        before = followed_or_new(root, DEMONSTRATED_RATES).files_of_hours(touched.partial)
         if not files and not before:
             return None
         return attribution.hourly_rates(
@@ -82,7 +82,7 @@ class Attribution(NearInputs):
             return None
         # Rates follow from intervals, and are up to date with them before verdicts are.
         back = range(self.look_back_hours + 1)
-        known = followed(root, DEMONSTRATED_RATES.name).files_of_hours(
+        known = followed_or_new(root, DEMONSTRATED_RATES).files_of_hours(
             {hour - hours for hour in touched for hours in back}
         )
         is_small = sum(file.size_bytes for file in known) <= BROADCAST_BYTES_MAX
