@@ -9,7 +9,6 @@ The session is warm, the sides take turns. A range over all minutes is judged at
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import tempfile
 import time
@@ -31,7 +30,9 @@ from headgate.pipeline.store.delta_log import ensure_table, table_files
 from headgate.pipeline.store.delta_writer import FORMAT
 from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.tables.attribution import ATTRIBUTION
+from headgate.pipeline.tables.demonstrated_rates import DEMONSTRATED_RATES
 from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from tests.spark.attribution_oracle import SQL
 
 SUBSCRIPTIONS: Final = 10_000
@@ -84,19 +85,29 @@ def by_spark(spark: SparkSession, root: str, hours: Collection[int]) -> None:
     ensure_table(root, ATTRIBUTION)
     with batches_by_count(spark):
         (
-            attribution.attribution(minutes_of(spark, root), hours)
+            judged(spark, root, hours)
             .write.format(FORMAT)
             .mode("append")
             .option("root", root)
             .option("table", ATTRIBUTION.name)
-            .option("hours", json.dumps(sorted(hours)))
+            .option("touched", TouchedMinutes.whole(hours).to_json())
             .save()
         )
 
 
+def judged(spark: SparkSession, root: str, hours: Collection[int]) -> DataFrame:
+    """The rows of ``attribution`` of some hours, with the demonstrated rates from the same minutes:
+    both steps, without the table between them."""
+    minutes, touched = minutes_of(spark, root), TouchedMinutes.whole(hours)
+    nothing = read_files(spark, root, DEMONSTRATED_RATES, [])
+    hourly = attribution.hourly_rates(minutes, nothing, touched)
+    rates = attribution.rates_up_to(hourly, touched)
+    return attribution.attribution(minutes, rates, touched, broadcast=True)
+
+
 def step_alone(spark: SparkSession, root: str, hours: Collection[int]) -> None:
     """The step without a table to write."""
-    _to_nowhere(spark, attribution.attribution(minutes_of(spark, root), hours))
+    _to_nowhere(spark, judged(spark, root, hours))
 
 
 def range_alone(spark: SparkSession, root: str) -> None:

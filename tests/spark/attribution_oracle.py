@@ -88,19 +88,21 @@ with counted as (
     greatest(consumer, no_consumer, by_subscription, by_topic, by_broker, broker_ns) as most
   from counted
 ), proving as (
-  select {_KEY}, number, acked * 1e9 / window_ns as rate
+  select {_KEY}, from_ns // 60000000000 as minute_number, acked * 1e9 / window_ns as rate
   from minutes
   where (covered_ns > 0 or total > 0) and b0 > 0 and b1 > 0 and oldest_age_max_ns >= 2000000000
     and evicted = 0
     and nobody + no_consumer + subscription_messages + subscription_bytes + topic_messages
       + topic_bytes + broker_messages + broker_bytes + transition_ns <= 0.05 * window_ns
   union all
-  select distinct {_KEY}, number, null from minutes
+  select distinct {_KEY}, from_ns // 60000000000, null from minutes
 ), proven as (
-  select {_KEY}, number, any_value(rate) as rate from (
-    -- The smallest rate that more than 95 in 100 do not exceed.
-    select {_KEY}, number, quantile_disc(rate, 0.950001) over (
-      partition by {_KEY} order by number range between 24 preceding and current row) as rate
+  select {_KEY}, minute_number, any_value(rate) as rate from (
+    -- The smallest rate that more than 95 in 100 do not exceed, of the minutes up to this one in
+    -- its hour and in the 24 hours before that.
+    select {_KEY}, minute_number, quantile_disc(rate, 0.950001) over (
+      partition by {_KEY} order by minute_number
+      range between (minute_number % 60 + 1440) preceding and current row) as rate
     from proving)
   group by all
 ), ranked as (
@@ -183,7 +185,7 @@ select date, hour, minute, j.cluster, j.topic, j."partition", j.subscription, j.
     when stands_by then case when msgs_out = 0 then 0.0 else least(1.0, handed / msgs_out) end
     else margin end,
   least(1.0, covered_share), window_ns, evidence
-from judged j join proven p on j.number = p.number and j.topic = p.topic
+from judged j join proven p on j.from_ns // 60000000000 = p.minute_number and j.topic = p.topic
   and j.subscription = p.subscription and j.cluster is not distinct from p.cluster
   and j."partition" is not distinct from p."partition"
   and j.incarnation is not distinct from p.incarnation

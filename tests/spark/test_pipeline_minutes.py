@@ -30,14 +30,17 @@ from headgate.pipeline.sql.dialect import DUCKDB
 from headgate.pipeline.sql.script import folder_columns, view_script
 from headgate.pipeline.steps import attribution, publishing, views
 from headgate.pipeline.store.delta_log import ensure_table, table_files
+from headgate.pipeline.store.log_changes import followed
 from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.streaming import refresh_pace
 from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY
 from headgate.pipeline.tables.columns import HOUR_NS, Table
+from headgate.pipeline.tables.demonstrated_rates import DEMONSTRATED_RATES
 from headgate.pipeline.tables.episodes import EPISODES
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from tests.spark.episode_oracle import (
     BLAMED_SQL,
     EPISODE_COLUMNS,
@@ -229,10 +232,11 @@ def test_an_hour_alone_gives_the_rows_that_it_has(
 ) -> None:
     root = str(whole.out)
     (derived,) = (each for each in DERIVED if each.table is table)
-    live = table_files(ensure_table(root, derived.source))
+    live = followed(root, derived.source.name)
     stored = whole.rows(table)
     for hour in (HOUR, HOUR + 1, HOUR + 2):
-        again = derived.rows(prepare_session(spark), root, derived.inputs(live, {hour}), {hour})
+        asked = TouchedMinutes.whole({hour})
+        again = derived.rows(prepare_session(spark), root, derived.inputs(live, asked), asked)
         assert again is not None
         expected = [row for row in stored.to_pylist() if row["hour"] == hour % 24]
         found = again.toArrow().to_pylist()
@@ -317,7 +321,8 @@ def test_batches_by_count_give_the_same_rows(spark: SparkSession, whole: Whole) 
     name = "spark.sql.execution.arrow.maxBytesPerBatch"
     before = session.conf.get(name)
     minutes = whole.frame(session, INTERVALS)
-    hours = [HOUR, HOUR + 1, HOUR + 2]
+    hours = TouchedMinutes.whole([HOUR, HOUR + 1, HOUR + 2])
+    hourly = whole.frame(session, DEMONSTRATED_RATES)
 
     def found() -> tuple[int, list[Any], list[Any]]:
         """In how many batches the minutes travel, and what is judged of them."""
@@ -326,7 +331,8 @@ def test_batches_by_count_give_the_same_rows(spark: SparkSession, whole: Whole) 
             yield pa.record_batch([pa.array([sum(1 for _ in batches)])], ["n"])
 
         counted = minutes.coalesce(1).mapInArrow(count, "n long").toArrow()
-        judged = attribution.attribution(minutes, hours).toArrow().to_pylist()
+        rates = attribution.rates_up_to(hourly, hours)
+        judged = attribution.attribution(minutes, rates, hours).toArrow().to_pylist()
         over = attribution.range_judgements(minutes, 0, 1 << 62).toArrow().to_pylist()
         key = operator.itemgetter(*ATTRIBUTION_KEY[1:2], "subscription", "from_ns")
         return counted["n"][0].as_py(), sorted(judged, key=key), sorted(over, key=key)

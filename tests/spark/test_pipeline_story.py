@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.pipeline.derived.attribution import Attribution
+from headgate.pipeline.derived.attribution import Attribution, DemonstratedRates
 from headgate.pipeline.kernels.topic_waiters import TOPIC_KEY, WAITERS, waiters
 from headgate.pipeline.queries.attribution import judge_range
 from headgate.pipeline.refresh import refresh
@@ -198,6 +198,7 @@ def test_inferred_minutes_and_minutes_without_evidence(
     ensure_table(str(tmp_path), INTERVALS)
     files = write_tables(str(tmp_path), "0", [(INTERVALS.name, intervals)])
     commit_append(str(tmp_path), INTERVALS, files, None)
+    refresh(prepare_session(spark), str(tmp_path), DemonstratedRates())
     hours = refresh(prepare_session(spark), str(tmp_path), Attribution())
     assert hours == {T0 // HOUR_NS, T0 // HOUR_NS + 1}
     attribution = rows_of(tmp_path, "attribution")

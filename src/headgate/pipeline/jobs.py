@@ -35,11 +35,11 @@ from headgate.pipeline.store.delta_log import (
     ensure_table,
     missing_columns,
     open_table,
-    table_files,
 )
 from headgate.pipeline.store.folder import checkpoint_path
 from headgate.pipeline.store.housekeeping.periodic import merge_after_run
 from headgate.pipeline.store.lease import TableHeldError
+from headgate.pipeline.store.log_changes import followed_or_new
 from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.store.table_leases import fill_leases
 from headgate.pipeline.store.table_store import store_of, table_names
@@ -314,7 +314,7 @@ class BronzeCounts:
 
 def bronze_counts(root: str) -> BronzeCounts:
     """How much telemetry the table ``bronze_samples`` holds, by its log alone."""
-    files = table_files(ensure_table(root, BRONZE_SAMPLES))
+    files = followed_or_new(root, BRONZE_SAMPLES).files()
     messages = sum(file.rows for file in files if file.partition["kind"] == BATCH_KIND)
     last_ns = max((file.span_ns[1] for file in files), default=-1)
     return BronzeCounts(messages, sum(file.rows for file in files) - messages, last_ns + 1)

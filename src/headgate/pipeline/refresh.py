@@ -2,25 +2,23 @@
 
 The last commit of a refresh stores in the derived table which version of its source it covers (the
 application transaction ``<source table>:<its id>``). So it does not matter which run appended the
-source rows, or how often it was killed: the next refresh finds the hours of all files that were
-added since, recomputes them and those within look-back, and replaces them.
+source rows, or how often it was killed: the next refresh finds the minutes of all rows that were
+added or replaced since, recomputes them and those within look-back, and replaces them. Files of
+other minutes stay as they are.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
 
-from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.base.errors import InputError
 from headgate.pipeline.derived.catalogue import DERIVED
-from headgate.pipeline.derived.derived_table import DerivedTable, passes
+from headgate.pipeline.derived.derived_table import DerivedTable, SourceFiles, passes
 from headgate.pipeline.progress import OnProgress, no_progress
 from headgate.pipeline.session import batches_by_count, partitions_for
 from headgate.pipeline.store.clustering import clustered
@@ -29,33 +27,36 @@ from headgate.pipeline.store.delta_log import (
     TableFile,
     commit_replace,
     ensure_table,
-    files_added,
     kept_from_hour,
     partition_hour,
     source_key,
-    table_files,
 )
 from headgate.pipeline.store.delta_writer import FORMAT
+from headgate.pipeline.store.followed_log import FollowedLog
 from headgate.pipeline.store.lock_tokens import writer_options
+from headgate.pipeline.store.log_changes import SourceChange, change_since, followed_or_new
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS, Table
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from headgate.pipeline.time_span import instant
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
-    """Files of the source table that a derived table has not seen."""
+class _Unseen:
+    """What a derived table has not seen of its source, and the transaction that notes it."""
 
-    files: list[TableFile]
+    change: SourceChange
     transaction: AppTransaction
 
 
-def _unseen(root: str, table: Table, source: DeltaTable, derived: DeltaTable) -> _Change | None:
-    app_id = source_key(source)
-    seen = derived.transaction_version(app_id)
-    if seen is not None and seen >= source.version():
+def _unseen(root: str, source: FollowedLog[TableFile], derived: DerivedTable) -> _Unseen | None:
+    with source.lock:
+        app_id, version = source_key(source.delta), source.version
+    seen = ensure_table(root, derived.table).transaction_version(app_id)
+    if seen is not None and seen >= version:
         return None
-    return _Change(files_added(root, table, source, seen), AppTransaction(app_id, source.version()))
+    change = change_since(root, derived.source.name, seen, version, source.files)
+    return _Unseen(change, AppTransaction(app_id, version))
 
 
 def refresh_all(spark: SparkSession, root: str) -> None:
@@ -70,20 +71,22 @@ def refresh(
     derived: DerivedTable,
     on_progress: OnProgress = no_progress,
 ) -> set[int]:
-    """Recompute the hours of a table that new rows of its source touch; returns these hours,
+    """Recompute the minutes of a table that new rows of its source touch; returns their hours,
     counted since the epoch.
 
     ``on_progress`` is called with the hours done and the hours in all, if they take more than
     one pass.
     """
-    source = ensure_table(root, derived.source)
-    change = _unseen(root, derived.source, source, ensure_table(root, derived.table))
-    if change is None:
+    source = followed_or_new(root, derived.source)
+    unseen = _unseen(root, source, derived)
+    if unseen is None:
         return set()
-    live = table_files(source)
-    hours = derived.computable(derived.touched(root, change.files, live), source)
-    _compute(spark, root, derived, live, hours, change.transaction, on_progress)
-    return hours
+    touched = derived.touched(root, unseen.change, source)
+    if not derived.is_by_minute:
+        touched = touched.whole_hours()
+    touched = touched.only(derived.computable(touched, source.delta))
+    _compute(spark, root, derived, source, touched, unseen.transaction, on_progress)
+    return set(touched)
 
 
 def recompute(
@@ -119,20 +122,20 @@ def recompute(
     for number, derived in enumerate(DERIVED):
         before = number * len(hours)
         on_progress(before, total)
-        source, table = ensure_table(root, derived.source), ensure_table(root, derived.table)
-        computable = derived.computable(hours, source)
-        there = {file.hour for file in table_files(table)}
-        remarks += derived.kept_rows_text(there.intersection(hours) - computable, source)
+        source = followed_or_new(root, derived.source)
+        computable = derived.computable(hours, source.delta)
+        there = set(followed_or_new(root, derived.table).hours())
+        remarks += derived.kept_rows_text(there.intersection(hours) - computable, source.delta)
         # Rows that were recomputed above are new to the tables that follow from them. These tables
         # note that they have seen them; no hour outside the days is computed for that.
-        change = _unseen(root, derived.source, source, table)
+        unseen = _unseen(root, source, derived)
         _compute(
             spark,
             root,
             derived,
-            table_files(source),
-            computable,
-            None if change is None else change.transaction,
+            source,
+            TouchedMinutes.whole(computable),
+            None if unseen is None else unseen.transaction,
             partial(_report_hours, on_progress, before, total),
         )
     return remarks
@@ -164,23 +167,23 @@ def _compute(
     spark: SparkSession,
     root: str,
     derived: DerivedTable,
-    live: Collection[TableFile],
-    hours: Collection[int],
+    source: SourceFiles,
+    touched: TouchedMinutes,
     transaction: AppTransaction | None,
     on_progress: OnProgress,
 ) -> None:
-    """Replace some hours of a derived table by what follows from its source's live files.
+    """Replace some minutes of a derived table by what follows from its source's live files.
 
     Only the last pass notes the source's version. After a run that was killed before it, the next
     one repeats all passes, with the same rows.
     """
-    parts = passes(hours) or [frozenset()]
+    parts = passes(touched) or [frozenset()]
     done = 0
     for part in parts:
         if len(parts) > 1:
-            on_progress(done, len(hours))
+            on_progress(done, len(touched))
         noted = transaction if part is parts[-1] else None
-        _compute_pass(spark, root, derived, live, part, noted)
+        _compute_pass(spark, root, derived, source, touched.only(part), noted)
         done += len(part)
 
 
@@ -188,32 +191,33 @@ def _compute_pass(
     spark: SparkSession,
     root: str,
     derived: DerivedTable,
-    live: Collection[TableFile],
-    hours: Collection[int],
+    source: SourceFiles,
+    touched: TouchedMinutes,
     transaction: AppTransaction | None,
 ) -> None:
-    files = derived.inputs(live, hours)
+    files = derived.inputs(source, touched)
+    replaced = touched.whole_hours() if derived.has_hour_rows else touched
     with (
         partitions_for(spark, sum(file.size_bytes for file in files)),
         nullcontext() if derived.has_long_texts else batches_by_count(spark),
     ):
-        rows = derived.rows(spark, root, files, hours)
+        rows = derived.rows(spark, root, files, touched)
         if rows is None:
-            commit_replace(root, derived.table, [], hours, transaction)
+            commit_replace(root, derived.table, [], replaced, transaction)
         else:
-            if not derived.is_in_input_order:
-                rows = clustered(rows, derived.table)
-            _replace(rows, root, derived.table, hours, transaction)
+            if replaced.partial or not derived.is_in_input_order:
+                rows = clustered(rows, derived.table, by_minute=bool(replaced.partial))
+            _replace(rows, root, derived.table, replaced, transaction)
 
 
 def _replace(
     rows: DataFrame,
     root: str,
     table: Table,
-    hours: Collection[int],
+    touched: TouchedMinutes,
     transaction: AppTransaction | None,
 ) -> None:
-    options = {"table": table.name, "hours": json.dumps(sorted(hours)), **writer_options(root)}
+    options = {"table": table.name, "touched": touched.to_json(), **writer_options(root)}
     if transaction is not None:
         options |= {"app_id": transaction.app_id, "app_version": str(transaction.version)}
     rows.write.format(FORMAT).mode("append").options(**options).save()

@@ -22,9 +22,10 @@ from headgate.pipeline.scrapes.folder import (
 )
 from headgate.pipeline.scrapes.rows import scrape_source
 from headgate.pipeline.session import prepare_session
-from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
+from headgate.pipeline.store.delta_log import TableFile, ensure_table
 from headgate.pipeline.store.delta_writer import FORMAT, SCRAPES
 from headgate.pipeline.store.lock_tokens import writer_options
+from headgate.pipeline.store.log_changes import followed_or_new
 from headgate.pipeline.store.table_store import store_of
 from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_QUARANTINE, BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import Table
@@ -78,7 +79,7 @@ def _read_before(root: str) -> dict[str, set[str]]:
     """Names of the files that were read, by broker, from the rows of kind batch."""
     batches = [
         file
-        for file in table_files(ensure_table(root, BRONZE_SAMPLES))
+        for file in followed_or_new(root, BRONZE_SAMPLES).files()
         if file.partition["kind"] == BATCH_KIND
     ]
     found: dict[str, set[str]] = {}
@@ -89,7 +90,7 @@ def _read_before(root: str) -> dict[str, set[str]]:
 
 def _refused_before(root: str) -> dict[str, set[str]]:
     """Names of the files that were not read, or not whole, by broker."""
-    files = table_files(ensure_table(root, BRONZE_QUARANTINE))
+    files = followed_or_new(root, BRONZE_QUARANTINE).files()
     found: dict[str, set[str]] = {}
     for source, name in _values(root, BRONZE_QUARANTINE, files, "message_topic", "message_id"):
         found.setdefault(source, set()).add(name)

@@ -13,7 +13,7 @@ from headgate.pipeline.derived.catalogue import DERIVED
 from headgate.pipeline.derived.derived_table import PASS_HOURS
 from headgate.pipeline.derived.quotas import Evictions
 from headgate.pipeline.refresh import recompute, refresh
-from tests.unit.pipeline.derived.source_files import HOUR, file
+from tests.unit.pipeline.derived.source_files import HOUR, change_of, file
 
 
 def test_passes_move_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +39,6 @@ def test_passes_move_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     for hours, passes in ((PASS_HOURS, []), (150, [(0, 150), (72, 150), (144, 150)])):
         (tmp_path / str(hours)).mkdir()
         live = [file(HOUR + hour, None) for hour in range(hours)]
-        monkeypatch.setattr(refreshing, "files_added", lambda *_, live=live: live)
-        monkeypatch.setattr(refreshing, "table_files", lambda _, live=live: live)
+        monkeypatch.setattr(refreshing, "change_since", lambda *_, live=live: change_of(live))
         refresh(session, str(tmp_path / str(hours)), Evictions(), at)
         assert told == passes

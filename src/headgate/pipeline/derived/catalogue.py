@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headgate.pipeline.derived.attribution import Attribution
+from headgate.pipeline.derived.attribution import Attribution, DemonstratedRates
 from headgate.pipeline.derived.derived_table import DerivedTable
 from headgate.pipeline.derived.episodes import Episodes
 from headgate.pipeline.derived.intervals import Intervals
@@ -13,6 +13,7 @@ from headgate.pipeline.derived.quotas import Evictions, QuotaUsage
 
 DERIVED: Final[tuple[DerivedTable, ...]] = (
     Intervals(),
+    DemonstratedRates(),
     Attribution(),
     Episodes(),
     PublishAttribution(),

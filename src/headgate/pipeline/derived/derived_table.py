@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
-from typing import ClassVar, Final
+from collections.abc import Collection, Iterable, Iterator
+from typing import ClassVar, Final, Protocol
 
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.pipeline.steps.hours import only_minutes
 from headgate.pipeline.store.delta_log import TableFile, kept_from_hour
+from headgate.pipeline.store.log_changes import SourceChange
 from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.tables.columns import HOUR_NS, Table
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from headgate.pipeline.time_span import instant
 
 PASS_HOURS: Final = 72
-"""Most hours of a table in one pass, which is one commit. A pass holds a demonstrated rate for each
-of its hours and subscriptions: 58 MB for 100,000 of them. The look-back of its first hours adds a
-third to what it reads."""
+"""Most hours of a table in one pass, which is one commit. The look-back of its first hours adds to
+what it reads."""
 
 
 def passes(hours: Collection[int]) -> list[frozenset[int]]:
@@ -26,13 +28,28 @@ def passes(hours: Collection[int]) -> list[frozenset[int]]:
     return [frozenset(ordered[at : at + PASS_HOURS]) for at in range(0, len(ordered), PASS_HOURS)]
 
 
+class SourceFiles(Protocol):
+    """The live files of a source. ``FollowedLog`` is one."""
+
+    def hours(self) -> list[int]:
+        """The hours that have files, in order."""
+
+    def files_of_hours(self, hours: Iterable[int]) -> list[TableFile]:
+        """The live files of some hours."""
+
+
 class DerivedTable(ABC):
-    """One table that is computed from its source by the hour. Hours are counted since the epoch."""
+    """One table that is computed from its source by the hour, or by minutes of it. Hours are
+    counted since the epoch."""
 
     table: ClassVar[Table]
     source: ClassVar[Table]
     look_back_hours: ClassVar[int]
     """How many hours of the source before its own an hour may depend on."""
+    is_by_minute: ClassVar[bool] = False
+    """Whether minutes of an hour can be computed and replaced without the others."""
+    has_hour_rows: ClassVar[bool] = False
+    """Whether a row has a whole hour. Then hours are replaced, though minutes are computed."""
     has_long_texts: ClassVar[bool] = False
     """Whether rows of the source may be so long that batches must be bounded by bytes."""
     is_in_input_order: ClassVar[bool] = False
@@ -45,20 +62,18 @@ class DerivedTable(ABC):
         return self.table.name
 
     @abstractmethod
-    def touched(
-        self, root: str, new: Collection[TableFile], live: Collection[TableFile]
-    ) -> set[int]:
-        """The hours to recompute, from the new and the live files of the source."""
+    def touched(self, root: str, change: SourceChange, live: SourceFiles) -> TouchedMinutes:
+        """The minutes to compute again after a change of the source, from its live files."""
 
     @abstractmethod
-    def inputs(self, live: Collection[TableFile], hours: Collection[int]) -> list[TableFile]:
-        """The live files of the source that some hours depend on."""
+    def inputs(self, live: SourceFiles, touched: TouchedMinutes) -> list[TableFile]:
+        """The live files of the source that some minutes depend on."""
 
     @abstractmethod
     def rows(
-        self, spark: SparkSession, root: str, files: list[TableFile], hours: Collection[int]
+        self, spark: SparkSession, root: str, files: list[TableFile], touched: TouchedMinutes
     ) -> DataFrame | None:
-        """The rows of some hours, from their :meth:`inputs`; None: there are none."""
+        """The rows of some minutes, from their :meth:`inputs`; None: there are none."""
 
     def computable(self, hours: Collection[int], source: DeltaTable) -> set[int]:
         """Those hours whose input retention has left whole; the others keep their rows."""
@@ -77,33 +92,30 @@ class DerivedTable(ABC):
             )
 
 
-class HourlyInputs(DerivedTable):
-    """A table whose hour follows from the source's same hour and a fixed number before it."""
+class NearInputs(DerivedTable):
+    """A table whose minute follows from the source's same minute and a fixed number before it."""
 
+    minutes_back: ClassVar[int]
+    """How many minutes before its own a minute may depend on."""
     kinds: ClassVar[Collection[str] | None] = None
     """Kinds that are read of a source with partitions by kind; None: all."""
 
-    def touched(
-        self, root: str, new: Collection[TableFile], live: Collection[TableFile]
-    ) -> set[int]:
+    def touched(self, root: str, change: SourceChange, live: SourceFiles) -> TouchedMinutes:
         del root
-        changed = {file.hour for file in new}
-        back = range(1, self.look_back_hours + 1)
-        return changed | {
-            file.hour for file in live if any(file.hour - hours in changed for hours in back)
-        }
+        later = change.minutes.widened(0, self.minutes_back)
+        return later.only({*change.minutes, *live.hours()})
 
-    def inputs(self, live: Collection[TableFile], hours: Collection[int]) -> list[TableFile]:
-        ahead = range(self.look_back_hours + 1)
+    def inputs(self, live: SourceFiles, touched: TouchedMinutes) -> list[TableFile]:
+        needed = touched.widened(self.minutes_back, 0)
         return [
             file
-            for file in live
+            for file in live.files_of_hours(needed)
             if (self.kinds is None or file.partition["kind"] in self.kinds)
-            and any(file.hour + later in hours for later in ahead)
+            and needed.overlaps(*file.span_ns)
         ]
 
 
-class HourlyTable(HourlyInputs):
+class NearTable(NearInputs):
     """A table whose rows one step makes of the source's rows alone."""
 
     columns: ClassVar[Collection[str]]
@@ -114,8 +126,10 @@ class HourlyTable(HourlyInputs):
         """The rows of some hours, from the source's rows."""
 
     def rows(
-        self, spark: SparkSession, root: str, files: list[TableFile], hours: Collection[int]
+        self, spark: SparkSession, root: str, files: list[TableFile], touched: TouchedMinutes
     ) -> DataFrame | None:
         if not files:
             return None
-        return self.step(read_files(spark, root, self.source, files, self.columns), hours)
+        source = read_files(spark, root, self.source, files, self.columns)
+        needed = touched.widened(self.minutes_back, 0)
+        return only_minutes(self.step(only_minutes(source, needed), touched), touched)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.pipeline.derived.derived_table import DerivedTable
+from headgate.pipeline.derived.derived_table import DerivedTable, SourceFiles
 from headgate.pipeline.kernels.episodes import NewestMinutes
 from headgate.pipeline.steps import episodes
-from headgate.pipeline.store.delta_log import TableFile, ensure_table, table_files
+from headgate.pipeline.store.delta_log import TableFile
+from headgate.pipeline.store.log_changes import SourceChange, followed
 from headgate.pipeline.store.spark_reader import read_files
 from headgate.pipeline.store.table_store import store_of
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.episodes import EPISODES
 from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from headgate.record.fields import Kind
 
 
@@ -26,46 +28,44 @@ class Episodes(DerivedTable):
     source = ATTRIBUTION
     look_back_hours = 1
 
-    def touched(
-        self, root: str, new: Collection[TableFile], live: Collection[TableFile]
-    ) -> set[int]:
+    def touched(self, root: str, change: SourceChange, live: SourceFiles) -> TouchedMinutes:
         """The changed hours and their neighbours, into which episodes may continue. Also the last
         two hours before each: an episode that was open there has ended if telemetry continues
         without it."""
         del root
-        changed = {file.hour for file in new}
-        there = {file.hour for file in live}
+        changed = set(change.minutes)
+        there = set(live.hours())
         touched = set(changed)
         for hour in changed:
             touched |= there & {hour - 1, hour + 1}
             last = max((other for other in there if other < hour), default=hour)
             touched |= there & {last - 1, last}
-        return touched
+        return TouchedMinutes.whole(touched)
 
-    def inputs(self, live: Collection[TableFile], hours: Collection[int]) -> list[TableFile]:
-        return [file for file in live if _is_around(file, hours)]
+    def inputs(self, live: SourceFiles, touched: TouchedMinutes) -> list[TableFile]:
+        return live.files_of_hours(_around(touched))
 
     def rows(
-        self, spark: SparkSession, root: str, files: list[TableFile], hours: Collection[int]
+        self, spark: SparkSession, root: str, files: list[TableFile], touched: TouchedMinutes
     ) -> DataFrame | None:
         if not files:
             return None
         # Verdicts follow from intervals, and are up to date with them before episodes are.
         known = [
             file
-            for file in table_files(ensure_table(root, INTERVALS))
-            if file.partition["kind"] == Kind.SUBSCRIPTION.value and _is_around(file, hours)
+            for file in followed(root, INTERVALS.name).files_of_hours(_around(touched))
+            if file.partition["kind"] == Kind.SUBSCRIPTION.value
         ]
         return episodes.episodes(
             read_files(spark, root, ATTRIBUTION, files, episodes.VERDICT_COLUMNS),
             read_files(spark, root, INTERVALS, known, episodes.MINUTE_COLUMNS),
-            hours,
+            touched,
             _newest_minutes(root, files),
         )
 
 
-def _is_around(file: TableFile, hours: Collection[int]) -> bool:
-    return any(file.hour + ahead in hours for ahead in (-1, 0, 1))
+def _around(hours: Iterable[int]) -> set[int]:
+    return {hour + ahead for hour in hours for ahead in (-1, 0, 1)}
 
 
 def _newest_minutes(root: str, files: Iterable[TableFile]) -> NewestMinutes:
@@ -80,5 +80,4 @@ def _newest_minutes(root: str, files: Iterable[TableFile]) -> NewestMinutes:
             for hour in (file.hour - 1, file.hour):
                 key = (found["cluster"], hour)
                 last[key] = max(last.get(key, newest), newest)
-    live = table_files(ensure_table(root, ATTRIBUTION))
-    return NewestMinutes(last, max(file.hour for file in live))
+    return NewestMinutes(last, followed(root, ATTRIBUTION.name).hours()[-1])

@@ -27,7 +27,7 @@ WINDOW_COLUMNS: Final = (
 )  # fmt: skip
 """Columns that are read of the rows of kind ``batch``, one for each message."""
 
-_SOURCE: Final = ("cluster", "source")
+SOURCE: Final = ("cluster", "source")
 
 
 class CoverageGap(NamedTuple):
@@ -112,7 +112,7 @@ def source_codes(table: pa.Table, found: Collection[CoverageGap]) -> tuple[Longs
     """A number for the source of each row and of each gap; -1 if no row has a gap's source."""
     if not found:
         return np.zeros(table.num_rows, dtype=np.int64), []
-    cluster, source = (table.column(name).combine_chunks().dictionary_encode() for name in _SOURCE)
+    cluster, source = (table.column(name).combine_chunks().dictionary_encode() for name in SOURCE)
     clusters, sources = cluster.dictionary.to_pylist(), source.dictionary.to_pylist()
     place = {
         (cluster_name, source_name): i * len(sources) + j
@@ -126,14 +126,14 @@ def source_codes(table: pa.Table, found: Collection[CoverageGap]) -> tuple[Longs
 
 def _by_source(windows: pa.Table) -> Iterator[tuple[str | None, str, Longs, Flags]]:
     """By source: the ends of its windows in order, and which windows are full."""
-    names = [*_SOURCE, "window_end_ns"]
+    names = [*SOURCE, "window_end_ns"]
     spans = windows.filter(pc.less(windows["window_start_ns"], windows["window_end_ns"]))
     ordered = spans.sort_by([(name, "ascending") for name in names])
     ends = ordered.column("window_end_ns").to_numpy()
     starts = ordered.column("window_start_ns").to_numpy()
     is_first = ordered.column("seq").to_numpy() == 0
     full = is_first | (ends // FULL_PERIOD_NS != starts // FULL_PERIOD_NS)
-    counts = ordered.group_by(list(_SOURCE), use_threads=False).aggregate([([], "count_all")])
+    counts = ordered.group_by(list(SOURCE), use_threads=False).aggregate([([], "count_all")])
     first = 0
     for row in counts.to_pylist():
         last = first + row["count_all"]

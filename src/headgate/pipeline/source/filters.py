@@ -34,7 +34,7 @@ _OPERATORS: Final[dict[type[spark.Filter], str]] = {
     spark.IsNotNull: "is not null",
 }
 _OF_NULLS: Final = ("is null", "is not null")
-_NOT_COMPARED: Final = (ColumnType.DOUBLE, ColumnType.BINARY)
+_NOT_COMPARED: Final = (ColumnType.DOUBLE, ColumnType.BINARY, ColumnType.DOUBLES)
 """Types whose comparisons stay with Spark: for it NaN equals NaN and exceeds all numbers."""
 
 

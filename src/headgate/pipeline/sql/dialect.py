@@ -54,11 +54,13 @@ _SPARK_TYPES: Final = {
     ColumnType.TIMESTAMP: "TIMESTAMP",
     ColumnType.DATE: "DATE",
     ColumnType.BINARY: "BINARY",
+    ColumnType.DOUBLES: "ARRAY<DOUBLE>",
 }
 _DUCKDB_TYPES: Final = _SPARK_TYPES | {
     ColumnType.STRING: "VARCHAR",
     ColumnType.TIMESTAMP: "TIMESTAMPTZ",
     ColumnType.BINARY: "BLOB",
+    ColumnType.DOUBLES: "DOUBLE[]",
 }
 
 

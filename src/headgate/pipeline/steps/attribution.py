@@ -1,23 +1,23 @@
 """Steps that attribute backlogs to their causes, by minute and over a range.
 
-Wide rows of minutes are never shuffled: each is judged where it was read. A consumer's demonstrated
-rate needs a day of minutes, but only few of them demonstrate a rate, and of these only the rate is
-needed. A separate step computes it and returns one small row for each subscription.
+A consumer's demonstrated rate needs a day of minutes, but only few of them demonstrate a rate, and
+of these only the rate is needed. A table keeps it, by subscription and hour
+(``demonstrated_rates``). So a verdict reads its own minute and these small rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql import types as T  # noqa: N812
 
 from headgate.base.units import NS_PER_S
 from headgate.flow.account.demonstrated import HELD_BY_OTHERS, HELD_SHARE_MAX
 from headgate.flow.account.verdict import YOUNG_NS
+from headgate.pipeline.kernels import demonstrated_rates as rates_kernel
 from headgate.pipeline.kernels import topic_waiters
 from headgate.pipeline.kernels.attribution import (
     DEMONSTRATED_RATE,
@@ -26,10 +26,10 @@ from headgate.pipeline.kernels.attribution import (
     attribution_table,
     range_table,
 )
-from headgate.pipeline.kernels.demonstrated_rates import HOUR, KEYS, RATE, RATES, demonstrated_rates
+from headgate.pipeline.kernels.demonstrated_rates import HOUR, MINUTE, OVERALL, RATE, RUNNING
 from headgate.pipeline.kernels.minute_runs import RUN_COLUMNS, minute_runs
 from headgate.pipeline.kernels.ranges import SORT_COLUMNS
-from headgate.pipeline.steps.hours import HOUR_COLUMNS, hour_of
+from headgate.pipeline.steps.hours import HOUR_COLUMNS, hour_of, only_minutes
 from headgate.pipeline.steps.joins import left_join
 from headgate.pipeline.steps.kernel_runner import per_batch, per_key
 from headgate.pipeline.tables.attribution import (
@@ -38,7 +38,9 @@ from headgate.pipeline.tables.attribution import (
     DEMONSTRATED_LOOK_BACK_NS,
 )
 from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.demonstrated_rates import DEMONSTRATED_RATES, RATES
 from headgate.pipeline.tables.schemas import spark_schema, table_schema
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from headgate.record.fields import STATE_FIELD_NAMES, Kind
 
 _DEMONSTRATING: Final = (
@@ -50,23 +52,68 @@ MINUTE_COLUMNS: Final = tuple(
 )
 """Columns of ``intervals`` that the steps here read."""
 
-_LOOK_BACK_HOURS: Final = DEMONSTRATED_LOOK_BACK_NS // HOUR_NS
-_ALL_HOURS: Final = (-(1 << 62), 1 << 62)
+LOOK_BACK_HOURS: Final = DEMONSTRATED_LOOK_BACK_NS // HOUR_NS
+"""How many hours before a minute's own its demonstrated rate is taken from."""
 
 
-def attribution(minutes: DataFrame, hours: Collection[int]) -> DataFrame:
-    """Rows of ``attribution`` for some hours, from ``intervals`` of these and the day before.
+def attribution(
+    minutes: DataFrame, rates: DataFrame, touched: TouchedMinutes, *, broadcast: bool = False
+) -> DataFrame:
+    """Rows of ``attribution`` for some minutes, from ``intervals`` of their hours.
 
-    A consumer's demonstrated rate is taken over the minute's hour and the 24 hours before it.
+    ``rates``: :func:`rates_up_to` these minutes. With ``broadcast``, if they are few, wide rows of
+    minutes are judged where they were read.
     """
-    wanted = sorted(hours)
     rows, hour = _subscriptions(minutes), hour_of()
-    rates = _demonstrated(rows, [(last - _LOOK_BACK_HOURS, last) for last in wanted])
-    position = F.array_position(F.array(*(F.lit(number) for number in wanted)), hour) - 1
-    inside = rows.where(hour.isin(wanted))
-    judged = _with_demonstrated(inside.select(*INPUT_COLUMNS), rates, position)
-    judged = _with_waiters(judged, inside, (*topic_waiters.TOPIC_KEY, "minute"))
+    inside = only_minutes(rows.where(hour.isin(sorted(touched))), touched)
+    judged = inside.select(*INPUT_COLUMNS).withColumn(HOUR.name, hour)
+    key = (*ATTRIBUTION_KEY, HOUR.name)
+    joined = left_join(judged, rates, key, broadcast=broadcast)
+    rate = F.get(F.col(RATES.name), F.minute("minute")).alias(DEMONSTRATED_RATE.name)
+    judged = _with_waiters(
+        joined.select(*INPUT_COLUMNS, rate), inside, (*topic_waiters.TOPIC_KEY, "minute")
+    )
     return per_batch(judged, attribution_table, table_schema(ATTRIBUTION))
+
+
+def hourly_rates(minutes: DataFrame, before: DataFrame, touched: TouchedMinutes) -> DataFrame:
+    """Rows of ``demonstrated_rates`` of some hours, from these minutes of ``intervals`` and, for
+    the other minutes of the hours, from the rows that the table has."""
+    new = _demonstrating(only_minutes(_subscriptions(minutes), touched))
+    old = (
+        before.where(hour_of().isin(sorted(touched.partial)))
+        .select(
+            *ATTRIBUTION_KEY,
+            hour_of().alias(HOUR.name),
+            F.posexplode(RATES.name).alias(MINUTE.name, RATE.name),
+        )
+        .where(F.col(RATE.name).isNotNull() & ~_is_touched(touched))
+    )
+    key = (*ATTRIBUTION_KEY, HOUR.name)
+    return per_key(
+        new.unionByName(old) if touched.partial else new,
+        key,
+        key,
+        rates_kernel.hourly_rates,
+        table_schema(DEMONSTRATED_RATES),
+    )
+
+
+def _is_touched(touched: TouchedMinutes) -> Column:
+    found = F.lit(False)
+    for hour in sorted(touched.partial):
+        minutes = touched[hour]
+        inside = F.col(MINUTE.name).between(minutes.start, minutes.stop - 1)
+        found = found | ((F.col(HOUR.name) == hour) & inside)
+    return found
+
+
+def rates_up_to(hourly: DataFrame, touched: TouchedMinutes) -> DataFrame:
+    """The demonstrated rates up to some minutes, from ``demonstrated_rates`` of their hours and the
+    day before."""
+    kernel = partial(rates_kernel.running_rates, touched=touched, look_back_hours=LOOK_BACK_HOURS)
+    order = (*ATTRIBUTION_KEY, *HOUR_COLUMNS)
+    return per_key(hourly, ATTRIBUTION_KEY, order, kernel, spark_schema(RUNNING))
 
 
 def range_judgements(minutes: DataFrame, since_ns: int, until_ns: int) -> DataFrame:
@@ -75,7 +122,7 @@ def range_judgements(minutes: DataFrame, since_ns: int, until_ns: int) -> DataFr
     before_end = _subscriptions(minutes).where(F.col("from_ns") < until_ns)
     inside = before_end.where(F.col("to_ns") > since_ns)
     runs = per_batch(inside.select(*INPUT_COLUMNS), minute_runs, spark_schema(RUN_COLUMNS))
-    judged = _with_demonstrated(runs, _demonstrated(before_end, [_ALL_HOURS]), F.lit(0))
+    judged = _with_demonstrated(runs, before_end)
     judged = _with_waiters(judged, inside, topic_waiters.TOPIC_KEY)
     return per_key(judged, ATTRIBUTION_KEY, SORT_COLUMNS, range_table, spark_schema(RANGE_COLUMNS))
 
@@ -107,35 +154,22 @@ def _demonstrating(minutes: DataFrame) -> DataFrame:
     ).select(
         *ATTRIBUTION_KEY,
         hour_of().alias(HOUR.name),
+        F.minute("minute").alias(MINUTE.name),
         F.try_divide(_or_zero("acked") * float(NS_PER_S), accounted_ns).alias(RATE.name),
     )
 
 
-def _demonstrated(minutes: DataFrame, windows: Sequence[tuple[int, int]]) -> DataFrame:
-    """One row per subscription with any demonstrated rate: its rate over each window of hours."""
-    rates = T.StructField(RATES, T.ArrayType(T.DoubleType()))
-    kernel = partial(
-        demonstrated_rates,
-        first_hours=[first for first, _ in windows],
-        last_hours=[last for _, last in windows],
-    )
-    return per_key(
-        _demonstrating(minutes),
+def _with_demonstrated(rows: DataFrame, minutes: DataFrame) -> DataFrame:
+    """The rows, each with the rate that its subscription demonstrated in all of some minutes."""
+    rates = per_key(
+        _demonstrating(minutes).select(*ATTRIBUTION_KEY, RATE.name),
         ATTRIBUTION_KEY,
-        (*ATTRIBUTION_KEY, HOUR.name),
-        kernel,
-        T.StructType([*spark_schema(KEYS).fields, rates]),
+        ATTRIBUTION_KEY,
+        rates_kernel.demonstrated_rates,
+        spark_schema(OVERALL),
     )
-
-
-def _with_demonstrated(rows: DataFrame, rates: DataFrame, position: Column) -> DataFrame:
-    """The rows, each with the rate at a position, from 0, of its subscription's list.
-
-    The lists are sent to every worker: a number for each subscription and wanted hour.
-    """
-    rate = F.get(F.col(RATES), position.cast("int")).alias(DEMONSTRATED_RATE.name)
-    joined = left_join(rows, rates, ATTRIBUTION_KEY, broadcast=True)
-    return joined.select(*rows.columns, rate)
+    joined = left_join(rows, rates, ATTRIBUTION_KEY)
+    return joined.select(*rows.columns, F.col(RATE.name).alias(DEMONSTRATED_RATE.name))
 
 
 def _with_waiters(rows: DataFrame, minutes: DataFrame, key: Sequence[str]) -> DataFrame:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from headgate.pipeline.tables.columns import DAY_HOURS
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 
 HOUR_COLUMNS: Final = ("date", "hour")
 """Columns that :func:`hour_of` uses."""
@@ -16,3 +17,20 @@ HOUR_COLUMNS: Final = ("date", "hour")
 def hour_of() -> Column:
     """The hour of a row since the epoch. A condition on it is subject to partition pruning."""
     return F.unix_date("date").cast("bigint") * F.lit(DAY_HOURS) + F.col("hour")
+
+
+def only_minutes(rows: DataFrame, touched: TouchedMinutes) -> DataFrame:
+    """The rows with these minutes, of a table with ``date``, ``hour`` and ``minute``.
+
+    Where whole hours are meant, nothing is compared: the caller has read files of these, or does
+    not mind others.
+    """
+    if not touched.partial:
+        return rows
+    hour = hour_of()
+    wanted = hour.isin(sorted(set(touched) - touched.partial))
+    for partial in sorted(touched.partial):
+        minutes = touched[partial]
+        inside = F.minute("minute").between(minutes.start, minutes.stop - 1)
+        wanted = wanted | ((hour == partial) & inside)
+    return rows.where(wanted)

@@ -1,4 +1,4 @@
-"""A left join with null-safe keys."""
+"""Joins with null-safe keys."""
 
 from __future__ import annotations
 
@@ -25,3 +25,10 @@ def left_join(
     same: list[Column] = [F.col(name).eqNullSafe(F.col(f"_{name}")) for name in key]
     joined = rows.join(F.broadcast(right) if broadcast else right, reduce(and_, same), "left")
     return joined.drop(*(f"_{name}" for name in key))
+
+
+def rows_with_key_of(rows: DataFrame, more: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Those rows whose key is also one of ``more``."""
+    right = more.select(*(F.col(name).alias(f"_{name}") for name in key)).distinct()
+    same: list[Column] = [F.col(name).eqNullSafe(F.col(f"_{name}")) for name in key]
+    return rows.join(right, reduce(and_, same), "left_semi")

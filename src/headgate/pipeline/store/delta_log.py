@@ -17,10 +17,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from typing import Final
+from datetime import date, datetime, timedelta
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.schema import Schema
@@ -28,6 +29,7 @@ from deltalake.transaction import AddAction, PostCommitHookProperties, RemoveAct
 
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
+from headgate.base.units import NS_PER_S
 from headgate.pipeline.failures import PipelineError
 from headgate.pipeline.store.idempotent_commit import (
     CommitConflictError,
@@ -36,12 +38,11 @@ from headgate.pipeline.store.idempotent_commit import (
 )
 from headgate.pipeline.store.lease import housekeeping_name
 from headgate.pipeline.store.lock_tokens import check_lease
-from headgate.pipeline.store.parquet_files import FileAdded
-from headgate.pipeline.store.table_store import LOG, TableStore, store_of
-from headgate.pipeline.tables.arrow_types import table_arrow_schema
-from headgate.pipeline.tables.columns import HOUR_NS, Table
-
-_EPOCH: Final = date(1970, 1, 1)
+from headgate.pipeline.store.parquet_files import FileAdded, TableFiles
+from headgate.pipeline.store.table_store import TableStore, store_of
+from headgate.pipeline.tables.arrow_types import plain_schema, table_arrow_schema
+from headgate.pipeline.tables.columns import DAY_HOURS, EPOCH, HOUR_NS, MINUTE_NS, Table
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 
 LAYOUT_VERSION: Final = 1
 """Version of the tables' layout; a folder with another one is refused."""
@@ -52,9 +53,15 @@ _KEPT_FROM: Final = "headgate.kept_from_hour"
 """Application transaction whose version is the first hour (since the epoch) that retention kept.
 The commit that drops rows also sets it, so the two always agree."""
 
+TOUCHED_KEY: Final = "headgate.touched"
+"""Key in a commit's metadata: which minutes of which hours it replaced."""
+
 COMMIT_ATTEMPTS_MAX: Final = 20
 """How often a commit is tried while other jobs write the same table; each of them makes a version
 when this one fails."""
+
+REWRITE_ROWS: Final = 25_000
+"""Rows that are read at once of a file that is written again."""
 
 COMMIT_HOOKS: Final = PostCommitHookProperties(cleanup_expired_logs=False)
 """Actions after a commit: a checkpoint after every hundred commits, so that a table opens quickly.
@@ -170,20 +177,69 @@ def commit_replace(
     root: str,
     table: Table,
     files: Sequence[FileAdded],
-    hours: Collection[int],
+    replaced: Collection[int],
     transaction: AppTransaction | None,
 ) -> bool:
-    """Replace all rows of some hours by files, in one commit; False if it was committed before.
+    """Replace all rows of some minutes by files, in one commit; False if it was committed before.
 
-    ``hours`` count since the epoch, as :attr:`TableFile.hour`.
+    ``replaced``: ``TouchedMinutes``, or hours since the epoch as :attr:`TableFile.hour`. Where a
+    live file also has rows of other minutes, those are written into a file of their own first. The
+    commit records the minutes, which tables that follow from this one compute again.
     """
-    wanted = set(hours)
+    whole = TouchedMinutes.whole
+    touched = replaced if isinstance(replaced, TouchedMinutes) else whole(replaced)
+    kept: list[FileAdded] = []
 
     def change(delta: DeltaTable) -> _Change:
-        old = [file for file in table_files(delta) if file.hour in wanted]
-        return _Change(files, old, transaction)
+        _delete_written(root, kept)
+        old = [f for f in _files_of_hours(delta, touched) if touched.overlaps(*f.span_ns)]
+        mixed = [file for file in old if not touched.contains(*file.span_ns)]
+        done = _Change(files, old, transaction).is_done(delta)
+        kept[:] = [] if done else rows_beside(root, table, delta, mixed, touched)
+        return _Change([*files, *kept], old, transaction, touched=touched)
 
-    return _fill(root, table, change)
+    try:
+        return _fill(root, table, change)
+    except BaseException:
+        _delete_written(root, kept)
+        raise
+
+
+def rows_beside(
+    root: str,
+    table: Table,
+    delta: DeltaTable,
+    files: Sequence[TableFile],
+    touched: TouchedMinutes,
+) -> list[FileAdded]:
+    """New files with the rows of some files that lie outside some minutes."""
+    if not files:
+        return []
+    schema = plain_schema(pa.schema(delta.schema().to_arrow()))
+    writer = TableFiles(root, table, "kept", schema=schema)
+    store = store_of(root)
+    try:
+        for file in files:
+            dataset = store.dataset(table.name, [file.path], schema, table.partition_by)
+            minutes = touched[file.hour]
+            # Rows that are read ahead take memory.
+            for batch in dataset.to_batches(
+                batch_size=REWRITE_ROWS, batch_readahead=0, fragment_readahead=0
+            ):
+                minute = pc.minute(batch.column("minute"))
+                inside = pc.and_(
+                    pc.greater_equal(minute, minutes.start), pc.less(minute, minutes.stop)
+                )
+                writer.write(pa.Table.from_batches([batch.filter(pc.invert(inside))]))
+        return writer.close()
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+def _delete_written(root: str, files: Sequence[FileAdded]) -> None:
+    """Delete files that were written for a commit that was not made."""
+    store_of(root).delete([f"{file.table}/{file.path}" for file in files])
 
 
 def commit_drop(root: str, name: str, before_hour: int) -> list[TableFile]:
@@ -257,6 +313,8 @@ class _Change:
     transaction: AppTransaction | None
     is_change: bool = True
     """Whether the table's rows change."""
+    touched: TouchedMinutes | None = None
+    """The minutes that it replaces, if it replaces minutes."""
 
     def is_done(self, delta: DeltaTable) -> bool:
         """Whether there is nothing to commit: the transaction was committed, or nothing changes."""
@@ -347,6 +405,7 @@ def _committed(root: str, delta: DeltaTable, change: _Change | None, lease: str)
             post_commithook_properties=COMMIT_HOOKS,
         ),
         [] if made is None else [Transaction(made.app_id, made.version)],
+        {} if change.touched is None else {TOUCHED_KEY: change.touched.to_json()},
     )
     return True
 
@@ -362,6 +421,8 @@ class TableFile:
     rows: int
     window_ends_ns: tuple[int, int] | None
     """Minimum and maximum of ``window_end_ns``, if the table has that column."""
+    minutes_ns: tuple[int, int] | None = None
+    """Starts of the first and the last minute of its rows, if the log tells them."""
 
     @property
     def hour(self) -> int:
@@ -372,6 +433,8 @@ class TableFile:
     def span_ns(self) -> tuple[int, int]:
         """Bounds of its rows' times: the first and the last nanosecond."""
         if self.window_ends_ns is None:
+            if self.minutes_ns is not None:
+                return self.minutes_ns[0], self.minutes_ns[1] + MINUTE_NS - 1
             return self.hour * HOUR_NS, (self.hour + 1) * HOUR_NS - 1
         return self.window_ends_ns[0] - 1, self.window_ends_ns[1] - 1
 
@@ -379,7 +442,7 @@ class TableFile:
 def partition_hour(partition: Mapping[str, str | None]) -> int:
     """Hours since the epoch, from partition values as the log has them."""
     day = date.fromisoformat(str(partition["date"]))
-    return (day - _EPOCH).days * 24 + int(partition["hour"] or 0)
+    return (day - EPOCH).days * 24 + int(partition["hour"] or 0)
 
 
 def table_files(delta: DeltaTable) -> list[TableFile]:
@@ -388,15 +451,27 @@ def table_files(delta: DeltaTable) -> list[TableFile]:
     return files_of_actions(actions, delta.metadata().partition_columns)
 
 
+def _files_of_hours(delta: DeltaTable, hours: Collection[int]) -> list[TableFile]:
+    """The live files of some hours. No object is made for the other files, which may be many."""
+    actions = pa.table(delta.get_add_actions(flatten=True))
+    days = {EPOCH + timedelta(days=hour // DAY_HOURS) for hour in hours}
+    if actions.num_rows:
+        wanted = pc.is_in(actions["partition.date"], pa.array(sorted(days), pa.date32()))
+        actions = actions.filter(wanted)
+    files = files_of_actions(actions, delta.metadata().partition_columns)
+    return [file for file in files if file.hour in hours]
+
+
 def files_of_actions(actions: pa.Table, partition_by: Sequence[str]) -> list[TableFile]:
     """The files that some rows of ``get_add_actions(flatten=True)`` describe."""
     return [
         TableFile(
             action["path"],
             action["size_bytes"],
-            {name: _partition_text(action[f"partition.{name}"]) for name in partition_by},
+            {name: _partition_text(action[f"partition.{name}"]) for name in sorted(partition_by)},
             action.get("num_records") or 0,
             _ends(action.get("min.window_end_ns"), action.get("max.window_end_ns")),
+            _minutes(action.get("min.minute"), action.get("max.minute")),
         )
         for action in actions.to_pylist()
     ]
@@ -412,45 +487,27 @@ def _ends(least: object, largest: object) -> tuple[int, int] | None:
     return None
 
 
-def files_added(
-    root: str, table: Table, delta: DeltaTable, after_version: int | None
-) -> list[TableFile]:
-    """Files that were added as new data after ``after_version``, up to the loaded version.
-
-    If ``after_version`` is None, or the log since then is incomplete, the result is all live files.
-    That is safe: derived tables are pure functions, so computing more of them changes nothing.
-    """
-    if after_version is not None:
-        store = store_of(root)
-        try:
-            return [
-                file
-                for version in range(after_version + 1, delta.version() + 1)
-                for file in _added_in(store.text(table.name, LOG, f"{version:020d}.json"))
-            ]
-        except FileNotFoundError:
-            pass
-    return table_files(delta)
+def _minutes(least: object, largest: object) -> tuple[int, int] | None:
+    """Bounds of ``minute`` in ns, from what the log has; whole minutes lose nothing there."""
+    first, last = _instant_ns(least), _instant_ns(largest)
+    return None if first is None or last is None else (first, last)
 
 
-def _added_in(log: str) -> list[TableFile]:
-    files: list[TableFile] = []
-    for line in log.splitlines():
-        action = json.loads(line).get("add")
-        if action is None or not action.get("dataChange", True):
-            continue
-        stats = json.loads(action.get("stats") or "{}")
-        ends = _ends(
-            stats.get("minValues", {}).get("window_end_ns"),
-            stats.get("maxValues", {}).get("window_end_ns"),
-        )
-        files.append(
-            TableFile(
-                action["path"],
-                action["size"],
-                action["partitionValues"],
-                stats.get("numRecords", 0),
-                ends,
-            )
-        )
-    return files
+def _instant_ns(value: object) -> int | None:
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    return int(value.timestamp()) * NS_PER_S if isinstance(value, datetime) else None
+
+
+def file_of_action(added: Mapping[str, Any]) -> TableFile:
+    """The file of an ``add`` action, as the log has it."""
+    stats = json.loads(added.get("stats") or "{}")
+    least, largest = stats.get("minValues", {}), stats.get("maxValues", {})
+    return TableFile(
+        added["path"],
+        added["size"],
+        {name: str(value) for name, value in sorted(added["partitionValues"].items())},
+        stats.get("numRecords", 0),
+        _ends(least.get("window_end_ns"), largest.get("window_end_ns")),
+        _minutes(least.get("minute"), largest.get("minute")),
+    )

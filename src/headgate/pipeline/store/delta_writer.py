@@ -9,7 +9,7 @@ Options:
 * ``root``: the folder of all tables.
 * ``table``: a table's name. With ``bronze`` the rows are messages of the telemetry topic, with
   ``scrapes`` they name files with a broker's metrics; both are decoded into the bronze tables.
-* ``hours``: a JSON list of hours since the epoch, which the rows replace.
+* ``touched``: a JSON object of hours and minutes (``TouchedMinutes``), which the rows replace.
 * ``partition``: a JSON object of partition columns and values, which the rows replace.
 * ``app_id``, ``app_version``: the application transaction (optional).
 * ``lock``: for a folder in S3, a JSON object of the tables' leases under which the writer commits.
@@ -37,6 +37,7 @@ from headgate.pipeline.store.delta_log import (
 from headgate.pipeline.store.lock_tokens import LOCK_OPTION, with_lease_tokens
 from headgate.pipeline.store.parquet_files import FileAdded, write_tables
 from headgate.pipeline.tables.catalogue import SPARK_FORMAT, TABLES
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 
 FORMAT: Final = SPARK_FORMAT
 BRONZE: Final = "bronze"
@@ -68,8 +69,8 @@ class TablesWriter(DataSourceArrowWriter):
         self._root = options["root"]
         self.table = options["table"]
         self._tokens: dict[str, str] = json.loads(options.get(LOCK_OPTION, "{}"))
-        hours = options.get("hours")
-        self._hours: list[int] | None = None if hours is None else json.loads(hours)
+        touched = options.get("touched")
+        self._touched = None if touched is None else TouchedMinutes.from_json(touched)
         partition = options.get("partition")
         self._partition: dict[str, str] | None = (
             None if partition is None else json.loads(partition)
@@ -83,7 +84,12 @@ class TablesWriter(DataSourceArrowWriter):
         """Write the rows of one task."""
         context = TaskContext.get()
         task = "0" if context is None else str(context.partitionId())
-        return FilesWritten(tuple(write_tables(self._root, task, self.rows(iterator))))
+        return FilesWritten(tuple(self._written(task, iterator)))
+
+    def _written(self, task: str, batches: Iterator[pa.RecordBatch]) -> list[FileAdded]:
+        # Files of single minutes, so that the next trigger replaces whole files.
+        by_minute = frozenset() if self._touched is None else self._touched.partial
+        return write_tables(self._root, task, self.rows(batches), by_minute)
 
     def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
         """Pairs of a table's name and rows that one task writes."""
@@ -108,10 +114,10 @@ class TablesWriter(DataSourceArrowWriter):
         with with_lease_tokens(self._root, self._tokens):
             if self._partition is not None:
                 commit_replace_partition(self._root, table, files, self._partition)
-            elif self._hours is None:
+            elif self._touched is None:
                 commit_append(self._root, table, files, self._transaction)
             else:
-                commit_replace(self._root, table, files, self._hours, self._transaction)
+                commit_replace(self._root, table, files, self._touched, self._transaction)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Undo nothing: files that were not committed belong to no table."""

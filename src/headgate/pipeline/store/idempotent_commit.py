@@ -34,19 +34,20 @@ def commit(
     delta: DeltaTable,
     make_commit: Callable[[CommitProperties], Result],
     transactions: Sequence[Transaction] = (),
+    metadata: dict[str, str] | None = None,
 ) -> Result | None:
     """Let ``make_commit`` commit the version of table ``name`` after the one that ``delta`` loaded.
 
     It commits that version or none. Otherwise delta-rs would commit after another writer's
-    version, and might replace rows that no longer exist. Returns the result of ``make_commit``;
-    None if the commit took effect and the response was lost.
+    version, and might replace rows that no longer exist. ``metadata`` is stored with it. Returns
+    the result of ``make_commit``; None if the commit took effect and the response was lost.
 
     Raises:
         CommitConflictError: another job has written that version.
         CommitFailedError: the commit failed, and there is no such version.
     """
     version, mark = delta.version() + 1, uuid.uuid4().hex
-    properties = commit_properties({MARK_KEY: mark}, transactions)
+    properties = commit_properties({MARK_KEY: mark, **(metadata or {})}, transactions)
     try:
         return make_commit(properties)
     except CommitFailedError as error:

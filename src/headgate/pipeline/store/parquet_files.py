@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Final
@@ -22,7 +22,9 @@ from headgate.base.units import MIB
 from headgate.pipeline.store.table_store import TableStore, store_of
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.catalogue import TABLES
-from headgate.pipeline.tables.columns import Table
+from headgate.pipeline.tables.columns import DAY_HOURS, EPOCH, Table
+
+MINUTE_COLUMN: Final = "minute"
 
 ROWS_BUFFERED_MAX: Final = 50_000
 """Rows that a writer buffers, over all partitions, before it writes row groups."""
@@ -61,22 +63,28 @@ class TableFiles:
         *,
         schema: pa.Schema | None = None,
         file_bytes_max: int = FILE_BYTES_MAX,
+        by_minute: Collection[int] = (),
     ) -> None:
-        """``schema``: the columns of the rows; None stands for those of this release."""
+        """``schema``: the columns of the rows; None stands for those of this release.
+
+        ``by_minute``: hours since the epoch of which each minute gets files of its own.
+        """
         self._store = store_of(root)
         self._table = table
         self._task = task
         self._file_bytes_max = file_bytes_max
+        self._by_minute = frozenset(by_minute)
         schema = table_arrow_schema(table) if schema is None else schema
         self._schema = pa.schema([f for f in schema if f.name not in table.partition_by])
         self._open: dict[tuple[str, ...], _OpenFile] = {}
-        """By partition values; the one written last is at the end."""
+        """By partition values, and the minute if it has files of its own; the one written last is
+        at the end."""
         self._finished: list[_OpenFile] = []
         self._added: list[FileAdded] = []
 
     def write(self, rows: pa.Table) -> None:
         """Add rows; they have all columns of the table, in any order."""
-        for values, part in _split(rows, self._table.partition_by):
+        for values, part in self._parts(rows):
             file = self._open.pop(values, None) or self._new_file(values)
             self._open[values] = file
             file.add(part.select(self._schema.names).cast(self._schema))
@@ -88,13 +96,28 @@ class TableFiles:
                 if file.size_bytes >= self._file_bytes_max:
                     self._finish(open_values)
 
+    def _parts(self, rows: pa.Table) -> Iterable[tuple[tuple[str, ...], pa.Table]]:
+        """The rows of each file."""
+        for values, part in _split(rows, self._table.partition_by):
+            if not self._by_minute or self._hour(values) not in self._by_minute:
+                yield values, part
+                continue
+            for (minute,), rows_of_minute in _split(part, (MINUTE_COLUMN,)):
+                yield (*values, minute), rows_of_minute
+
+    def _hour(self, values: tuple[str, ...]) -> int:
+        named = dict(zip(self._table.partition_by, values, strict=True))
+        day = date.fromisoformat(named["date"])
+        return (day - EPOCH).days * DAY_HOURS + int(named["hour"])
+
     def _finish(self, values: tuple[str, ...]) -> None:
         file = self._open.pop(values)
         self._finished.append(file)
         self._added.append(file.finish(self._table))
 
     def _new_file(self, values: tuple[str, ...]) -> _OpenFile:
-        pairs = tuple(zip(self._table.partition_by, values, strict=True))
+        # A minute of its own comes after the partition's values.
+        pairs = tuple(zip(self._table.partition_by, values, strict=False))
         folder = "/".join(f"{name}={value}" for name, value in pairs)
         self._store.make_folder(self._table.name, folder)
         path = f"{folder}/part-{self._task}-{uuid.uuid4().hex}.zstd.parquet"
@@ -228,13 +251,21 @@ def _delta_value(value: Any) -> Any:
     return value
 
 
-def write_tables(root: str, task: str, tables: Iterable[tuple[str, pa.Table]]) -> list[FileAdded]:
-    """Write (table name, rows) pairs and finish all files; on an error nothing is left."""
+def write_tables(
+    root: str,
+    task: str,
+    tables: Iterable[tuple[str, pa.Table]],
+    by_minute: Collection[int] = (),
+) -> list[FileAdded]:
+    """Write (table name, rows) pairs and finish all files; on an error nothing is left.
+
+    ``by_minute``: as :class:`TableFiles`.
+    """
     writers: dict[str, TableFiles] = {}
     try:
         for name, rows in tables:
             if name not in writers:
-                writers[name] = TableFiles(root, TABLES[name], task)
+                writers[name] = TableFiles(root, TABLES[name], task, by_minute=by_minute)
             writers[name].write(rows)
         return [added for writer in writers.values() for added in writer.close()]
     except BaseException:

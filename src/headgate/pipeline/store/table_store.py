@@ -148,6 +148,12 @@ class TableStore:
         path = self.path(name, LOG, f"{version:020d}.json")
         return bool(self.files.get_file_info(path).type == fs.FileType.File)
 
+    def version_mark(self, name: str, version: int) -> tuple[int, int] | None:
+        """Size and time [ns] of the file of a version, which another table's version does not have;
+        None if there is no such file."""
+        info = self.files.get_file_info(self.path(name, LOG, f"{version:020d}.json"))
+        return (info.size, info.mtime_ns) if info.type == fs.FileType.File else None
+
     def delta(self, name: str) -> DeltaTable:
         """A table at its newest version."""
         return DeltaTable(self.url(name), storage_options=self.storage_options)
@@ -190,6 +196,20 @@ class TableStore:
             return
         with ThreadPoolExecutor(READ_AT_ONCE) as pool:
             yield from pool.map(read, paths)
+
+    def column_max(self, table: str, paths: Sequence[str], column: str) -> int | None:
+        """The largest value of a column of whole numbers in some files, by their footers; None if
+        one does not tell it."""
+        found: list[int] = []
+        for path in paths:
+            footer = pq.read_metadata(self.path(table, path), filesystem=self.files)
+            place = footer.schema.names.index(column)
+            for group in range(footer.num_row_groups):
+                statistics = footer.row_group(group).column(place).statistics
+                if statistics is None or not statistics.has_min_max:
+                    return None
+                found.append(int(statistics.max))
+        return max(found, default=None)
 
     def dataset(
         self, table: str, paths: Iterable[str], schema: pa.Schema, partition_by: Iterable[str]

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from headgate.pipeline.derived.coverage import batches_of, windows_of
 from headgate.pipeline.kernels.sequence_gaps import LastSeen, find_gaps, newest, sentences
-from headgate.pipeline.store.delta_log import TableFile, files_added, open_table, table_files
+from headgate.pipeline.store.delta_log import TableFile
+from headgate.pipeline.store.log_changes import change_since, followed
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 
 _FILES_AT_ONCE: Final = 24
@@ -25,19 +26,20 @@ class TelemetryGaps:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._version = open_table(root, BRONZE_SAMPLES).version()
+        self._version = followed(root, BRONZE_SAMPLES.name).version
         self._last_seen: dict[str, LastSeen] = {}
 
     def new_sentences(self) -> list[str]:
         """Sentences about gaps before and among the rows that were added since the last call."""
-        bronze = open_table(self._root, BRONZE_SAMPLES)
-        added = batches_of(files_added(self._root, BRONZE_SAMPLES, bronze, self._version))
-        self._version = bronze.version()
+        bronze = followed(self._root, BRONZE_SAMPLES.name)
+        version = bronze.version
+        change = change_since(self._root, BRONZE_SAMPLES.name, self._version, version, bronze.files)
+        added, self._version = batches_of(change.files), version
         if not added:
             return []
         rows = windows_of(self._root, added)
         new = {file.path for file in added}
-        before = [file for file in batches_of(table_files(bronze)) if file.path not in new]
+        before = [file for file in batches_of(bronze.files()) if file.path not in new]
         self._find_known(set(rows.column("source").to_pylist()) - set(self._last_seen), before)
         gaps, last_seen = find_gaps(self._last_seen, rows)
         self._last_seen |= last_seen

@@ -18,8 +18,10 @@ from headgate.base.units import NS_PER_S
 from headgate.pipeline.options import StreamOptions
 from headgate.pipeline.output.attribution import messages_text
 from headgate.pipeline.progress import Progress
+from headgate.pipeline.store.log_changes import followed
 from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.tables.bronze import BRONZE_QUARANTINE, BRONZE_SAMPLES
+from headgate.pipeline.tables.columns import MINUTE_NS
 
 _BUCKETS_S: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
@@ -154,10 +156,21 @@ def table_figures(root: str, names: Collection[str] | None = None) -> dict[str, 
     found = {}
     for name in existing_tables(root):
         if names is None or name in names:
-            scan = TableScan(root, name)
-            span = scan.span()
-            found[name] = TableFigures(scan.row_count, None if span is None else span.until_ns)
+            found[name] = _figures(root, name)
     return found
+
+
+def _figures(root: str, name: str) -> TableFigures:
+    files = followed(root, name).files()
+    minutes_ns = [file.minutes_ns[1] for file in files if file.minutes_ns is not None]
+    if files and len(minutes_ns) == len(files):
+        return TableFigures(sum(file.rows for file in files), max(minutes_ns) + MINUTE_NS)
+    ends_ns = [file.window_ends_ns[1] for file in files if file.window_ends_ns is not None]
+    if files and len(ends_ns) == len(files):
+        return TableFigures(sum(file.rows for file in files), max(ends_ns))
+    scan = TableScan(root, name)
+    span = scan.span()
+    return TableFigures(scan.row_count, None if span is None else span.until_ns)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ _ARROW: Final = {
     ColumnType.TIMESTAMP: TIMESTAMP,
     ColumnType.DATE: pa.date32(),
     ColumnType.BINARY: pa.binary(),
+    ColumnType.DOUBLES: pa.list_(pa.float64()),
 }
 
 

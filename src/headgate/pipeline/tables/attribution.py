@@ -17,7 +17,8 @@ from headgate.pipeline.tables.columns import (
 from headgate.pipeline.tables.intervals import INTERVALS
 
 DEMONSTRATED_LOOK_BACK_NS: Final = 24 * HOUR_NS
-"""How far back ``attribution`` looks for a subscription's demonstrated rate."""
+"""How far before its hour a minute of ``attribution`` looks for a subscription's demonstrated rate;
+in its own hour it looks as far back as the hour's start."""
 
 BLAMES: Final = (
     "NONE",
@@ -67,7 +68,9 @@ JUDGEMENT_COLUMNS: Final = (
         "Whether second is a limiter that was busy and not the cause.",
     ),
     TableColumn("dimension", STRING, "What the named limiter counts: messages, bytes or null."),
-    TableColumn("proven_rate_per_s", DOUBLE, "The consumers' demonstrated rate, or null."),
+    TableColumn(
+        "proven_rate_per_s", DOUBLE, "The consumers' demonstrated rate up to here, or null."
+    ),
     TableColumn(
         "grows_without_limit",
         ColumnType.BOOLEAN,

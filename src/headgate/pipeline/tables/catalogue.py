@@ -12,6 +12,7 @@ from typing import Final
 
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_QUARANTINE, BRONZE_SAMPLES
+from headgate.pipeline.tables.demonstrated_rates import DEMONSTRATED_RATES
 from headgate.pipeline.tables.episodes import EPISODES
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
@@ -28,6 +29,7 @@ TABLES: Final = {
         BRONZE_EVENTS,
         BRONZE_QUARANTINE,
         INTERVALS,
+        DEMONSTRATED_RATES,
         ATTRIBUTION,
         EPISODES,
         PUBLISH_ATTRIBUTION,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, Final
 
 from headgate.base.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
@@ -13,6 +13,7 @@ from headgate.record.fields import FIELDS, FieldType, Kind
 MINUTE_NS: Final = NS_PER_MINUTE
 HOUR_NS: Final = NS_PER_HOUR
 DAY_HOURS: Final = 24
+EPOCH: Final = date(1970, 1, 1)
 
 
 class ColumnType(enum.Enum):
@@ -26,6 +27,7 @@ class ColumnType(enum.Enum):
     TIMESTAMP = "timestamp"
     DATE = "date"
     BINARY = "binary"
+    DOUBLES = "array<double>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ _SPARK: Final[dict[ColumnType, spark.DataType]] = {
     ColumnType.TIMESTAMP: spark.TimestampType(),
     ColumnType.DATE: spark.DateType(),
     ColumnType.BINARY: spark.BinaryType(),
+    ColumnType.DOUBLES: spark.ArrayType(spark.DoubleType()),
 }
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from headgate.pipeline.derived.episodes import Episodes
 from tests.unit.pipeline.derived.source_files import file, is_input
+from tests.unit.pipeline.derived.source_files import touched as touched_by
 
 
 @given(st.sets(st.integers(0, 12), min_size=1), st.sets(st.integers(0, 12)), st.integers(0, 12))
@@ -17,7 +18,9 @@ def test_episodes_are_recomputed_where_neighbours_or_newer_telemetry_changed(
 ) -> None:
     derivation = Episodes()
     there = new | old
-    touched = derivation.touched("", [file(h, None) for h in new], [file(h, None) for h in there])
+    touched = set(
+        touched_by(derivation, [file(h, None) for h in new], [file(h, None) for h in there])
+    )
     assert touched <= there
     is_beside = any(abs(hour - h) <= 1 for h in new)
     # Whether anything newer than the next hour is there decides of what was open.

@@ -10,12 +10,13 @@ from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS
 from tests.unit.pipeline.derived.source_files import HOUR, file, is_input
+from tests.unit.pipeline.derived.source_files import touched as touched_by
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, bronze
 
 
 def test_intervals_near_an_hour_s_edge_follow_from_both_sides(tmp_path: Path) -> None:
-    touched = Intervals().touched(str(tmp_path), [file(HOUR)], [])
-    assert touched == {HOUR - 1, HOUR, HOUR + 1}
+    found = touched_by(Intervals(), [file(HOUR)], [], str(tmp_path))
+    assert set(found) == {HOUR - 1, HOUR, HOUR + 1}
 
 
 def appended(root: Path, *messages: bytes) -> list[TableFile]:
@@ -36,7 +37,7 @@ def test_all_hours_of_a_gap_follow_from_its_ends(tmp_path: Path) -> None:
     def touched(*minutes: int) -> set[int]:
         new = appended(tmp_path, *(minutes_[at] for at in minutes))
         live = table_files(ensure_table(root, BRONZE_SAMPLES))
-        return {hour - start for hour in intervals.touched(root, new, live)}
+        return {hour - start for hour in touched_by(intervals, new, live, root)}
 
     assert touched(10) == {0}
     assert touched(280) == {0, 1, 2, 3, 4}

@@ -20,11 +20,11 @@ from headgate.pipeline.store.delta_log import (
     commit_replace,
     commit_replace_partition,
     ensure_table,
-    files_added,
     open_table,
     table_files,
 )
 from headgate.pipeline.store.housekeeping.compact import compact_table
+from headgate.pipeline.store.log_changes import files_added
 from headgate.pipeline.store.parquet_files import FileAdded, write_tables
 from headgate.pipeline.tables.arrow_types import conform, table_arrow_schema
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES

@@ -25,6 +25,7 @@ from headgate.pipeline.store.housekeeping.small_files import (
     small_file_groups,
     total_bytes,
 )
+from headgate.pipeline.store.log_changes import followed
 from headgate.pipeline.store.parquet_files import FileAdded, TableFiles
 from headgate.pipeline.store.table_leases import Hold, housekeeping_lease
 from headgate.pipeline.store.table_store import TableStore, store_of, table_names
@@ -72,7 +73,7 @@ def compact(
             continue
         if dry_run:
             with progress.stage(f"Looking at {name}") as stage:
-                groups = small_file_groups(store_of(root).delta(name), EVERYTHING)
+                groups = small_file_groups(followed(root, name).files(), EVERYTHING)
                 stage.result = _would_compact(groups)
             continue
         with progress.stage(f"Compacting {name}") as stage:
@@ -113,9 +114,9 @@ def compact_table(
         TableHeldError: ``hold`` found that another job merges files of this table.
     """
     replaced = added = size_bytes = 0
-    delta = store_of(root).delta(name)
-    if not (groups := small_file_groups(delta, limits)):
+    if not (groups := small_file_groups(followed(root, name).files(), limits)):
         return Compacted()
+    delta = store_of(root).delta(name)
     with hold(root, name):
         for part in _commits(groups):
             new = _rewritten(root, TABLES[name], delta, part)

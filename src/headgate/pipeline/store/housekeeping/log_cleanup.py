@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from headgate.pipeline.store.delta_log import source_key
 from headgate.pipeline.store.lease import housekeeping_name
 from headgate.pipeline.store.lock_tokens import check_lease
+from headgate.pipeline.store.log_changes import followed
 from headgate.pipeline.store.table_store import LOG, store_of, table_names
 
 LOG_VERSIONS_KEPT: Final = 1_000
@@ -27,9 +28,9 @@ def clean_log(root: str, name: str, *, versions_kept: int = LOG_VERSIONS_KEPT) -
     all later versions can be opened. Returns the number of deleted files.
     """
     store = store_of(root)
-    delta = store.delta(name)
+    log = followed(root, name)
     names = store.names(name, LOG)
-    needed = min([delta.version() - versions_kept, *_seen(root, delta)])
+    needed = min([log.version - versions_kept, *_seen(root, log.delta)])
     if needed <= oldest_version(names):
         return 0
     files = sorted(_log_files(names))
@@ -45,7 +46,9 @@ def _seen(root: str, source: DeltaTable) -> Iterator[int]:
     """The versions up to which the tables that follow from this one have seen it."""
     key = source_key(source)
     for name in table_names(root):
-        version = store_of(root).delta(name).transaction_version(key)
+        log = followed(root, name)
+        with log.lock:
+            version = log.delta.transaction_version(key)
         if version is not None:
             yield version
 

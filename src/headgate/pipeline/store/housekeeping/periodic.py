@@ -24,8 +24,8 @@ from headgate.pipeline.store.housekeeping.vacuum import vacuum
 from headgate.pipeline.store.lease import TableHeldError
 from headgate.pipeline.store.table_leases import housekeeping_lease
 from headgate.pipeline.store.table_store import table_names
-from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_QUARANTINE, BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import FILLED, TABLES
+from headgate.pipeline.tables.keys import MINUTE
 
 FILES_MAX: Final = 8
 """Most small files of about one size in a partition that are not merged at once."""
@@ -35,20 +35,30 @@ TURN_BYTES_MAX: Final = 8 * MIB
 
 PERIOD_S: Final = 3_600.0
 """Time between two vacuums, two retentions and two looks at closed hours."""
+LISTING_PERIODS: Final = 24
+"""Of so many vacuums one lists all files of the folder, and finds those that no version has."""
 PAUSE_S: Final = 60.0
 """How long a stream leaves files alone after it met another job that merges them."""
 
 RETAIN_HOURS: Final = 6
-"""How long replaced files stay, for jobs that read them. Derived tables replace the
-present hour with every trigger: some 100 MB an hour."""
+"""How long replaced files stay, for jobs that read them. Derived tables replace the last few
+minutes with every trigger."""
 
-_APPENDED: Final = (BRONZE_SAMPLES.name, BRONZE_EVENTS.name, BRONZE_QUARANTINE.name)
-"""The tables that grow by appends. Derived tables replace their files."""
+_GROWING: Final = tuple(
+    name for name in FILLED if name.startswith("bronze") or MINUTE in TABLES[name].column_names()
+)
+"""The tables that get more files in the present hour. The others replace the files of an hour."""
+
+SETTLED_MINUTES: Final = 8
+"""Files with one of so many newest minutes are not merged while a stream runs: each trigger
+replaces those of the last few minutes, and should not write others again."""
 
 RUN_BYTES_MAX: Final = 256 * MIB
 """Bytes of files of one table that a run rewrites at most; the next one continues."""
 
-_CROWDED: Final = CompactionLimits(FILES_MAX, TURN_BYTES_MAX // 2, TURN_BYTES_MAX)
+_CROWDED: Final = CompactionLimits(
+    FILES_MAX, TURN_BYTES_MAX // 2, TURN_BYTES_MAX, settled_minutes=SETTLED_MINUTES
+)
 _CLOSED: Final = replace(_CROWDED, files_max=1, open_hours=2)
 
 
@@ -87,6 +97,7 @@ class PeriodicHousekeeping:
         self._monotonic = monotonic
         self._next_s = self._next_vacuum_s = monotonic() + PERIOD_S
         self._paused_until_s = monotonic()
+        self._vacuums = 0
         self._due = [*TABLES]
         """Tables whose closed hours are to be looked at."""
 
@@ -119,7 +130,7 @@ class PeriodicHousekeeping:
         """Compact crowded partitions of one table, or else closed hours of one; once an hour drop
         old rows of all."""
         there = set(table_names(self._root))
-        crowded = (self._compacted_bytes(name, _CROWDED) for name in _APPENDED if name in there)
+        crowded = (self._compacted_bytes(name, _CROWDED) for name in _GROWING if name in there)
         if not any(crowded) and self._due:
             name = self._due[0]
             if name not in there or not self._compacted_bytes(name, _CLOSED):
@@ -134,7 +145,9 @@ class PeriodicHousekeeping:
         return compact_table(self._root, name, limits).size_bytes
 
     def _vacuum(self) -> None:
-        vacuum(self._root, RETAIN_HOURS, False, filled_here=FILLED)
+        lists = self._vacuums % LISTING_PERIODS == 0
+        vacuum(self._root, RETAIN_HOURS, False, filled_here=FILLED, lists_folders=lists)
+        self._vacuums += 1
         for name in table_names(self._root):
             with housekeeping_lease(self._root, name):
                 clean_log(self._root, name)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
 from headgate.pipeline.options import RETAIN_DAYS_MIN
-from headgate.pipeline.store.delta_log import commit_drop, kept_from_hour, table_files
+from headgate.pipeline.store.delta_log import commit_drop, kept_from_hour
+from headgate.pipeline.store.log_changes import followed
 from headgate.pipeline.store.table_leases import Hold, housekeeping_lease
-from headgate.pipeline.store.table_store import store_of, table_names
+from headgate.pipeline.store.table_store import table_names
 from headgate.pipeline.tables.columns import HOUR_NS
 
 
@@ -40,12 +41,14 @@ def drop_before(
     before_hour = now // HOUR_NS - days * 24
     dropped = 0
     for name in table_names(root):
-        delta = store_of(root).delta(name)
-        if "hour" not in delta.metadata().partition_columns:
-            continue
-        kept = kept_from_hour(delta)
+        log = followed(root, name)
+        if not log.hours():
+            continue  # it has no files, or is not partitioned by hour
+        with log.lock:
+            kept = kept_from_hour(log.delta)
         first = before_hour if kept is None else max(before_hour, kept)
-        old = sum(file.hour < (before_hour if dry_run else first) for file in table_files(delta))
+        until = before_hour if dry_run else first
+        old = len(log.files_of_hours(hour for hour in log.hours() if hour < until))
         if dry_run:
             dropped += old
         elif old:

@@ -7,18 +7,15 @@ each tier of sizes, however often rows are appended.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from deltalake import DeltaTable
-
 from headgate.base.units import KIB
-from headgate.pipeline.kernels.null_safe_join import joined_rows
-from headgate.pipeline.store.delta_log import TableFile, files_of_actions
+from headgate.pipeline.store.delta_log import TableFile
 from headgate.pipeline.store.parquet_files import FILE_BYTES_MAX
+from headgate.pipeline.tables.columns import MINUTE_NS
 
 SMALL_BYTES: Final = FILE_BYTES_MAX // 2
 """Files of this size stay as they are."""
@@ -38,6 +35,8 @@ class CompactionLimits:
     """Files of this size stay as they are."""
     bytes_max: int | None = None
     """Bytes to rewrite at most, of which two small files must be less; None: no limit."""
+    settled_minutes: int = 0
+    """Files with one of so many newest minutes are left alone: the next trigger replaces them."""
     open_hours: int = 0
     """So many of the newest hours are left alone: rows are still appended there."""
 
@@ -45,18 +44,21 @@ class CompactionLimits:
 EVERYTHING: Final = CompactionLimits()
 
 
-def small_file_groups(delta: DeltaTable, limits: CompactionLimits) -> list[list[TableFile]]:
+def small_file_groups(
+    live: Collection[TableFile], limits: CompactionLimits
+) -> list[list[TableFile]]:
     """Groups of at least two small files of one partition, each to be merged; the largest first.
 
-    The rows of all files but those in a group are not looked at one by one: a table of a year has
-    very many.
+    ``live``: all files of the table. Of full files only the size is looked at, and of small ones
+    only those that have another one in their partition: a table of a year has very many files.
     """
-    names = list(delta.metadata().partition_columns)
-    actions = pa.table(delta.get_add_actions(flatten=True))
-    files = files_of_actions(_shared_partitions(actions, names, limits), names)
-    if limits.open_hours and "date" in names:
-        newest = max((file.hour for file in files_of_actions(_newest(actions), names)), default=0)
+    files = _shared_partitions(live, limits)
+    if limits.open_hours and files and "hour" in files[0].partition:
+        newest = _newest_hour(live)
         files = [file for file in files if file.hour <= newest - limits.open_hours]
+    if limits.settled_minutes:
+        settled_ns = _newest_minute_ns(live) - limits.settled_minutes * MINUTE_NS
+        files = [f for f in files if f.minutes_ns is None or f.minutes_ns[1] <= settled_ns]
     groups = sorted(_groups(files, limits), key=len, reverse=True)
     if limits.bytes_max is None:
         return groups
@@ -74,20 +76,21 @@ def total_bytes(files: Iterable[TableFile]) -> int:
     return sum(file.size_bytes for file in files)
 
 
-def _shared_partitions(actions: pa.Table, names: list[str], limits: CompactionLimits) -> pa.Table:
-    """The log's rows of small files that have another one in their partition."""
-    small = actions.filter(pc.less(actions["size_bytes"], limits.small_bytes))
-    columns = [f"partition.{name}" for name in names]
-    counts = small.group_by(columns).aggregate([([], "count_all")])
-    counted = joined_rows(small.select(columns), counts, columns)
-    return small.filter(pc.greater(counted["count_all"], 1))
+def _shared_partitions(live: Iterable[TableFile], limits: CompactionLimits) -> list[TableFile]:
+    """The small files that have another one in their partition."""
+    small = [file for file in live if file.size_bytes < limits.small_bytes]
+    counts = Counter(tuple(file.partition.items()) for file in small)
+    return [file for file in small if counts[tuple(file.partition.items())] > 1]
 
 
-def _newest(actions: pa.Table) -> pa.Table:
-    """The log's rows of the files of the newest day."""
-    if not actions.num_rows:
-        return actions
-    return actions.filter(pc.equal(actions["partition.date"], pc.max(actions["partition.date"])))
+def _newest_hour(live: Iterable[TableFile]) -> int:
+    """The newest hour; few files are of the newest day, so few are parsed."""
+    day = max((file.partition["date"] for file in live), default="")
+    return max((file.hour for file in live if file.partition["date"] == day), default=0)
+
+
+def _newest_minute_ns(live: Iterable[TableFile]) -> int:
+    return max((file.minutes_ns[1] for file in live if file.minutes_ns is not None), default=0)
 
 
 def _groups(files: Iterable[TableFile], limits: CompactionLimits) -> Iterator[list[TableFile]]:
@@ -111,7 +114,9 @@ def _tier(size_bytes: int) -> int:
 def _packed(files: Iterable[TableFile], bytes_max: int) -> Iterator[list[TableFile]]:
     """The files in the order of their times, as many together as make one full file."""
     pack: list[TableFile] = []
-    for file in sorted(files, key=lambda file: (file.window_ends_ns or (0, 0), file.path)):
+    for file in sorted(
+        files, key=lambda file: (file.window_ends_ns or file.minutes_ns or (0, 0), file.path)
+    ):
         if pack and total_bytes(pack) + file.size_bytes > bytes_max:
             if len(pack) > 1:
                 yield pack

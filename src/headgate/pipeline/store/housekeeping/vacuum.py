@@ -10,12 +10,16 @@ from typing import Final
 
 from deltalake import DeltaTable
 
+from headgate.base.clock import SystemClock
 from headgate.base.errors import InputError
+from headgate.base.units import NS_PER_MS
 from headgate.pipeline.store.housekeeping.log_cleanup import oldest_version
 from headgate.pipeline.store.lease import TableHeldError, housekeeping_name
 from headgate.pipeline.store.lock_tokens import check_lease
+from headgate.pipeline.store.log_changes import followed
 from headgate.pipeline.store.table_leases import Hold, fill_leases, housekeeping_lease
 from headgate.pipeline.store.table_store import LOG, TableStore, store_of, table_names
+from headgate.pipeline.tables.columns import HOUR_NS
 
 VERSIONS_KEPT: Final = 10
 """Number of last versions of a table that stay readable after any vacuum."""
@@ -37,6 +41,7 @@ def vacuum(
     *,
     filled_here: Collection[str] = (),
     hold: Hold = housekeeping_lease,
+    lists_folders: bool = True,
 ) -> list[str]:
     """Delete files that no table has used for so many hours, also those of killed runs.
 
@@ -47,6 +52,9 @@ def vacuum(
     version ever had are deleted only under the lease of that job: ``filled_here`` are the tables
     that the caller fills and does not write meanwhile. While another job fills a table, replaced
     files stay for :data:`FILLED_HOURS_MIN` at least, because that job reads them.
+
+    Without ``lists_folders`` only files are deleted that this process saw a version remove: a
+    stream does not list all files of a year each hour. Others wait for the next vacuum that does.
 
     In S3 the function checks the lease after it lists the files, and before it deletes each
     :data:`DELETED_AT_ONCE` of them. So the list has no new file of another job.
@@ -66,6 +74,9 @@ def vacuum(
             continue
         with ExitStack() as held:
             held.enter_context(hold(root, name))
+            if not lists_folders:
+                found += _delete_removed(store, name, retain_hours)
+                continue
             is_still = name in filled_here or _is_unfilled(root, name, held)
             found += _delete(store, name, retain_hours, is_still)
     return found
@@ -78,6 +89,22 @@ def _is_unfilled(root: str, name: str, held: ExitStack) -> bool:
     except TableHeldError:
         return False
     return True
+
+
+def _delete_removed(store: TableStore, name: str, retain_hours: int) -> list[str]:
+    """Delete the files of a table that this process saw removed, and that no reader needs."""
+    log = followed(store.root, name)
+    oldest_kept = log.version - VERSIONS_KEPT + 1
+    until_ms = (SystemClock.wall_ns() - retain_hours * HOUR_NS) // NS_PER_MS
+    removed = log.removed_files()
+    dead = [f for f in removed if f.version <= oldest_kept and f.removed_ms <= until_ms]
+    live = {file.path for file in log.files()} if dead else set()
+    paths = [f"{name}/{file.path}" for file in dead if file.path not in live]
+    for first in range(0, len(paths), DELETED_AT_ONCE):
+        check_lease(store.root, housekeeping_name(name))
+        store.delete(paths[first : first + DELETED_AT_ONCE])
+    log.forget_removed(max((file.version for file in dead), default=0))
+    return paths
 
 
 def _delete(store: TableStore, name: str, retain_hours: int, is_still: bool) -> list[str]:

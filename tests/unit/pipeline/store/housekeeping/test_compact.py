@@ -17,7 +17,6 @@ from deltalake.schema import Schema
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.store.delta_log import (
     commit_append,
-    files_added,
     table_files,
 )
 from headgate.pipeline.store.housekeeping import compact as module
@@ -25,6 +24,7 @@ from headgate.pipeline.store.housekeeping.compact import Compacted, compact, com
 from headgate.pipeline.store.housekeeping.retention import drop_before
 from headgate.pipeline.store.housekeeping.small_files import CompactionLimits
 from headgate.pipeline.store.housekeeping.vacuum import vacuum
+from headgate.pipeline.store.log_changes import files_added
 from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.store.table_store import TableStore, store_of, table_names
 from headgate.pipeline.tables.arrow_types import table_arrow_schema

@@ -9,11 +9,11 @@ from deltalake import DeltaTable
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
     commit_append,
-    files_added,
     source_key,
 )
 from headgate.pipeline.store.housekeeping.log_cleanup import clean_log
 from headgate.pipeline.store.housekeeping.vacuum import vacuum
+from headgate.pipeline.store.log_changes import files_added
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.intervals import INTERVALS
 from tests.unit.pipeline.store.housekeeping.folder import (

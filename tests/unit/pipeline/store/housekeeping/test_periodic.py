@@ -7,10 +7,17 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from headgate.pipeline.store.delta_log import AppTransaction, commit_append, table_files
+from headgate.pipeline.store.delta_log import (
+    AppTransaction,
+    commit_append,
+    commit_replace,
+    table_files,
+)
 from headgate.pipeline.store.housekeeping import periodic as module
+from headgate.pipeline.store.housekeeping import vacuum
 from headgate.pipeline.store.housekeeping.periodic import (
     FILES_MAX,
+    LISTING_PERIODS,
     PERIOD_S,
     PeriodicHousekeeping,
     merge_after_run,
@@ -134,10 +141,36 @@ def test_unused_files_are_deleted_once_an_hour(tmp_path: Path) -> None:
     clock.now_s += 1
     housekeeping.after_batch()
     assert not first.exists()
+    # The next ones delete what a version removed; one of 24 lists all files again.
     second = orphan()
+    for _ in range(LISTING_PERIODS - 1):
+        clock.now_s += PERIOD_S
+        housekeeping.after_batch()
+        assert second.exists()
     clock.now_s += PERIOD_S - 1
     turns(housekeeping)
     assert second.exists()
     clock.now_s += 1
     housekeeping.after_batch()
     assert not second.exists()
+
+
+def test_replaced_files_are_deleted_without_listing_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RETAIN_HOURS", 0)
+    monkeypatch.setattr(vacuum, "VERSIONS_KEPT", 2)
+    clock, root = Clock(), str(tmp_path)
+    housekeeping = PeriodicHousekeeping(root, monotonic=clock)
+    commit_append(root, INTERVALS, files(tmp_path, (10, 1)), None)
+    clock.now_s = PERIOD_S
+    housekeeping.after_batch()
+    monkeypatch.setattr(vacuum, "_dead_files", lambda *_, **__: pytest.fail("it listed files"))
+    for value in (2, 3, 4):
+        commit_replace(root, INTERVALS, files(tmp_path, (10, value)), [HOUR], None)
+    assert len([*tmp_path.rglob("*.parquet")]) == 4
+    clock.now_s += PERIOD_S
+    housekeeping.after_batch()
+    # Two versions stay readable, and so their files.
+    assert len([*tmp_path.rglob("*.parquet")]) == 2
+    assert appended(tmp_path) == [4]

@@ -10,10 +10,10 @@ from deltalake import DeltaTable
 from headgate.pipeline.store.delta_log import (
     commit_append,
     ensure_table,
-    files_added,
     kept_from_hour,
 )
 from headgate.pipeline.store.housekeeping.retention import drop_before
+from headgate.pipeline.store.log_changes import files_added
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import INTERVALS

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
-import pyarrow as pa
 from deltalake import DeltaTable
 
 from headgate.base.units import KIB, MIB
-from headgate.pipeline.store.delta_log import TableFile, commit_append
+from headgate.pipeline.store.delta_log import TableFile, commit_append, table_files
 from headgate.pipeline.store.housekeeping.small_files import (
     EVERYTHING,
     SMALL_BYTES,
@@ -19,6 +17,7 @@ from headgate.pipeline.store.housekeeping.small_files import (
     total_bytes,
 )
 from headgate.pipeline.store.parquet_files import FILE_BYTES_MAX, FileAdded
+from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
 from tests.unit.pipeline.store.test_delta_log import HOUR
@@ -26,7 +25,7 @@ from tests.unit.pipeline.store.test_delta_log import HOUR
 TIERED = CompactionLimits(files_max=8)
 
 
-def table_with(root: Path, sizes: Sequence[tuple[int, int]]) -> DeltaTable:
+def table_with(root: Path, sizes: Sequence[tuple[int, int]]) -> list[TableFile]:
     """``intervals`` with a file for each (hour of the day, bytes), of which only the log tells."""
     files = [
         FileAdded(
@@ -37,7 +36,7 @@ def table_with(root: Path, sizes: Sequence[tuple[int, int]]) -> DeltaTable:
         for number, (hour, size) in enumerate(sizes)
     ]  # fmt: skip
     commit_append(str(root), INTERVALS, files, None)
-    return DeltaTable(root / INTERVALS.name)
+    return table_files(DeltaTable(root / INTERVALS.name))
 
 
 def found(
@@ -71,35 +70,22 @@ def test_files_are_merged_with_others_of_their_size(tmp_path: Path) -> None:
     assert found(tmp_path / "crowded", [*nine, *large], TIERED) == [nine]
 
 
-class Log:
-    """The log of a table with one partition, of files that a test appends and merges."""
-
-    partition_columns = ("run_id",)
-
-    def __init__(self) -> None:
-        self.sizes: dict[str, int] = {}
-
-    def metadata(self) -> Log:
-        return self
-
-    def get_add_actions(self, *, flatten: bool) -> pa.Table:
-        assert flatten
-        columns = {"path": list(self.sizes), "size_bytes": list(self.sizes.values())}
-        return pa.table({**columns, "partition.run_id": ["a"] * len(self.sizes)})
-
-
 def test_the_work_grows_with_what_is_appended() -> None:
     """However often rows are appended, each is rewritten a few times, and few files stay."""
-    log, appended, rewritten = Log(), 0, 0
+    appended = rewritten = 0
+    sizes: dict[str, int] = {}
     for number in range(800):
-        log.sizes[f"{number:05d}"] = 10 * KIB
+        sizes[f"{number:05d}"] = 10 * KIB
         appended += 10 * KIB
-        for group in small_file_groups(cast(DeltaTable, log), TIERED):
+        for group in small_file_groups(
+            [TableFile(path, size, {"run_id": "a"}, 1, None) for path, size in sizes.items()],
+            TIERED,
+        ):
             rewritten += total_bytes(group)
             for file in group:
-                del log.sizes[file.path]
-            log.sizes[f"{number:05d}-merged"] = total_bytes(group)
-        assert len(log.sizes) <= 4 * TIERED.files_max
+                del sizes[file.path]
+            sizes[f"{number:05d}-merged"] = total_bytes(group)
+        assert len(sizes) <= 4 * TIERED.files_max
     assert rewritten <= 5 * appended
 
 
@@ -116,14 +102,22 @@ def test_open_hours_are_left_alone(tmp_path: Path) -> None:
     run = FileAdded(POLICY_BACKTEST.name, "run_id=a/1", 1, (("run_id", "a"),), 1, 0, "{}")
     other = FileAdded(POLICY_BACKTEST.name, "run_id=a/2", 1, (("run_id", "a"),), 1, 0, "{}")
     commit_append(str(tmp_path), POLICY_BACKTEST, [run, other], None)
-    groups = small_file_groups(DeltaTable(tmp_path / POLICY_BACKTEST.name), closed)
+    groups = small_file_groups(table_files(DeltaTable(tmp_path / POLICY_BACKTEST.name)), closed)
     assert [[file.path for file in group] for group in groups] == [["run_id=a/1", "run_id=a/2"]]
 
 
 def test_a_table_without_files_needs_nothing(tmp_path: Path) -> None:
     assert found(tmp_path, [(10, 1)]) == []
-    delta = DeltaTable.create(
-        tmp_path / "empty", DeltaTable(tmp_path / INTERVALS.name).schema(),
-        partition_by=list(INTERVALS.partition_by),
-    )  # fmt: skip
-    assert small_file_groups(delta, CompactionLimits(open_hours=2)) == []
+    assert small_file_groups([], CompactionLimits(open_hours=2, settled_minutes=8)) == []
+
+
+def test_the_newest_minutes_are_left_alone() -> None:
+    """The next trigger replaces their files."""
+    day = {"date": "2025-11-21", "hour": "10"}
+    start_ns = HOUR * HOUR_NS
+    files = [
+        TableFile(f"{m}", 1, day, 1, None, (start_ns + m * MINUTE_NS, start_ns + m * MINUTE_NS))
+        for m in range(30)
+    ]
+    (group,) = small_file_groups(files, CompactionLimits(files_max=8, settled_minutes=8))
+    assert [int(file.path) for file in group] == list(range(22))
