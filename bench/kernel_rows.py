@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from bench.report import Table, median
 from headgate.pipeline.kernels import episodes, limiters, publishing, quota_usage
+from headgate.pipeline.kernels.publish_limits import BROKER_LIMIT_COLUMNS
 from headgate.pipeline.tables.arrow_types import CHUNK_ROWS, arrow_schema, table_arrow_schema
 from headgate.pipeline.tables.attribution import ATTRIBUTION, SHARE_COLUMNS
 from headgate.pipeline.tables.columns import DOUBLE, HOUR_NS, MINUTE_NS, STRING, TableColumn
@@ -116,7 +117,7 @@ def publish_work(rows: int) -> tuple[Work, Work]:
     }
     limits = tuple(
         TableColumn(name, STRING if name.endswith("source") else DOUBLE)
-        for name in publishing.BROKER_LIMIT_COLUMNS
+        for name in BROKER_LIMIT_COLUMNS
     )
     schema = pa.unify_schemas([table_arrow_schema(INTERVALS), arrow_schema(limits)])
     table = table_of(columns, schema, publishing.INPUT_COLUMNS)
