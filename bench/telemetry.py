@@ -55,6 +55,8 @@ QUOTA_BYTES: Final = 100_000_000
 CYCLE_S, GROWS_S, DRAINS_S = 3_600, 1_200, 600
 HEALTHY, IDLE, SLOW, LIMITED = range(4)
 _KINDS: Final = np.array([HEALTHY] * 7 + [IDLE, SLOW, LIMITED])
+_TIMES_MAX: Final = 1 << 24
+"""More than the seconds of half a year."""
 _PRESENT: Final = ("caught_up", "no_permits", "throttled_topic_messages_hungry")
 
 Longs = npt.NDArray[np.int64]
@@ -103,7 +105,11 @@ class _Topics:
     number: Longs
     elapsed_s: Longs
     rate: Longs
-    """Published messages a second."""
+    """Published messages a second, on average."""
+    appended: Longs
+    """Messages so far; each window's are between half and one and a half times the average."""
+    in_flight: Longs
+    """Messages that healthy consumers have not acknowledged yet."""
     kind: Longs
     trouble_s: Longs
     """How long the trouble of one of its subscriptions lasted so far, in all."""
@@ -111,11 +117,6 @@ class _Topics:
     """Of the subscription in trouble."""
     is_held: npt.NDArray[np.bool_]
     """Whether a publish limit holds its producers half of the time."""
-
-    @property
-    def appended(self) -> Longs:
-        """Messages so far."""
-        return self.rate * self.elapsed_s
 
 
 def _mixed(numbers: Longs, seed: int) -> Longs:
@@ -130,17 +131,22 @@ def _topics(numbers: Longs, elapsed_s: Longs, seed: int) -> _Topics:
     chance = _mixed(numbers, seed)
     kind = _KINDS[chance % 10]
     rate = np.where(kind == IDLE, 0, 2 ** (1 + chance // 10 % 7))
-    passed = np.maximum(elapsed_s[:, np.newaxis] - chance // 100 % 1_800, 0)
+    offset_s = chance // 100 % 180 * WINDOW_S
+    passed = np.maximum(elapsed_s[:, np.newaxis] - offset_s, 0)
     phase = passed % CYCLE_S
     growth = np.minimum(phase, GROWS_S)
     drained = 2 * np.maximum(phase - GROWS_S, 0)
     troubled = kind >= SLOW
     lasts_s = passed // CYCLE_S * (GROWS_S + DRAINS_S) + np.minimum(phase, GROWS_S + DRAINS_S)
     every = np.ones_like(passed)
+    noise = _mixed(numbers * every * _TIMES_MAX + elapsed_s[:, np.newaxis], seed)
+    is_idle = kind == IDLE
     return _Topics(
         number=numbers * every,
         elapsed_s=elapsed_s[:, np.newaxis] * every,
         rate=rate * every,
+        appended=rate * elapsed_s[:, np.newaxis] + noise % np.maximum(rate * WINDOW_S // 2, 1),
+        in_flight=np.where(is_idle, 0, noise // 1_000 % 8),
         kind=kind * every,
         trouble_s=np.where(troubled, lasts_s, 0),
         backlog=np.where(troubled, rate // 2 * np.maximum(growth - drained, 0), 0),
@@ -165,17 +171,22 @@ def _subscriptions(topics: _Topics, which: int, origin_ns: int) -> Columns:
     """
     troubled = (topics.kind == LIMITED) | ((topics.kind == SLOW) & (which == 0))
     trouble_ns = np.where(troubled, topics.trouble_s, 0) * NS_PER_S
-    backlog = np.where(troubled, topics.backlog, 0)
+    waiting = np.where(troubled, topics.backlog, 0)
+    backlog = waiting + topics.in_flight
     rest_ns = topics.elapsed_s * NS_PER_S - trouble_ns
     is_idle = topics.rate == 0
+    # The same while nothing is added to it, so that no account falls.
+    noise = _mixed(topics.number * _TIMES_MAX + rest_ns // NS_PER_S, which)
+    quarter_ns, tenth_ns = WINDOW_S * NS_PER_S // 8, WINDOW_S * NS_PER_S // 20
     acked = topics.appended - backlog
     columns = _spans(topics, origin_ns) | dict.fromkeys(
         (*STATE_FIELD_NAMES, "skipped", "rewound", "redelivered", "expired", "evicted", "delayed"),
         np.zeros_like(backlog),
     )
     cause = np.where(topics.kind == LIMITED, 2, 1)
-    present = np.where(backlog > 0, cause, 0)
-    awaiting_ns, dispatching_ns = (np.where(is_idle, 0, rest_ns // n) for n in (4, 10))
+    present = np.where(waiting > 0, cause, 0)
+    awaiting_ns = np.where(is_idle, 0, rest_ns // 4 + noise % quarter_ns)
+    dispatching_ns = np.where(is_idle, 0, rest_ns // 10 + noise % tenth_ns)
     limit = np.where(topics.kind == LIMITED, np.maximum(topics.rate, 1), 0)
     columns |= {
         "state_caught_up_ns": rest_ns - awaiting_ns - dispatching_ns,
@@ -191,7 +202,7 @@ def _subscriptions(topics: _Topics, which: int, origin_ns: int) -> Columns:
         "acked": acked,
         "backlog_messages": backlog,
         "backlog_bytes": backlog * MESSAGE_BYTES,
-        "oldest_age_ns": backlog * NS_PER_S // np.maximum(topics.rate, 1) + 20_000_000 * ~is_idle,
+        "oldest_age_ns": waiting * NS_PER_S // np.maximum(topics.rate, 1) + noise % 200_000_000,
         "unacked": np.minimum(backlog, 100),
         "permits": np.where(present == 1, 0, 1_000 - topics.number % 500),
         "consumers": 1 + topics.number % 3,
@@ -204,16 +215,17 @@ def _subscriptions(topics: _Topics, which: int, origin_ns: int) -> Columns:
 
 
 def _topic_rows(topics: _Topics, origin_ns: int) -> Columns:
-    size = topics.backlog * MESSAGE_BYTES
+    size = (topics.backlog + topics.in_flight) * MESSAGE_BYTES
     held_ns = np.where(topics.is_held, topics.elapsed_s * NS_PER_S // 2, 0)
     both = np.where(topics.kind == LIMITED, 2, 1)
+    acked = 2 * (topics.appended - topics.in_flight) - both * topics.backlog
     has_quota = topics.number % 2 == 0
     columns = _spans(topics, origin_ns) | dict.fromkeys(PARKED_FIELD_NAMES, np.zeros_like(size))
     return columns | {
         "msgs_in": topics.appended,
         "bytes_in": topics.appended * MESSAGE_BYTES,
-        "msgs_out": 2 * topics.appended - both * topics.backlog,
-        "bytes_out": (2 * topics.appended - both * topics.backlog) * MESSAGE_BYTES,
+        "msgs_out": acked,
+        "bytes_out": acked * MESSAGE_BYTES,
         "storage_bytes": size + 10_000_000,
         "backlog_bytes": size,
         "oldest_age_ns": topics.backlog * NS_PER_S // np.maximum(topics.rate, 1),
