@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -48,6 +49,8 @@ WORK_GROWTH_MAX: Final = 1.2
 """Of the CPU time for a row, from the first shape to the last."""
 LIMIT_S: Final = 7_200.0
 
+SPARK_HOME: Final = Path(pyspark.__file__).parent
+
 Figures = dict[str, Any]
 
 
@@ -55,8 +58,7 @@ def cluster_session(folder: str) -> SparkSession:
     """A session whose executors are processes of their own."""
     os.environ |= {
         "MASTER": f"local-cluster[{EXECUTORS},1,{EXECUTOR_MIB}]",
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        "SPARK_WORKER_DIR": f"{folder}/work",
+        "SPARK_HOME": str(SPARK_HOME),
     }
     options = SparkOptions(
         driver_memory=DRIVER_MEMORY,
@@ -99,13 +101,22 @@ class Stages:
         """Do the work of a stage."""
         wall_s, before_s, bytes_ = time.perf_counter(), cpu_s(), shuffled_bytes(self._spark)
         work()
-        self.figures[name] = {
+        figures = {
             "wall_s": time.perf_counter() - wall_s,
             "cpu_s": cpu_s() - before_s,
             "shuffled_bytes": shuffled_bytes(self._spark) - bytes_,
             "heap_mib": live_heap_mib(self._spark),
         }
-        print(f"  {name}: {self.figures[name]['wall_s']:.0f} s", file=sys.stderr, flush=True)
+        self.figures[name] = figures
+        print(f"  {name}: {stage_text(figures)}", file=sys.stderr, flush=True)
+
+
+def stage_text(stage: Figures) -> str:
+    """Time, CPU and shuffled bytes of a stage."""
+    return (
+        f"{number(stage['wall_s'])} s, CPU {number(stage['cpu_s'])} s, shuffled"
+        f" {number(stage['shuffled_bytes'] / 1e6)} MB"
+    )
 
 
 def refresh_each(stages: Stages, spark: SparkSession, root: str, prefix: str) -> None:
@@ -137,7 +148,10 @@ def run_shape(subscriptions: int, minutes: int, folder: str, triggers: Sequence[
             write_telemetry(spark, root, later, first_minute=minutes)
             refresh_each(stages, spark, root, f"+{more} min ")
             minutes += more
+    work = SPARK_HOME / "work" / spark.sparkContext.applicationId
     spark.stop()
+    # Spark's local cluster keeps what its executors print there.
+    shutil.rmtree(work, ignore_errors=True)
     return {"stages": stages.figures, "tables": tables, "peaks": peaks}
 
 
@@ -169,11 +183,7 @@ def shape_table(subscriptions: int, minutes: int, found: Figures) -> Table:
     """The figures of one shape."""
     table = Table(f"{subscriptions:,} subscriptions x {minutes:,} minutes")
     for name, stage in found["stages"].items():
-        table.add(
-            name,
-            f"{number(stage['wall_s'])} s, CPU {number(stage['cpu_s'])} s, shuffled"
-            f" {number(stage['shuffled_bytes'] / 1e6)} MB",
-        )
+        table.add(name, stage_text(stage))
     for name, files in found["tables"].items():
         table.add(
             f"{name}, files",
