@@ -1,8 +1,8 @@
 """The pipeline over 10,000 to 1,000,000 subscriptions on a small cluster: what grows, and how.
 
 Three shapes have about as many rows: 10,000 subscriptions over 24 hours, 100,000 over 3 hours and
-1,000,000 over 20 minutes, about 90 million rows of subscriptions each. ``--scale`` divides the
-subscriptions of all by one factor; the default runs on a laptop. Each shape has a driver of its own
+1,000,000 over 20 minutes, about 90 million rows of subscriptions each. ``--scale`` multiplies the
+subscriptions of all; the default runs on a laptop. Each shape has a driver of its own
 and Spark's ``local-cluster`` with executors as separate processes. Its telemetry is generated
 (:mod:`bench.telemetry`), each derived table is filled, and one minute and then four more arrive.
 

@@ -275,7 +275,7 @@ def _text_where(there: Any, text: str) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _Windows:
-    """The windows of one broker in one minute."""
+    """The windows of one broker in some minutes."""
 
     broker: int
     numbers: Longs
@@ -311,14 +311,16 @@ class _Windows:
         }
 
 
-def minute_rows(telemetry: Telemetry, broker: int, minute: int) -> Iterator[pa.Table]:
-    """The rows of bronze of one broker and minute, a table for each kind."""
+def minute_rows(
+    telemetry: Telemetry, broker: int, minute: int, count: int = 1
+) -> Iterator[pa.Table]:
+    """The rows of bronze of one broker in ``count`` minutes, a table for each kind."""
     numbers = telemetry.topics_of(broker)
     per_message = MESSAGE_ROWS // SUBSCRIPTIONS_OF_TOPIC
     per_minute = MINUTE_NS // NS_PER_S // WINDOW_S
     windows = _Windows(
         broker,
-        np.arange(minute * per_minute, (minute + 1) * per_minute),
+        np.arange(minute * per_minute, (minute + count) * per_minute),
         -(-len(numbers) // per_message),
         FIRST_HOUR * HOUR_NS,
     )
@@ -367,10 +369,12 @@ def _table(*columns: Columns) -> pa.Table:
 def write_part(root: str, telemetry: Telemetry, part: tuple[int, int, int]) -> list[FileAdded]:
     """Write the files of one broker in a part of an hour; nothing is committed."""
     broker, begin, end = part
+    # A small broker has as many rows in some minutes as a large one in one.
+    step = max(1, TOPICS_OF_BROKER // len(telemetry.topics_of(broker)))
     rows = (
         (BRONZE_SAMPLES.name, table)
-        for minute in range(begin, end)
-        for table in minute_rows(telemetry, broker, minute)
+        for minute in range(begin, end, step)
+        for table in minute_rows(telemetry, broker, minute, min(step, end - minute))
     )
     return write_tables(root, f"{broker}-{begin}", rows)
 

@@ -37,6 +37,13 @@ def test_rows_are_those_of_bronze_and_follow_from_the_seed() -> None:
     assert counts == {"subscription": 12 * 60, "topic": 12 * 30, "batch": 12}
 
 
+def test_minutes_together_have_the_rows_that_they_have_alone() -> None:
+    order = [("kind", "ascending"), ("topic", "ascending"), ("subject", "ascending")]
+    order += [(name, "ascending") for name in ("subscription", "seq")]
+    together = pa.concat_tables(minute_rows(FEW, 0, 57, 3)).sort_by(order)
+    assert together.equals(rows(FEW, range(57, 60)).sort_by(order))
+
+
 def test_parts_cover_each_minute_of_each_broker_once() -> None:
     many = Telemetry(subscriptions=10_000, minutes=130)
     assert (many.topics, many.brokers) == (5_000, 3)
