@@ -46,15 +46,18 @@ def check_memory(table: Table, peaks: dict[str, float]) -> None:
 
 
 def peak_mib() -> dict[str, float]:
-    """Peak resident memory of this process and its Java (``driver``), and of the largest of Java's
-    Python workers (``worker``; 0 without one), in MiB."""
+    """Peak resident memory in MiB of this process and its Java (``driver``), of this process alone
+    (``python``), of the largest Python worker (``worker``) and the largest Java process of an
+    executor (``executor``); 0 without one."""
     java, below = _spark()
-    workers = [_status(pid, "VmHWM") for pid in below]
-    driver = sum(_status(pid, "VmHWM") for pid in (os.getpid(), *java))
-    return {
-        "driver": driver / _KIB_PER_MIB,
-        "worker": max(workers, default=0) / _KIB_PER_MIB,
+    executors = {pid for pid in below if _is_java(pid)}
+    kib = {
+        "driver": sum(_status(pid, "VmHWM") for pid in (os.getpid(), *java)),
+        "python": _status(os.getpid(), "VmHWM"),
+        "worker": max((_status(pid, "VmHWM") for pid in below - executors), default=0),
+        "executor": max((_status(pid, "VmHWM") for pid in executors), default=0),
     }
+    return {name: value / _KIB_PER_MIB for name, value in kib.items()}
 
 
 def cpu_s() -> float:

@@ -24,6 +24,9 @@ INT32_MAX = (1 << 31) - 1
 INT64_MAX = (1 << 63) - 1
 """Pulsar's ids, rates and counters are Java longs; this is the largest."""
 
+DOUBLE_EXACT_MAX = 1 << 53
+"""Whole numbers up to this are exact in a 64-bit float."""
+
 UINT64_MASK = (1 << 64) - 1
 
 

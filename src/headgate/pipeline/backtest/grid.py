@@ -16,15 +16,13 @@ from typing import Any, Final
 
 from headgate.base.errors import InputError
 from headgate.base.input_errors import did_you_mean
-from headgate.base.units import INT32_MAX, MS_PER_S, NS_PER_MS, NS_PER_S
+from headgate.base.units import DOUBLE_EXACT_MAX, INT32_MAX, MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.flow.adaptive.cycle import AdaptiveSettings, Law
 from headgate.flow.quota.backlog_quota import Quota, QuotaPolicy, QuotaType
 from headgate.pipeline.backtest.policy import RECORDED, Point, Policy, Rates, Recorded
 from headgate.pipeline.backtest.replay import INTERVAL_NS_MIN, Resolution
 
 POINTS_MAX: Final = 4_096
-_EXACT_MAX: Final = 1 << 53
-"""Whole numbers up to this are exact in a 64-bit float."""
 _NAME_CHARACTERS_MAX: Final = 100
 
 
@@ -71,7 +69,7 @@ _INTERVAL_MS: Final = _whole(INTERVAL_NS_MIN // NS_PER_MS, 600_000)
 _TABLES: Final[Mapping[str, Mapping[str, _Key]]] = {
     "publish": {
         "messages_per_s": _whole(1, INT32_MAX),
-        "bytes_per_s": _whole(1, _EXACT_MAX),
+        "bytes_per_s": _whole(1, DOUBLE_EXACT_MAX),
     },
     "adaptive": {
         "law": _one_of(*(law.value for law in Law)),
@@ -86,7 +84,7 @@ _TABLES: Final[Mapping[str, Mapping[str, _Key]]] = {
         "drain_set_point": _part(with_one=False),
         "drain_horizon_ms": _whole(100, 600_000),
     },
-    "size_quota": {"limit_bytes": _whole(1, _EXACT_MAX), "policy": _POLICIES},
+    "size_quota": {"limit_bytes": _whole(1, DOUBLE_EXACT_MAX), "policy": _POLICIES},
     "time_quota": {"limit_s": _whole(1, INT32_MAX), "policy": _POLICIES},
 }
 _WORDS: Final = {"publish": ("recorded", "none"), "adaptive": ("off",)} | dict.fromkeys(

@@ -14,20 +14,35 @@ The input has all minutes of each subscription in it, sorted by :data:`SORT_COLU
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from itertools import groupby, pairwise
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from headgate.base.units import NS_PER_S, NS_PER_US
 from headgate.flow.account.verdict import Verdict
-from headgate.flow.sentences.episode import Ending, EpisodeFacts, episode_sentence
-from headgate.pipeline.tables.arrow_types import arrow_schema, table_arrow_schema
+from headgate.flow.sentences.episode import Ending
+from headgate.pipeline.kernels.account_windows import inferred_rows, longs
+from headgate.pipeline.kernels.array_types import Doubles, Flags, Longs
+from headgate.pipeline.kernels.column_values import doubles, flags_of_chunks
+from headgate.pipeline.kernels.episode_figures import (
+    NO_CAUSE,
+    EpisodeFigures,
+    first_of_largest,
+    group_begins,
+)
+from headgate.pipeline.tables.arrow_types import (
+    arrow_schema,
+    changes,
+    conform,
+    partition_columns,
+    table_arrow_schema,
+)
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY, BLAMES, SHARE_COLUMNS
-from headgate.pipeline.tables.bronze import INFERRED, MEASURED
-from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, hour_partition
+from headgate.pipeline.tables.bronze import INFERRED
+from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
 from headgate.pipeline.tables.episodes import (
     BLAME_COLUMNS,
     EPISODE_COLUMNS,
@@ -36,7 +51,6 @@ from headgate.pipeline.tables.episodes import (
     QUIET_MINUTES_MAX,
     SUBSTANTIAL_NS,
 )
-from headgate.pipeline.time_span import minute_text, since_epoch_us
 
 SORT_COLUMNS: Final = (*ATTRIBUTION_KEY, "minute")
 """Order of the input."""
@@ -66,16 +80,7 @@ INPUT_COLUMNS: Final = (*JUDGED_COLUMNS, "skipped")
 SEGMENT_ORDER: Final = (*ATTRIBUTION_KEY, "segment_start_ns")
 """Order of the input of :func:`joined_table`."""
 
-_NO_CAUSE: Final = BLAME_COLUMNS[BLAMES.index(Verdict.NONE.value)]
-
-SECOND_SHARE_MIN: Final = 0.05
-"""Least share of all blame with which a second cause is named."""
-
-Minute = Mapping[str, Any]
-"""One subscription's minute, with :data:`INPUT_COLUMNS`."""
-
-Blame = dict[str, int]
-"""Nanoseconds by cause."""
+_CONSUMER: Final = BLAMES.index(Verdict.CONSUMER.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,245 +108,296 @@ def episodes_table(table: pa.Table, hours: Collection[int], newest: NewestMinute
 
     Of the hours before and after them, ``table`` needs only the nearest ``EDGE_MINUTES``.
     """
-    found: list[dict[str, Any]] = []
-    for key, group in groupby(
-        table.to_pylist(), lambda row: tuple(row[n] for n in ATTRIBUTION_KEY)
-    ):
-        minutes = list(group)
-        islands = [island for island in _islands(minutes) if island.is_episode]
-        known = {_number(minute) for minute in minutes}
-        by_hour: dict[int, list[Minute]] = {}
-        for minute in minutes:
-            by_hour.setdefault(_hour(minute), []).append(minute)
-        for hour in sorted(by_hour.keys() & set(hours)):
-            for island in islands:
-                segment = _segment(island, hour, by_hour[hour], known, newest)
-                if segment is not None:
-                    names = dict(zip(ATTRIBUTION_KEY, key, strict=True))
-                    found.append({**hour_partition(hour), **names, **segment})
-    return pa.Table.from_pylist(found, schema=table_arrow_schema(EPISODES))
+    schema = table_arrow_schema(EPISODES)
+    if table.num_rows == 0:
+        return schema.empty_table()
+    minutes = _minutes(table)
+    segments = _segments(minutes, _islands(minutes), hours)
+    if segments is None:
+        return schema.empty_table()
+    last = table.select(ATTRIBUTION_KEY).take(pa.array(segments.last))
+    endings = _endings(minutes, segments, last.column("cluster").to_pylist(), newest)
+    hour = minutes.from_ns[segments.first] // HOUR_NS
+    start_ns = np.where(segments.before, hour * HOUR_NS, minutes.from_ns[segments.first])
+    end_ns = np.where(segments.after, (hour + 1) * HOUR_NS, minutes.to_ns[segments.last])
+    figures = _figures(table, minutes, segments, start_ns, end_ns)
+    columns: dict[str, Any] = {
+        **partition_columns(hour * HOUR_NS),
+        **{name: last.column(name) for name in ATTRIBUTION_KEY},
+        "segment_start_ns": pa.array(start_ns),
+        "segment_end_ns": pa.array(end_ns),
+        "continues_after": pa.array(segments.after),
+        **figures.columns(endings),
+    }
+    return conform(columns, schema, len(segments.first))
 
 
-def _number(minute: Minute) -> int:
+@dataclass(frozen=True, slots=True)
+class _Minutes:
+    """What the rows of a table say, by row."""
+
+    subject: Longs
+    number: Longs
     """The minute's number since the epoch."""
-    return int(minute["from_ns"]) // MINUTE_NS
-
-
-def _hour(minute: Minute) -> int:
-    return int(minute["from_ns"]) // HOUR_NS
-
-
-@dataclass(slots=True)
-class _Island:
-    """The minutes with a backlog that form one episode."""
-
-    minutes: list[Minute]
-    skipped_in: int | None = None
-    """The first minute in which a client skipped the backlog, not before the last of
-    ``minutes``."""
-
-    def takes(self, minute: Minute) -> bool:
-        """Whether a later minute with a backlog belongs to the same episode."""
-        return self.skipped_in is None and self._pause(_number(minute)) <= QUIET_MINUTES_MAX
-
-    @property
-    def is_episode(self) -> bool:
-        """Whether it is long or substantial enough to report."""
-        return len(self.minutes) >= EPISODE_MINUTES_MIN or any(map(_is_substantial, self.minutes))
-
-    @property
-    def is_skipped(self) -> bool:
-        """Whether skipping the backlog ended it."""
-        return self.skipped_in is not None and self._pause(self.skipped_in) < QUIET_MINUTES_MAX
-
-    def _pause(self, number: int) -> int:
-        return number - _number(self.minutes[-1]) - 1
-
-
-def _islands(minutes: Sequence[Minute]) -> list[_Island]:
-    islands: list[_Island] = []
-    for minute in minutes:
-        if minute["verdict"] != Verdict.NONE.value:
-            if islands and islands[-1].takes(minute):
-                islands[-1].minutes.append(minute)
-            else:
-                islands.append(_Island([minute]))
-        if islands and islands[-1].skipped_in is None and _was_skipped(minute):
-            islands[-1].skipped_in = _number(minute)
-    return islands
-
-
-def _is_substantial(minute: Minute) -> bool:
-    if minute["evicted"] or (minute["oldest_age_max_ns"] or 0) >= SUBSTANTIAL_NS:
-        return True
-    length_ns = minute["to_ns"] - minute["from_ns"]
-    return bool(minute["backlog_messages"] * length_ns > minute["acked"] * SUBSTANTIAL_NS)
-
-
-def _was_skipped(minute: Minute) -> bool:
-    """Whether a client skipped all of the backlog that was there at the minute's start.
+    from_ns: Longs
+    to_ns: Longs
+    has_backlog: Flags
+    backlog: Longs
+    backlog_start: Longs
+    is_substantial: Flags
+    was_skipped: Flags
+    """A client skipped all of the backlog that was there at the minute's start.
 
     It did so by skipping, clearing or seeking, perhaps after it acknowledged a part. The backlog at
     the minute's end then is another one.
     """
-    skipped = minute["skipped"] or 0
-    return skipped > 0 and skipped + minute["acked"] >= _backlog_start(minute)
+
+    def group_edges(self) -> tuple[Longs, Longs]:
+        """By row: the first and the last row of its subject in its hour."""
+        hour, places = self.from_ns // HOUR_NS, np.arange(len(self.number))
+        begins = np.ones(len(places), dtype=np.bool_)
+        begins[1:] = (self.subject[1:] != self.subject[:-1]) | (hour[1:] != hour[:-1])
+        first = np.flatnonzero(begins)
+        last = np.append(first[1:], len(places)) - 1
+        group = np.cumsum(begins) - 1
+        return first[group], last[group]
 
 
-def _backlog_start(minute: Minute) -> int:
-    return int(minute["backlog_messages"] - minute["growth_messages"])
+def _minutes(table: pa.Table) -> _Minutes:
+    from_ns, to_ns = longs(table, "from_ns"), longs(table, "to_ns")
+    backlog, acked = longs(table, "backlog_messages"), longs(table, "acked")
+    skipped = longs(table, "skipped")
+    start = backlog - longs(table, "growth_messages")
+    # As doubles, because the product of a large backlog and a minute exceeds 64 bits.
+    work_ns = backlog.astype(np.float64) * (to_ns - from_ns)
+    slow = work_ns > acked.astype(np.float64) * SUBSTANTIAL_NS
+    old = longs(table, "oldest_age_max_ns") >= SUBSTANTIAL_NS
+    return _Minutes(
+        subject=np.cumsum(changes(table, ATTRIBUTION_KEY)),
+        number=from_ns // MINUTE_NS,
+        from_ns=from_ns,
+        to_ns=to_ns,
+        has_backlog=~_equals(table, "verdict", Verdict.NONE.value),
+        backlog=backlog,
+        backlog_start=start,
+        is_substantial=(longs(table, "evicted") != 0) | old | slow,
+        was_skipped=(skipped > 0) & (skipped + acked >= start),
+    )
 
 
-def _segment(
-    island: _Island,
-    hour: int,
-    minutes_of_hour: Sequence[Minute],
-    known: Collection[int],
-    newest: NewestMinutes,
-) -> dict[str, Any] | None:
-    """The segment of an episode in an hour; None if no minute of it lies there."""
-    inside = [minute for minute in island.minutes if _hour(minute) == hour]
-    if not inside:
+def _equals(table: pa.Table, name: str, text: str) -> Flags:
+    return flags_of_chunks(pc.equal(table.column(name), text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Islands:
+    """Groups of minutes with a backlog that form one episode each.
+
+    Island i has the minutes from ``begins[i]`` to ``begins[i + 1]`` of ``rows``.
+    """
+
+    rows: Longs
+    begins: Longs
+    is_episode: Flags
+    """Whether it is long or substantial enough to report."""
+    is_skipped: Flags
+    """Whether skipping the backlog ended it."""
+
+
+def _islands(minutes: _Minutes) -> _Islands:
+    rows = np.flatnonzero(minutes.has_backlog)
+    if len(rows) == 0:
+        none = np.zeros(0, dtype=np.bool_)
+        return _Islands(rows, rows, none, none)
+    before, now = rows[:-1], rows[1:]
+    skips = np.cumsum(minutes.was_skipped)
+    skipped = skips[now - 1] > skips[before] - minutes.was_skipped[before]
+    pause = minutes.number[now] - minutes.number[before] - 1
+    parted = (minutes.subject[now] != minutes.subject[before]) | (pause > QUIET_MINUTES_MAX)
+    begins = group_begins(skipped | parted)
+    sizes = np.diff(np.append(begins, len(rows)))
+    substantial = np.logical_or.reduceat(minutes.is_substantial[rows], begins)
+    return _Islands(
+        rows,
+        begins,
+        (sizes >= EPISODE_MINUTES_MIN) | substantial,
+        _ended_by_skip(minutes, rows[begins], rows[begins + sizes - 1]),
+    )
+
+
+def _ended_by_skip(minutes: _Minutes, first: Longs, last: Longs) -> Flags:
+    """Whether a client skipped the backlog of each island in its last minute or soon after."""
+    count = len(minutes.number)
+    places = np.where(minutes.was_skipped, np.arange(count), count)
+    following = np.minimum.accumulate(places[::-1])[::-1][last]
+    # After the first minute of the next island it is the backlog of that one.
+    there = following < np.append(first[1:], count)
+    place = np.where(there, following, last)
+    pause = minutes.number[place] - minutes.number[last] - 1
+    is_same = minutes.subject[place] == minutes.subject[last]
+    return np.asarray(there & is_same & (pause < QUIET_MINUTES_MAX))
+
+
+@dataclass(frozen=True, slots=True)
+class _Segments:
+    """The parts of episodes in single hours; places of rows, by segment."""
+
+    first: Longs
+    """First minute with a backlog."""
+    last: Longs
+    count: Longs
+    """Minutes with a backlog."""
+    before: Flags
+    """Whether the episode has minutes in earlier hours."""
+    after: Flags
+    is_skipped: Flags
+    members: Longs
+    """All minutes, segment after segment, with bridged pauses, also those at the hour's edges."""
+    begins: Longs
+    """Place of the first of each segment in ``members``."""
+
+
+def _segments(minutes: _Minutes, islands: _Islands, hours: Collection[int]) -> _Segments | None:
+    """The segments in some hours; None without any."""
+    sizes = np.diff(np.append(islands.begins, len(islands.rows)))
+    island = np.repeat(np.arange(len(sizes)), sizes)
+    hour = minutes.from_ns[islands.rows] // HOUR_NS
+    wanted = np.isin(hour, np.fromiter(hours, np.int64, len(hours)))
+    places = np.flatnonzero(islands.is_episode[island] & wanted)
+    if len(places) == 0:
         return None
-    before = inside[0] is not island.minutes[0]
-    after = inside[-1] is not island.minutes[-1]
-    start_ns = hour * HOUR_NS if before else inside[0]["from_ns"]
-    end_ns = (hour + 1) * HOUR_NS if after else inside[-1]["to_ns"]
-    # The segment includes bridged pauses, also those at the hour's edges.
-    minutes = [m for m in minutes_of_hour if m["from_ns"] < end_ns and m["to_ns"] > start_ns]
-    last = _number(inside[-1])
-    following = range(last + 1, last + QUIET_MINUTES_MAX + 2)
-    if after:
-        ending = Ending.CONTINUES
-    elif island.is_skipped:
-        ending = Ending.SKIPPED
-    elif newest.is_near(inside[-1]["cluster"], hour, last):
-        ending = Ending.OPEN
-    else:
-        ending = Ending.OVER if any(m in known for m in following) else Ending.UNSEEN
-    peak = max(minutes, key=lambda minute: minute["backlog_messages"])
-    covered_ns = sum(m["completeness"] * (m["to_ns"] - m["from_ns"]) for m in minutes)
-    figures = {
-        "segment_start_ns": start_ns,
-        "segment_end_ns": end_ns,
-        "continues_before": before,
-        "continues_after": after,
-        "is_open": ending is Ending.OPEN,
-        "minutes": len(inside),
-        "peak_backlog_messages": peak["backlog_messages"],
-        "peak_minute": peak["minute"],
-        "growth_messages": minutes[-1]["backlog_messages"] - _backlog_start(minutes[0]),
-        "oldest_age_max_ns": max(minute["oldest_age_max_ns"] or 0 for minute in minutes),
-        **_blame_columns(minutes),
-        "completeness": min(1.0, covered_ns / (end_ns - start_ns)),
-        "evidence": _evidence(minutes),
-    }
-    return _judged(figures, start_ns, end_ns, ending)
+    of, at = island[places], hour[places]
+    begins = group_begins((of[1:] != of[:-1]) | (at[1:] != at[:-1]))
+    count = np.diff(np.append(begins, len(places)))
+    first_place, last_place, of = places[begins], places[begins + count - 1], of[begins]
+    first, last = islands.rows[first_place], islands.rows[last_place]
+    before = first_place != islands.begins[of]
+    after = last_place != islands.begins[of] + sizes[of] - 1
+    hour_first, hour_last = minutes.group_edges()
+    low = np.where(before, hour_first[first], first)
+    high = np.where(after, hour_last[last], last)
+    lengths = high - low + 1
+    starts = np.cumsum(lengths) - lengths
+    inside = np.arange(lengths.sum()) - np.repeat(starts, lengths)
+    members = np.repeat(low, lengths) + inside
+    return _Segments(first, last, count, before, after, islands.is_skipped[of], members, starts)
 
 
-def _blame_columns(minutes: Sequence[Minute]) -> Blame:
-    """The blame of the minutes, summed, in nanoseconds by column.
+def _endings(
+    minutes: _Minutes, segments: _Segments, clusters: list[str | None], newest: NewestMinutes
+) -> list[Ending]:
+    following = np.minimum(segments.last + 1, len(minutes.number) - 1)
+    number = minutes.number[segments.last]
+    is_seen = (
+        (following > segments.last)
+        & (minutes.subject[following] == minutes.subject[segments.last])
+        & (minutes.number[following] <= number + QUIET_MINUTES_MAX + 1)
+    )
+    hour = minutes.from_ns[segments.last] // HOUR_NS
+    facts = (segments.after, segments.is_skipped, is_seen, hour, number)
+    found = []
+    for cluster, after, is_skipped, seen, at, last in zip(
+        clusters, *(each.tolist() for each in facts), strict=True
+    ):
+        if after:
+            found.append(Ending.CONTINUES)
+        elif is_skipped:
+            found.append(Ending.SKIPPED)
+        elif newest.is_near(cluster, at, last):
+            found.append(Ending.OPEN)
+        else:
+            found.append(Ending.OVER if seen else Ending.UNSEEN)
+    return found
+
+
+def _figures(
+    table: pa.Table, minutes: _Minutes, segments: _Segments, start_ns: Longs, end_ns: Longs
+) -> EpisodeFigures:
+    members, begins = segments.members, segments.begins
+    last = np.append(begins[1:], len(members)) - 1
+    peak = members[first_of_largest(minutes.backlog[members], begins)]
+    length_ns = minutes.to_ns[members] - minutes.from_ns[members]
+    covered_ns = doubles(table, "completeness")[members] * length_ns
+    growth = minutes.backlog[members[last]] - minutes.backlog_start[members[begins]]
+    oldest = longs(table, "oldest_age_max_ns")[members]
+    return EpisodeFigures(
+        start_ns=start_ns,
+        end_ns=end_ns,
+        before=segments.before,
+        minutes=segments.count,
+        peak=minutes.backlog[peak],
+        peak_minute=table.column("minute").take(pa.array(peak)),
+        growth=growth,
+        oldest_age_ns_max=np.maximum.reduceat(oldest, begins),
+        blame_ns=np.add.reduceat(_blame_ns(table, members, covered_ns), begins, axis=1),
+        covered_ns=np.add.reduceat(covered_ns, begins),
+        is_inferred=np.logical_or.reduceat(inferred_rows(table)[members], begins),
+    )
+
+
+def _blame_ns(table: pa.Table, members: Longs, covered_ns: Doubles) -> Longs:
+    """The blame of some minutes in nanoseconds, [BLAMES, n].
 
     Each minute counts by its verdict. In a pause no cause is to blame: messages that a healthy
     consumer works on are no backlog. The share of a bystander limiter counts for the consumer.
     """
-    total = dict.fromkeys(BLAME_COLUMNS, 0)
-    for minute in minutes:
-        # Rows of earlier versions have no accounted_ns; their sampled time counts instead.
-        span_ns = minute["to_ns"] - minute["from_ns"]
-        weight = minute["accounted_ns"] or round(minute["completeness"] * span_ns)
-        if minute["verdict"] == Verdict.NONE.value:
-            total[_NO_CAUSE] += weight
-            continue
-        blame = {
-            name: round(minute[share] * weight)
-            for name, share in zip(BLAME_COLUMNS, SHARE_COLUMNS, strict=True)
-        }
-        if minute["bystander"]:
-            limiter = f"blame_{minute['second'].lower()}_ns"
-            blame["blame_consumer_ns"] += blame.pop(limiter)
-        for name, ns in blame.items():
-            total[name] += ns
-    return total
-
-
-def _evidence(rows: Sequence[Mapping[str, Any]]) -> str:
-    return INFERRED if any(row["evidence"] == INFERRED for row in rows) else MEASURED
-
-
-def _judged(figures: dict[str, Any], start_ns: int, end_ns: int, ending: Ending) -> dict[str, Any]:
-    """The row, completed by what follows from its sums: causes and sentence."""
-    blame = {Verdict(b): figures[name] for b, name in zip(BLAMES, BLAME_COLUMNS, strict=True)}
-    total_ns = sum(blame.values())
-    blamed_ns = total_ns - blame.pop(Verdict.NONE)
-    order = sorted((cause for cause in blame if blame[cause] > 0), key=lambda c: -blame[c])
-    cause, second = (*order, None, None)[:2]
-    if second is not None and blame[second] < SECOND_SHARE_MIN * blamed_ns:
-        second = None
-    facts = EpisodeFacts(
-        since=minute_text(start_ns),
-        until=minute_text(end_ns),
-        seconds=(end_ns - start_ns) / NS_PER_S,
-        ending=ending,
-        peak_messages=figures["peak_backlog_messages"],
-        peak_at=minute_text(since_epoch_us(figures["peak_minute"]) * NS_PER_US),
-        begins_before=figures["continues_before"],
-        cause=cause,
-        share=0.0 if cause is None else blame[cause] / total_ns,
-        second=second,
-        second_share=0.0 if second is None else blame[second] / total_ns,
+    some = table.select(("verdict", "second", "bystander", "accounted_ns", *SHARE_COLUMNS)).take(
+        pa.array(members)
     )
-    return {
-        **figures,
-        "ending": ending.value,
-        "cause": None if cause is None else cause.value,
-        "second_cause": None if second is None else second.value,
-        "sentence": episode_sentence(facts),
-    }
+    # Rows of earlier versions have no accounted_ns; their sampled time counts instead.
+    accounted_ns = longs(some, "accounted_ns")
+    weight = np.where(accounted_ns != 0, accounted_ns, np.rint(covered_ns).astype(np.int64))
+    shares = np.nan_to_num(np.stack([doubles(some, name) for name in SHARE_COLUMNS]))
+    blame_ns = np.rint(shares * weight).astype(np.int64)
+    stands_by = flags_of_chunks(some.column("bystander"))
+    for place, name in enumerate(BLAMES):
+        moved = np.where(stands_by & _equals(some, "second", name), blame_ns[place], 0)
+        blame_ns[place] -= moved
+        blame_ns[_CONSUMER] += moved
+    is_quiet = _equals(some, "verdict", Verdict.NONE.value)
+    blame_ns[:, is_quiet] = 0
+    blame_ns[NO_CAUSE, is_quiet] = weight[is_quiet]
+    return blame_ns
 
 
 def joined_table(table: pa.Table) -> pa.Table:
     """Whole episodes from segments, which are sorted by :data:`SEGMENT_ORDER`."""
-    found: list[dict[str, Any]] = []
-    for key, group in groupby(
-        table.to_pylist(), lambda row: tuple(row[n] for n in ATTRIBUTION_KEY)
-    ):
-        for segments in _adjacent(list(group)):
-            found.append({**dict(zip(ATTRIBUTION_KEY, key, strict=True)), **_joined(segments)})
-    return pa.Table.from_pylist(found, schema=arrow_schema(EPISODE_COLUMNS))
-
-
-def _adjacent(segments: Sequence[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-    """The segments of each episode: those that meet at an hour's edge."""
-    episode = [segments[0]]
-    for before, segment in pairwise(segments):
-        meets = before["segment_end_ns"] == segment["segment_start_ns"]
-        if not (meets and before["continues_after"] and segment["continues_before"]):
-            yield episode
-            episode = []
-        episode.append(segment)
-    yield episode
-
-
-def _joined(segments: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    first, last = segments[0], segments[-1]
-    start_ns, end_ns = first["segment_start_ns"], last["segment_end_ns"]
-    peak = max(segments, key=lambda segment: segment["peak_backlog_messages"])
-    summed = ("minutes", "growth_messages", *BLAME_COLUMNS)
-    covered_ns = sum(
-        s["completeness"] * (s["segment_end_ns"] - s["segment_start_ns"]) for s in segments
+    schema = arrow_schema(EPISODE_COLUMNS)
+    if table.num_rows == 0:
+        return schema.empty_table()
+    start_ns, end_ns = longs(table, "segment_start_ns"), longs(table, "segment_end_ns")
+    before = flags_of_chunks(table.column("continues_before"))
+    after = flags_of_chunks(table.column("continues_after"))
+    # Those that meet at an hour's edge are one episode.
+    meets = (end_ns[:-1] == start_ns[1:]) & after[:-1] & before[1:]
+    begins = group_begins(changes(table, ATTRIBUTION_KEY)[1:] | ~meets)
+    ends = np.append(begins[1:], table.num_rows) - 1
+    backlog = longs(table, "peak_backlog_messages")
+    peak = first_of_largest(backlog, begins)
+    covered_ns = doubles(table, "completeness") * (end_ns - start_ns)
+    inferred = _equals(table, "evidence", INFERRED)
+    blame_ns = np.stack([longs(table, name) for name in BLAME_COLUMNS])
+    figures = EpisodeFigures(
+        start_ns=start_ns[begins],
+        end_ns=end_ns[ends],
+        before=before[begins],
+        minutes=np.add.reduceat(longs(table, "minutes"), begins),
+        peak=backlog[peak],
+        peak_minute=table.column("peak_minute").take(pa.array(peak)),
+        growth=np.add.reduceat(longs(table, "growth_messages"), begins),
+        oldest_age_ns_max=np.maximum.reduceat(longs(table, "oldest_age_max_ns"), begins),
+        blame_ns=np.add.reduceat(blame_ns, begins, axis=1),
+        covered_ns=np.add.reduceat(covered_ns, begins),
+        is_inferred=np.logical_or.reduceat(inferred, begins),
     )
-    figures = {
-        "episode_start_ns": start_ns,
-        "episode_end_ns": None if last["is_open"] else end_ns,
-        "continues_before": first["continues_before"],
-        "continues_after": last["continues_after"],
-        "is_open": last["is_open"],
-        **{name: sum(segment[name] for segment in segments) for name in summed},
-        "peak_backlog_messages": peak["peak_backlog_messages"],
-        "peak_minute": peak["peak_minute"],
-        "oldest_age_max_ns": max(segment["oldest_age_max_ns"] for segment in segments),
-        "completeness": min(1.0, covered_ns / (end_ns - start_ns)),
-        "evidence": _evidence(segments),
+    last = table.select((*ATTRIBUTION_KEY, "ending", "is_open")).take(pa.array(ends))
+    is_open = flags_of_chunks(last.column("is_open"))
+    columns: dict[str, Any] = {
+        **{name: last.column(name) for name in ATTRIBUTION_KEY},
+        "episode_start_ns": pa.array(figures.start_ns),
+        "episode_end_ns": pa.array(figures.end_ns, mask=is_open),
+        "continues_after": pa.array(after[ends]),
+        **figures.columns([Ending(text) for text in last.column("ending").to_pylist()]),
+        "is_open": pa.array(is_open),
     }
-    return _judged(figures, start_ns, end_ns, Ending(last["ending"]))
+    return conform(columns, schema, len(begins))

@@ -194,7 +194,7 @@ def _scores(
     bands = level.bands(minutes, rows)
     limits = level.limits[rows]
     forecast = breach(bands, limits)
-    predicted = approaches(forecast, level.values[rows] / limits)
+    predicted = approaches(forecast, level.use(rows))
     outcomes = _outcomes(minutes, level, rows, breaches)
     soon = outcomes.breached & (outcomes.before_s < SOON_S)
     alarms = predicted & (forecast.likely_s <= SOON_S) & ~outcomes.overtaken

@@ -7,8 +7,7 @@ limit that was in force at its start.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Collection
 from typing import Any, Final
 
 import numpy as np
@@ -17,20 +16,27 @@ import pyarrow.compute as pc
 
 from headgate.base.park_cause import ParkCause
 from headgate.base.units import NS_PER_S
-from headgate.flow.limits.rate_limit import Dimension, is_lower
-from headgate.flow.sentences.backlog import limit_text
-from headgate.flow.sentences.past_publish import PastParkSummary, past_publish_sentence
-from headgate.pipeline.kernels.array_types import Flags
-from headgate.pipeline.kernels.counted_time import counted_ns
-from headgate.pipeline.kernels.publish_limits import (
-    BROKER_LIMIT_COLUMNS,
-    PublishLimit,
-    limit_of,
-    quota_of,
+from headgate.pipeline.kernels.account_windows import inferred_rows, longs
+from headgate.pipeline.kernels.array_types import Flags, Longs
+from headgate.pipeline.kernels.column_values import (
+    hour_rows,
+    known,
+    nullable,
+    quotients,
+    texts_by_code,
 )
-from headgate.pipeline.tables.arrow_types import arrow_schema, changes, table_arrow_schema
+from headgate.pipeline.kernels.counted_time import counted_ns
+from headgate.pipeline.kernels.park_sentences import NO_ROW, Spans, park_sentences
+from headgate.pipeline.kernels.publish_limits import BROKER_LIMIT_COLUMNS
+from headgate.pipeline.tables.arrow_types import (
+    arrow_schema,
+    changes,
+    conform,
+    partition_columns,
+    table_arrow_schema,
+)
 from headgate.pipeline.tables.bronze import INFERRED, MEASURED
-from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, hour_partition
+from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.intervals import TOPIC_COLUMNS, TOPIC_KEY, TOPIC_ORDER
 from headgate.pipeline.tables.publishing import PARK_COLUMNS, PUBLISH_ATTRIBUTION, PUBLISH_LEVELS
 from headgate.record.fields import PARKED_FIELD_NAMES, QUOTA_TYPES
@@ -66,8 +72,7 @@ INPUT_COLUMNS: Final = (*INTERVAL_COLUMNS, *BROKER_LIMIT_COLUMNS)
 RANGE_COLUMNS: Final = (*TOPIC_COLUMNS, *PARK_COLUMNS)
 """Columns of a topic's park causes over a range."""
 
-Minute = Mapping[str, Any]
-"""One topic's minute, with :data:`INPUT_COLUMNS`."""
+_LABELS: Final = tuple(cause.label for cause in ParkCause)
 
 
 def publish_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
@@ -76,172 +81,104 @@ def publish_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
     A minute without a published or parked message has no row. ``table`` has all minutes of each
     topic in those hours, and the one before each hour.
     """
-    found: list[dict[str, Any]] = []
-    has_row, starts = _has_row(table), changes(table, TOPIC_KEY)
-    needed = has_row.copy()
-    needed[:-1] |= has_row[1:] & ~starts[1:]
-    before: list[Minute] = []
-    places = zip(
-        table.filter(pa.array(needed)).to_pylist(),
-        has_row[needed].tolist(),
-        starts[needed].tolist(),
-        strict=True,
-    )
-    for minute, is_reported, is_first in places:
-        hour = minute["from_ns"] // HOUR_NS
-        if is_reported and hour in hours:
-            judged = park_columns([minute], None if is_first else _adjacent(before, minute))
-            key = {name: minute[name] for name in TOPIC_ORDER}
-            found.append({**hour_partition(hour), **key, **judged})
-        before = [minute]
-    return pa.Table.from_pylist(found, schema=table_arrow_schema(PUBLISH_ATTRIBUTION))
+    schema = table_arrow_schema(PUBLISH_ATTRIBUTION)
+    rows = np.flatnonzero(_has_row(table) & hour_rows(table, hours))
+    if len(rows) == 0:
+        return schema.empty_table()
+    spans = Spans(rows, np.arange(len(rows)), _adjacent(table)[rows])
+    keys = table.select(list(TOPIC_ORDER)).take(pa.array(rows))
+    columns = {
+        **partition_columns(longs(table, "from_ns")[rows]),
+        **{name: keys.column(name) for name in TOPIC_ORDER},
+        **_park_columns(table, spans, is_range=False),
+    }
+    return conform(columns, schema, len(rows))
 
 
 def publish_range_table(table: pa.Table, since_ns: int, until_ns: int) -> pa.Table:
     """One row for each topic with minutes that touch ``[since_ns, until_ns)``, idle or not."""
-    found: list[dict[str, Any]] = []
-    for key, group in groupby(table.to_pylist(), lambda row: tuple(row[n] for n in TOPIC_KEY)):
-        minutes = [minute for minute in group if minute["from_ns"] < until_ns]
-        inside = [minute for minute in minutes if minute["to_ns"] > since_ns]
-        if inside:
-            before = minutes[: len(minutes) - len(inside)]
-            judged = park_columns(inside, _adjacent(before, inside[0]), is_range=True)
-            found.append({**dict(zip(TOPIC_KEY, key, strict=True)), **judged})
-    return pa.Table.from_pylist(found, schema=arrow_schema(RANGE_COLUMNS))
+    schema = arrow_schema(RANGE_COLUMNS)
+    near = table.filter(pc.less(table.column("from_ns"), until_ns))
+    rows = np.flatnonzero(longs(near, "to_ns") > since_ns)
+    if len(rows) == 0:
+        return schema.empty_table()
+    before = _adjacent(near)[rows]
+    topic = np.cumsum(changes(near, TOPIC_KEY))[rows]
+    is_first = np.concatenate(([True], topic[1:] != topic[:-1]))
+    # Within the range the minute before may be farther away, after a gap in the telemetry.
+    before[1:] = np.where(is_first[1:], before[1:], rows[:-1])
+    spans = Spans(rows, np.flatnonzero(is_first), before)
+    keys = near.select(list(TOPIC_KEY)).take(pa.array(spans.first))
+    columns = {
+        **{name: keys.column(name) for name in TOPIC_KEY},
+        **_park_columns(near, spans, is_range=True),
+    }
+    return conform(columns, schema, len(spans))
 
 
 def _has_row(table: pa.Table) -> Flags:
-    """Which minutes have a row; vectorised, because most topics are idle."""
+    """Which minutes have a row."""
     mask = np.zeros(table.num_rows, dtype=np.bool_)
     for name in ("msgs_in", *PARKED_FIELD_NAMES):
-        amounts = pc.fill_null(table.column(name), 0)
-        mask |= pc.greater(amounts, 0).to_numpy()
+        mask |= longs(table, name) > 0
     return mask
 
 
-def _adjacent(before: Sequence[Minute], minute: Minute) -> Minute | None:
-    """The last of ``before``, if it is the minute right before ``minute``.
+def _adjacent(table: pa.Table) -> Longs:
+    """By row: the place of the minute right before it, :data:`NO_ROW` if that is not there.
 
     After a gap in the telemetry there is none. So a row never depends on more than two minutes.
     """
-    last = before[-1] if before else None
-    if last is None or last["from_ns"] // MINUTE_NS != minute["from_ns"] // MINUTE_NS - 1:
-        return None
-    return last
+    number = longs(table, "from_ns") // MINUTE_NS
+    follows = np.zeros(table.num_rows, dtype=np.bool_)
+    follows[1:] = ~changes(table, TOPIC_KEY)[1:] & (number[1:] == number[:-1] + 1)
+    return np.where(follows, np.arange(table.num_rows) - 1, NO_ROW)
 
 
-def park_columns(
-    minutes: Sequence[Minute], before: Minute | None, *, is_range: bool = False
-) -> dict[str, Any]:
-    """The values of ``PARK_COLUMNS`` for one topic over at least one minute, in time order.
-
-    ``before`` is the minute before the first, None if it is not known.
-    """
-    first, last = minutes[0], minutes[-1]
-    sums = {name: _sum(minutes, name) for name in (*_SUMMED, *_PARKED_NS)}
-    held_ns = {cause: sums[name] or 0 for cause, name in zip(ParkCause, _PARKED_NS, strict=True)}
-    order = sorted((cause for cause in ParkCause if held_ns[cause] > 0), key=lambda c: -held_ns[c])
-    cause, second = (*order, None, None)[:2]
-    span_ns, covered_ns = last["to_ns"] - first["from_ns"], sums.pop("covered_ns") or 0
-    base_ns = sum(counted_ns(minute) for minute in minutes)
-    share = held_ns[cause] / base_ns if cause is not None and base_ns else None
-    holds = [_past_hold(each, held_ns[each], minutes, before) for each in ParkCause]
+def _park_columns(table: pa.Table, spans: Spans, *, is_range: bool) -> dict[str, Any]:
+    """The columns ``PARK_COLUMNS`` for the minutes of each group together."""
+    last = table.take(pa.array(spans.last))
+    from_ns, to_ns = longs(table, "from_ns")[spans.first], longs(last, "to_ns")
+    sums = {name: _sums(table, spans, name) for name in (*_SUMMED, *_PARKED_NS)}
+    held_ns = np.stack([sums[name][0] for name in _PARKED_NS])
+    causes = _two_longest(held_ns)
+    base_ns = np.add.reduceat(counted_ns(table)[spans.rows], spans.begins)
+    held = np.where(causes[0] < 0, 0, held_ns.max(axis=0))
+    share = np.minimum(1.0, quotients(held, np.maximum(base_ns, 1)))
+    covered_ns, _ = sums.pop("covered_ns")
+    inferred = np.logical_or.reduceat(inferred_rows(table)[spans.rows], spans.begins)
+    range_s = (to_ns - from_ns) / NS_PER_S if is_range else None
     return {
-        "broker": last["broker"],
-        "completeness": min(1.0, covered_ns / span_ns),
-        "from_ns": first["from_ns"],
-        "to_ns": last["to_ns"],
-        **sums,
-        **{name: last[name] for name in ("producers", *_WAITING, *PUBLISH_LEVELS)},
-        "cause": None if cause is None else cause.label,
-        "second_cause": None if second is None else second.label,
-        "held_share": min(1.0, share) if share is not None else (0.0 if base_ns else None),
-        "evidence": (
-            INFERRED if any(minute["evidence"] == INFERRED for minute in minutes) else MEASURED
-        ),
-        "sentence": past_publish_sentence(holds, range_s=span_ns / NS_PER_S if is_range else None),
+        "completeness": pa.array(np.minimum(1.0, quotients(covered_ns, to_ns - from_ns))),
+        "from_ns": pa.array(from_ns),
+        "to_ns": pa.array(to_ns),
+        **{name: pa.array(total, mask=~there) for name, (total, there) in sums.items()},
+        **{name: last.column(name) for name in ("broker", "producers", *_WAITING, *PUBLISH_LEVELS)},
+        "cause": texts_by_code(_LABELS, causes[0]),
+        "second_cause": texts_by_code(_LABELS, causes[1]),
+        "held_share": nullable(np.where(base_ns != 0, share, np.nan)),
+        "evidence": texts_by_code((MEASURED, INFERRED), inferred.astype(np.int64)),
+        "sentence": pa.array(park_sentences(table, spans, held_ns, range_s), pa.string()),
     }
 
 
-def _sum(minutes: Sequence[Minute], name: str) -> int | None:
-    """The sum of a column; None if no minute has it, as from a broker without that feature."""
-    known = [minute[name] for minute in minutes if minute[name] is not None]
-    return sum(known) if known else None
+def _sums(table: pa.Table, spans: Spans, name: str) -> tuple[Longs, Flags]:
+    """By group: the sum of a column, and whether one of its minutes has it.
+
+    A broker without a feature does not.
+    """
+    total = np.add.reduceat(longs(table, name)[spans.rows], spans.begins)
+    return total, np.logical_or.reduceat(known(table, name)[spans.rows], spans.begins)
 
 
-def _past_hold(
-    cause: ParkCause, held_ns: int, minutes: Sequence[Minute], before: Minute | None
-) -> PastParkSummary:
-    """The facts of one cause for the sentence; of its limits the one that parked for longest."""
-    messages = 0 if cause is ParkCause.MEMORY else minutes[-1][f"parked_{cause.label}_messages"]
-    seconds = held_ns / NS_PER_S
-    if not held_ns:
-        return PastParkSummary(cause, messages=messages or 0)
-    if cause is ParkCause.BACKLOG_QUOTA:
-        text, source = _longest_quota(minutes, before)
-        return PastParkSummary(cause, seconds, messages or 0, text, source)
-    if cause in (ParkCause.PENDING_LIMIT, ParkCause.MEMORY, ParkCause.DISK_FULL):
-        return PastParkSummary(cause, seconds, messages or 0)
-    longest = _longest_limit(cause, minutes, before)
-    if longest is None:
-        return PastParkSummary(cause, seconds, messages or 0)
-    at_end = limit_of(cause, minutes[-1])
-    return PastParkSummary(
-        cause,
-        seconds,
-        messages or 0,
-        _limit_text(longest),
-        longest.source,
-        _at_end(cause, longest, at_end),
+def _two_longest(held_ns: Longs) -> tuple[Longs, Longs]:
+    """The two causes that parked for longest, of equal ones the first; -1 if none did."""
+    groups = np.arange(held_ns.shape[1])
+    first = held_ns.argmax(axis=0)
+    rest = held_ns.copy()
+    rest[first, groups] = 0
+    second = rest.argmax(axis=0)
+    return (
+        np.where(held_ns[first, groups] > 0, first, -1),
+        np.where(rest[second, groups] > 0, second, -1),
     )
-
-
-def _longest_limit(
-    cause: ParkCause, minutes: Sequence[Minute], before: Minute | None
-) -> PublishLimit | None:
-    held_ns: dict[PublishLimit | str | None, int] = {}
-    latest: dict[PublishLimit | str | None, PublishLimit | None] = {}
-    for minute in minutes:
-        limit = _tighter(
-            None if before is None else limit_of(cause, before), limit_of(cause, minute)
-        )
-        # The controller changes its limit in every cycle; over a range it counts as one limit.
-        name = cause.label if cause is ParkCause.ADAPTIVE and limit is not None else limit
-        held_ns[name] = held_ns.get(name, 0) + (minute[f"parked_{cause.label}_ns"] or 0)
-        latest[name] = limit
-        before = minute
-    return latest[max(held_ns, key=lambda name: held_ns[name])]
-
-
-def _tighter(old: PublishLimit | None, new: PublishLimit | None) -> PublishLimit | None:
-    """The lower of the limits at a minute's two ends, which is the one that throttled."""
-    if old is None or new is None:
-        return old or new
-    return old if is_lower(old.limit, new.limit) else new
-
-
-def _longest_quota(minutes: Sequence[Minute], before: Minute | None) -> tuple[str, str]:
-    """Text and source of the quota that parked for longest."""
-    held_ns: dict[tuple[str, str], int] = {}
-    for minute in minutes:
-        # A quota that was removed within the minute is known from the previous minute.
-        quota = quota_of(minute) or (None if before is None else quota_of(before)) or ("", "")
-        held_ns[quota] = held_ns.get(quota, 0) + (minute["parked_backlog_quota_ns"] or 0)
-        before = minute
-    return max(held_ns, key=lambda quota: held_ns[quota])
-
-
-def _limit_text(named: PublishLimit) -> str:
-    return " and ".join(
-        limit_text(named.limit, dimension)
-        for dimension in Dimension
-        if named.limit.amount(dimension) is not None
-    )
-
-
-def _at_end(cause: ParkCause, held: PublishLimit, at_end: PublishLimit | None) -> str:
-    if at_end is None:
-        return "gone"
-    if at_end.limit == held.limit or cause is ParkCause.ADAPTIVE:
-        return ""
-    return _limit_text(at_end)

@@ -1,7 +1,7 @@
 """Forecasts of when topics reach their backlog quotas.
 
 The kernel makes a forecast in the first row of every five minutes, and the following rows carry it.
-Its seconds count from :attr:`RowForecast.made_at_ns`. A new one is made at once if the limits
+Its seconds count from :attr:`RowForecasts.made_at_ns`. A new one is made at once if the limits
 change, if the level was cleared, or if a limit is reached or has room again. A limit counts as
 reached in every minute in which its quota acts, because eviction and parking keep the level just
 below it. With fewer than ten samples, each row has the broker's own figure instead.
@@ -11,16 +11,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.flow.quota.backlog_quota import EVICTION_PERCENT
-from headgate.pipeline.kernels.array_types import Doubles, Flags, Longs
-from headgate.pipeline.kernels.breach import SAMPLES_MIN, Band, Breach, approaches, band, breach
+from headgate.pipeline.kernels.account_windows import longs
+from headgate.pipeline.kernels.array_types import Codes, Doubles, Flags, Longs
+from headgate.pipeline.kernels.breach import SAMPLES_MIN, Band, approaches, band, breach
+from headgate.pipeline.kernels.column_values import doubles
 from headgate.pipeline.kernels.level_windows import (
     TopicMinutes,
     sample_counts,
@@ -61,30 +62,43 @@ FORECAST_COLUMNS: Final = (
 """Columns of ``intervals`` that the kernel needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaForecast:
-    """Forecast breach of one quota, in seconds since the forecast was made."""
+METHODS: Final = (NO_METHOD, THEIL_SEN_METHOD, BROKER_METHOD)
+"""Methods of forecasts by code."""
 
-    earliest_s: float | None
-    """None if the forecast has no band, or predicts no breach."""
-    likely_s: float | None
-    latest_s: float | None
-    method: str
-    reached: bool
+_NONE, _THEIL_SEN, _BROKER = range(len(METHODS))
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaForecasts:
+    """Forecast breaches of one type of quota by row, in seconds since the forecast was made.
+
+    Rows without such a quota have method ``none``. NaN stands for unknown seconds.
+    """
+
+    in_force: Flags
+    earliest_s: Doubles
+    """NaN if the forecast has no band, or predicts no breach."""
+    likely_s: Doubles
+    """NaN if none is likely."""
+    latest_s: Doubles
+    """NaN if it is too far away."""
+    method: Codes
+    """Place in :data:`METHODS`."""
+    reached: Flags
     """The limit is reached, or was and has no room yet, or its quota acted in this minute.
 
     All seconds then are 0.
     """
-    stopped: bool
+    stopped: Flags
     """The limit is reached, or has no room yet, at the minute's end."""
 
 
 @dataclass(frozen=True, slots=True)
-class RowForecast:
-    """The forecasts of the quotas in force in one row, by type."""
+class RowForecasts:
+    """The forecasts of some rows, by type of quota."""
 
-    made_at_ns: int
-    by_quota: dict[str, QuotaForecast]
+    made_at_ns: Longs
+    by_quota: dict[str, QuotaForecasts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +124,11 @@ class QuotaLevels:
         """Which rows have a quota of this type."""
         return ~np.isnan(self.limits)
 
+    def use(self, rows: Longs) -> Doubles:
+        """The levels of some rows as parts of their limits; NaN for a limit of 0."""
+        limits = self.limits[rows]
+        return self.values[rows] / np.where(limits > 0, limits, np.nan)
+
     def bands(self, minutes: TopicMinutes, rows: Longs) -> Band:
         """The forecast bands of the level from some rows on."""
         times_s, values = trailing_windows(minutes, self.values, rows, self.starts)
@@ -118,19 +137,19 @@ class QuotaLevels:
 
 def topic_minutes(table: pa.Table) -> TopicMinutes:
     """The minutes of a table with :data:`FORECAST_COLUMNS`, sorted by :data:`TOPIC_ORDER`."""
-    breaks = [np.nan_to_num(_doubles(table, name)) > 0 for name in _BREAK_COLUMNS]
+    breaks = [np.nan_to_num(doubles(table, name)) > 0 for name in _BREAK_COLUMNS]
     return TopicMinutes(
         np.cumsum(changes(table, TOPIC_KEY)),
-        _longs(table, "from_ns") // MINUTE_NS,
-        _longs(table, "to_ns"),
+        longs(table, "from_ns") // MINUTE_NS,
+        longs(table, "to_ns"),
         np.logical_or.reduce(breaks),
     )
 
 
 def quota_levels(table: pa.Table, minutes: TopicMinutes) -> dict[str, QuotaLevels]:
     """Levels and limits by type of quota."""
-    backlog, limit = _doubles(table, "backlog_bytes"), _doubles(table, "quota_size_limit_bytes")
-    ages, limit_ns = _doubles(table, "oldest_age_ns"), _doubles(table, "quota_time_limit_ns")
+    backlog, limit = doubles(table, "backlog_bytes"), doubles(table, "quota_size_limit_bytes")
+    ages, limit_ns = doubles(table, "oldest_age_ns"), doubles(table, "quota_time_limit_ns")
     # To the millisecond, as the broker compares them.
     too_old = ages // NS_PER_MS >= limit_ns // NS_PER_MS
     # Without a backlog the age is null; it counts as 0.
@@ -143,8 +162,8 @@ def quota_levels(table: pa.Table, minutes: TopicMinutes) -> dict[str, QuotaLevel
 
 def _acted(table: pa.Table, quota: str, values: Doubles, limits: Doubles) -> Flags:
     """In which minutes a quota evicted, or parked and still does."""
-    evicted = np.nan_to_num(_doubles(table, f"eviction_{quota}_acts")) > 0
-    held = np.nan_to_num(_doubles(table, "parked_backlog_quota_ns")) >= HELD_NS_MIN
+    evicted = np.nan_to_num(doubles(table, f"eviction_{quota}_acts")) > 0
+    held = np.nan_to_num(doubles(table, "parked_backlog_quota_ns")) >= HELD_NS_MIN
     return np.asarray(evicted | (held & (values >= AT_LIMIT_SHARE * limits)))
 
 
@@ -157,7 +176,7 @@ def _levels(
     over: Flags,
     pace_max: float,
 ) -> QuotaLevels:
-    broker_s = _doubles(table, f"quota_{quota}_breach_ns") / NS_PER_S
+    broker_s = doubles(table, f"quota_{quota}_breach_ns") / NS_PER_S
     # The broker also reports 0 while a quota that was reached still stops producers.
     stopped = over | (~np.isnan(limits) & (broker_s == 0.0))
     acted = ~np.isnan(limits) & _acted(table, quota, values, limits)
@@ -172,15 +191,6 @@ def _levels(
         sample_counts(values, starts),
         pace_max,
     )
-
-
-def _doubles(table: pa.Table, name: str) -> Doubles:
-    column = table.column(name).cast(pa.float64(), safe=False)
-    return np.asarray(pc.fill_null(column, np.nan).to_numpy(), dtype=np.float64)
-
-
-def _longs(table: pa.Table, name: str) -> Longs:
-    return np.asarray(table.column(name).to_numpy(), dtype=np.int64)
 
 
 def source_rows(minutes: TopicMinutes, levels: dict[str, QuotaLevels]) -> Longs:
@@ -203,7 +213,7 @@ def source_rows(minutes: TopicMinutes, levels: dict[str, QuotaLevels]) -> Longs:
     return np.maximum.accumulate(np.where(made | none_in_force, rows, 0))
 
 
-def row_forecasts(table: pa.Table, rows: Longs) -> list[RowForecast]:
+def row_forecasts(table: pa.Table, rows: Longs) -> RowForecasts:
     """The forecasts of some rows of a table.
 
     ``table`` has :data:`FORECAST_COLUMNS`, is sorted by :data:`TOPIC_ORDER`, and reaches back an
@@ -212,56 +222,50 @@ def row_forecasts(table: pa.Table, rows: Longs) -> list[RowForecast]:
     minutes = topic_minutes(table)
     levels = quota_levels(table, minutes)
     source = source_rows(minutes, levels)[rows]
-    found = [RowForecast(int(minutes.to_ns[row]), {}) for row in source]
-    for quota in QUOTA_TYPES:
-        level = levels[quota]
-        breaches = breach_of_rows(minutes, level, source)
-        for place in np.flatnonzero(level.in_force[source]):
-            row = source[place]
-            found[place].by_quota[quota] = _forecast(level, int(row), breaches.get(int(row)))
-    return found
-
-
-Seconds = tuple[float, float, float]
-"""Earliest, likely and latest; infinite if not within a day."""
-
-
-def breach_of_rows(
-    minutes: TopicMinutes, level: QuotaLevels, rows: Longs
-) -> dict[int, Seconds | None]:
-    """By row, when the limit is reached; None if no breach is predicted.
-
-    Rows with too few samples, or with a limit that is reached, are left out.
-    """
-    due = np.unique(rows)
-    due = due[level.in_force[due] & ~level.reached[due] & (level.samples[due] >= SAMPLES_MIN)]
-    if len(due) == 0:
-        return {}
-    found = breach(level.bands(minutes, due), level.limits[due])
-    predicted = approaches(found, level.values[due] / level.limits[due])
-    return {
-        int(row): _at(found, place) if predicted[place] else None for place, row in enumerate(due)
-    }
-
-
-def _at(found: Breach, place: int) -> Seconds:
-    return (
-        float(found.earliest_s[place]),
-        float(found.likely_s[place]),
-        float(found.latest_s[place]),
+    return RowForecasts(
+        minutes.to_ns[source],
+        {quota: _forecasts(minutes, levels[quota], source) for quota in QUOTA_TYPES},
     )
 
 
-def _forecast(level: QuotaLevels, row: int, seconds: Seconds | None) -> QuotaForecast:
-    """The forecast of one quota in force."""
-    sampled = level.samples[row] >= SAMPLES_MIN
-    if level.reached[row]:
-        method = THEIL_SEN_METHOD if sampled else BROKER_METHOD
-        return QuotaForecast(0.0, 0.0, 0.0, method, True, bool(level.stopped[row]))
-    if seconds is not None:
-        earliest, likely, latest = (None if s == inf else s for s in seconds)
-        return QuotaForecast(earliest, likely, latest, THEIL_SEN_METHOD, False, False)
-    broker_s: Any = level.broker_s[row]
-    if sampled or np.isnan(broker_s):
-        return QuotaForecast(None, None, None, NO_METHOD, False, False)
-    return QuotaForecast(None, float(broker_s), None, BROKER_METHOD, False, False)
+def _forecasts(minutes: TopicMinutes, level: QuotaLevels, rows: Longs) -> QuotaForecasts:
+    """The forecasts of one type of quota that are made in some rows."""
+    in_force, reached = level.in_force[rows], level.reached[rows]
+    sampled = level.samples[rows] >= SAMPLES_MIN
+    seconds = breach_of_rows(minutes, level, rows)
+    broker_s = np.where(sampled | ~in_force, np.nan, level.broker_s[rows])
+    predicted = ~np.isnan(seconds).all(axis=0)
+    by_broker = ~predicted & ~np.isnan(broker_s)
+    seconds[1] = np.where(by_broker, broker_s, seconds[1])
+    method = np.where(predicted, _THEIL_SEN, np.where(by_broker, _BROKER, _NONE))
+    method = np.where(reached, np.where(sampled, _THEIL_SEN, _BROKER), method)
+    earliest_s, likely_s, latest_s = np.where(
+        reached, 0.0, np.where(seconds < inf, seconds, np.nan)
+    )
+    return QuotaForecasts(
+        in_force,
+        earliest_s,
+        likely_s,
+        latest_s,
+        np.where(in_force, method, _NONE).astype(np.int8),
+        in_force & reached,
+        in_force & reached & level.stopped[rows],
+    )
+
+
+def breach_of_rows(minutes: TopicMinutes, level: QuotaLevels, rows: Longs) -> Doubles:
+    """By row, the earliest, likely and latest seconds to the breach, [3, n].
+
+    They are infinite if not within a day, and NaN without a predicted breach: also if a row has too
+    few samples, or its limit is reached.
+    """
+    due, place = np.unique(rows, return_inverse=True)
+    seconds = np.full((3, len(due)), np.nan)
+    is_open = level.in_force[due] & ~level.reached[due] & (level.samples[due] >= SAMPLES_MIN)
+    if is_open.any():
+        due = due[is_open]
+        found = breach(level.bands(minutes, due), level.limits[due])
+        predicted = approaches(found, level.use(due))
+        told = np.stack([found.earliest_s, found.likely_s, found.latest_s])
+        seconds[:, is_open] = np.where(predicted, told, np.nan)
+    return np.asarray(seconds[:, place], dtype=np.float64)

@@ -5,34 +5,37 @@ A row depends on its minute, and its forecast on the hour before.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from math import inf
-from typing import Any, Final, Literal
+from collections.abc import Collection
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from headgate.base.texts import number, size_text, time_text
 from headgate.base.units import NS_PER_S, NS_PER_US
-from headgate.flow.sentences.quota import BreachForecast, quota_sentence
+from headgate.pipeline.kernels.account_windows import longs
+from headgate.pipeline.kernels.array_types import Doubles, Flags
+from headgate.pipeline.kernels.column_values import (
+    hour_rows,
+    known,
+    nullable,
+    quotients,
+    texts_by_code,
+)
 from headgate.pipeline.kernels.quota_forecast import (
     FORECAST_COLUMNS,
-    HELD_NS_MIN,
-    QuotaForecast,
-    RowForecast,
+    METHODS,
+    QuotaForecasts,
     row_forecasts,
 )
-from headgate.pipeline.tables.arrow_types import TIMESTAMP, table_arrow_schema
-from headgate.pipeline.tables.columns import HOUR_NS, hour_partition
-from headgate.pipeline.tables.intervals import TOPIC_KEY
-from headgate.pipeline.tables.quotas import (
-    EVICTION_FIELDS,
-    NO_METHOD,
-    QUOTA_USAGE,
-    THEIL_SEN_METHOD,
+from headgate.pipeline.kernels.quota_sentences import QuotaArrays, quota_sentences
+from headgate.pipeline.tables.arrow_types import (
+    TIMESTAMP,
+    conform,
+    partition_columns,
+    table_arrow_schema,
 )
+from headgate.pipeline.tables.intervals import TOPIC_KEY
+from headgate.pipeline.tables.quotas import EVICTION_FIELDS, NO_METHOD, QUOTA_USAGE
 from headgate.record.fields import QUOTA_TYPES
 
 _SAME: Final = (
@@ -75,40 +78,7 @@ INPUT_COLUMNS: Final = tuple(
 )
 """Columns of ``intervals`` that the kernel needs."""
 
-Minute = Mapping[str, Any]
-"""One row of ``intervals`` of kind topic."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Quota:
-    """One quota in force at a minute's end."""
-
-    kind: Literal["size", "time"]
-    limit_text: str
-    use: float | None
-    """None if the limit is 0 or the backlog is unknown."""
-    use_max: float | None
-    forecast: QuotaForecast
-    passed_s: float
-    """Seconds from the forecast to the minute's end."""
-
-    @property
-    def order(self) -> tuple[float, float]:
-        """Sort key that puts the earliest breach first."""
-        seconds = (self.forecast.likely_s, self.forecast.earliest_s)
-        likely, earliest = (inf if s is None else s for s in seconds)
-        return likely, earliest
-
-    @property
-    def left_s(self) -> BreachForecast:
-        """The forecast as of the minute's end."""
-        made = self.forecast
-        return BreachForecast(*map(self._left_s, (made.earliest_s, made.likely_s, made.latest_s)))
-
-    def _left_s(self, seconds: float | None) -> float | None:
-        if seconds is None or self.forecast.reached:
-            return seconds
-        return max(seconds - self.passed_s, min(seconds, _LEFT_S_MIN))
+_NONE: Final = METHODS.index(NO_METHOD)
 
 
 def quota_usage_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
@@ -117,124 +87,106 @@ def quota_usage_table(table: pa.Table, hours: Collection[int]) -> pa.Table:
     A minute has a row if a quota was in force at its end, or acted in it. ``table`` has
     :data:`INPUT_COLUMNS` of these hours and of those before them, sorted by ``TOPIC_ORDER``.
     """
-    hour_of_row = pc.divide(table.column("from_ns"), HOUR_NS)
-    wanted = pc.is_in(hour_of_row, pa.array(sorted(hours), pa.int64()))
-    rows = np.flatnonzero(pc.and_(wanted, _has_row(table)).to_numpy())
-    found: list[dict[str, Any]] = []
+    schema = table_arrow_schema(QUOTA_USAGE)
+    rows = np.flatnonzero(hour_rows(table, hours) & _has_row(table))
+    if len(rows) == 0:
+        return schema.empty_table()
     forecasts = row_forecasts(table, rows)
-    for minute, forecast in zip(table.take(pa.array(rows)).to_pylist(), forecasts, strict=True):
-        hour = minute["from_ns"] // HOUR_NS
-        found.append({**hour_partition(hour), **quota_usage(minute, forecast)})
-    return pa.Table.from_pylist(found, schema=table_arrow_schema(QUOTA_USAGE))
+    minutes = table.select(INPUT_COLUMNS).take(pa.array(rows))
+    passed_s = (longs(minutes, "to_ns") - forecasts.made_at_ns) / NS_PER_S
+    quotas = [_quota(minutes, quota, forecasts.by_quota[quota], passed_s) for quota in QUOTA_TYPES]
+    in_force = np.logical_or.reduce([quota.forecast.in_force for quota in quotas])
+    made_at = pa.array(forecasts.made_at_ns // NS_PER_US, mask=~in_force)
+    columns: dict[str, Any] = {
+        **partition_columns(longs(minutes, "from_ns")),
+        **{name: minutes.column(name) for name in _SAME},
+        **{name: minutes.column(f"quota_{name}") for name in _SET},
+        **{f"{quota.kind}_use": nullable(quota.use) for quota in quotas},
+        **{f"{quota.kind}_use_max": nullable(quota.use_max) for quota in quotas},
+        **_breach_columns(quotas, in_force),
+        "forecast_at": made_at.cast(TIMESTAMP),
+        "seconds_to_breach_broker": nullable(_broker_s(minutes, quotas)),
+        "held_seconds": nullable(_seconds(minutes, "parked_backlog_quota_ns")),
+        "parked_messages": minutes.column("parked_backlog_quota_messages"),
+        "parked_bytes": minutes.column("parked_backlog_quota_bytes"),
+        "sentence": pa.array(quota_sentences(minutes, quotas), pa.string()),
+    }
+    return conform(columns, schema, len(rows))
 
 
-def _has_row(table: pa.Table) -> pa.ChunkedArray:
-    """Which minutes have a row; vectorised, because most topics have no quota."""
-    limits = [table.column(f"quota_{kind}_{name}") for kind, name in _LIMITS.items()]
-    mask = pc.or_(*map(pc.is_valid, limits))
+def _has_row(table: pa.Table) -> Flags:
+    """Which minutes have a row."""
+    mask = np.zeros(table.num_rows, dtype=np.bool_)
+    for kind, name in _LIMITS.items():
+        mask |= known(table, f"quota_{kind}_{name}")
     for name in _ACTS:
-        mask = pc.or_(mask, pc.greater(pc.fill_null(table.column(name), 0), 0))
+        mask |= longs(table, name) > 0
     return mask
 
 
-def quota_usage(minute: Minute, forecast: RowForecast) -> dict[str, Any]:
-    """The row of one minute without its partition columns.
-
-    ``minute`` has :data:`INPUT_COLUMNS`.
-    """
-    passed_s = (minute["to_ns"] - forecast.made_at_ns) / NS_PER_S
-    quotas = [
-        _quota(minute, kind, forecast.by_quota[kind], passed_s)
-        for kind in ("size", "time")
-        if kind in forecast.by_quota
+def _quota(
+    minutes: pa.Table, kind: str, forecast: QuotaForecasts, passed_s: Doubles
+) -> QuotaArrays:
+    """One type of quota in each minute."""
+    levels = ("backlog_bytes", "backlog_bytes_max")
+    if kind == "time":
+        levels = ("oldest_age_ns", "oldest_age_max_ns")
+    limit = longs(minutes, f"quota_{kind}_{_LIMITS[kind]}")
+    uses = []
+    for name in levels:
+        # A limit of 0 is legal and stops all producers: every backlog exceeds it.
+        use = quotients(longs(minutes, name), np.maximum(limit, 1))
+        there = (limit > 0) if kind == "time" else (limit > 0) & known(minutes, name)
+        uses.append(np.where(there, use, np.nan))
+    made = (forecast.earliest_s, forecast.likely_s, forecast.latest_s)
+    left_s = [
+        np.where(
+            forecast.reached,
+            seconds,
+            np.maximum(seconds - passed_s, np.minimum(seconds, _LEFT_S_MIN)),
+        )
+        for seconds in made
     ]
-    approached = [quota for quota in quotas if quota.forecast.method != NO_METHOD]
-    # At equal times the size quota comes first.
-    nearest = min(approached, key=lambda quota: quota.order, default=None)
-    left_s = BreachForecast(None, None, None) if nearest is None else nearest.left_s
-    none = NO_METHOD if quotas else None
-    held_ns = minute["parked_backlog_quota_ns"]
+    return QuotaArrays(kind, forecast, uses[0], uses[1], left_s[0], left_s[1], left_s[2])
+
+
+def _breach_columns(quotas: list[QuotaArrays], in_force: Flags) -> dict[str, pa.Array]:
+    """The columns of the quota that is reached first.
+
+    At equal times it is the size quota.
+    """
+    size, time = quotas
+    size_is, time_is = (quota.forecast.method != _NONE for quota in quotas)
+    is_time = time_is & (~size_is | time.breaks_before(size))
+    place = np.where(is_time, 1, np.where(size_is, 0, -1))
+    method = np.where(is_time, time.forecast.method, size.forecast.method)
+    method = np.where(place < 0, _NONE, method)
+
+    def of_first(of_size: Doubles, of_time: Doubles) -> pa.Array:
+        seconds = np.where(is_time, of_time, of_size)
+        return nullable(np.where(place < 0, np.nan, seconds))
+
     return {
-        **{name: minute[name] for name in _SAME},
-        **{name: minute[f"quota_{name}"] for name in _SET},
-        **{f"{quota.kind}_use": quota.use for quota in quotas},
-        **{f"{quota.kind}_use_max": quota.use_max for quota in quotas},
-        "seconds_to_breach_earliest": left_s.earliest_s,
-        "seconds_to_breach": left_s.likely_s,
-        "seconds_to_breach_latest": left_s.latest_s,
-        "breach_quota": None if nearest is None else nearest.kind,
-        "method": none if nearest is None else nearest.forecast.method,
-        "forecast_at": pa.scalar(forecast.made_at_ns // NS_PER_US, TIMESTAMP) if quotas else None,
-        "seconds_to_breach_broker": _broker_s(minute, quotas),
-        "held_seconds": None if held_ns is None else held_ns / NS_PER_S,
-        "parked_messages": minute["parked_backlog_quota_messages"],
-        "parked_bytes": minute["parked_backlog_quota_bytes"],
-        "sentence": "; ".join((*_state(minute, quotas), *_acts(minute))) or None,
+        "seconds_to_breach_earliest": of_first(size.left_earliest_s, time.left_earliest_s),
+        "seconds_to_breach": of_first(size.left_likely_s, time.left_likely_s),
+        "seconds_to_breach_latest": of_first(size.left_latest_s, time.left_latest_s),
+        "breach_quota": texts_by_code(QUOTA_TYPES, place),
+        "method": texts_by_code(METHODS, np.where(in_force, method, -1)),
     }
 
 
-def _quota(
-    minute: Minute, kind: Literal["size", "time"], forecast: QuotaForecast, passed_s: float
-) -> _Quota:
-    limit = minute[f"quota_{kind}_{_LIMITS[kind]}"]
-    if kind == "size":
-        taken, most = minute["backlog_bytes"], minute["backlog_bytes_max"]
-        text = size_text(limit)
-    else:
-        taken, most = minute["oldest_age_ns"] or 0, minute["oldest_age_max_ns"] or 0
-        text = time_text(limit / NS_PER_S)
-    return _Quota(kind, text, _use(taken, limit), _use(most, limit), forecast, passed_s)
-
-
-def _use(taken: int | None, limit: int) -> float | None:
-    # A limit of 0 is legal and stops all producers: every backlog exceeds it.
-    return taken / limit if limit > 0 and taken is not None else None
-
-
-def _broker_s(minute: Minute, quotas: Sequence[_Quota]) -> float | None:
-    known = [_seconds(minute[f"quota_{quota.kind}_breach_ns"]) for quota in quotas]
-    return min((seconds for seconds in known if seconds is not None), default=None)
-
-
-def _seconds(time_ns: int | None) -> float | None:
-    return None if time_ns is None else time_ns / NS_PER_S
-
-
-def _state(minute: Minute, quotas: Sequence[_Quota]) -> list[str]:
-    """The state of the most urgent quota at the minute's end, in words."""
-    if not quotas:
-        return ["no backlog quota is in force at the end of this minute"]
-    known = [quota for quota in quotas if quota.forecast.reached or quota.use is not None]
-    if not known:
-        return []
-    urgent = min(known, key=lambda q: (not q.forecast.reached, *q.order, -(q.use or 0.0)))
-    return [
-        quota_sentence(
-            use=urgent.use or 0.0,
-            limit_text=urgent.limit_text,
-            source=minute[f"quota_{urgent.kind}_source"] or "",
-            kind=urgent.kind,
-            policy=minute[f"quota_{urgent.kind}_policy"] or "",
-            subscription=minute["oldest_subscription"],
-            oldest_age_s=_seconds(minute["oldest_age_ns"]),
-            seconds_to_breach=urgent.left_s.likely_s,
-            # The broker's own forecast has no band, and without a breach there is none.
-            forecast=urgent.left_s if urgent.forecast.method == THEIL_SEN_METHOD else None,
-            exceeded=urgent.forecast.stopped,
-            reached="in this minute" if urgent.forecast.reached else "",
+def _broker_s(minutes: pa.Table, quotas: list[QuotaArrays]) -> Doubles:
+    """The broker's own seconds to the nearer breach; NaN if it gave none."""
+    found = [
+        np.where(
+            quota.forecast.in_force, _seconds(minutes, f"quota_{quota.kind}_breach_ns"), np.nan
         )
+        for quota in quotas
     ]
+    return np.asarray(np.fmin(*found), dtype=np.float64)
 
 
-def _acts(minute: Minute) -> list[str]:
-    """What quotas did in the minute, in words."""
-    parts = []
-    held_ns = minute["parked_backlog_quota_ns"] or 0
-    if held_ns >= HELD_NS_MIN:
-        parts.append(f"sent messages were held for {number(held_ns / NS_PER_S)} s of this minute")
-    lost = sum(minute[f"eviction_{quota}_messages"] or 0 for quota in QUOTA_TYPES)
-    if any(minute[f"eviction_{quota}_acts"] for quota in QUOTA_TYPES):
-        lost_bytes = sum(minute[f"eviction_{quota}_bytes"] or 0 for quota in QUOTA_TYPES)
-        messages = "1 message" if lost == 1 else f"{lost:,} messages"
-        parts.append(f"evictions took {messages} ({size_text(lost_bytes)}) in this minute")
-    return parts
+def _seconds(minutes: pa.Table, name: str) -> Doubles:
+    """A column of nanoseconds in seconds; null is NaN."""
+    values = longs(minutes, name)
+    return np.where(known(minutes, name), quotients(values, np.full_like(values, NS_PER_S)), np.nan)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headgate.pipeline.kernels.blame import LIMITERS
-from headgate.pipeline.kernels.episodes import SECOND_SHARE_MIN
+from headgate.pipeline.kernels.episode_figures import SECOND_SHARE_MIN
 from headgate.pipeline.kernels.rollup import AMOUNTS, ROLLUP_COLUMNS
 from headgate.pipeline.sql.columns import with_companions
 from headgate.pipeline.sql.dialect import Dialect

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -32,7 +33,9 @@ from headgate.pipeline.tables.episodes import (
     SUBSTANTIAL_NS,
 )
 from headgate.record.fields import STATE_FIELD_NAMES
+from tests.unit.pipeline.episodes_by_row import episodes_by_row, joined_by_row
 from tests.unit.pipeline.play import S, minutes
+from tests.unit.pipeline.random_rows import among, assert_same_rows, minutes_of_subjects
 from tests.unit.pipeline.story_play import BEGIN, NS, Backlog, tell
 
 HOUR = BEGIN // HOUR_NS
@@ -301,3 +304,64 @@ def test_every_hour_follows_from_itself_and_the_edges_of_its_neighbours(
         assert alone == [row for row in all_hours if row["segment_start_ns"] // HOUR_NS == hour]
     for one, other in pairwise(sorted(whole(all_hours), key=lambda row: row["episode_start_ns"])):
         assert one["episode_end_ns"] <= other["episode_start_ns"]
+
+
+_DRAWS = {
+    "verdict": among(*["NONE"] * 3, *BLAMES),
+    "acked": among(0, 5, 6_000),
+    "growth_messages": among(0, 4, -4),
+    "backlog_messages": among(0, 5, 900, 1_001, 10**9),
+    "oldest_age_max_ns": among(None, 0, 3 * S, SUBSTANTIAL_NS),
+    "evicted": among(*[None, 0] * 4, 1),
+    "evidence": among(*[MEASURED] * 4, INFERRED),
+    "completeness": among(0.0, 1 / 3, 1.0),
+    "accounted_ns": among(None, 0, 59_999_999_999, 60 * S),
+    "skipped": among(*[None, 0] * 6, 5, 2_000),
+}
+_PARTS = (0, 0, 1, 3, 10)
+
+
+def _random_minutes(seed: int, kept: float) -> list[dict[str, Any]]:
+    rows = list(
+        minutes_of_subjects(
+            seed,
+            20,
+            150,
+            lambda number: {
+                "cluster": "demo" if number % 3 else None,
+                "topic": f"t{number // 2:03}",
+                "partition": None if number % 2 else 0,
+                "incarnation": 1,
+                "subscription": f"s{number:03}",
+            },
+            _DRAWS,
+            kept=kept,
+        )
+    )
+    random = Random(seed)
+    for row in rows:
+        parts = [random.choice(_PARTS) for _ in BLAMES]
+        row |= {
+            name: part / (sum(parts) or 1) for name, part in zip(SHARE_COLUMNS, parts, strict=True)
+        }
+        limiter = random.choice([blame for blame in BLAMES if blame.startswith("THROTTLED")])
+        stands_by = row["verdict"] == "CONSUMER" and random.random() < 0.5
+        row |= {"bystander": stands_by, "second": limiter if stands_by else None}
+    return rows
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.7, 0.95])
+@pytest.mark.parametrize("seed", range(4))
+def test_random_minutes_have_the_rows_of_the_row_by_row_form(seed: int, kept: float) -> None:
+    rows = _random_minutes(seed, kept)
+    table = pa.Table.from_pylist(rows, schema=_SCHEMA).select(list(INPUT_COLUMNS))
+    table = table.sort_by([(name, "ascending") for name in SORT_COLUMNS])
+    until = newest(rows)
+    for hours in (set(HOURS), {HOUR + 1}, set[int]()):
+        found, expected = (law(table, hours, until) for law in (episodes_table, episodes_by_row))
+        assert_same_rows(found, expected, ["completeness"])
+        segments_sorted = found.sort_by([(name, "ascending") for name in SEGMENT_ORDER])
+        assert_same_rows(
+            joined_table(segments_sorted), joined_by_row(segments_sorted), ["completeness"]
+        )
+    assert found.num_rows == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -12,14 +13,18 @@ from headgate.pipeline.kernels.limiters import (
     INTERVAL_COLUMNS,
     SAMPLE_COLUMNS,
     SAMPLES,
-    limiter_minute,
+    SAMPLES_TYPE,
     timeline_table,
 )
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
+from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.publishing import THROTTLE_TIMELINE
+from headgate.pipeline.tables.quotas import EVENT_IDENTITY
 from headgate.record.fields import Kind
+from tests.unit.pipeline.limiters_by_row import timeline_by_row
 from tests.unit.pipeline.play import S, bronze, minutes
+from tests.unit.pipeline.random_rows import among, assert_same_rows, minutes_of_subjects
 from tests.unit.pipeline.story_play import BEGIN, NS, tell
 
 HOUR = BEGIN // HOUR_NS
@@ -42,6 +47,21 @@ def inputs(messages: list[bytes]) -> list[dict[str, Any]]:
     ]
 
 
+SCHEMA = pa.schema(
+    [
+        *(table_arrow_schema(INTERVALS).field(name) for name in INTERVAL_COLUMNS),
+        pa.field(SAMPLES, SAMPLES_TYPE),
+    ]
+)
+
+
+def limiter_minute(minute: dict[str, Any]) -> dict[str, Any]:
+    """The row of one minute."""
+    table = pa.Table.from_pylist([minute], schema=SCHEMA)
+    (row,) = timeline_table(table, {minute["from_ns"] // HOUR_NS}).to_pylist()
+    return dict(row)
+
+
 MESSAGES = tell(330)
 INPUTS = inputs(MESSAGES)
 HELD, IDLE = (
@@ -51,7 +71,7 @@ HELD, IDLE = (
 
 
 def test_a_row_for_each_minute_of_the_wanted_hours() -> None:
-    table = pa.Table.from_pylist(INPUTS)
+    table = pa.Table.from_pylist(INPUTS, schema=SCHEMA)
     found = timeline_table(table, {HOUR, HOUR + 1})
     assert found.schema == table_arrow_schema(THROTTLE_TIMELINE)
     assert found.num_rows == 2 * 6
@@ -127,3 +147,55 @@ def test_unknown_amounts_are_null() -> None:
     assert json.loads(limiter_minute({**bare, SAMPLES: [sample]})["waiters"]) == [
         {"waiter": "p", "granted": None}
     ]
+
+
+def _samples(random: Random) -> list[dict[str, Any]] | None:
+    """Rows of a minute's telemetry, some of them read twice."""
+    if random.random() < 0.3:
+        return None
+    found = []
+    for seq in range(random.randrange(5)):
+        names = [random.choice((None, "p", "q|1", 'r"é', "s")) for _ in range(5)]
+        found.append(
+            {
+                **dict(
+                    zip(EVENT_IDENTITY, ("demo", "boot", seq, random.randrange(2)), strict=True)
+                ),
+                "waiters_max": random.choice((None, 0, 3, 1_200)),
+                **{f"waiter_{i + 1}": name for i, name in enumerate(names)},
+                **{f"waiter_{i + 1}_amount": random.choice((None, 0, 7, 6_000)) for i in range(5)},
+            }
+        )
+    return found + found[:1]
+
+
+_DRAWS = {
+    "level": among("publish_broker", "topic", "own", None),
+    "dimension": among("messages", "bytes", None),
+    "broker": among("one", None),
+    "completeness": among(0.5, 1.0),
+    "covered_ns": among(0, 20 * S, 60 * S),
+    "limit": among(None, 0, 1, 1_000, 10**13 + 1),
+    "limit_period_ns": among(None, S, 7 * S),
+    "limit_source": among(None, "topic policy"),
+    "offered": among(None, 0, 1, 9_000),
+    "granted": among(None, 0, 1, 6_000),
+    "waiting_ns": among(None, 0, 1, S // 10, 30 * S),
+    "gaps": among(0, 0, 1),
+    "waiters_max": among(None, 0, 2),
+    SAMPLES: _samples,
+}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_minutes_have_the_rows_of_the_row_by_row_form(seed: int) -> None:
+    rows = minutes_of_subjects(
+        seed,
+        12,
+        40,
+        lambda subject: {"cluster": "demo", "subject": f"t{subject}", "incarnation": 1},
+        _DRAWS,
+    )
+    table = pa.Table.from_pylist(list(rows), schema=SCHEMA)
+    for hours in ({HOUR, HOUR + 1}, {HOUR}):
+        assert_same_rows(timeline_table(table, hours), timeline_by_row(table, hours))

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from headgate.flow.limits.precedence import ADAPTIVE_SOURCE
 from headgate.pipeline.kernels.publish_limits import BROKER_LIMIT_COLUMNS
 from headgate.pipeline.kernels.publishing import (
     INPUT_COLUMNS,
     INTERVAL_COLUMNS,
-    park_columns,
     publish_range_table,
     publish_table,
 )
 from headgate.pipeline.tables.arrow_types import arrow_schema, table_arrow_schema
-from headgate.pipeline.tables.bronze import INFERRED
+from headgate.pipeline.tables.bronze import INFERRED, MEASURED
 from headgate.pipeline.tables.columns import DOUBLE, HOUR_NS, STRING, TableColumn
 from headgate.pipeline.tables.intervals import INTERVALS, TOPIC_ORDER
 from headgate.pipeline.tables.publishing import PARK_COLUMNS, PUBLISH_ATTRIBUTION
 from headgate.record.fields import PARKED_FIELD_NAMES, Kind
 from tests.unit.pipeline.play import S, minutes
+from tests.unit.pipeline.publishing_by_row import publish_by_row, publish_range_by_row
+from tests.unit.pipeline.random_rows import among, assert_same_rows, minutes_of_subjects
 from tests.unit.pipeline.story_play import BEGIN, NS, TOPICS, tell
 
 HOUR = BEGIN // HOUR_NS
@@ -41,6 +44,21 @@ def table(rows: list[dict[str, Any]]) -> pa.Table:
     found = [{**row, **BROKER_LIMIT} for row in rows]
     made = pa.Table.from_pylist(found, schema=_SCHEMA).select(list(INPUT_COLUMNS))
     return made.sort_by([(name, "ascending") for name in TOPIC_ORDER])
+
+
+def park_columns(
+    rows: Sequence[dict[str, Any]], before: dict[str, Any] | None, *, is_range: bool = False
+) -> dict[str, Any]:
+    """The park columns of some minutes of one topic, after the minute ``before``."""
+    earlier = [] if before is None else [{**before, "from_ns": rows[0]["from_ns"] - 60 * S}]
+    given = [{**row, "to_ns": rows[0]["from_ns"]} for row in earlier] + list(rows)
+    found = [{name: row.get(name) for name in INPUT_COLUMNS} for row in given]
+    ordered = pa.Table.from_pylist(found, schema=_SCHEMA).select(list(INPUT_COLUMNS))
+    if is_range or len(rows) > 1:
+        judged = publish_range_table(ordered, rows[0]["from_ns"], rows[-1]["to_ns"])
+    else:
+        judged = publish_table(ordered, {rows[0]["from_ns"] // HOUR_NS})
+    return {c.name: judged.column(c.name).to_pylist()[-1] for c in PARK_COLUMNS}
 
 
 ROWS = minutes(tell(600), Kind.TOPIC)
@@ -196,3 +214,71 @@ def test_unknown_amounts_are_null_and_evidence_is_the_weakest() -> None:
     assert set(judged) == {column.name for column in PARK_COLUMNS}
     nothing = {**bare[0], "covered_ns": 0}
     assert park_columns([nothing], None)["held_share"] is None
+
+
+_PARKED = among(None, 0, 0, 0, 1, 100_000_000, 3 * S, 57 * S)
+_DRAWS = {
+    "broker": among("one", "two"),
+    "evidence": among(MEASURED, MEASURED, INFERRED),
+    "covered_ns": among(0, 20 * S, 60 * S),
+    "msgs_in": among(None, 0, 0, 5),
+    "bytes_in": among(None, 0, 5_000),
+    "gaps": among(0, 1),
+    "producers": among(None, 2),
+    **{name: _PARKED if name.endswith("_ns") else among(None, 0, 3) for name in PARKED_FIELD_NAMES},
+    "publish_limit_messages_per_s": among(None, None, 0.2, 10.0, 900.0),
+    "publish_limit_bytes_per_s": among(None, 7_500.0, 1e6),
+    "publish_limit_source": among(
+        None, "topic policy", ADAPTIVE_SOURCE, f"{ADAPTIVE_SOURCE} and topic policy"
+    ),
+    "natural_rate_messages_per_s": among(None, 1.5),
+    "natural_rate_bytes_per_s": among(None, 2.5),
+    "backlog_bytes": among(None, 0, 50, 100),
+    "oldest_age_ns": among(None, 5 * S, 10 * S),
+    "quota_size_limit_bytes": among(None, None, 0, 100),
+    "quota_size_policy": among(None, "producer_request_hold"),
+    "quota_size_source": among(None, "topic policy"),
+    "quota_time_limit_ns": among(None, None, 0, 10 * S),
+    "quota_time_policy": among(None, "producer_exception"),
+    "quota_time_source": among(None, "namespace policy a/b"),
+    BROKER_LIMIT_COLUMNS[0]: among(None, 100.0),
+    BROKER_LIMIT_COLUMNS[1]: among(None, "broker setting x"),
+    BROKER_LIMIT_COLUMNS[2]: among(None, 1e6, 2e6),
+    BROKER_LIMIT_COLUMNS[3]: among(None, "broker setting y"),
+}
+
+
+def _random_table(seed: int, kept: float) -> pa.Table:
+    rows = minutes_of_subjects(
+        seed,
+        12,
+        30,
+        lambda topic: {
+            "cluster": "demo",
+            "topic": f"t{topic // 2}",
+            "partition": None if topic % 2 else 0,
+            "incarnation": topic,
+        },
+        _DRAWS,
+        kept=kept,
+    )
+    made = pa.Table.from_pylist(list(rows), schema=_SCHEMA).select(list(INPUT_COLUMNS))
+    return made.sort_by([(name, "ascending") for name in TOPIC_ORDER])
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("seed", range(4))
+def test_random_minutes_have_the_rows_of_the_row_by_row_form(seed: int, kept: float) -> None:
+    made = _random_table(seed, kept)
+    for hours in ({HOUR, HOUR + 1}, {HOUR}, {HOUR + 1}):
+        assert_same_rows(publish_table(made, hours), publish_by_row(made, hours))
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("seed", range(4))
+def test_random_ranges_have_the_rows_of_the_row_by_row_form(seed: int, kept: float) -> None:
+    made = _random_table(seed, kept)
+    first_ns = made.column("from_ns").to_pylist()[0]
+    for since, until in ((0, 60), (7, 19), (3, 4), (200, 300)):
+        span = (first_ns + since * 60 * S, first_ns + until * 60 * S + S)
+        assert_same_rows(publish_range_table(made, *span), publish_range_by_row(made, *span))

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.pipeline.kernels.quota_forecast import QuotaForecast, RowForecast, row_forecasts
+from headgate.pipeline.kernels.column_values import optional
+from headgate.pipeline.kernels.quota_forecast import METHODS, QuotaForecasts, row_forecasts
 from headgate.pipeline.kernels.quota_usage import quota_usage_table
 from headgate.pipeline.tables.columns import HOUR_NS
 from tests.unit.pipeline.level_play import MINUTE, Row, rows_of, table_of
 from tests.unit.pipeline.play import T0, S
+from tests.unit.pipeline.quotas_by_row import QuotaForecast, RowForecast
 
 HOUR = T0 // HOUR_NS
 LIMIT = 10_000
@@ -21,7 +23,26 @@ LIMIT = 10_000
 
 def forecasts(rows: list[Row]) -> list[RowForecast]:
     """The forecast of each row."""
-    return row_forecasts(table_of(rows), np.arange(len(rows)))
+    found = row_forecasts(table_of(rows), np.arange(len(rows)))
+    by_quota = {quota: listed(each) for quota, each in found.by_quota.items()}
+    return [
+        RowForecast(made, {q: each[i] for q, each in by_quota.items() if each[i] is not None})
+        for i, made in enumerate(found.made_at_ns.tolist())
+    ]
+
+
+def listed(found: QuotaForecasts) -> list[Any]:
+    """The forecast of each row; None without such a quota."""
+    seconds = zip(*map(optional, (found.earliest_s, found.likely_s, found.latest_s)), strict=True)
+    facts = zip(
+        seconds, found.method.tolist(), found.reached.tolist(), found.stopped.tolist(), strict=True
+    )
+    return [
+        QuotaForecast(*each, METHODS[method], reached, stopped) if there else None
+        for there, (each, method, reached, stopped) in zip(
+            found.in_force.tolist(), facts, strict=True
+        )
+    ]
 
 
 def size(rows: list[Row]) -> list[QuotaForecast]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.base.units import GIB, KIB, MIB
+from headgate.flow.quota.backlog_quota import QuotaPolicy
 from headgate.pipeline.kernels.quota_usage import INPUT_COLUMNS, quota_usage_table
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.columns import HOUR_NS
@@ -20,6 +22,8 @@ from headgate.record.fields import Kind
 from tests.unit.pipeline.level_play import rows_of, table_of
 from tests.unit.pipeline.play import T0, S, minutes
 from tests.unit.pipeline.quota_play import NS, SOURCE, quota_play
+from tests.unit.pipeline.quotas_by_row import quota_usage_by_row
+from tests.unit.pipeline.random_rows import among, assert_same_rows, minutes_of_subjects
 
 HOUR = T0 // HOUR_NS
 
@@ -331,3 +335,59 @@ def test_the_first_likely_breach_is_named() -> None:
         " (26 min), its oldest message is 1 h old in about 34 min (34 min to 42 min), then:"
         " subscription audit loses its oldest messages"
     )
+
+
+_LEVEL = among(None, 0, 900, 1_000, 5_000, 9_500, 10_000, (1 << 60) + 1)
+_DRAWS = {
+    **{name: among(None, 0) for name in INPUT_COLUMNS if name.endswith(("_messages", "_bytes"))},
+    "broker": among("one", None),
+    "completeness": among(0.5, 1.0),
+    "backlog_bytes": _LEVEL,
+    "backlog_bytes_max": _LEVEL,
+    "oldest_age_ns": among(None, 0, 5 * S, 60 * S, 599 * S, 600 * S),
+    "oldest_age_max_ns": among(None, 5 * S, 600 * S),
+    "oldest_subscription": among(None, "audit", "billing"),
+    "restarts": among(*[0] * 20, 1),
+    **{
+        f"eviction_{quota}_{amount}": among(*[None, 0] * 10, 1, 1_200)
+        for quota in ("size", "time")
+        for amount in ("acts", "messages", "bytes")
+    },
+    "quota_size_limit_bytes": among(None, 0, 10_000, 10_000, 20_000),
+    "quota_size_policy": among(None, *QuotaPolicy, "unknown"),
+    "quota_size_source": among(None, SOURCE),
+    "quota_size_breach_ns": among(None, 0, 40 * S, (1 << 62) + 1),
+    "quota_time_limit_ns": among(None, 0, 600 * S, 600 * S),
+    "quota_time_policy": among(None, *QuotaPolicy),
+    "quota_time_source": among(None, SOURCE),
+    "quota_time_breach_ns": among(None, 0, 40 * S),
+    "parked_backlog_quota_ns": among(*[None, 0] * 5, S // 100, 3 * S),
+    "parked_backlog_quota_messages": among(None, 7),
+    "parked_backlog_quota_bytes": among(None, 700),
+}
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.9, 0.98])
+@pytest.mark.parametrize("seed", range(4))
+def test_random_minutes_have_the_rows_of_the_row_by_row_form(seed: int, kept: float) -> None:
+    rows = minutes_of_subjects(
+        seed,
+        10,
+        70,
+        lambda topic: {"cluster": "demo", "topic": f"t{topic}", "incarnation": 1},
+        _DRAWS,
+        kept=kept,
+    )
+    random = Random(seed)
+    made = table_of([{**row, **_rising(row, random)} for row in rows])
+    for hours in ({HOUR, HOUR + 1}, {HOUR + 1}):
+        assert_same_rows(quota_usage_table(made, hours), quota_usage_by_row(made, hours))
+
+
+def _rising(row: dict[str, Any], random: Random) -> dict[str, Any]:
+    """Levels that approach the limits, for every other topic: forecasts predict a breach."""
+    if int(row["topic"][1:]) % 2:
+        return {}
+    minute = (row["from_ns"] - T0) // (60 * S)
+    level = 60 * minute + random.randrange(100)
+    return {"backlog_bytes": level, "oldest_age_ns": 4 * level * S // 100}

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from headgate.pipeline.kernels.publishing import park_columns
 from headgate.pipeline.output.producers import PRODUCER_COLUMNS, held_longest_first, write_producers
 from headgate.record.fields import Kind
-from tests.unit.pipeline.kernels.test_publishing import BROKER_LIMIT
+from tests.unit.pipeline.kernels.test_publishing import BROKER_LIMIT, park_columns
 from tests.unit.pipeline.play import minutes
 from tests.unit.pipeline.story_play import NS, tell
 
