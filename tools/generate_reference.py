@@ -185,7 +185,7 @@ def tables_page() -> str:
         text += ".\n\n" + table(
             ("column", "type", "meaning"),
             [
-                (f"`{column.name}`", column.type.value, column.comment)
+                (f"`{column.name}`", column.type.value, column.documentation)
                 for column in described.columns
                 if column.name not in recorded or described.name not in wide
             ],

@@ -10,7 +10,6 @@ from headgate.pipeline.derived.derived_table import HourlyTable
 from headgate.pipeline.steps import attribution
 from headgate.pipeline.tables.attribution import ATTRIBUTION, DEMONSTRATED_LOOK_BACK_NS
 from headgate.pipeline.tables.columns import HOUR_NS
-from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.record.fields import Kind
 
 
@@ -18,7 +17,6 @@ class Attribution(HourlyTable):
     """Verdicts by minute; a consumer's demonstrated rate looks back a day."""
 
     table = ATTRIBUTION
-    source = INTERVALS
     look_back_hours = DEMONSTRATED_LOOK_BACK_NS // HOUR_NS
     is_in_input_order = True
     columns = attribution.MINUTE_COLUMNS

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.pipeline.store.delta_log import TableFile, kept_from_hour
 from headgate.pipeline.store.spark_reader import read_files
+from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS, Table
 from headgate.pipeline.time_span import instant
 
@@ -30,7 +31,6 @@ class DerivedTable(ABC):
     """One table that is computed from its source by the hour. Hours are counted since the epoch."""
 
     table: ClassVar[Table]
-    source: ClassVar[Table]
     look_back_hours: ClassVar[int]
     """How many hours of the source before its own an hour may depend on."""
     has_long_texts: ClassVar[bool] = False
@@ -43,6 +43,11 @@ class DerivedTable(ABC):
     def name(self) -> str:
         """The table's name."""
         return self.table.name
+
+    @property
+    def source(self) -> Table:
+        """The table whose new rows change this one: the first that it follows from."""
+        return TABLES[self.table.follows_from[0]]
 
     @abstractmethod
     def touched(

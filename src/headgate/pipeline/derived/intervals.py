@@ -27,7 +27,6 @@ class Intervals(DerivedTable):
     every coverage gap that touches it."""
 
     table = INTERVALS
-    source = BRONZE_SAMPLES
     look_back_hours = GAP_HOURS_MAX
 
     def touched(

@@ -20,7 +20,6 @@ class PublishAttribution(HourlyTable):
     """What held producers, by minute; a minute's limit is that of its end or of the one before."""
 
     table = PUBLISH_ATTRIBUTION
-    source = INTERVALS
     look_back_hours = 1
     columns = publishing.MINUTE_COLUMNS
     kinds = (Kind.TOPIC.value, Kind.LIMITER.value)
@@ -34,7 +33,6 @@ class ThrottleTimeline(HourlyInputs):
     follows from bronze, so a change of bronze changes the source, too."""
 
     table = THROTTLE_TIMELINE
-    source = INTERVALS
     look_back_hours = 0
     kinds = (Kind.LIMITER.value,)
 

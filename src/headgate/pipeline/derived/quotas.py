@@ -8,8 +8,6 @@ from pyspark.sql import DataFrame
 
 from headgate.pipeline.derived.derived_table import HourlyTable
 from headgate.pipeline.steps import quotas
-from headgate.pipeline.tables.bronze import BRONZE_EVENTS
-from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
 from headgate.record.fields import Kind
 
@@ -18,7 +16,6 @@ class QuotaUsage(HourlyTable):
     """Use and forecast of quotas by minute; a forecast looks back an hour."""
 
     table = QUOTA_USAGE
-    source = INTERVALS
     look_back_hours = 1
     columns = quotas.TOPIC_COLUMNS
     kinds = (Kind.TOPIC.value,)
@@ -31,7 +28,6 @@ class Evictions(HourlyTable):
     """One row for each eviction event of the broker."""
 
     table = EVICTIONS
-    source = BRONZE_EVENTS
     look_back_hours = 0
     has_long_texts = True
     columns = quotas.EVICTION_COLUMNS
