@@ -170,16 +170,18 @@ def commit_replace(
     files: Sequence[FileAdded],
     hours: Collection[int],
     transaction: AppTransaction | None,
+    *others: AppTransaction,
 ) -> bool:
     """Replace all rows of some hours by files, in one commit; False if it was committed before.
 
-    ``hours`` count since the epoch, as :attr:`TableFile.hour`.
+    ``hours`` count since the epoch, as :attr:`TableFile.hour`. ``others``: more transactions, for a
+    table with several sources.
     """
     wanted = set(hours)
 
     def change(delta: DeltaTable) -> _Change:
         old = [file for file in table_files(delta) if file.hour in wanted]
-        return _Change(files, old, transaction)
+        return _Change(files, old, transaction, others=others)
 
     return _fill(root, table, change)
 
@@ -255,13 +257,20 @@ class _Change:
     transaction: AppTransaction | None
     is_change: bool = True
     """Whether the table's rows change."""
+    others: Sequence[AppTransaction] = ()
+
+    @property
+    def transactions(self) -> list[AppTransaction]:
+        """All transactions of the commit."""
+        return [each for each in (self.transaction, *self.others) if each is not None]
 
     def is_done(self, delta: DeltaTable) -> bool:
-        """Whether there is nothing to commit: the transaction was committed, or nothing changes."""
-        if self.transaction is None:
+        """Whether there is nothing to commit: the transactions were committed, or nothing
+        changes."""
+        if not self.transactions:
             return not self.added and not self.removed
-        done = delta.transaction_version(self.transaction.app_id)
-        return done is not None and done >= self.transaction.version
+        done = [(each, delta.transaction_version(each.app_id)) for each in self.transactions]
+        return all(version is not None and version >= each.version for each, version in done)
 
     def actions(self) -> list[AddAction | RemoveAction]:
         """The lines of the log."""
@@ -329,7 +338,6 @@ def _until_committed(
 def _committed(root: str, delta: DeltaTable, change: _Change | None, lease: str) -> bool:
     if change is None or change.is_done(delta):
         return False
-    made = change.transaction
     check_lease(root, lease)
     metadata = delta.metadata()
     commit(
@@ -344,7 +352,7 @@ def _committed(root: str, delta: DeltaTable, change: _Change | None, lease: str)
             commit_properties=properties,
             post_commithook_properties=COMMIT_HOOKS,
         ),
-        [] if made is None else [Transaction(made.app_id, made.version)],
+        [Transaction(made.app_id, made.version) for made in change.transactions],
     )
     return True
 

@@ -40,7 +40,7 @@ LOG: Final = "_delta_log"
 
 _VERSION: Final = re.compile(r"\d{20}\.(json|checkpoint)")
 
-_READ_AT_ONCE: Final = 16
+READ_AT_ONCE: Final = 16
 """Small files that are read in parallel: in S3 each takes three round trips."""
 
 
@@ -188,7 +188,7 @@ class TableStore:
         if not self.is_object_store:
             yield from map(read, paths)
             return
-        with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+        with ThreadPoolExecutor(READ_AT_ONCE) as pool:
             yield from pool.map(read, paths)
 
     def dataset(
