@@ -14,7 +14,10 @@ from committed_files import write_or_check
 from headgate.admin.routing import Route
 from headgate.admin.table import ROUTES
 from headgate.pipeline.source.options import OPTIONS as TABLE_OPTIONS
-from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.tables.catalogue import CHECKED, TABLES
+from headgate.pipeline.tables.columns import Table, TableColumn
+from headgate.pipeline.tables.expectations import Expectation, Rule, expectations, range_text
+from headgate.pipeline.tables.quality import QUALITY
 from headgate.policy.setting_info import SettingInfo
 from headgate.policy.settings import SETTINGS
 from headgate.record.fields import FIELDS, MAJOR_VERSION, STATE_FIELD_NAMES, Field
@@ -168,6 +171,8 @@ def tables_page() -> str:
         "This page lists the columns of the Delta tables below the folder `--out`. Columns that\n"
         "are also fields of [the telemetry record](telemetry.md) have their meaning there; in a\n"
         "row of a minute a cumulative one holds its growth within the minute. Times are UTC.\n"
+        "The table `quality` says for each hour whether the expectations are met\n"
+        "([the guide](../guide/pipeline.md#checks-of-the-tables)).\n"
     )
     text += (
         "\n## Reading with Spark\n\n"
@@ -177,22 +182,64 @@ def tables_page() -> str:
         ("option", "default", "allowed", "for", "meaning"),
         [(f"`{o.name}`", o.default, o.allowed, o.reads, o.meaning) for o in TABLE_OPTIONS],
     )
+    return text + "".join(_table_section(described) for described in TABLES.values())
+
+
+def _table_section(described: Table) -> str:
+    """The contract of one table."""
     recorded = {field.name for fields in FIELDS.values() for field in fields}
-    wide = ("bronze_samples", "intervals")
-    for described in TABLES.values():
-        text += f"\n## {described.name}\n\n"
-        text += "Partitioned by " + ", ".join(f"`{name}`" for name in described.partition_by)
-        text += ".\n\n" + table(
-            ("column", "type", "meaning"),
-            [
-                (f"`{column.name}`", column.type.value, column.comment)
-                for column in described.columns
-                if column.name not in recorded or described.name not in wide
-            ],
+    is_wide = described.name in ("bronze_samples", "intervals")
+    text = f"\n## {described.name}\n\n{described.meaning} "
+    text += f"Partitioned by {_names(described.partition_by)}.\n"
+    text += f"\n- Key: {_names(described.key)}"
+    text += ".\n" if described.is_key_unique else "; a message may be read twice.\n"
+    if described is QUALITY:
+        text += "- Follows from the files of all tables that are partitioned by hour.\n"
+    else:
+        text += f"- Follows from {_names(described.follows_from) or 'telemetry'}.\n"
+    text += "\n" + table(
+        ("column", "type", "unit", "allowed", "meaning"),
+        [
+            _column_row(column)
+            for column in described.columns
+            if column.name not in recorded or not is_wide
+        ],
+    )
+    if is_wide:
+        text += "\nAnd every column of the record's topic, subscription and limiter rows.\n"
+    if described in CHECKED:
+        text += "\nExpectations:\n\n" + table(
+            ("expectation", "holds if"),
+            [(f"`{each.name}`", _expectation_text(each)) for each in expectations(described)],
         )
-        if described.name in wide:
-            text += "\nAnd every column of the record's topic, subscription and limiter rows.\n"
     return text
+
+
+def _column_row(column: TableColumn) -> tuple[str, ...]:
+    allowed = [range_text(column), ", ".join(column.values)]
+    if column.is_required:
+        allowed.append("not null")
+    return (
+        f"`{column.name}`",
+        column.type.value,
+        column.unit,
+        "; ".join(filter(None, allowed)),
+        column.comment,
+    )
+
+
+def _expectation_text(each: Expectation) -> str:
+    """Rules of columns stand beside the columns."""
+    return {
+        Rule.REQUIRED: "columns that are not null have a value",
+        Rule.RANGE: "numbers are within the allowed range",
+        Rule.VALUES: "texts are among the allowed ones, or null",
+        Rule.KEY: "no two rows have the same key",
+    }.get(each.rule, each.text)
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 _OTHER_THAN_JVM = (

@@ -72,7 +72,7 @@ EXTERNAL: dict[str, set[str]] = {
     "pipeline": {
         "pyspark", "pyarrow", "pandas", "numpy", "deltalake", "pulsar", "rich", "urllib3",
         "pyspark_pulsar", "plotly", "jinja2", "prometheus_client", "numba", "obstore",
-        "prompt_toolkit",
+        "prompt_toolkit", "openlineage",
     },
     "app": {"uvloop", "uvicorn", "starlette", "msgspec", "pulsar", "rich", "urllib3"},
     "demo": {"pulsar", "rich", "urllib3", "msgspec"},
@@ -135,7 +135,8 @@ PIPELINE: dict[str, set[str]] = {
     "progress": set(),
     "location": set(),
     "spark_options": set(),
-    "options": {"location", "spark_options"},
+    "lineage_options": set(),
+    "options": {"location", "spark_options", "lineage_options"},
     "spark_failures": {"failures"},
     "tables": set(),
     "kernels": {"tables", "time_span"},
@@ -160,10 +161,12 @@ PIPELINE: dict[str, set[str]] = {
     "scrape_ingest": {"session", "scrapes", "store", "tables"},
     "single_source": {"scrapes", "store", "tables"},
     "refresh": {"session", "derived", "store", "tables", "progress", "time_span"},
+    "quality": {"derived", "store", "kernels", "tables"},
+    "lineage": {"kernels", "tables", "options", "lineage_options", "location", "time_span"},
     "cluster_identity": {"options"},
     "streaming": {
-        "refresh", "session", "cluster_identity", "derived", "output", "store", "kernels",
-        "tables", "options", "location", "progress",
+        "lineage", "quality", "refresh", "session", "cluster_identity", "derived", "output",
+        "store", "kernels", "tables", "options", "location", "progress",
     },
     "preflight": {"cluster_identity", "options"},
     "job_session": {
@@ -171,13 +174,14 @@ PIPELINE: dict[str, set[str]] = {
         "failures", "options", "location", "progress",
     },
     "queries": {
-        "job_session", "session", "backtest", "output", "steps", "sql", "source", "store",
-        "kernels", "tables", "spark_failures", "failures", "options", "location", "progress",
-        "time_span",
+        "lineage", "job_session", "session", "backtest", "output", "steps", "sql", "source",
+        "store", "kernels", "tables", "spark_failures", "failures", "options", "location",
+        "progress", "time_span",
     },
     "jobs": {
-        "queries", "job_session", "streaming", "refresh", "scrape_ingest", "derived", "output",
-        "store", "scrapes", "tables", "options", "location", "progress", "time_span",
+        "queries", "job_session", "lineage", "streaming", "quality", "refresh", "scrape_ingest",
+        "derived", "output", "store", "scrapes", "tables", "options", "location", "progress",
+        "time_span",
     },
     "upgrade": {
         "jobs", "refresh", "job_session", "derived", "store", "tables", "failures", "options",

@@ -21,13 +21,15 @@ _LIMIT_S: Final = 900
 
 _NOT_EMITTED: Final = ("--no-emit-package", "pyspark", "--no-emit-package", "py4j")
 
+_EXTRAS: Final = ("--extra", "s3", "--extra", "lineage")
+
 _LANES: Final[tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]] = (
     ("build", ("--group", "pyproject.toml:build"), ()),
     ("broker", ("pyproject.toml",), ()),
     ("lint", ("pyproject.toml", "--group", "lint"), ("broker", "build")),
     (
         "dev",
-        ("pyproject.toml", "--extra", "s3", "--group", "lint", "--group", "test"),
+        ("pyproject.toml", *_EXTRAS, "--group", "lint", "--group", "test"),
         ("lint", "build"),
     ),
     # A program of its own, in an environment of its own: it shares no version with ours.
@@ -35,7 +37,7 @@ _LANES: Final[tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]] = (
     # What a Spark cluster needs beside its own Spark.
     (
         "spark",
-        ("pyproject.toml", "--extra", "s3", *_NOT_EMITTED),
+        ("pyproject.toml", *_EXTRAS, *_NOT_EMITTED),
         ("dev",),
     ),
 )

@@ -17,6 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.base.clock import SystemClock
 from headgate.pipeline.derived.catalogue import DERIVED
 from headgate.pipeline.job_session import ingest_session, query_session
+from headgate.pipeline.lineage.datasets import source_sets
+from headgate.pipeline.lineage.job_lineage import JobLineage, job_lineage
 from headgate.pipeline.location import resolved_root
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.output.attribution import (
@@ -27,6 +29,7 @@ from headgate.pipeline.output.attribution import (
 )
 from headgate.pipeline.output.producers import write_producers
 from headgate.pipeline.progress import Progress
+from headgate.pipeline.quality import begin_quality, check_tables
 from headgate.pipeline.queries.attribution import judge_producers, judge_range
 from headgate.pipeline.refresh import recompute, refresh
 from headgate.pipeline.scrape_ingest import ingest_scrapes
@@ -55,11 +58,17 @@ from headgate.pipeline.streaming.query import (
     telemetry_messages,
 )
 from headgate.pipeline.streaming.refresh_pace import StreamTables
-from headgate.pipeline.tables.bronze import BATCH_KIND, BRONZE_QUARANTINE, BRONZE_SAMPLES
+from headgate.pipeline.tables.bronze import (
+    BATCH_KIND,
+    BRONZE_EVENTS,
+    BRONZE_QUARANTINE,
+    BRONZE_SAMPLES,
+)
 from headgate.pipeline.tables.catalogue import FILLED, TABLES
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
+from headgate.pipeline.tables.quality import QUALITY
 from headgate.pipeline.time_span import Span, instant, parse_span
 
 
@@ -69,30 +78,36 @@ def run_once(
     *,
     recompute_days: tuple[date, date] | None = None,
     messages: Callable[[SparkSession], DataFrame] | None = None,
-) -> None:
+) -> int:
     """Read what the topics or a folder of scrapes hold now and bring all tables up to date.
 
     ``recompute_days``: the first and the last day (UTC) whose rows are recomputed in every derived
     table.
-    Progress goes to ``err``. ``messages`` replaces the topics, for tests.
+    Progress goes to ``err``. ``messages`` replaces the topics, for tests. Returns how many
+    expectations the new rows do not meet.
 
     Raises:
         InputError: no Java is there, the folder cannot be used, or a broker does not answer.
         PipelineError: a topic or broker cannot be read, or a table cannot be written.
     """
     root, progress = resolved_root(source.out), Progress(err)
-    brokers = _brokers_of(source, messages)
-    with ingest_session(source, brokers, "headgate pipeline run", progress) as spark:
-        _bring_up_to_date(spark, source, messages, root, progress)
+    brokers, lineage = _brokers_of(source, messages), _lineage(source, "run", root, progress)
+    with (
+        lineage.running(),
+        ingest_session(source, brokers, "headgate pipeline run", progress) as spark,
+    ):
+        checked = _bring_up_to_date(spark, source, messages, root, progress, lineage)
         if recompute_days is not None:
             first, last = recompute_days
             with progress.stage(f"Recomputing {first} to {last}") as stage:
                 remarks = recompute(spark, root, first, last, stage.on_progress)
             for remark in remarks:
                 progress.say(remark)
+            checked += _check_tables(root, source.out, progress, lineage)
         merged = merge_after_run(root)
         if merged.replaced:
             progress.say(f"Merged {merged.replaced:,} small files into {merged.added:,}.")
+    return checked
 
 
 def run_attribute(
@@ -117,8 +132,10 @@ def run_attribute(
     source, root = options.source, resolved_root(options.source.out)
     progress, name = Progress(err), "headgate pipeline attribute"
     if options.reads:
-        with ingest_session(source, _brokers_of(source, messages), name, progress) as spark:
-            _bring_up_to_date(spark, source, messages, root, progress)
+        brokers = _brokers_of(source, messages)
+        lineage = _lineage(source, "attribute", root, progress)
+        with lineage.running(), ingest_session(source, brokers, name, progress) as spark:
+            _bring_up_to_date(spark, source, messages, root, progress, lineage)
             rows = _judged(spark, root, span, options, progress)
     else:
         existing_tables(root)
@@ -154,10 +171,15 @@ def _bring_up_to_date(
     messages: Callable[[SparkSession], DataFrame] | None,
     root: str,
     progress: Progress,
-) -> None:
+    lineage: JobLineage,
+) -> int:
+    """Returns how many expectations the new rows do not meet."""
     remarks: list[str] = []
     create_tables(root, progress.say)
-    with progress.stage(f"Reading telemetry into {root}") as stage:
+    with (
+        progress.stage(f"Reading telemetry into {root}") as stage,
+        lineage.reading(BRONZE_SAMPLES, BRONZE_EVENTS, BRONZE_QUARANTINE),
+    ):
         if source.scrapes is not None:
             remarks = ingest_scrapes(spark, source.scrapes, root)
         else:
@@ -173,14 +195,46 @@ def _bring_up_to_date(
     for remark in remarks:
         progress.say(remark)
     for derived in DERIVED:
-        with progress.stage(f"Computing {derived.name}") as stage:
+        with (
+            progress.stage(f"Computing {derived.name}") as stage,
+            lineage.filling(derived.table),
+        ):
             refresh(spark, root, derived, stage.on_progress)
+    unmet = _check_tables(root, source.out, progress, lineage)
     quarantined = TableScan(root, BRONZE_QUARANTINE.name).row_count
     if quarantined:
         progress.say(
             f"{messages_text(quarantined)} in quarantine, because this version cannot read them: "
             f"headgate pipeline show {BRONZE_QUARANTINE.name} --out {source.out}"
         )
+    return unmet
+
+
+def _lineage(
+    source: SourceOptions,
+    command: str,
+    root: str,
+    progress: Progress,
+    *,
+    is_streaming: bool = False,
+) -> JobLineage:
+    """The lineage of a job that fills all tables from telemetry."""
+    tables = [TABLES[name] for name in FILLED]
+    return job_lineage(
+        source.lineage, root, command, source_sets(source), tables, progress.say,
+        is_streaming=is_streaming,
+    )  # fmt: skip
+
+
+def _check_tables(root: str, out: str, progress: Progress, lineage: JobLineage) -> int:
+    """Bring ``quality`` up to date; returns how many expectations are not met."""
+    with progress.stage("Checking the tables") as stage:
+        checked = check_tables(root)
+        stage.result = str(checked)
+    lineage.checked(checked.outcomes)
+    for line in checked.lines(out):
+        progress.say(line)
+    return len(checked.failures)
 
 
 def _judged(
@@ -217,8 +271,12 @@ def run_stream(
     source, root = options.source, resolved_root(options.source.out)
     progress = Progress(err)
     metrics, name = StreamMetrics(SystemClock.wall_ns), "headgate pipeline stream"
-    tables = StreamTables(root, metrics, retain_days=options.retain_days)
+    lineage = _lineage(source, "stream", root, progress, is_streaming=True)
+    tables = StreamTables(
+        root, metrics, retain_days=options.retain_days, say=progress.say, lineage=lineage
+    )
     with (
+        lineage.running(),
         served_metrics(metrics, options, progress),
         ingest_session(
             source, _brokers_of(source, messages), name, progress, is_long=True
@@ -286,7 +344,12 @@ def create_tables(root: str, say: Callable[[str], None] = lambda _: None) -> Non
         if columns:
             added.append(f"{name} gets {', '.join(columns)}")
     for name in FILLED:
-        ensure_table(root, TABLES[name])
+        if name != QUALITY.name:
+            ensure_table(root, TABLES[name])
+    if store_of(root).is_table(QUALITY.name):
+        ensure_table(root, QUALITY)
+    else:
+        begin_quality(root)
     if not store_of(root).is_table(POLICY_BACKTEST.name):
         with suppress(TableHeldError), fill_leases(root, tables=[POLICY_BACKTEST.name]):
             ensure_table(root, POLICY_BACKTEST)

@@ -11,6 +11,7 @@ from urllib.parse import quote, urlsplit
 from headgate.base.errors import InputError
 from headgate.base.input_errors import InputErrors
 from headgate.base.names import InvalidNameError, parse_topic
+from headgate.pipeline.lineage_options import NO_LINEAGE, LineageOptions
 from headgate.pipeline.location import checked_root, is_object_store
 from headgate.pipeline.spark_options import DEFAULTS, SparkOptions
 
@@ -73,6 +74,7 @@ class SourceOptions:
     work: str | None = None
     """A folder for the job's own files, checkpoints and Spark's log; None: ``out``."""
     spark: SparkOptions = DEFAULTS
+    lineage: LineageOptions = NO_LINEAGE
 
     def __post_init__(self) -> None:
         """Raise :class:`InputError` for URLs of another form or different in number.
@@ -257,6 +259,7 @@ class BacktestOptions:
     """File of the settings to try."""
     run_id: str | None = None
     """Name of the run; None: a new one."""
+    lineage: LineageOptions = NO_LINEAGE
 
 
 @dataclass(frozen=True, slots=True)

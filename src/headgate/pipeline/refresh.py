@@ -9,6 +9,7 @@ other minutes stay as they are.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import date
@@ -150,8 +151,9 @@ def recompute_hours(
 ) -> None:
     """Replace some computable hours of one table that is up to date; they count since the epoch."""
     if hours:
-        live = table_files(ensure_table(root, derived.source))
-        _compute(spark, root, derived, live, hours, None, on_progress)
+        source = followed_or_new(root, derived.source)
+        whole = TouchedMinutes.whole(hours)
+        _compute(spark, root, derived, source, whole, None, on_progress)
 
 
 def _report_hours(on_progress: OnProgress, before: int, total: int, done: int, _: int) -> None:

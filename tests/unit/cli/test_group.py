@@ -64,7 +64,8 @@ def test_one_option_has_one_name_one_meaning_and_one_default() -> None:
             plain = option.default[0] if option.multiple else option.default
             defaults.setdefault(name, set()).add(plain)
     assert {name: found for name, found in values.items() if len(found) > 1} == {}
-    assert {name for found in names.values() for name in found} == {"--admin-url", "--broker-url"}
+    urls = {"--admin-url", "--broker-url", "--openlineage"}
+    assert {name for found in names.values() for name in found} == urls
     assert {name: found for name, found in defaults.items() if len(found) > 1} == {}
 
 

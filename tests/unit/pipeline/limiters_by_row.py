@@ -14,9 +14,9 @@ from headgate.flow.sentences.backlog import limit_text
 from headgate.flow.sentences.limiter import LimiterFacts, limiter_sentence
 from headgate.pipeline.kernels.limiters import SAMPLES
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
+from headgate.pipeline.tables.bronze import EVENT_IDENTITY
 from headgate.pipeline.tables.columns import HOUR_NS, hour_partition
 from headgate.pipeline.tables.publishing import LIMITER_KEY, THROTTLE_TIMELINE
-from headgate.pipeline.tables.quotas import EVENT_IDENTITY
 from headgate.record.fields import WAITERS_LARGEST
 
 _SAME: Final = (

@@ -47,7 +47,8 @@ def test_run_prints_which_days_it_did_not_recompute(
 
     monkeypatch.setattr(jobs, "ingest_session", opened)
     monkeypatch.setattr(jobs, "_brokers_of", lambda *_: None)
-    monkeypatch.setattr(jobs, "_bring_up_to_date", lambda *_: None)
+    monkeypatch.setattr(jobs, "_bring_up_to_date", lambda *_: 0)
+    monkeypatch.setattr(jobs, "_check_tables", lambda *_: 0)
     monkeypatch.setattr(jobs, "recompute", lambda *asked: [f"attribution from {asked[2]} stays."])
     err = io.StringIO()
     jobs.run_once(SourceOptions(str(tmp_path)), err, recompute_days=(day, day))

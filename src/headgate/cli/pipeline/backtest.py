@@ -12,10 +12,12 @@ from headgate.cli.pipeline.common import (
     folder_option,
     format_option,
     interruptible,
+    lineage_option,
     load,
     range_options,
     spark_options,
 )
+from headgate.pipeline.lineage_options import LineageOptions
 from headgate.pipeline.options import BacktestOptions, FolderOptions
 from headgate.pipeline.spark_options import SparkOptions
 
@@ -34,6 +36,7 @@ from headgate.pipeline.spark_options import SparkOptions
 )
 @format_option
 @spark_options
+@lineage_option
 def backtest_command(
     out: str,
     grid: str,
@@ -42,6 +45,7 @@ def backtest_command(
     run_id: str | None,
     format_: Any,
     spark: SparkOptions,
+    lineage: LineageOptions,
 ) -> None:
     """Replay the broker's own laws with other settings over the tables.
 
@@ -54,6 +58,7 @@ def backtest_command(
         FolderOptions(out, since, until, format_, terminal.width(), terminal.has_color(), spark),
         grid,
         run_id,
+        lineage,
     )
     queries = load("queries.backtest")
     with interruptible():

@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from headgate.base.errors import HeadgateError
+from headgate.pipeline.lineage_options import LineageOptions
 from headgate.pipeline.options import (
     BROKER_URL,
     RETAIN_DAYS_MIN,
@@ -23,7 +24,8 @@ from headgate.pipeline.options import (
 from headgate.pipeline.spark_options import SparkOptions, check_no_connect
 
 EXIT_FOUND: Final = 3
-"""Exit status when ``--fail-on`` or ``--fail-within`` found what it looks for."""
+"""Exit status when ``--fail-on``, ``--fail-within`` or ``--fail-on-quality`` found what it looks
+for."""
 
 TOKEN_VARIABLE: Final = "HEADGATE_TOKEN"
 """Environment variable of the token: every user of the machine can see a command line."""
@@ -34,6 +36,9 @@ _EXTRA_MODULES: Final = frozenset(
         "plotly", "jinja2", "prometheus_client", "prompt_toolkit",
     }
 )  # fmt: skip
+
+LINEAGE_KEY_VARIABLE: Final = "OPENLINEAGE_API_KEY"
+"""Environment variable of the token for lineage events, as for OpenLineage's own clients."""
 
 Command = Callable[..., None]
 
@@ -94,6 +99,21 @@ def spark_options(command: Command) -> Command:
     return decorated
 
 
+def lineage_option(command: Command) -> Command:
+    """``--openlineage``; the command receives it as ``lineage``."""
+
+    @functools.wraps(command)
+    def with_lineage(*args: Any, openlineage: str | None, **others: Any) -> None:
+        key = None if openlineage is None else os.environ.get(LINEAGE_KEY_VARIABLE) or None
+        command(*args, lineage=LineageOptions(openlineage, key), **others)
+
+    return click.option(
+        "--openlineage", metavar="URL",
+        help="Send OpenLineage events of this job to the URL, such as http://localhost:5000; a"
+        f" token in {LINEAGE_KEY_VARIABLE} goes with them. None are sent by default.",
+    )(with_lineage)  # fmt: skip
+
+
 def source_options(command: Command) -> Command:
     """Options of what to read and where to write; the command receives them as one ``source``."""
 
@@ -109,6 +129,7 @@ def source_options(command: Command) -> Command:
         work: str | None,
         fail_on_data_loss: bool,
         spark: SparkOptions,
+        lineage: LineageOptions,
         scrapes: str | None = None,
         **others: Any,
     ) -> None:
@@ -118,11 +139,11 @@ def source_options(command: Command) -> Command:
         source = SourceOptions(
             out, broker_urls, web_urls, topic, fail_on_data_loss, token=token,
             token_path=token_file, trust_path=tls_trust_certs, allow_insecure=tls_insecure,
-            scrapes=scrapes, work=work, spark=spark,
+            scrapes=scrapes, work=work, spark=spark, lineage=lineage,
         )  # fmt: skip
         command(source, **others)
 
-    decorated = spark_options(with_source)
+    decorated = lineage_option(spark_options(with_source))
     for option in _SOURCE_OPTIONS:
         decorated = option(decorated)
     return decorated

@@ -10,6 +10,7 @@ from types import FrameType
 import click
 
 from headgate.cli.pipeline.common import (
+    EXIT_FOUND,
     check_needed,
     interruptible,
     load,
@@ -42,7 +43,12 @@ def _days(
     help="Recompute this day (UTC, such as 2026-11-21) in every derived table; given twice, all"
     " days from the first to the last.",
 )  # fmt: skip
-def run_command(source: SourceOptions, days: tuple[date, ...]) -> None:
+@click.option(
+    "--fail-on-quality", is_flag=True,
+    help="End with status 3 if new rows do not meet the expectations of their table, as the table"
+    " quality says.",
+)  # fmt: skip
+def run_command(source: SourceOptions, days: tuple[date, ...], fail_on_quality: bool) -> None:
     """Read the telemetry topics up to now, bring all tables up to date, and end.
 
     Made for a schedule: it continues where the last run stopped and reads nothing twice.
@@ -52,7 +58,9 @@ def run_command(source: SourceOptions, days: tuple[date, ...]) -> None:
     jobs = load("jobs")
     recompute_days = (min(days), max(days)) if days else None
     with interruptible():
-        jobs.run_once(source, sys.stderr, recompute_days=recompute_days)
+        unmet = jobs.run_once(source, sys.stderr, recompute_days=recompute_days)
+    if fail_on_quality and unmet:
+        sys.exit(EXIT_FOUND)
 
 
 def _seconds(_ctx: click.Context, _param: click.Parameter, value: str) -> float:

@@ -13,7 +13,8 @@ from headgate.pipeline.store.clustering import clustered
 from headgate.pipeline.store.delta_log import TableFile
 from headgate.pipeline.store.log_changes import SourceChange, followed_or_new
 from headgate.pipeline.store.spark_reader import read_files
-from headgate.pipeline.tables.attribution import ATTRIBUTION
+from headgate.pipeline.tables.attribution import ATTRIBUTION, DEMONSTRATED_LOOK_BACK_NS
+from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.demonstrated_rates import DEMONSTRATED_RATES
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.touched_minutes import HOUR_MINUTES, TouchedMinutes
@@ -31,7 +32,6 @@ class DemonstratedRates(NearInputs):
     """
 
     table = DEMONSTRATED_RATES
-    source = INTERVALS
     look_back_hours = 0
     minutes_back = 0
     is_by_minute = True
@@ -56,8 +56,7 @@ class Attribution(NearInputs):
     ends with the minute's hour, so later minutes follow from earlier ones, and not the reverse."""
 
     table = ATTRIBUTION
-    source = INTERVALS
-    look_back_hours = attribution.LOOK_BACK_HOURS
+    look_back_hours = DEMONSTRATED_LOOK_BACK_NS // HOUR_NS
     minutes_back = 0
     is_by_minute = True
     is_in_input_order = True

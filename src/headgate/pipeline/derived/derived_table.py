@@ -13,6 +13,7 @@ from headgate.pipeline.steps.hours import only_minutes
 from headgate.pipeline.store.delta_log import TableFile, kept_from_hour
 from headgate.pipeline.store.log_changes import SourceChange
 from headgate.pipeline.store.spark_reader import read_files
+from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import HOUR_NS, Table
 from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from headgate.pipeline.time_span import instant
@@ -43,7 +44,6 @@ class DerivedTable(ABC):
     counted since the epoch."""
 
     table: ClassVar[Table]
-    source: ClassVar[Table]
     look_back_hours: ClassVar[int]
     """How many hours of the source before its own an hour may depend on."""
     is_by_minute: ClassVar[bool] = False
@@ -60,6 +60,11 @@ class DerivedTable(ABC):
     def name(self) -> str:
         """The table's name."""
         return self.table.name
+
+    @property
+    def source(self) -> Table:
+        """The table whose new rows change this one: the first that it follows from."""
+        return TABLES[self.table.follows_from[0]]
 
     @abstractmethod
     def touched(self, root: str, change: SourceChange, live: SourceFiles) -> TouchedMinutes:

@@ -25,7 +25,6 @@ class Episodes(DerivedTable):
     """An hour follows from verdicts of the hours around it, and from how far telemetry reaches."""
 
     table = EPISODES
-    source = ATTRIBUTION
     look_back_hours = 1
 
     def touched(self, root: str, change: SourceChange, live: SourceFiles) -> TouchedMinutes:

@@ -39,7 +39,6 @@ class Intervals(DerivedTable):
     from the ends of every coverage gap that touches it."""
 
     table = INTERVALS
-    source = BRONZE_SAMPLES
     look_back_hours = GAP_HOURS_MAX
     is_by_minute = True
 

@@ -26,7 +26,6 @@ class PublishAttribution(NearTable):
     """What held producers, by minute; a minute's limit is that of its end or of the one before."""
 
     table = PUBLISH_ATTRIBUTION
-    source = INTERVALS
     look_back_hours = 1
     minutes_back = 1
     is_by_minute = True
@@ -42,7 +41,6 @@ class ThrottleTimeline(NearInputs):
     follows from bronze, so a change of bronze changes the source, too."""
 
     table = THROTTLE_TIMELINE
-    source = INTERVALS
     look_back_hours = 0
     minutes_back = 0
     is_by_minute = True

@@ -11,8 +11,6 @@ from headgate.pipeline.kernels.breach import WINDOW_MINUTES
 from headgate.pipeline.kernels.quota_forecast import FORECAST_MINUTES
 from headgate.pipeline.steps import quotas
 from headgate.pipeline.store.log_changes import SourceChange
-from headgate.pipeline.tables.bronze import BRONZE_EVENTS
-from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
 from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 from headgate.record.fields import Kind
@@ -22,7 +20,6 @@ class QuotaUsage(NearTable):
     """Use and forecast of quotas by minute; a forecast looks back an hour."""
 
     table = QUOTA_USAGE
-    source = INTERVALS
     look_back_hours = 1
     minutes_back = WINDOW_MINUTES
     is_by_minute = True
@@ -41,7 +38,6 @@ class Evictions(NearTable):
     """One row for each eviction event of the broker."""
 
     table = EVICTIONS
-    source = BRONZE_EVENTS
     look_back_hours = 0
     minutes_back = 0
     has_long_texts = True

@@ -16,8 +16,9 @@ import pyarrow as pa
 from headgate.base.names import InvalidNameError, parse_topic
 from headgate.base.units import INT64_MAX
 from headgate.pipeline.tables.arrow_types import changes, table_arrow_schema
+from headgate.pipeline.tables.bronze import EVENT_IDENTITY
 from headgate.pipeline.tables.columns import HOUR_NS, hour_partition
-from headgate.pipeline.tables.quotas import EVENT_IDENTITY, EVICTIONS
+from headgate.pipeline.tables.quotas import EVICTIONS
 
 _SAME: Final = ("time", "time_ns", "cluster", "incarnation", "broker", *EVENT_IDENTITY)
 """Columns that are copied from the event."""

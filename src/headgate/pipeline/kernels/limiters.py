@@ -33,8 +33,8 @@ from headgate.pipeline.kernels.column_values import (
 )
 from headgate.pipeline.kernels.counted_time import counted_ns
 from headgate.pipeline.tables.arrow_types import conform, partition_columns, table_arrow_schema
+from headgate.pipeline.tables.bronze import EVENT_IDENTITY
 from headgate.pipeline.tables.publishing import LIMITER_KEY, THROTTLE_TIMELINE
-from headgate.pipeline.tables.quotas import EVENT_IDENTITY
 from headgate.record.fields import WAITERS_LARGEST
 
 _SAME: Final = (

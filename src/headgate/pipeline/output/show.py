@@ -54,6 +54,10 @@ _SHOWN: Final[Mapping[str, tuple[str, ...]]] = {
         "sentence",
     ),
     "evictions": ("time", "topic", "partition", "quota", "messages", "bytes"),
+    "quality": (
+        "hour_start", "table_name", "expectation", "is_met", "rows_checked", "rows_failed",
+        "sentence",
+    ),
     "policy_backtest": (
         "run_id", "rank", "name", "settings", "topic", "score", "is_pareto", "seconds_over_quota",
     ),

@@ -25,6 +25,8 @@ from headgate.pipeline.backtest.ranking_text import (
     share_text,
 )
 from headgate.pipeline.job_session import filling_session
+from headgate.pipeline.lineage.datasets import table_set
+from headgate.pipeline.lineage.job_lineage import job_lineage
 from headgate.pipeline.location import resolved_root
 from headgate.pipeline.options import BacktestOptions
 from headgate.pipeline.output.attribution import WIDTH_MAX
@@ -33,6 +35,7 @@ from headgate.pipeline.output.rows import WIDTH_MIN
 from headgate.pipeline.progress import Progress
 from headgate.pipeline.queries.writing import Rows, write_found
 from headgate.pipeline.store.scan import existing_tables
+from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
 from headgate.pipeline.time_span import (
     Span,
@@ -81,7 +84,11 @@ def run_backtest(options: BacktestOptions, out: TextIO, err: TextIO) -> str:
     session: AbstractContextManager[SparkSession] = filling_session(
         root, POLICY_BACKTEST.name, "headgate pipeline backtest", progress, folder.spark
     )
-    with session as spark:
+    inputs = [table_set(root, TABLES[name]) for name in POLICY_BACKTEST.follows_from]
+    lineage = job_lineage(
+        options.lineage, root, "backtest", inputs, [POLICY_BACKTEST], progress.say
+    )
+    with lineage.running(), session as spark:
         rows = replay_range(spark, root, grid, span.since_ns, span.until_ns, run_id, progress)
     is_table = folder.format == "table"
     if is_table:

@@ -16,6 +16,7 @@ from headgate.pipeline.report import sections as page_sections
 from headgate.pipeline.report.backlogs import Backlogs, backlogs
 from headgate.pipeline.report.backtest_section import backtest_section
 from headgate.pipeline.report.backtests import newest_run
+from headgate.pipeline.report.expectations import check_section, table_checks, unmet_text
 from headgate.pipeline.report.grid import ACCOUNT_COLUMNS, Grid, account_span
 from headgate.pipeline.report.page import Head, page_html
 from headgate.pipeline.report.publishing import limiters, parked_topics
@@ -29,6 +30,7 @@ from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_QUARANTINE
 from headgate.pipeline.tables.columns import MINUTE_NS
 from headgate.pipeline.tables.intervals import INTERVALS
+from headgate.pipeline.tables.quality import QUALITY
 from headgate.pipeline.time_span import Span, instant, parse_span
 
 PAGE: Final = "report.html"
@@ -127,9 +129,13 @@ class _Report:
         sections.append(backtest_section(run, self._charts))
         on_progress(7, 8)
         sections.append(page_sections.quality_section(known, self.grid, self._charts))
-        summary = summary_sentences(
-            found, quotas or Quotas(), held or (), lost or Evictions(), known
-        )
+        checks = table_checks(self._scan(QUALITY.name), self.span)
+        sections.append(check_section(checks))
+        summary = [
+            *summary_sentences(found, quotas or Quotas(), held or (), lost or Evictions(), known)
+        ]
+        if checks is not None and checks.unmet:
+            summary.append(f"Of the checks of the tables, {unmet_text(checks)}.")
         return page_html(self._head(found, known, written), summary, sections, self._charts.by_id)
 
     def _scores(self, quotas: Quotas) -> list[dict[str, Any]]:

@@ -15,9 +15,8 @@ from pyspark.sql import datasource as spark
 from headgate.base.units import NS_PER_US
 from headgate.pipeline.source.snapshot import Bounds
 from headgate.pipeline.store.delta_log import TableFile
-from headgate.pipeline.store.scan import TIME_COLUMNS
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
-from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, ColumnType, Table
+from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, TIME_COLUMNS, ColumnType, Table
 from headgate.pipeline.time_span import EPOCH, Span
 
 _OPERATORS: Final[dict[type[spark.Filter], str]] = {
@@ -153,8 +152,8 @@ def range_conditions(table: Table, span: Span, kinds: Sequence[str]) -> list[Con
     column = next((name for name in TIME_COLUMNS if name in types), None)
     if column is None:
         return found
-    # A minute that only touches the range is in it.
-    slack_ns = MINUTE_NS - 1 if column == "minute" else 0
+    # A minute or an hour that only touches the range is in it.
+    slack_ns = TIME_COLUMNS[column] - 1
     if span.since_ns is not None:
         since = _instant(span.since_ns - slack_ns, types[column])
         found.append(Condition(column, ">=", since))

@@ -10,42 +10,32 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from headgate.pipeline.sql.dialect import Dialect, JsonFields
-from headgate.pipeline.tables.bronze import BRONZE_EVENTS
-from headgate.pipeline.tables.columns import ColumnType, Table, TableColumn
-from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
-from headgate.pipeline.tables.publishing import THROTTLE_TIMELINE
-from headgate.pipeline.tables.quotas import EVICTIONS
+from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.tables.columns import EPOCH_NS, Table, TableColumn
+from headgate.pipeline.tables.episodes import EPISODE_COLUMNS
 
 _NS: Final = "_ns"
 
+_COLUMNS: Final = tuple(
+    (table.name, column) for table in TABLES.values() for column in table.columns
+)
+
 INSTANTS: Final = frozenset(
-    {
-        "counting_since_ns", "covered_from_ns", "covered_to_ns", "episode_end_ns",
-        "episode_start_ns", "from_ns", "segment_end_ns", "segment_start_ns", "time_ns", "to_ns",
-        "window_end_ns", "window_start_ns",
-    }
-)  # fmt: skip
+    column.name
+    for column in (*(column for _, column in _COLUMNS), *EPISODE_COLUMNS)
+    if column.unit == EPOCH_NS
+)
 """Nanosecond columns that count since the epoch; the others are durations."""
 
 JSON_ARRAYS: Final[dict[tuple[str, str], JsonFields]] = {
-    (THROTTLE_TIMELINE.name, "waiters"): {
-        "waiter": ColumnType.STRING,
-        "granted": ColumnType.LONG,
-    },
-    (EVICTIONS.name, "subscriptions"): {
-        "subscription": ColumnType.STRING,
-        "messages": ColumnType.LONG,
-        "bytes": ColumnType.LONG,
-    },
+    (table, column.name): dict(column.json_fields)
+    for table, column in _COLUMNS
+    if column.json_fields
 }
 """Columns with a JSON array of objects, by table, with the fields of the objects."""
 
 JSON_OBJECTS: Final = frozenset(
-    {
-        (BRONZE_EVENTS.name, "inputs"),
-        (BRONZE_EVENTS.name, "outcome"),
-        (POLICY_BACKTEST.name, "settings"),
-    }
+    (table, column.name) for table, column in _COLUMNS if column.json_fields == ()
 )
 """Columns with a JSON object whose fields differ from row to row."""
 

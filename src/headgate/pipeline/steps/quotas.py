@@ -14,8 +14,9 @@ from headgate.pipeline.kernels.evictions import evictions_table
 from headgate.pipeline.kernels.quota_usage import INPUT_COLUMNS as TOPIC_MINUTE_COLUMNS
 from headgate.pipeline.kernels.quota_usage import quota_usage_table
 from headgate.pipeline.steps.kernel_runner import per_key
+from headgate.pipeline.tables.bronze import EVENT_IDENTITY
 from headgate.pipeline.tables.intervals import TOPIC_KEY, TOPIC_ORDER
-from headgate.pipeline.tables.quotas import EVENT_IDENTITY, EVICTION_EVENT, EVICTIONS, QUOTA_USAGE
+from headgate.pipeline.tables.quotas import EVICTION_EVENT, EVICTIONS, QUOTA_USAGE
 from headgate.pipeline.tables.schemas import table_schema
 from headgate.record.fields import Kind
 

@@ -179,12 +179,14 @@ def commit_replace(
     files: Sequence[FileAdded],
     replaced: Collection[int],
     transaction: AppTransaction | None,
+    *others: AppTransaction,
 ) -> bool:
     """Replace all rows of some minutes by files, in one commit; False if it was committed before.
 
     ``replaced``: ``TouchedMinutes``, or hours since the epoch as :attr:`TableFile.hour`. Where a
     live file also has rows of other minutes, those are written into a file of their own first. The
     commit records the minutes, which tables that follow from this one compute again.
+    ``others``: more transactions, for a table with several sources.
     """
     whole = TouchedMinutes.whole
     touched = replaced if isinstance(replaced, TouchedMinutes) else whole(replaced)
@@ -194,9 +196,9 @@ def commit_replace(
         _delete_written(root, kept)
         old = [f for f in _files_of_hours(delta, touched) if touched.overlaps(*f.span_ns)]
         mixed = [file for file in old if not touched.contains(*file.span_ns)]
-        done = _Change(files, old, transaction).is_done(delta)
+        done = _Change(files, old, transaction, others=others).is_done(delta)
         kept[:] = [] if done else rows_beside(root, table, delta, mixed, touched)
-        return _Change([*files, *kept], old, transaction, touched=touched)
+        return _Change([*files, *kept], old, transaction, touched=touched, others=others)
 
     try:
         return _fill(root, table, change)
@@ -315,13 +317,20 @@ class _Change:
     """Whether the table's rows change."""
     touched: TouchedMinutes | None = None
     """The minutes that it replaces, if it replaces minutes."""
+    others: Sequence[AppTransaction] = ()
+
+    @property
+    def transactions(self) -> list[AppTransaction]:
+        """All transactions of the commit."""
+        return [each for each in (self.transaction, *self.others) if each is not None]
 
     def is_done(self, delta: DeltaTable) -> bool:
-        """Whether there is nothing to commit: the transaction was committed, or nothing changes."""
-        if self.transaction is None:
+        """Whether there is nothing to commit: the transactions were committed, or nothing
+        changes."""
+        if not self.transactions:
             return not self.added and not self.removed
-        done = delta.transaction_version(self.transaction.app_id)
-        return done is not None and done >= self.transaction.version
+        done = [(each, delta.transaction_version(each.app_id)) for each in self.transactions]
+        return all(version is not None and version >= each.version for each, version in done)
 
     def actions(self) -> list[AddAction | RemoveAction]:
         """The lines of the log."""
@@ -389,7 +398,6 @@ def _until_committed(
 def _committed(root: str, delta: DeltaTable, change: _Change | None, lease: str) -> bool:
     if change is None or change.is_done(delta):
         return False
-    made = change.transaction
     check_lease(root, lease)
     metadata = delta.metadata()
     commit(
@@ -404,7 +412,7 @@ def _committed(root: str, delta: DeltaTable, change: _Change | None, lease: str)
             commit_properties=properties,
             post_commithook_properties=COMMIT_HOOKS,
         ),
-        [] if made is None else [Transaction(made.app_id, made.version)],
+        [Transaction(made.app_id, made.version) for made in change.transactions],
         {} if change.touched is None else {TOUCHED_KEY: change.touched.to_json()},
     )
     return True

@@ -1,7 +1,8 @@
 """Parquet files of Delta tables, which no reader sees until they are committed.
 
 Every file name is unique, so a task that is killed and repeated leaves only an orphan file.
-Partition columns are in the path and in the commit, not in the file.
+Partition columns are in the path and in the commit, not in the file. The footer holds how the rows
+met the expectations of their table (``kernels.file_checks``).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import pyarrow.parquet as pq
 
 from headgate.base.clock import SystemClock
 from headgate.base.units import MIB
+from headgate.pipeline.kernels.file_checks import FOOTER_KEY
+from headgate.pipeline.kernels.row_checks import RowChecks
 from headgate.pipeline.store.table_store import TableStore, store_of
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.catalogue import TABLES
@@ -121,7 +124,7 @@ class TableFiles:
         folder = "/".join(f"{name}={value}" for name, value in pairs)
         self._store.make_folder(self._table.name, folder)
         path = f"{folder}/part-{self._task}-{uuid.uuid4().hex}.zstd.parquet"
-        return _OpenFile(self._store, self._table.name, path, pairs, self._schema)
+        return _OpenFile(self._store, self._table, path, pairs, self._schema)
 
     def close(self) -> list[FileAdded]:
         """Finish all files."""
@@ -142,14 +145,15 @@ class _OpenFile:
     def __init__(
         self,
         store: TableStore,
-        table: str,
+        table: Table,
         path: str,
         partition: tuple[tuple[str, str], ...],
         schema: pa.Schema,
     ) -> None:
-        self._store, self._table = store, table
+        self._store, self._table = store, table.name
         self._path, self._partition = path, partition
-        self._sink = store.files.open_output_stream(store.path(table, path))
+        self._checks = RowChecks(table, dict(partition))
+        self._sink = store.files.open_output_stream(store.path(table.name, path))
         self._footers: list[pq.FileMetaData] = []
         # A copy of the schema for Arrow only would be a third of a small file.
         self._writer = pq.ParquetWriter(
@@ -177,13 +181,16 @@ class _OpenFile:
     def flush(self) -> None:
         """Write the buffered rows as a row group."""
         if self._pieces:
-            self._writer.write_table(pa.concat_tables(self._pieces), row_group_size=1 << 20)
+            rows = pa.concat_tables(self._pieces)
+            self._checks.add(rows)
+            self._writer.write_table(rows, row_group_size=1 << 20)
         self._rows += self.buffered
         self._pieces, self.buffered = [], 0
 
     def finish(self, table: Table) -> FileAdded:
         """Write the buffered rows, close the file and describe it."""
         self.flush()
+        self._writer.add_key_value_metadata({FOOTER_KEY: self._checks.finish().encoded()})
         self._writer.close()
         size_bytes = self._sink.tell()
         self._sink.close()

@@ -19,16 +19,11 @@ from headgate.pipeline.store.delta_log import check_layout, table_files
 from headgate.pipeline.store.table_store import os_error_text, store_of
 from headgate.pipeline.tables.arrow_types import TIMESTAMP, plain_schema, table_arrow_schema
 from headgate.pipeline.tables.catalogue import TABLES
-from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS
+from headgate.pipeline.tables.columns import HOUR_NS, MINUTE_NS, TIME_COLUMNS
 from headgate.pipeline.time_span import EVERYTHING, Span
 
 BATCH_ROWS: Final = 131_072
 """Rows in memory at once while a table is read."""
-
-TIME_COLUMNS: Final = (
-    "minute", "time", "window_end", "publish_time", "segment_start_ns", "run_at",
-)  # fmt: skip
-"""Columns with the time of a row; the first one that a table has counts."""
 
 Filter = tuple[str, Collection[Any]]
 """A column and the values that pass."""
@@ -88,12 +83,12 @@ class TableScan:
     def span(self) -> Span | None:
         """Time range of the rows, from the log; None without rows.
 
-        The end is exclusive. For rows of minutes it is the end of the last minute.
+        The end is exclusive. For rows of minutes or hours it is the end of the last one.
         """
         first, last = (self._bound(f"{end}.{self.time_column}", end) for end in ("min", "max"))
         if first is None or last is None:
             return None
-        return Span(first, last + (MINUTE_NS if self.time_column == "minute" else 1))
+        return Span(first, last + TIME_COLUMNS.get(self.time_column or "", 1))
 
     def _bound(self, statistic: str, end: str) -> int | None:
         if statistic not in self._actions.column_names:
@@ -192,8 +187,8 @@ class TableScan:
         conditions = [ds.field(name).isin(list(values)) for name, values in filters]
         if self.time_column is not None:
             column, kind = ds.field(self.time_column), self.schema.field(self.time_column).type
-            # Whole minutes: one that only touches the range is in it.
-            slack_ns = MINUTE_NS - 1 if self.time_column == "minute" else 0
+            # Whole minutes and hours: one that only touches the range is in it.
+            slack_ns = TIME_COLUMNS[self.time_column] - 1
             if span.since_ns is not None:
                 conditions.append(column >= _instant(span.since_ns - slack_ns, kind))
             if span.until_ns is not None:

@@ -13,6 +13,9 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from headgate.pipeline.derived.catalogue import DERIVED
+from headgate.pipeline.lineage.job_lineage import JobLineage
+from headgate.pipeline.quality import check_tables
 from headgate.pipeline.refresh import refresh_all
 from headgate.pipeline.store.housekeeping.periodic import PeriodicHousekeeping
 from headgate.pipeline.streaming.metrics import StreamMetrics, table_figures
@@ -56,10 +59,16 @@ class StreamTables:
         metrics: StreamMetrics,
         *,
         retain_days: int | None = None,
+        say: Callable[[str], None] = lambda _: None,
+        lineage: JobLineage | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``retain_days``: how long rows are kept; None: for ever."""
+        """``retain_days``: how long rows are kept; None: for ever. ``say`` gets a line about rows
+        that are not as expected."""
         self._root = root
+        self._say = say
+        self._said: set[tuple[str, str]] = set()
+        self._lineage = lineage
         self._metrics = metrics
         self._pace = RefreshPace(monotonic)
         self._housekeeping = PeriodicHousekeeping(
@@ -70,8 +79,23 @@ class StreamTables:
     def bring_up_to_date(self, session: SparkSession) -> None:
         """Refresh all derived tables, and update the metrics of all tables."""
         refresh_all(session, self._root)
+        self._check()
         self._pace.mark_refreshed()
         self._metrics.set_tables(table_figures(self._root))
+
+    def _check(self) -> None:
+        """Bring ``quality`` up to date. Each refresh replaces the rows of the present hour, so an
+        expectation that is still not met gets no further line."""
+        checked = check_tables(self._root)
+        if not checked.checks:
+            return
+        if self._lineage is not None:
+            self._lineage.refreshed([derived.table for derived in DERIVED], checked.outcomes)
+        names = {(row["table_name"], row["expectation"]) for row in checked.failures}
+        if not names <= self._said:
+            for line in checked.lines(self._root):
+                self._say(line)
+        self._said = names
 
     def after_batch(self, session: SparkSession) -> None:
         """Refresh if that is due, then compact; a batch was appended to bronze."""

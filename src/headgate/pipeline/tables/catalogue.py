@@ -17,6 +17,7 @@ from headgate.pipeline.tables.episodes import EPISODES
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
 from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
+from headgate.pipeline.tables.quality import QUALITY
 from headgate.pipeline.tables.quotas import EVICTIONS, QUOTA_USAGE
 
 SPARK_FORMAT: Final = "headgate_tables"
@@ -36,6 +37,7 @@ TABLES: Final = {
         THROTTLE_TIMELINE,
         QUOTA_USAGE,
         EVICTIONS,
+        QUALITY,
         POLICY_BACKTEST,
     )
 }
@@ -43,6 +45,11 @@ TABLES: Final = {
 
 FILLED: Final = tuple(name for name in TABLES if name != POLICY_BACKTEST.name)
 """Names of the tables that telemetry or scrapes fill; one job at a time does."""
+
+CHECKED: Final = tuple(
+    table for table in TABLES.values() if "hour" in table.partition_by and table is not QUALITY
+)
+"""The tables that ``quality`` checks: those that are stored by the hour."""
 
 VIEWS: Final = {"backlog_episodes": EPISODES.name, "namespace_rollup": INTERVALS.name}
 """Views that ``show`` prints like tables, with the table that each is computed from."""

@@ -15,8 +15,16 @@ RATES: Final = TableColumn(
     ColumnType.DOUBLES,
     "Messages acknowledged per second in each of the hour's 60 minutes, null where the minute"
     " demonstrates no rate.",
+    "messages/s",
+    is_required=True,
 )
 
 DEMONSTRATED_RATES: Final = Table(
-    "demonstrated_rates", (*PARTITION, *KEY_COLUMNS, RATES), ("date", "hour"), ()
+    "demonstrated_rates",
+    (*PARTITION, *KEY_COLUMNS, RATES),
+    ("date", "hour"),
+    (),
+    meaning="One row for each subscription and hour in which its consumers have shown a rate.",
+    key=("date", "hour", *ATTRIBUTION_KEY),
+    follows_from=(INTERVALS.name,),
 )

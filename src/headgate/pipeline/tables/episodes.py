@@ -6,15 +6,22 @@ from typing import Final
 
 from headgate.base.units import NS_PER_S
 from headgate.pipeline.tables.attribution import ATTRIBUTION, ATTRIBUTION_KEY, BLAMES
+from headgate.pipeline.tables.bronze import EVIDENCE_VALUES
 from headgate.pipeline.tables.columns import (
     DOUBLE,
+    EPOCH_NS,
     LONG,
+    NS,
     PARTITION,
+    SHARE,
     STRING,
     ColumnType,
+    Sum,
     Table,
     TableColumn,
+    required,
 )
+from headgate.pipeline.tables.intervals import INTERVALS
 
 QUIET_MINUTES_MAX: Final = 2
 """Longest pause without a backlog, or without telemetry, that an episode bridges.
@@ -60,36 +67,57 @@ _EDGES: Final = (
         STRING,
         "continues (in the next hour), open, skipped (a client skipped, cleared or sought past the"
         " whole backlog), unseen (its telemetry ends before that of others) or over.",
+        is_required=True,
+        values=("continues", "open", "skipped", "unseen", "over"),
     ),
 )
 
 _FIGURES: Final = (
-    TableColumn("minutes", LONG, "Minutes with a backlog, whose verdict is not NONE."),
-    TableColumn("peak_backlog_messages", LONG, "Largest backlog at the end of a minute."),
+    TableColumn("minutes", LONG, "Minutes with a backlog, whose verdict is not NONE.", least=0),
+    TableColumn(
+        "peak_backlog_messages",
+        LONG,
+        "Largest backlog at the end of a minute.",
+        "messages",
+        least=0,
+    ),
     TableColumn("peak_minute", _TIMESTAMP, "Start of the first minute with that backlog."),
-    TableColumn("growth_messages", LONG, "Backlog at the end less backlog at the start."),
-    TableColumn("oldest_age_max_ns", LONG, "Largest age of the oldest deliverable message."),
+    TableColumn(
+        "growth_messages", LONG, "Backlog at the end less backlog at the start.", "messages"
+    ),
+    TableColumn(
+        "oldest_age_max_ns", LONG, "Largest age of the oldest deliverable message.", NS, least=0
+    ),
     *(
         TableColumn(
             name,
             LONG,
-            "Time without a backlog, in pauses and within minutes. [ns]"
+            "Time without a backlog, in pauses and within minutes."
             if blame == "NONE"
-            else f"Time with {blame} to blame. [ns]",
+            else f"Time with {blame} to blame.",
+            NS,
+            is_required=True,
+            least=0,
         )
         for name, blame in zip(BLAME_COLUMNS, BLAMES, strict=True)
     ),
-    TableColumn("cause", STRING, "Cause of most of the time; null if there is none."),
+    TableColumn(
+        "cause", STRING, "Cause of most of the time; null if there is none.", values=BLAMES
+    ),
     TableColumn(
         "second_cause",
         STRING,
         "Cause of most of the rest, if it has at least a twentieth of all blame; or null.",
+        values=BLAMES,
     ),
-    TableColumn("completeness", DOUBLE, "Share of the time that was sampled, 0 to 1."),
+    TableColumn(
+        "completeness", DOUBLE, "Share of the time that was sampled.", SHARE, least=0, most=1
+    ),
     TableColumn(
         "evidence",
         STRING,
         "measured, or inferred if any of its minutes was inferred from counters.",
+        values=EVIDENCE_VALUES,
     ),
     TableColumn(
         "sentence",
@@ -103,26 +131,30 @@ EPISODES: Final = Table(
     (
         *PARTITION,
         *_KEY_COLUMNS,
-        TableColumn(
-            "segment_start_ns",
-            LONG,
-            "Start, ns since the epoch; that of the hour if continues_before.",
-        ),
-        TableColumn(
-            "segment_end_ns", LONG, "End, ns since the epoch; that of the hour if continues_after."
+        *required(
+            TableColumn(
+                "segment_start_ns", LONG, "Start; that of the hour if continues_before.", EPOCH_NS
+            ),
+            TableColumn(
+                "segment_end_ns", LONG, "End; that of the hour if continues_after.", EPOCH_NS
+            ),
         ),
         *_EDGES,
         *_FIGURES,
     ),
     ("date", "hour"),
     ("segment_start_ns",),
+    meaning="One row for each backlog and hour: the part of the backlog in that hour.",
+    key=(*ATTRIBUTION_KEY, "segment_start_ns"),
+    follows_from=(ATTRIBUTION.name, INTERVALS.name),
+    sums=(Sum("start_before_end", ("segment_start_ns",), "segment_end_ns", is_at_most=True),),
 )
 """Columns of a segment: the part of an episode in one hour."""
 
 EPISODE_COLUMNS: Final = (
     *_KEY_COLUMNS,
-    TableColumn("episode_start_ns", LONG, "Start, ns since the epoch."),
-    TableColumn("episode_end_ns", LONG, "End, ns since the epoch; null while it is open."),
+    TableColumn("episode_start_ns", LONG, "Start.", EPOCH_NS),
+    TableColumn("episode_end_ns", LONG, "End; null while it is open.", EPOCH_NS),
     *_EDGES,
     *_FIGURES,
 )

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from headgate.pipeline.tables.bronze import SAMPLED_KINDS
+from headgate.pipeline.tables.bronze import BRONZE_SAMPLES, EVIDENCE_VALUES, SAMPLED_KINDS
 from headgate.pipeline.tables.columns import (
     DOUBLE,
+    EPOCH_NS,
     HOUR_NS,
     KIND,
     LONG,
+    MINUTE_COLUMN,
     MINUTE_NS,
+    NS,
     PARTITION,
+    SHARE,
     STRING,
-    ColumnType,
+    Sum,
     Table,
     TableColumn,
     record_columns,
+    required,
 )
 from headgate.record.fields import Kind, Nature, field_names
 
@@ -61,33 +67,66 @@ def _interval_columns() -> tuple[TableColumn, ...]:
     return (
         *PARTITION,
         KIND,
-        TableColumn("minute", ColumnType.TIMESTAMP, "Start of the minute."),
+        MINUTE_COLUMN,
         *(by_name[name] for name in KEY_COLUMNS),
         TableColumn("broker", STRING, "Broker that wrote the minute's last row."),
-        TableColumn("evidence", STRING, "Evidence of the minute's last row: measured or inferred."),
-        TableColumn("from_ns", LONG, "Start of the minute's account, ns since the epoch."),
-        TableColumn("to_ns", LONG, "End of the minute's account, ns since the epoch."),
         TableColumn(
-            "covered_ns", LONG, "Time between them that rows cover, without lost rows. [ns]"
+            "evidence",
+            STRING,
+            "Evidence of the minute's last row: measured or inferred.",
+            values=EVIDENCE_VALUES,
         ),
-        TableColumn("completeness", DOUBLE, "covered_ns / (to_ns - from_ns), 0 to 1."),
-        TableColumn("samples", LONG, "Rows that end in the minute."),
-        TableColumn("gaps", LONG, "Parts of the minute with lost rows."),
+        *required(
+            TableColumn("from_ns", LONG, "Start of the minute's account.", EPOCH_NS),
+            TableColumn("to_ns", LONG, "End of the minute's account.", EPOCH_NS),
+            TableColumn(
+                "covered_ns",
+                LONG,
+                "Time between them that rows cover, without lost rows.",
+                NS,
+                least=0,
+            ),
+        ),
+        TableColumn(
+            "completeness", DOUBLE, "covered_ns / (to_ns - from_ns).", SHARE, least=0, most=1
+        ),
+        TableColumn("samples", LONG, "Rows that end in the minute.", least=0),
+        TableColumn("gaps", LONG, "Parts of the minute with lost rows.", least=0),
         TableColumn(
             "restarts",
             LONG,
             "Times counting began again, after a restart of the broker or a reload of the topic.",
+            least=0,
         ),
-        TableColumn("resets", LONG, "Times a cumulative value fell."),
-        TableColumn("clock_steps", LONG, "Rows whose window had a step of the wall clock."),
+        TableColumn("resets", LONG, "Times a cumulative value fell.", least=0),
+        TableColumn(
+            "clock_steps", LONG, "Rows whose window had a step of the wall clock.", least=0
+        ),
         *(by_name[name] for name in values),
-        *(TableColumn(f"{name}_start", LONG, f"{name} at from_ns.") for name in START_LEVELS),
-        TableColumn("oldest_age_max_ns", LONG, "Largest oldest_age_ns in the minute."),
-        TableColumn("backlog_bytes_max", LONG, "Largest backlog_bytes in the minute."),
+        *(
+            replace(by_name[name], name=f"{name}_start", comment=f"{name} at from_ns.")
+            for name in START_LEVELS
+        ),
+        TableColumn("oldest_age_max_ns", LONG, "Largest oldest_age_ns in the minute.", NS, least=0),
+        TableColumn(
+            "backlog_bytes_max", LONG, "Largest backlog_bytes in the minute.", "bytes", least=0
+        ),
     )
 
 
-INTERVALS: Final = Table("intervals", _interval_columns(), ("date", "hour", "kind"), ("minute",))
+INTERVALS: Final = Table(
+    "intervals",
+    _interval_columns(),
+    ("date", "hour", "kind"),
+    ("minute",),
+    meaning="One row for each topic, subscription and limiter, and minute with telemetry.",
+    key=("kind", *KEY_COLUMNS, "minute"),
+    follows_from=(BRONZE_SAMPLES.name,),
+    sums=(
+        Sum("from_before_to", ("from_ns",), "to_ns", is_at_most=True),
+        Sum("covered_within_account", ("covered_ns", "from_ns"), "to_ns", is_at_most=True),
+    ),
+)
 
 BY_NAME: Final = {column.name: column for column in INTERVALS.columns}
 """The columns of ``intervals`` by name, for other tables and kernels that have some of them."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import (
     DOUBLE,
+    EPOCH_NS,
     LONG,
+    NS,
+    SHARE,
     STRING,
     ColumnType,
     Table,
@@ -27,40 +31,50 @@ TOPIC_COLUMNS: Final = (
 REPLAY_COLUMNS: Final = (
     TableColumn("grid_point", ColumnType.INT, "Number of the point in the grid, from 0."),
     *TOPIC_COLUMNS,
-    TableColumn("from_ns", LONG, "Start of the replay, ns since the epoch."),
-    TableColumn("to_ns", LONG, "End of the replay, ns since the epoch."),
-    TableColumn("samples", LONG, "Replayed steps, without unknown time."),
-    TableColumn("step_ns", LONG, "Length of a step. [ns]"),
+    TableColumn("from_ns", LONG, "Start of the replay.", EPOCH_NS),
+    TableColumn("to_ns", LONG, "End of the replay.", EPOCH_NS),
+    TableColumn("samples", LONG, "Replayed steps, without unknown time.", least=0),
+    TableColumn("step_ns", LONG, "Length of a step.", NS, least=0),
     TableColumn(
         "censored_share",
         DOUBLE,
-        "Share of the steps in which a limit or quota parked messages all the time, 0 to 1.",
+        "Share of the steps in which a limit or quota parked messages all the time.",
+        SHARE,
+        least=0,
+        most=1,
     ),
     TableColumn(
         "drain_known_share",
         DOUBLE,
-        "Share of the steps with old messages, in which the drain rate was measured, 0 to 1.",
+        "Share of the steps with old messages, in which the drain rate was measured.",
+        SHARE,
+        least=0,
+        most=1,
     ),
-    TableColumn("backlog_bytes_start", DOUBLE, "Backlog at the start."),
-    TableColumn("seconds_over_quota", DOUBLE, "Time at a quota that stops producers."),
-    TableColumn("quota_seconds", DOUBLE, "Time in which any quota was in force."),
+    TableColumn("backlog_bytes_start", DOUBLE, "Backlog at the start.", "bytes", least=0),
+    TableColumn(
+        "seconds_over_quota", DOUBLE, "Time at a quota that stops producers.", "s", least=0
+    ),
+    TableColumn("quota_seconds", DOUBLE, "Time in which any quota was in force.", "s", least=0),
     TableColumn(
         "drain_used",
         DOUBLE,
         "Share of the drain rate that consumers used while producers waited.",
     ),
-    TableColumn("wanted_bytes", DOUBLE, "Bytes that producers offered."),
-    TableColumn("published_bytes", DOUBLE, "Bytes that they published."),
-    TableColumn("parked_seconds", DOUBLE, "Time in which messages were parked or refused."),
-    TableColumn("parked_bytes_max", DOUBLE, "Most bytes parked at once."),
-    TableColumn("backlog_bytes_max", DOUBLE, "Largest backlog."),
+    TableColumn("wanted_bytes", DOUBLE, "Bytes that producers offered.", "bytes", least=0),
+    TableColumn("published_bytes", DOUBLE, "Bytes that they published.", "bytes", least=0),
+    TableColumn(
+        "parked_seconds", DOUBLE, "Time in which messages were parked or refused.", "s", least=0
+    ),
+    TableColumn("parked_bytes_max", DOUBLE, "Most bytes parked at once.", "bytes", least=0),
+    TableColumn("backlog_bytes_max", DOUBLE, "Largest backlog.", "bytes", least=0),
     TableColumn("activations", DOUBLE, "How often the controller began to limit."),
     TableColumn(
         "jitter",
         DOUBLE,
         "Changes of the published bytes between steps, as a share of all published bytes.",
     ),
-    TableColumn("evicted_bytes", DOUBLE, "Bytes that a quota evicted."),
+    TableColumn("evicted_bytes", DOUBLE, "Bytes that a quota evicted.", "bytes", least=0),
 )
 """Columns of the replay of one topic under one point."""
 
@@ -70,7 +84,9 @@ POLICY_BACKTEST: Final = Table(
         TableColumn("run_id", STRING, "Name of the run; a run replaces its own rows."),
         TableColumn("run_at", ColumnType.TIMESTAMP, "Time of the run."),
         TableColumn("name", STRING, "Name of the point in the grid file, or its number."),
-        TableColumn("settings", STRING, "The point as in the grid file, one JSON object."),
+        TableColumn(
+            "settings", STRING, "The point as in the grid file, one JSON object.", json_fields=()
+        ),
         *REPLAY_COLUMNS,
         TableColumn("score", DOUBLE, "Score of the point over all topics; lower is better."),
         TableColumn(
@@ -84,4 +100,7 @@ POLICY_BACKTEST: Final = Table(
     ),
     ("run_id",),
     ("grid_point",),
+    meaning="One row for each run, point of its grid and topic.",
+    key=("run_id", "grid_point", *(column.name for column in TOPIC_COLUMNS)),
+    follows_from=(BRONZE_SAMPLES.name,),
 )

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from typing import Final
 
-from headgate.pipeline.tables.bronze import HEADER
+from headgate.pipeline.tables.bronze import BRONZE_EVENTS, EVENT_IDENTITY, HEADER
 from headgate.pipeline.tables.columns import (
     DOUBLE,
+    EPOCH_NS,
     LONG,
+    MINUTE_COLUMN,
+    NS,
     PARTITION,
+    SHARE,
     STRING,
+    Agreement,
     ColumnType,
+    Sum,
     Table,
     TableColumn,
+    required,
 )
-from headgate.pipeline.tables.intervals import INTERVALS, TOPIC_COLUMNS
-from headgate.record.fields import QUOTA_TYPES
+from headgate.pipeline.tables.intervals import INTERVALS, TOPIC_COLUMNS, TOPIC_KEY
+from headgate.record.fields import QUOTA_TYPES, Kind
 
 
 def _quota_columns(quota: str) -> tuple[TableColumn, ...]:
@@ -28,7 +35,9 @@ def _quota_columns(quota: str) -> tuple[TableColumn, ...]:
         TableColumn(
             f"{quota}_limit_{unit}",
             LONG,
-            f"Limit of the {quota} quota at the minute's end; null if there is none. [{unit}]",
+            f"Limit of the {quota} quota at the minute's end; null if there is none.",
+            unit,
+            least=0,
         ),
         TableColumn(f"{quota}_policy", STRING, "Policy of that quota, by Pulsar's name."),
         TableColumn(f"{quota}_source", STRING, "Source of that quota: topic, namespace or broker."),
@@ -36,11 +45,13 @@ def _quota_columns(quota: str) -> tuple[TableColumn, ...]:
             f"{quota}_use",
             DOUBLE,
             f"{taken} at the minute's end{rest}; 1 is full; null without a limit above 0.",
+            least=0,
         ),
         TableColumn(
             f"{quota}_use_max",
             DOUBLE,
             f"{most} / {quota}_limit_{unit}: the largest in the minute, by the limit at its end.",
+            least=0,
         ),
     )
 
@@ -62,19 +73,37 @@ QUOTA_USAGE: Final = Table(
     "quota_usage",
     (
         *PARTITION,
-        TableColumn("minute", ColumnType.TIMESTAMP, "Start of the minute."),
+        MINUTE_COLUMN,
         *TOPIC_COLUMNS,
         TableColumn("broker", STRING, "Broker that wrote the minute's last row."),
-        TableColumn("completeness", DOUBLE, "Share of the minute that was sampled, 0 to 1."),
         TableColumn(
-            "to_ns", LONG, "End of the minute, or of its telemetry; levels are measured then. [ns]"
+            "completeness", DOUBLE, "Share of the minute that was sampled.", SHARE, least=0, most=1
         ),
         TableColumn(
-            "backlog_bytes", LONG, "Backlog of the slowest subscription at the minute's end."
+            "to_ns",
+            LONG,
+            "End of the minute, or of its telemetry; levels are measured then.",
+            EPOCH_NS,
+            is_required=True,
         ),
-        TableColumn("backlog_bytes_max", LONG, "Largest backlog_bytes in the minute."),
-        TableColumn("oldest_age_ns", LONG, "Age of the oldest message then; null without backlog."),
-        TableColumn("oldest_age_max_ns", LONG, "Largest oldest_age_ns in the minute."),
+        TableColumn(
+            "backlog_bytes",
+            LONG,
+            "Backlog of the slowest subscription at the minute's end.",
+            "bytes",
+            least=0,
+        ),
+        TableColumn(
+            "backlog_bytes_max", LONG, "Largest backlog_bytes in the minute.", "bytes", least=0
+        ),
+        TableColumn(
+            "oldest_age_ns",
+            LONG,
+            "Age of the oldest message then; null without backlog.",
+            NS,
+            least=0,
+        ),
+        TableColumn("oldest_age_max_ns", LONG, "Largest oldest_age_ns in the minute.", NS, least=0),
         TableColumn("oldest_subscription", STRING, "Subscription with that message."),
         *_quota_columns("size"),
         *_quota_columns("time"),
@@ -82,6 +111,8 @@ QUOTA_USAGE: Final = Table(
             "seconds_to_breach_earliest",
             DOUBLE,
             "Time before which one breach in ten comes, from to_ns; null if it is not known.",
+            "s",
+            least=0,
         ),
         TableColumn(
             "seconds_to_breach",
@@ -90,6 +121,8 @@ QUOTA_USAGE: Final = Table(
             " reached, has no room yet, or acted in this minute (evicted, or parked messages);"
             " null if"
             " none is likely within a day.",
+            "s",
+            least=0,
         ),
         TableColumn(
             "seconds_to_breach_latest",
@@ -97,8 +130,15 @@ QUOTA_USAGE: Final = Table(
             "Time after which one breach in ten comes, from to_ns; null if it is beyond a day,"
             " or not"
             " known.",
+            "s",
+            least=0,
         ),
-        TableColumn("breach_quota", STRING, "Quota of these seconds: size, time, or null."),
+        TableColumn(
+            "breach_quota",
+            STRING,
+            "Quota of these seconds: size, time, or null.",
+            values=QUOTA_TYPES,
+        ),
         TableColumn(
             "method",
             STRING,
@@ -107,6 +147,7 @@ QUOTA_USAGE: Final = Table(
             " own, while there are fewer than ten samples; none: no breach predicted; null: no"
             " quota"
             " in force.",
+            values=(THEIL_SEN_METHOD, BROKER_METHOD, NO_METHOD),
         ),
         TableColumn(
             "forecast_at",
@@ -118,58 +159,124 @@ QUOTA_USAGE: Final = Table(
             "seconds_to_breach_broker",
             DOUBLE,
             "The broker's own figure, from this minute's end on; the nearer of the two quotas'.",
+            "s",
+            least=0,
         ),
         *(column for column in INTERVALS.columns if column.name in EVICTION_FIELDS),
-        TableColumn("held_seconds", DOUBLE, "Time of the minute in which a quota parked messages."),
-        TableColumn("parked_messages", LONG, "Messages that a quota parks at the minute's end."),
-        TableColumn("parked_bytes", LONG, "Bytes that a quota parks at the minute's end."),
+        TableColumn(
+            "held_seconds",
+            DOUBLE,
+            "Time of the minute in which a quota parked messages.",
+            "s",
+            least=0,
+        ),
+        TableColumn(
+            "parked_messages",
+            LONG,
+            "Messages that a quota parks at the minute's end.",
+            "messages",
+            least=0,
+        ),
+        TableColumn(
+            "parked_bytes", LONG, "Bytes that a quota parks at the minute's end.", "bytes", least=0
+        ),
         TableColumn("sentence", STRING, "The row in words."),
     ),
     ("date", "hour"),
     ("minute",),
+    meaning="One row for each topic and minute with a quota in force, or one that acted.",
+    key=(*TOPIC_KEY, "minute"),
+    follows_from=(INTERVALS.name,),
+    sums=(
+        Sum(
+            "earliest_before_likely",
+            ("seconds_to_breach_earliest",),
+            "seconds_to_breach",
+            tolerance=1e-6,
+            is_at_most=True,
+        ),
+        Sum(
+            "likely_before_latest",
+            ("seconds_to_breach",),
+            "seconds_to_breach_latest",
+            tolerance=1e-6,
+            is_at_most=True,
+        ),
+    ),
+    agreements=tuple(
+        Agreement(name, INTERVALS.name, name, (Kind.TOPIC.value,)) for name in EVICTION_FIELDS
+    ),
 )
 """Topics by minute with a quota in force at its end, or one that acted in it."""
 
 EVICTION_EVENT: Final = "eviction"
 
-EVENT_IDENTITY: Final = ("source", "boot_id", "seq", "row")
-"""The identity of an event; a row with the same is the same message, read twice."""
-
 EVICTIONS: Final = Table(
     "evictions",
     (
         *PARTITION,
-        TableColumn("time", ColumnType.TIMESTAMP, "Time of the eviction."),
-        TableColumn("time_ns", LONG, "Time of the eviction, ns since the epoch."),
+        *required(
+            TableColumn("time", ColumnType.TIMESTAMP, "Time of the eviction."),
+            TableColumn("time_ns", LONG, "Time of the eviction.", EPOCH_NS),
+        ),
         *TOPIC_COLUMNS,
         TableColumn("broker", STRING, "Broker that evicted."),
         *(column for column in HEADER if column.name in EVENT_IDENTITY),
-        TableColumn("quota", STRING, "The quota that was exceeded: size or time."),
+        TableColumn(
+            "quota",
+            STRING,
+            "The quota that was exceeded: size or time.",
+            is_required=True,
+            values=QUOTA_TYPES,
+        ),
         TableColumn("policy", STRING, "Its policy, by Pulsar's name."),
         TableColumn("quota_source", STRING, "Source of the quota: topic, namespace or broker."),
-        TableColumn("limit_bytes", LONG, "Limit of a size quota; null for a time quota."),
-        TableColumn("limit_ns", LONG, "Limit of a time quota; null for a size quota. [ns]"),
-        TableColumn("backlog_bytes_start", LONG, "Backlog of the slowest subscription before."),
-        TableColumn("backlog_bytes", LONG, "Backlog of the slowest subscription after."),
-        TableColumn("oldest_age_ns_start", LONG, "Age of the oldest message before."),
         TableColumn(
-            "oldest_age_ns", LONG, "Age of the oldest message after; null without backlog."
+            "limit_bytes", LONG, "Limit of a size quota; null for a time quota.", "bytes", least=0
         ),
-        TableColumn("acts", LONG, "Evictions in the event's window, which the event sums up."),
-        TableColumn("messages", LONG, "Messages lost, summed over subscriptions."),
-        TableColumn("bytes", LONG, "Bytes lost, summed over subscriptions."),
+        TableColumn("limit_ns", LONG, "Limit of a time quota; null for a size quota.", NS, least=0),
+        TableColumn(
+            "backlog_bytes_start",
+            LONG,
+            "Backlog of the slowest subscription before.",
+            "bytes",
+            least=0,
+        ),
+        TableColumn(
+            "backlog_bytes", LONG, "Backlog of the slowest subscription after.", "bytes", least=0
+        ),
+        TableColumn("oldest_age_ns_start", LONG, "Age of the oldest message before.", NS, least=0),
+        TableColumn(
+            "oldest_age_ns",
+            LONG,
+            "Age of the oldest message after; null without backlog.",
+            NS,
+            least=0,
+        ),
+        TableColumn(
+            "acts", LONG, "Evictions in the event's window, which the event sums up.", least=0
+        ),
+        TableColumn(
+            "messages", LONG, "Messages lost, summed over subscriptions.", "messages", least=0
+        ),
+        TableColumn("bytes", LONG, "Bytes lost, summed over subscriptions.", "bytes", least=0),
         TableColumn(
             "subscriptions",
             STRING,
             "Loss of each subscription, largest first: a JSON array of objects with subscription,"
             " messages and bytes.",
+            json_fields=(("subscription", STRING), ("messages", LONG), ("bytes", LONG)),
         ),
         TableColumn(
             "subscriptions_count",
             LONG,
             "Number of subscriptions with a loss, also those that the array leaves out.",
+            least=0,
         ),
     ),
     ("date", "hour"),
     ("time_ns",),
+    meaning="One row for each eviction event of a broker.",
+    key=EVENT_IDENTITY,
+    follows_from=(BRONZE_EVENTS.name,),
 )

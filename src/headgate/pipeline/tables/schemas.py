@@ -26,7 +26,10 @@ _SPARK: Final[dict[ColumnType, spark.DataType]] = {
 def spark_schema(columns: tuple[TableColumn, ...]) -> spark.StructType:
     """The StructType of some columns, with their comments."""
     return spark.StructType(
-        [spark.StructField(c.name, _SPARK[c.type], True, {"comment": c.comment}) for c in columns]
+        [
+            spark.StructField(c.name, _SPARK[c.type], True, {"comment": c.documentation})
+            for c in columns
+        ]
     )
 
 

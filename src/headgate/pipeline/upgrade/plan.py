@@ -26,6 +26,7 @@ from headgate.pipeline.store.housekeeping.small_files import (
     small_file_groups,
     total_bytes,
 )
+from headgate.pipeline.store.log_changes import followed_or_new
 from headgate.pipeline.store.table_store import (
     READ_AT_ONCE,
     TableStore,
@@ -34,6 +35,7 @@ from headgate.pipeline.store.table_store import (
 )
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.columns import Table
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +101,8 @@ def _plan(store: TableStore, table: Table, there: Collection[str]) -> TablePlan:
     derived = next((each for each in DERIVED if each.name == table.name), None)
     if derived is not None and old and derived.source.name in there:
         computable = computable_hours(store.root, derived, hours_of(old))
-        live = table_files(store.delta(derived.source.name))
-        input_bytes = total_bytes(derived.inputs(live, computable))
+        live = followed_or_new(store.root, derived.source)
+        input_bytes = total_bytes(derived.inputs(live, TouchedMinutes.whole(computable)))
     recomputed = [file for file in old if file.hour in computable]
     replaced = {file.path for file in recomputed}
     small = [group for group in groups if not all(file.path in replaced for file in group)]

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from headgate.cli.group import EXIT_INTERRUPTED, main
+from headgate.pipeline.lineage_options import NO_LINEAGE, LineageOptions
 from headgate.pipeline.options import (
     BROKER_URL,
     METRICS_HOST,
@@ -218,3 +219,36 @@ def _stream(monkeypatch: pytest.MonkeyPatch, run_stream: Callable[..., None], *w
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def test_rows_that_are_not_as_declared_end_a_run_with_3_where_they_shall(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = ["pipeline", "run", "--out", "t"]
+    for unmet, option, status in ((2, [], 0), (2, ["--fail-on-quality"], 3), (0, words[4:], 0)):
+        loads(monkeypatch, "ingest", run_once=lambda *_, found=unmet, **__: found)
+        assert CliRunner().invoke(main, [*words, *option]).exit_code == status
+
+
+@pytest.mark.parametrize("command", ["run", "stream", "attribute"])
+def test_lineage_goes_to_a_url_with_the_token_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    found: list[SourceOptions] = []
+
+    def run(options: Any, *_: Any, **__: Any) -> list[Any]:
+        found.append(options if isinstance(options, SourceOptions) else options.source)
+        return []
+
+    module = "attribute" if command == "attribute" else "ingest"
+    loads(monkeypatch, module, run_once=run, run_stream=run, run_attribute=run)
+    words = ["pipeline", command, "--out", "t"]
+    environment = {"OPENLINEAGE_API_KEY": "s3cret"}
+    for more in ([], ["--openlineage", "http://host:5000"]):
+        assert CliRunner().invoke(main, [*words, *more], env=environment).exit_code == 0
+    assert [source.lineage for source in found] == [
+        NO_LINEAGE, LineageOptions("http://host:5000", "s3cret"),
+    ]  # fmt: skip
+    refused = CliRunner().invoke(main, [*words, "--openlineage", "host"])
+    assert refused.exit_code == 2
+    assert "--openlineage 'host': http://HOST:PORT or https://HOST is allowed" in refused.stderr

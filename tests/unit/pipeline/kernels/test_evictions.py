@@ -16,8 +16,9 @@ from headgate.base.units import KIB
 from headgate.pipeline.kernels.decode import bronze_tables
 from headgate.pipeline.kernels.evictions import INPUT_COLUMNS, eviction, evictions_table
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
+from headgate.pipeline.tables.bronze import EVENT_IDENTITY
 from headgate.pipeline.tables.columns import HOUR_NS
-from headgate.pipeline.tables.quotas import EVENT_IDENTITY, EVICTION_EVENT, EVICTIONS
+from headgate.pipeline.tables.quotas import EVICTION_EVENT, EVICTIONS
 from tests.unit.pipeline.play import T0, S, message_batch
 from tests.unit.pipeline.quota_play import NS, SOURCE, act, acts_until, quota_play
 

@@ -15,7 +15,7 @@ from headgate.pipeline.sql.columns import (
 )
 from headgate.pipeline.sql.dialect import DUCKDB, SPARK
 from headgate.pipeline.tables.catalogue import TABLES
-from headgate.pipeline.tables.columns import Table
+from headgate.pipeline.tables.columns import EPOCH_NS, NS, Table
 from headgate.pipeline.tables.quotas import EVICTIONS
 
 
@@ -32,8 +32,9 @@ def test_every_column_once_and_each_nanosecond_column_with_a_companion(table: Ta
 def test_what_counts_since_the_epoch_is_an_instant() -> None:
     for table in TABLES.values():
         for column in table.columns:
-            if column.name.endswith("_ns") and "ns since the epoch" in column.comment:
-                assert column.name in INSTANTS
+            if column.name.endswith("_ns"):
+                assert column.unit in (NS, EPOCH_NS), column.name
+                assert (column.unit == EPOCH_NS) == (column.name in INSTANTS)
 
 
 def test_what_is_json_is_typed() -> None:

@@ -1,0 +1,90 @@
+"""Events have schemas and checks from the declarations, in the library's form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from openlineage.client.serde import Serde
+
+from headgate.pipeline.kernels.quality import CheckOutcome
+from headgate.pipeline.lineage.datasets import DataSet, table_set
+from headgate.pipeline.lineage.events import State, http_emit, new_run, run_event
+from headgate.pipeline.lineage_options import LineageOptions
+from headgate.pipeline.tables.attribution import ATTRIBUTION
+from headgate.pipeline.tables.intervals import INTERVALS
+
+TOPIC = DataSet("pulsar://b:6650", "persistent://headgate/telemetry/samples")
+RUN = new_run("file:///t", "headgate.pipeline.run")
+
+
+def as_json(*args: Any, **more: Any) -> dict[str, Any]:
+    event = run_event(*args, wall_ns=lambda: 1_763_719_200_123_456_789, **more)
+    found: dict[str, Any] = Serde.to_dict(event)
+    return found
+
+
+def test_a_run_with_its_schema() -> None:
+    found = as_json(RUN, State.START, [TOPIC], [table_set("/t", INTERVALS)])
+    assert (found["eventType"], found["eventTime"]) == ("START", "2025-11-21T10:00:00.123456+00:00")
+    assert found["producer"] == "urn:headgate:pipeline"
+    assert found["run"] == {"runId": RUN.run_id, "facets": {}}
+    assert found["job"]["facets"]["jobType"]["processingType"] == "BATCH"
+    assert found["job"]["facets"]["jobType"]["jobType"] == "COMMAND"
+    (topic,) = found["inputs"]
+    assert (topic["namespace"], topic["name"]) == (TOPIC.namespace, TOPIC.name)
+    assert topic["facets"] == {}
+    fields = found["outputs"][0]["facets"]["schema"]["fields"]
+    assert [field["name"] for field in fields] == [*INTERVALS.column_names()]
+    by_name = {field["name"]: field for field in fields}
+    assert by_name["from_ns"]["type"] == "LONG"
+    assert by_name["from_ns"]["description"] == (
+        "Start of the minute's account. [ns since the epoch]"
+    )
+
+
+def test_a_task_names_its_parent_and_its_error() -> None:
+    task = new_run("file:///t", "headgate.pipeline.run.intervals", parent=RUN)
+    found = as_json(task, State.FAIL, error="the disk is full")
+    facets = found["run"]["facets"]
+    assert facets["parent"]["run"]["runId"] == RUN.run_id
+    assert facets["parent"]["job"]["name"] == "headgate.pipeline.run"
+    assert facets["errorMessage"]["message"] == "the disk is full"
+    assert found["job"]["facets"]["jobType"]["jobType"] == "TASK"
+    assert RUN.run_id < task.run_id
+
+
+def test_a_stream() -> None:
+    run = new_run("file:///t", "headgate.pipeline.stream", is_streaming=True)
+    found = as_json(run, State.RUNNING)
+    assert found["job"]["facets"]["jobType"]["processingType"] == "STREAMING"
+
+
+def test_checks_of_an_input() -> None:
+    outcomes = {
+        ("attribution", "values_in_range"): CheckOutcome(10, 3, "confidence"),
+        ("attribution", "required_columns"): CheckOutcome(10, 1, "to_ns, verdict"),
+        ("attribution", "unique_key"): CheckOutcome(10),
+    }
+    sets = [table_set("/t", ATTRIBUTION), table_set("/t", INTERVALS), TOPIC]
+    found = as_json(RUN, State.COMPLETE, sets, outcomes=outcomes)
+    assertions = found["inputs"][0]["inputFacets"]["dataQualityAssertions"]["assertions"]
+    by_name = {each["assertion"]: each for each in assertions}
+    assert {name: each["success"] for name, each in by_name.items()} == {
+        "required_columns": False, "values_in_range": False, "unique_key": True,
+    }  # fmt: skip
+    assert by_name["values_in_range"]["column"] == "confidence"
+    assert by_name["values_in_range"]["actual"] == "3"
+    assert "column" not in by_name["required_columns"]
+    assert by_name["unique_key"]["description"].startswith("no two rows have the same cluster")
+    assert [each["inputFacets"] for each in found["inputs"][1:]] == [{}, {}]
+
+
+def test_a_token_is_a_bearer_token_and_a_request_is_sent_once() -> None:
+    emit: Any = http_emit(LineageOptions("http://host:1/x", "key"))
+    config = emit.__self__.config
+    assert (config.url, config.endpoint, config.auth.get_bearer()) == (
+        "http://host:1", "x", "Bearer key",
+    )  # fmt: skip
+    assert config.retry == {"total": 0}
+    plain: Any = http_emit(LineageOptions("http://host:1"))
+    assert plain.__self__.config.auth.get_bearer() is None
