@@ -64,8 +64,10 @@ def test_one_option_has_one_name_one_meaning_and_one_default() -> None:
             plain = option.default[0] if option.multiple else option.default
             defaults.setdefault(name, set()).add(plain)
     assert {name: found for name, found in values.items() if len(found) > 1} == {}
-    urls = {"--admin-url", "--broker-url", "--openlineage"}
-    assert {name for found in names.values() for name in found} == urls
+    services = {"--openlineage", "--alertmanager", "--webhook", "--report-url"}
+    assert {name for found in names.values() for name in found} == {
+        "--admin-url", "--broker-url", *services
+    }  # fmt: skip
     assert {name: found for name, found in defaults.items() if len(found) > 1} == {}
 
 

@@ -96,7 +96,7 @@ def upgrade_plan(root: str) -> list[TablePlan]:
 
 def _plan(store: TableStore, table: Table, there: Collection[str]) -> TablePlan:
     delta = store.delta(table.name)
-    groups = small_file_groups(delta, EVERYTHING)
+    groups = small_file_groups(table_files(delta), EVERYTHING)
     old, input_bytes, computable = incomplete_files(store.root, table), 0, set[int]()
     derived = next((each for each in DERIVED if each.name == table.name), None)
     if derived is not None and old and derived.source.name in there:

@@ -84,7 +84,7 @@ def test_a_run_that_fails_or_is_stopped(error: BaseException, state: str) -> Non
     with pytest.raises(type(error)), found.running(), found.filling(ATTRIBUTION):
         raise error
     assert [line.split(" >")[0] for line in events.lines[2:]] == [
-        f"{state} run.attribution intervals", f"{state} run samples",
+        f"{state} run.attribution intervals,demonstrated_rates", f"{state} run samples",
     ]  # fmt: skip
     assert events.is_closed
     facets = events.events[-1].run.facets
