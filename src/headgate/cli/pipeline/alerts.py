@@ -72,7 +72,7 @@ def _webhook(url: str | None, path: str | None, *, is_needed: bool) -> str | Non
     help="Send an alert about a quota that is likely reached within this time.",
 )  # fmt: skip
 @click.option(
-    "--count", metavar="N", type=int, default=COUNT_DEFAULT, show_default=True,
+    "--alerts-max", "count", metavar="N", type=int, default=COUNT_DEFAULT, show_default=True,
     help="Most alerts, the most severe first; one more says how many are left out.",
 )  # fmt: skip
 @click.option(

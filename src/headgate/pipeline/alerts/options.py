@@ -141,7 +141,7 @@ class AlertOptions:
             if kind not in KINDS:
                 faults.add(f"--kind {kind!r}: {', '.join(KINDS)} are allowed")
         if not 1 <= self.count <= COUNT_MAX:
-            faults.add(f"--count {self.count}: 1 to {COUNT_MAX:,} is allowed")
+            faults.add(f"--alerts-max {self.count}: 1 to {COUNT_MAX:,} is allowed")
         for name, value in self.labels:
             if not _LABEL.fullmatch(name) or name in OWN_LABELS or not value:
                 faults.add(

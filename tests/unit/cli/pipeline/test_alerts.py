@@ -34,7 +34,7 @@ def test_the_exit_status_says_whether_all_was_accepted(
         ("", {}, {}),
         ("--kind backlog --kind quota", {}, {"kinds": ("backlog", "quota")}),
         ("--after 10m --within 2h", {}, {"after": "10m", "within": "2h"}),
-        ("--label a=b=c --count 9", {}, {"labels": (("a", "b=c"),), "count": 9}),
+        ("--label a=b=c --alerts-max 9", {}, {"labels": (("a", "b=c"),), "count": 9}),
         ("--every 60s --expires 5m", {}, {"every": "60s", "expires": "5m"}),
         ("--dry-run", {}, {"is_dry_run": True}),
         ("", {"HEADGATE_ALERTS_TOKEN": "x"}, {"credentials": Credentials(token="x")}),

@@ -34,7 +34,7 @@ def options(**more: Any) -> AlertOptions:
         ({"alertmanagers": (), "webhook": "ftp://h"}, "--webhook: the URL is not allowed"),
         ({"report_url": "report.html"}, "--report-url 'report.html': http://... or https://"),
         ({"kinds": ("x",)}, "--kind 'x': backlog, quota, quality, telemetry are allowed"),
-        ({"count": 0}, "--count 0: 1 to 10,000 is allowed"),
+        ({"count": 0}, "--alerts-max 0: 1 to 10,000 is allowed"),
         ({"labels": (("topic", "x"),)}, "--label topic=x: NAME=VALUE is allowed"),
         ({"labels": (("a-b", "x"),)}, "--label a-b=x: NAME=VALUE is allowed"),
         ({"labels": (("env", ""),)}, "--label env=: NAME=VALUE is allowed"),
