@@ -147,7 +147,7 @@ def create_key_pair_command(
 @click.option("--audience", metavar="NAME", help="The cluster that the token is for (claim aud).")
 @click.option("--id", "token_id", metavar="ID", help="A name of the token (claim jti).")
 @click.option(
-    "--headers", "-h", "headers", metavar="NAME=VALUE", multiple=True, callback=_headers,
+    "--headers", "-hs", "headers", metavar="NAME=VALUE", multiple=True, callback=_headers,
     help="A further header; may be repeated.",
 )  # fmt: skip
 def create_command(

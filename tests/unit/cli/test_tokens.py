@@ -22,7 +22,7 @@ def test_from_a_secret_to_a_checked_token(tmp_path: Path) -> None:
     assert Path(secret).stat().st_mode & 0o777 == 0o600
     assert len(Path(secret).read_bytes()) == 32
     made = call("create", "-s", "app", "-sk", f"file://{secret}", "-e", "10h", "--id", "t1",
-                "--audience", "here", "-h", "kid=k1")  # fmt: skip
+                "--audience", "here", "-hs", "kid=k1")  # fmt: skip
     assert made.exit_code == 0, made.output
     header, claims = map(json.loads, call("show", made.stdout.strip()).stdout.split("---"))
     assert header == {"alg": "HS256", "typ": "JWT", "kid": "k1"}
@@ -63,7 +63,7 @@ def test_a_secret_as_text() -> None:
         (("create", "-s", " ", "-sk", "x"), "at least one visible character"),
         (("create", "-s", "a", "-sk", "AAAA"), "--secret-key has 3 bytes: HS256 needs 32"),
         (("create", "-s", "a", "-sk", "A" * 44, "-e", "soon"), "'soon' is no time such as 10h"),
-        (("create", "-s", "a", "-sk", "A" * 44, "-h", "alg=none"), "a name that is not free"),
+        (("create", "-s", "a", "-sk", "A" * 44, "-hs", "alg=none"), "a name that is not free"),
         (("show",), "give the token, --token-file or --stdin"),
         (("show", "a.b.c", "-i"), "give the token, --token-file or --stdin"),
         (("show", "-f", "/no/such/file"), "--token-file /no/such/file cannot be read"),
