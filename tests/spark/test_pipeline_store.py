@@ -144,9 +144,8 @@ def test_a_recomputed_day_replaces_exactly_that_day(
     own = {name: live(tmp_path, name, lambda found: found == day) for name in names}
     assert all(others.values())
     assert all(own.values())
-    # As if an earlier version had computed the day wrongly.
-    midnight = MIDNIGHT // HOUR_NS
-    commit_replace(str(tmp_path), ATTRIBUTION, [], range(midnight, midnight + 24), None)
+    # As if an earlier version had computed the day wrongly: no table learns of it.
+    DeltaTable(tmp_path / ATTRIBUTION.name).delete(f"date = '{day}'")
 
     recompute(session, str(tmp_path), DAY, DAY)
     assert {name: rows_of(tmp_path, name) for name in names} == right

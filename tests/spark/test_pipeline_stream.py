@@ -23,7 +23,7 @@ from headgate.pipeline.options import (
     StreamOptions,
 )
 from headgate.pipeline.queries.backtest import run_backtest
-from headgate.pipeline.store.delta_log import commit_append, ensure_table
+from headgate.pipeline.store.delta_log import commit_append, ensure_table, table_files
 from headgate.pipeline.store.housekeeping.job import run_compact
 from headgate.pipeline.store.housekeeping.periodic import FILES_MAX
 from headgate.pipeline.store.housekeeping.small_files import EVERYTHING, small_file_groups
@@ -86,7 +86,8 @@ def test_a_stream_compacts_counts_and_prints_after_each_batch(
     found: list[Metrics] = []
 
     def is_crowded() -> bool:
-        return bool(small_file_groups(DeltaTable(root / BRONZE_SAMPLES.name), EVERYTHING))
+        live = table_files(DeltaTable(root / BRONZE_SAMPLES.name))
+        return bool(small_file_groups(live, EVERYTHING))
 
     def next_batch() -> bool:
         """Whether both batches are done; publishes the second when the first is."""

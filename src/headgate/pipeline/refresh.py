@@ -208,7 +208,7 @@ def _compute_pass(
             commit_replace(root, derived.table, [], replaced, transaction)
         else:
             if replaced.partial or not derived.is_in_input_order:
-                rows = clustered(rows, derived.table, by_minute=bool(replaced.partial))
+                rows = clustered(rows, derived.table, by_minute=bool(replaced.minute_files))
             _replace(rows, root, derived.table, replaced, transaction)
 
 

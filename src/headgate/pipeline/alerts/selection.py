@@ -45,7 +45,7 @@ def _left_out(alerts: Sequence[Alert], count_max: int, now_ns: int) -> Alert:
             "summary": f"{len(alerts):,} more {verb} not sent",
             "description": (
                 f"Besides the {count_max:,} most severe alerts there are {parts}."
-                " headgate pipeline report shows the worst; --alerts-max sets how many alerts are sent."
+                " headgate pipeline report shows the worst; --alerts-max sets how many are sent."
             ),
         },
         None,

@@ -88,7 +88,7 @@ class TablesWriter(DataSourceArrowWriter):
 
     def _written(self, task: str, batches: Iterator[pa.RecordBatch]) -> list[FileAdded]:
         # Files of single minutes, so that the next trigger replaces whole files.
-        by_minute = frozenset() if self._touched is None else self._touched.partial
+        by_minute = frozenset() if self._touched is None else self._touched.minute_files
         return write_tables(self._root, task, self.rows(batches), by_minute)
 
     def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:

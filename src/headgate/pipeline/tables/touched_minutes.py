@@ -16,6 +16,9 @@ HOUR_MINUTES: Final = HOUR_NS // MINUTE_NS
 
 WHOLE_HOUR: Final = range(HOUR_MINUTES)
 
+TRIGGER_HOURS_MAX: Final = 2
+"""Hours that one trigger of a stream touches: the present one, and the one before at its edge."""
+
 
 class TouchedMinutes(Mapping[int, range]):
     """Minutes of hours: for each hour, counted since the epoch, a range within 0 to 59.
@@ -81,6 +84,13 @@ class TouchedMinutes(Mapping[int, range]):
     def partial(self) -> frozenset[int]:
         """The hours of which only a part is meant."""
         return frozenset(hour for hour, found in self._minutes.items() if found != WHOLE_HOUR)
+
+    @property
+    def minute_files(self) -> frozenset[int]:
+        """The hours of which each minute gets files of its own, so that the next trigger replaces
+        whole files: those that a trigger touches in part. A change of more hours is history, which
+        later triggers leave alone."""
+        return self.partial if len(self._minutes) <= TRIGGER_HOURS_MAX else frozenset()
 
     def only(self, hours: Collection[int]) -> TouchedMinutes:
         """What lies in some hours."""

@@ -19,6 +19,7 @@ from headgate.pipeline.store.delta_log import (
     TableFile,
     check_layout,
     missing_columns,
+    source_key,
     table_files,
 )
 from headgate.pipeline.store.housekeeping.small_files import (
@@ -100,7 +101,7 @@ def _plan(store: TableStore, table: Table, there: Collection[str]) -> TablePlan:
     old, input_bytes, computable = incomplete_files(store.root, table), 0, set[int]()
     derived = next((each for each in DERIVED if each.name == table.name), None)
     if derived is not None and old and derived.source.name in there:
-        computable = computable_hours(store.root, derived, hours_of(old))
+        computable = _hours_to_come(store.root, derived, hours_of(old))
         live = followed_or_new(store.root, derived.source)
         input_bytes = total_bytes(derived.inputs(live, TouchedMinutes.whole(computable)))
     recomputed = [file for file in old if file.hour in computable]
@@ -144,6 +145,24 @@ def computable_hours(root: str, derived: DerivedTable, hours: Collection[int]) -
     """
     source = store_of(root).delta(derived.source.name)
     return derived.computable(hours, source) & hours_of(table_files(source))
+
+
+def _hours_to_come(root: str, derived: DerivedTable, hours: Collection[int]) -> set[int]:
+    """As :func:`computable_hours`, once the source is up to date: an upgrade may have been killed
+    before it was."""
+    found = computable_hours(root, derived, hours)
+    before = next((each for each in DERIVED if each.table is derived.source), None)
+    if before is not None and before.source.name in table_names(root) and _is_behind(root, before):
+        source = store_of(root).delta(derived.source.name)
+        found |= derived.computable(hours, source) & _hours_to_come(root, before, hours)
+    return found
+
+
+def _is_behind(root: str, derived: DerivedTable) -> bool:
+    """Whether a table has not seen the newest version of its source."""
+    source = store_of(root).delta(derived.source.name)
+    seen = store_of(root).delta(derived.name).transaction_version(source_key(source))
+    return seen is None or seen < source.version()
 
 
 def hours_of(files: Iterable[TableFile]) -> set[int]:

@@ -50,3 +50,12 @@ def test_a_file_overlaps_or_lies_within(span: tuple[int, int], first: int, more:
     ends_ns = first * MINUTE_NS + 5, (first + more) * MINUTE_NS + 7
     assert touched.overlaps(*ends_ns) == bool(minutes & numbers(touched))
     assert touched.contains(*ends_ns) == (minutes <= numbers(touched))
+
+
+def test_only_minutes_of_a_trigger_get_files_of_their_own() -> None:
+    present = TouchedMinutes({7: range(3, 9)})
+    edge = TouchedMinutes({7: range(55, 60), 8: range(2)})
+    assert present.minute_files == {7}
+    assert edge.minute_files == {7, 8}
+    assert (edge | TouchedMinutes.whole([8])).minute_files == {7}
+    assert (edge | TouchedMinutes({9: range(5)})).minute_files == frozenset()
