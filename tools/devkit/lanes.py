@@ -103,7 +103,7 @@ LANES: Final = (
         "spark",
         ("tests/spark",),
         budget_s=165,
-        limit_s=1500,
+        limit_s=2400,
         processes=2,
         needs_spark=True,
         runs_again=True,
