@@ -76,6 +76,12 @@ def _token_options(command: Command) -> Command:
     return command
 
 
+def _algorithm_option(names: tuple[str, ...], text: str) -> Callable[[Command], Command]:
+    return click.option(
+        "--signature-algorithm", "-a", "algorithm", type=click.Choice(names), help=text
+    )
+
+
 @click.group("tokens", cls=SuggestingGroup)
 def tokens_group() -> None:
     """Make keys and tokens for clients, and check tokens.
@@ -88,12 +94,9 @@ def tokens_group() -> None:
 @tokens_group.command("create-secret-key")
 @click.option("--output", "-o", metavar="FILE", help="A new file, which only you may read.")
 @click.option("--base64", "-b", "as_base64", is_flag=True, help="As base64 in place of bytes.")
-@click.option(
-    "--signature-algorithm",
-    "-a",
-    "algorithm",
-    type=click.Choice(SECRET_ALGORITHMS),
-    help="The algorithm for which the secret is long enough; HS256 if it is left out.",
+@_algorithm_option(
+    SECRET_ALGORITHMS,
+    "The algorithm for which the secret is long enough; HS256 if it is left out.",
 )
 def create_secret_key_command(
     output: str | None, algorithm: str | None, *, as_base64: bool
@@ -112,12 +115,8 @@ def create_secret_key_command(
 @tokens_group.command("create-key-pair")
 @click.option("--output-private-key", metavar="FILE", required=True, help="A new file, for you.")
 @click.option("--output-public-key", metavar="FILE", required=True, help="For the brokers.")
-@click.option(
-    "--signature-algorithm",
-    "-a",
-    "algorithm",
-    type=click.Choice(PAIR_ALGORITHMS),
-    help="The algorithm that both keys are for; RS256 if it is left out.",
+@_algorithm_option(
+    PAIR_ALGORITHMS, "The algorithm that both keys are for; RS256 if it is left out."
 )
 def create_key_pair_command(
     output_private_key: str, output_public_key: str, algorithm: str | None
@@ -136,13 +135,10 @@ def create_key_pair_command(
 )  # fmt: skip
 @click.option("--secret-key", "-sk", metavar="KEY", help=f"A secret: {_KEY_TEXT}.")
 @click.option("--private-key", "-pk", metavar="KEY", help=f"A private key: {_KEY_TEXT}.")
-@click.option(
-    "--signature-algorithm",
-    "-a",
-    "algorithm",
-    type=click.Choice([*SECRET_ALGORITHMS, *PAIR_ALGORITHMS]),
-    help="If it is left out: RS256 with a private key, the strongest that its length allows with "
-    "a secret.",
+@_algorithm_option(
+    SECRET_ALGORITHMS + PAIR_ALGORITHMS,
+    "If it is left out: RS256 with a private key, the strongest that its length allows with a"
+    " secret.",
 )
 @click.option("--audience", metavar="NAME", help="The cluster that the token is for (claim aud).")
 @click.option("--id", "token_id", metavar="ID", help="A name of the token (claim jti).")
@@ -187,12 +183,9 @@ def show_command(token: str | None, token_file: str | None, *, from_stdin: bool)
 @_token_options
 @click.option("--secret-key", "-sk", metavar="KEY", help=f"The secret: {_KEY_TEXT}.")
 @click.option("--public-key", "-pk", metavar="KEY", help=f"The public key: {_KEY_TEXT}.")
-@click.option(
-    "--signature-algorithm",
-    "-a",
-    "algorithm",
-    type=click.Choice([*SECRET_ALGORITHMS, *PAIR_ALGORITHMS]),
-    help="If it is left out: RS256 with a public key, each that its length allows with a secret.",
+@_algorithm_option(
+    SECRET_ALGORITHMS + PAIR_ALGORITHMS,
+    "If it is left out: RS256 with a public key, each that its length allows with a secret.",
 )
 @click.option("--audience", metavar="NAME", help="Ask for this audience in the claim aud.")
 def validate_command(

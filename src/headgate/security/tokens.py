@@ -109,7 +109,7 @@ class TokenVerifier:
                 raise CredentialsError(f"the token is malformed: {type(error).__name__}") from None
             return found
         allowed = sorted({name for key in self.keys for name in key.algorithms})
-        if any(named == name for name in allowed):
+        if named in allowed:
             raise CredentialsError("the token is signed by another key")
         raise CredentialsError(
             f"the token names the algorithm {str(named)[:20]!r}: {', '.join(allowed)} are allowed"

@@ -34,7 +34,7 @@ from headgate.pipeline.kernels.verdict_arrays import VERDICTS, blame_shares, win
 from headgate.pipeline.tables.arrow_types import arrow_schema, changes, conform
 from headgate.pipeline.tables.attribution import ATTRIBUTION_KEY
 from headgate.pipeline.tables.columns import DOUBLE, LONG, MINUTE_NS, ColumnType, TableColumn
-from headgate.pipeline.tables.intervals import BY_NAME
+from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.record.fields import STATE_FIELD_NAMES
 
 LAST_COLUMNS: Final = ("to_ns", "backlog_messages", "unacked", "permits", "consumers", "broker")
@@ -49,9 +49,9 @@ FIRST_LIMIT_COLUMNS: Final = tuple(
 """The limits at the first minute's end. A relative limit changes within a run."""
 
 RUN_COLUMNS: Final = (
-    *(BY_NAME[name] for name in (*ATTRIBUTION_KEY, *FIRST_COLUMNS, *LAST_COLUMNS)),
-    *(BY_NAME[name] for name in (*SUMMED, *STATE_FIELD_NAMES)),
-    *(BY_NAME[name] for name in (*EVICTED_BY, *LIMIT_COLUMNS, "oldest_age_max_ns")),
+    *(INTERVALS.column(name) for name in (*ATTRIBUTION_KEY, *FIRST_COLUMNS, *LAST_COLUMNS)),
+    *(INTERVALS.column(name) for name in (*SUMMED, *STATE_FIELD_NAMES)),
+    *(INTERVALS.column(name) for name in (*EVICTED_BY, *LIMIT_COLUMNS, "oldest_age_max_ns")),
     TableColumn("is_inferred", ColumnType.BOOLEAN, "Whether one of its minutes is inferred."),
     TableColumn("minutes", LONG, "Number of its minutes."),
     *(TableColumn(name, LONG) for name in VOTE_COLUMNS),

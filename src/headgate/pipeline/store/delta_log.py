@@ -284,6 +284,12 @@ def kept_from_hour(delta: DeltaTable) -> int | None:
     return hour
 
 
+def has_seen(delta: DeltaTable, transaction: AppTransaction) -> bool:
+    """Whether a table has committed a transaction, or a later one of the same application."""
+    version = delta.transaction_version(transaction.app_id)
+    return version is not None and version >= transaction.version
+
+
 def source_key(source: DeltaTable) -> str:
     """The application id under which a derived table stores its source's seen version."""
     metadata = source.metadata()
@@ -329,8 +335,7 @@ class _Change:
         changes."""
         if not self.transactions:
             return not self.added and not self.removed
-        done = [(each, delta.transaction_version(each.app_id)) for each in self.transactions]
-        return all(version is not None and version >= each.version for each, version in done)
+        return all(has_seen(delta, each) for each in self.transactions)
 
     def actions(self) -> list[AddAction | RemoveAction]:
         """The lines of the log."""

@@ -128,9 +128,6 @@ INTERVALS: Final = Table(
     ),
 )
 
-BY_NAME: Final = {column.name: column for column in INTERVALS.columns}
-"""The columns of ``intervals`` by name, for other tables and kernels that have some of them."""
-
 TOPIC_KEY: Final = ("cluster", "topic", "partition", "incarnation")
 TOPIC_COLUMNS: Final = tuple(column for column in INTERVALS.columns if column.name in TOPIC_KEY)
 TOPIC_ORDER: Final = (*TOPIC_KEY, "minute")

@@ -21,7 +21,7 @@ from headgate.pipeline.tables.columns import (
     TableColumn,
     required,
 )
-from headgate.pipeline.tables.intervals import BY_NAME, INTERVALS, TOPIC_COLUMNS, TOPIC_KEY
+from headgate.pipeline.tables.intervals import INTERVALS, TOPIC_COLUMNS, TOPIC_KEY
 from headgate.record.fields import PARKED_FIELD_NAMES, Kind
 
 PUBLISH_LEVELS: Final = (
@@ -60,7 +60,7 @@ PARK_COLUMNS: Final = (
     TableColumn("bytes_in", LONG, "Bytes appended, metadata included.", "bytes", least=0),
     TableColumn("producers", LONG, "Connected producers at the end.", least=0),
     *(_parked_column(name) for name in PARKED_FIELD_NAMES),
-    *(BY_NAME[name] for name in PUBLISH_LEVELS),
+    *(INTERVALS.column(name) for name in PUBLISH_LEVELS),
     TableColumn(
         "cause",
         STRING,
@@ -114,22 +114,12 @@ THROTTLE_TIMELINE: Final = Table(
     (
         *PARTITION,
         MINUTE_COLUMN,
-        *(BY_NAME[name] for name in LIMITER_KEY),
+        *(INTERVALS.column(name) for name in LIMITER_KEY),
         TableColumn("broker", STRING, "Broker that wrote the minute's last row."),
         TableColumn(
             "completeness", DOUBLE, "Share of the minute that was sampled.", SHARE, least=0, most=1
         ),
-        *required(
-            TableColumn("from_ns", LONG, "Start of the minute's account.", EPOCH_NS),
-            TableColumn("to_ns", LONG, "End of the minute's account.", EPOCH_NS),
-            TableColumn(
-                "covered_ns",
-                LONG,
-                "Time between them that rows cover, without lost rows.",
-                NS,
-                least=0,
-            ),
-        ),
+        *(INTERVALS.column(name) for name in ("from_ns", "to_ns", "covered_ns")),
         TableColumn(
             "counted_ns",
             LONG,

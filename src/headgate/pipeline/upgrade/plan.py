@@ -16,8 +16,10 @@ from headgate.base.errors import InputError
 from headgate.pipeline.derived.catalogue import DERIVED
 from headgate.pipeline.derived.derived_table import DerivedTable
 from headgate.pipeline.store.delta_log import (
+    AppTransaction,
     TableFile,
     check_layout,
+    has_seen,
     missing_columns,
     source_key,
     table_files,
@@ -161,8 +163,8 @@ def _hours_to_come(root: str, derived: DerivedTable, hours: Collection[int]) -> 
 def _is_behind(root: str, derived: DerivedTable) -> bool:
     """Whether a table has not seen the newest version of its source."""
     source = store_of(root).delta(derived.source.name)
-    seen = store_of(root).delta(derived.name).transaction_version(source_key(source))
-    return seen is None or seen < source.version()
+    newest = AppTransaction(source_key(source), source.version())
+    return not has_seen(store_of(root).delta(derived.name), newest)
 
 
 def hours_of(files: Iterable[TableFile]) -> set[int]:

@@ -11,7 +11,7 @@ from headgate.pipeline.kernels.quota_forecast import METHODS, QuotaForecasts
 from headgate.pipeline.kernels.quota_sentences import NO_QUOTA, QuotaArrays, quota_sentences
 from headgate.pipeline.kernels.quota_usage import INPUT_COLUMNS
 from headgate.pipeline.tables.arrow_types import arrow_schema
-from headgate.pipeline.tables.intervals import BY_NAME
+from headgate.pipeline.tables.intervals import INTERVALS
 from tests.unit.pipeline.play import S
 
 NAN = float("nan")
@@ -44,7 +44,7 @@ def quota(kind: str, **facts: list[Any]) -> QuotaArrays:
 def table(**facts: Any) -> pa.Table:
     """Three minutes under a size quota of 10 B and a time quota of 60 s."""
     given = {"quota_size_limit_bytes": 10, "quota_time_limit_ns": 60 * S, **facts}
-    schema = arrow_schema(tuple(BY_NAME[name] for name in INPUT_COLUMNS))
+    schema = arrow_schema(tuple(INTERVALS.column(name) for name in INPUT_COLUMNS))
     row = {name: given.get(name) for name in INPUT_COLUMNS}
     return pa.Table.from_pylist([row] * 3, schema=schema)
 
