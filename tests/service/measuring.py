@@ -246,6 +246,21 @@ def most_arrived(
     return most
 
 
+def noted_late_s(polls: list[Poll], clients: dict[str, Arrivals]) -> float:
+    """How long after the broker counted a message its client noted it, at most, in seconds.
+
+    Each poll says how many messages were delivered when it was answered; the client may note the
+    last of them later, which is its own delay. Each message was delivered once until then.
+    """
+    late_s = 0.0
+    for poll in polls:
+        for name, arrivals in clients.items():
+            count = poll.messages[name]
+            if 0 < count <= len(arrivals.at):
+                late_s = max(late_s, arrivals.at[count - 1] - poll.answered)
+    return late_s
+
+
 class Asking(ABC):
     """A thread that asks the admin API again and again until it is left. What goes wrong in it is
     raised there."""
