@@ -27,7 +27,8 @@ ALLOWED: dict[str, set[str]] = {
     "control": {"policy", "engine", "flow", "base"},
     "storage": {"engine", "ledger", "metadata", "flow", "base"},
     "broker": {
-        "control", "storage", "policy", "engine", "wire", "ledger", "metadata", "flow", "base",
+        "control", "storage", "policy", "engine", "wire", "ledger", "metadata", "security", "flow",
+        "base",
     },
     "observe": {
         "broker", "control", "storage", "policy", "engine", "ledger", "metadata", "flow", "base",
@@ -50,7 +51,8 @@ ALLOWED: dict[str, set[str]] = {
     "cli": {"app", "demo", "pipeline", "admin", "security", "base"},
     "testing": {
         "pipeline", "telemetry", "admin", "facade", "observe", "broker", "control", "storage",
-        "policy", "engine", "wire", "ledger", "metadata", "record", "flow", "fs", "base",
+        "policy", "engine", "wire", "ledger", "metadata", "record", "security", "flow", "fs",
+        "base",
     },
     "pyspark_pulsar": set(),
 }  # fmt: skip

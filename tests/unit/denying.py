@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from headgate.base.identity import Identity
+
 
 class Deny:
-    """Allows nothing and remembers what it was asked."""
+    """Allows nothing and remembers what it was asked: role, operation, resource, subscription."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, str, str]] = []
+        self.asked: list[tuple[str, str, str, str]] = []
 
-    def allows(self, role: str, operation: str, resource: str) -> bool:
-        self.asked.append((role, operation, resource))
+    def allows(self, identity: Identity, operation: str, resource: str, subscription: str) -> bool:
+        self.asked.append((identity.text, operation, resource, subscription))
         return False

@@ -21,6 +21,7 @@ from headgate.admin.streaming import send_parts
 from headgate.admin.table import ROUTES
 from headgate.base.clock import Clock
 from headgate.base.errors import InputError, InvariantError, StorageError
+from headgate.base.identity import identity_of
 from headgate.base.names import PERSISTENT
 from headgate.facade.protocol import Facade
 from headgate.metadata.errors import RefusalError
@@ -87,7 +88,10 @@ class AdminApp:
 
     async def _handle(self, request: Request, reserved: list[int]) -> Reply:
         route, params = self._table.find(request.method, raw_path(request.scope))
-        self._facade.check_allowed(route.operation, resource_of(params))
+        identity = identity_of(request.scope)
+        self._facade.check_allowed(
+            identity, route.operation, resource_of(params), params.get("subscription", "")
+        )
         call = Call(
             self._facade,
             self._clock,
@@ -95,6 +99,7 @@ class AdminApp:
             read_query(request.scope.get("query_string", b"")),
             await read_body(request),
             reserved,
+            identity,
         )
         return await route.handler(call)
 

@@ -17,6 +17,7 @@ import msgspec
 from headgate.admin import body as bodies
 from headgate.admin.operations import Operation
 from headgate.base.clock import Clock
+from headgate.base.identity import NOBODY, Identity
 from headgate.base.names import NON_PERSISTENT
 from headgate.base.units import INT64_MAX, NS_PER_MS
 from headgate.facade.protocol import Facade
@@ -78,6 +79,8 @@ class Call:
     body: bytes
     reserved: list[int] = field(default_factory=list)
     """Bytes charged for the answer, which are released once it is sent."""
+    identity: Identity = NOBODY
+    """Who asks."""
 
     async def reserve(self, size_bytes: int) -> None:
         """Wait for memory for an answer of about that size in the making.

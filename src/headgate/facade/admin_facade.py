@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from headgate.base.errors import CorruptionError, InputError, StorageError
+from headgate.base.identity import Identity
 from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.base.units import KIB, MS_PER_S
@@ -92,9 +93,11 @@ class AdminFacade:
     def info(self) -> BrokerInfo:
         return self._broker.info
 
-    def check_allowed(self, operation: str, resource: str) -> None:
+    def check_allowed(
+        self, identity: Identity, operation: str, resource: str, subscription: str = ""
+    ) -> None:
         """The broker's authorizer decides."""
-        check_allowed(self._broker.authorizer, operation, resource)
+        check_allowed(self._broker.authorizer, identity, operation, resource, subscription)
 
     async def commit(self, change: Change) -> None:
         await self._broker.commit(change)

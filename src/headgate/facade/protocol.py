@@ -20,6 +20,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
+from headgate.base.identity import Identity
 from headgate.base.names import TopicName
 from headgate.base.positions import Position
 from headgate.broker.entries import FoundMessage, StoredEntry
@@ -84,9 +85,12 @@ class Facade(Protocol):
     def info(self) -> BrokerInfo:
         """The identity of this broker."""
 
-    def check_allowed(self, operation: str, resource: str) -> None:
-        """Return if the client may perform ``operation`` on ``resource``: a topic's full name,
-        a namespace or a tenant; empty for the broker itself.
+    def check_allowed(
+        self, identity: Identity, operation: str, resource: str, subscription: str = ""
+    ) -> None:
+        """Return if ``identity`` may perform ``operation`` on ``resource``: a topic's full name,
+        a namespace or a tenant; empty for the broker itself. ``subscription`` is empty unless the
+        operation concerns one.
 
         Raises:
             RefusalError: 403.

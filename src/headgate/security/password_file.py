@@ -13,7 +13,7 @@ import bcrypt
 
 from headgate.security.apr1 import PREFIX, apr1
 from headgate.security.errors import CredentialsError, InvalidKeyError
-from headgate.security.tokens import Principal
+from headgate.security.provider import Principal
 
 CREDENTIALS_BYTES_MAX: Final = 1_024
 BCRYPT_BYTES_MAX: Final = 72

@@ -15,6 +15,7 @@ from jwt.types import Options
 
 from headgate.security.errors import CredentialsError
 from headgate.security.key_sources import decoded
+from headgate.security.provider import Principal
 from headgate.security.token_keys import SigningKey, TokenKey
 
 TOKEN_BYTES_MAX: Final = 16 * 1024
@@ -35,17 +36,6 @@ _UNCHECKED: Final[Options] = {
     "verify_jti": False,
 }
 """The library checks the signature alone; the claims are checked here, against ``now_s``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """Who a client is, by its credentials."""
-
-    role: str
-    expires_s: float | None = None
-    """When the credentials lapse, in seconds since the epoch; None: never."""
-    token_id: str = ""
-    """The claim ``jti``; empty without one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from headgate.base.identity import Identity
 from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.broker.authorization import AllowAll, Authorizer, check_allowed
@@ -119,8 +120,10 @@ class FakeFacade:
         assert change is not None
         self._commit(change)
 
-    def check_allowed(self, operation: str, resource: str) -> None:
-        check_allowed(self.authorizer, operation, resource)
+    def check_allowed(
+        self, identity: Identity, operation: str, resource: str, subscription: str = ""
+    ) -> None:
+        check_allowed(self.authorizer, identity, operation, resource, subscription)
 
     async def commit(self, change: Change) -> None:
         self._commit(change)

@@ -118,7 +118,8 @@ def test_every_route_is_refused_by_its_operation(broker: FakeFacade, route: Rout
         resource = name if part in route.path else resource
     if "{topic}" in route.path:
         resource = "persistent://my-tenant/my-namespace/a/b"
-    assert deny.asked == [("", route.operation, resource)]
+    subscription = "my-subscription" if "{subscription}" in route.path else ""
+    assert deny.asked == [("", route.operation, resource, subscription)]
     assert broker.store.load() == before
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from headgate.base.identity import NOBODY, Identity
 from headgate.base.names import parse_topic
 from headgate.base.positions import EARLIEST
 from headgate.broker.authorization import RESOURCES, AllowAll
@@ -32,6 +33,14 @@ NO_PERMISSION_NEEDED = {
     CommandType.CLOSE_CONSUMER,
 }
 
+SUBSCRIPTIONS = {
+    CommandType.SUBSCRIBE: "other",
+    CommandType.GET_LAST_MESSAGE_ID: "s",
+    CommandType.UNSUBSCRIBE: "s",
+    CommandType.SEEK: "s",
+}
+"""The subscription that each of the requests concerns, where it concerns one."""
+
 
 def requests(consumer: SimConsumer) -> dict[CommandType, Callable[[int], bytes]]:
     """One request of each kind that is asked about, but for CONNECT."""
@@ -55,7 +64,7 @@ def requests(consumer: SimConsumer) -> dict[CommandType, Callable[[int], bytes]]
 
 
 def test_without_authentication_everybody_may_do_everything() -> None:
-    assert AllowAll().allows("", "topic.produce", TOPIC)
+    assert AllowAll().allows(NOBODY, "topic.produce", TOPIC, "")
 
 
 def test_every_command_that_is_built_is_asked_about_or_follows_from_one_that_is() -> None:
@@ -79,7 +88,8 @@ async def test_every_command_is_refused_by_the_operation_of_the_table(world: Wor
         assert refusal.value.code == ServerError.AUTHORIZATION_ERROR, kind
         namespace = kind == CommandType.GET_TOPICS_OF_NAMESPACE
         resource = "public/default" if namespace else TOPIC
-        assert deny.asked == [("", COMMANDS[kind].operation, resource)]
+        subscription = SUBSCRIPTIONS.get(kind, "")
+        assert deny.asked == [("", COMMANDS[kind].operation, resource, subscription)]
     assert client.is_open
     assert list(world.broker.engine.topics[TOPIC].subscriptions) == ["s"]
 
@@ -106,7 +116,7 @@ async def test_a_refused_connection_gets_an_error_and_ends(world: World) -> None
     with pytest.raises(RefusedError, match=r"perform connection\.open") as refusal:
         await world.connect()
     assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
-    assert deny.asked == [("", "connection.open", "")]
+    assert deny.asked == [("", "connection.open", "", "")]
     await asyncio.sleep(1)
     assert not world.broker.connections
 
@@ -125,9 +135,9 @@ async def test_a_refusal_creates_nothing_and_costs_nothing_else(world: World) ->
 @played()
 async def test_the_admin_api_asks_the_same_authorizer(world: World) -> None:
     facade = AdminFacade(world.broker, world.observer)
-    facade.check_allowed("tenant.list", "")
+    facade.check_allowed(NOBODY, "tenant.list", "")
     world.broker.authorizer = deny = Deny()
     with pytest.raises(RefusalError, match="not authorized") as refusal:
-        facade.check_allowed("topic.read", TOPIC)
+        facade.check_allowed(Identity("r"), "topic.read", TOPIC, "s")
     assert refusal.value.status == 403
-    assert deny.asked == [("", "topic.read", TOPIC)]
+    assert deny.asked == [("r", "topic.read", TOPIC, "s")]

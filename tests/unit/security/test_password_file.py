@@ -8,7 +8,7 @@ import pytest
 from headgate.security.apr1 import apr1
 from headgate.security.errors import CredentialsError, InvalidKeyError
 from headgate.security.password_file import PasswordFile
-from headgate.security.tokens import Principal
+from headgate.security.provider import Principal
 
 QUICK = bcrypt.gensalt(4)
 

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.security.errors import CredentialsError
+from headgate.security.provider import Principal
 from headgate.security.token_keys import SigningKey, TokenKey, private_key, public_key, secret_key
-from headgate.security.tokens import Principal, TokenRules, TokenVerifier, new_token, shown
+from headgate.security.tokens import TokenRules, TokenVerifier, new_token, shown
 from tests.unit.security.test_token_keys import pair
 
 SECRET = secret_key(b"0123456789abcdef" * 2, "k")

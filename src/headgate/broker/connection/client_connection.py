@@ -6,6 +6,7 @@ from collections.abc import Coroutine, Iterator
 from typing import Any, Protocol
 
 from headgate.base.errors import HeadgateError
+from headgate.base.identity import Identity
 from headgate.engine.consumer import Consumer, ConsumerPort
 from headgate.engine.producer import Producer, ProducerPort
 from headgate.engine.subscription import Subscription
@@ -21,6 +22,8 @@ class ClientConnection(Protocol):
     """``/host:port`` of the peer; empty if unknown."""
     peer: Peer | None
     """The client's version and features, from CONNECT; None before that."""
+    identity: Identity
+    """Who the client is; nobody before CONNECT."""
     is_open: bool
     socket_paused: bool
     """Whether the broker does not read the socket. Reading resumes when everything received is

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any, Protocol, cast
 
 from headgate.base.errors import HeadgateError, InvariantError
+from headgate.base.identity import NOBODY, Identity
 from headgate.base.work_units import (
     ACK_BYTES_PER_UNIT,
     CLIENT_CLOSED,
@@ -132,6 +133,7 @@ class Connection(asyncio.BufferedProtocol):
         self._acknowledge = handlers.acknowledge
         self.peer: Peer | None = None
         self.address = ""
+        self.identity: Identity = NOBODY
         self.producers: dict[int, tuple[Producer, Topic]] = {}
         self.consumers: dict[int, tuple[Consumer, Subscription]] = {}
         self.creating: dict[tuple[str, int], object] = {}

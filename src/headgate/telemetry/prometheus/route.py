@@ -20,6 +20,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from headgate.base.identity import identity_of
 from headgate.base.units import KIB, MS_PER_S
 from headgate.broker.authorization import check_allowed
 from headgate.metadata.errors import RefusalError
@@ -82,7 +83,7 @@ class MetricsEndpoint:
     async def __call__(self, request: Request) -> Response:
         """Answer a scrape, if the broker's authorizer allows it."""
         try:
-            check_allowed(self._broker.authorizer, OPERATION, "")
+            check_allowed(self._broker.authorizer, identity_of(request.scope), OPERATION, "")
         except RefusalError as refusal:
             return failure(refusal.status, refusal.reason)
         timeout_ms = self._broker.settings.metricsServletTimeoutMs

@@ -90,7 +90,7 @@ def test_a_scrape_is_asked_about_as_every_other_request() -> None:
         status, headers, body = await call(app)
         assert (status, headers["content-type"]) == (403, "application/json")
         assert json.loads(body) == {"reason": "Client is not authorized to perform metrics.read"}
-        assert deny.asked == [("", "metrics.read", "")]
+        assert deny.asked == [("", "metrics.read", "", "")]
 
     with World() as world:
         world.run(scenario(world))
