@@ -87,7 +87,8 @@ class WorkScheduler:
         self._loop = loop
         self._begin_turn = begin_turn
         self._meter = meter
-        self._last_name = ""
+        self._longest: tuple[int, str] = (0, "")
+        """How long the longest piece of the present slice took, and the name of its job."""
         self._jobs: dict[JobClass, deque[_Job | _Walk]] = {each: deque() for each in JobClass}
         self._is_scheduled = False
         self._has_granted = False
@@ -129,6 +130,7 @@ class WorkScheduler:
     def _slice(self) -> None:
         began_ns = 0 if self._meter is None else self._meter.now_ns()
         self._is_scheduled = self._has_granted = False
+        self._longest = (0, "")
         self._begin_turn()
         left = SLICE_UNITS
         weights = sum(each.value for each, jobs in self._jobs.items() if jobs)
@@ -142,14 +144,14 @@ class WorkScheduler:
         if self._has_granted or any(self._jobs.values()):
             self._schedule()
         if self._meter is not None:
-            self._meter.ended(self._last_name, began_ns)
+            self._meter.ended(self._longest[1], began_ns)
 
     def _work(self, jobs: deque[_Job | _Walk], units_max: int) -> int:
         """Work on the jobs of one class; returns the units that it took."""
         used = 0
         while jobs and used < units_max:
             job = jobs.popleft()
-            self._last_name = job.name
+            began_ns = 0 if self._meter is None else self._meter.instant_ns()
             share = max(JOB_UNITS_MIN, (units_max - used) // (len(jobs) + 1))
             try:
                 units, has_ended = job.work(share)
@@ -157,6 +159,9 @@ class WorkScheduler:
                 if jobs:
                     self._schedule()
                 raise broken(job.name, error) from error
+            if self._meter is not None:
+                took = (self._meter.instant_ns() - began_ns, job.name)
+                self._longest = max(self._longest, took)
             used += units
             if not has_ended:
                 jobs.append(job)

@@ -39,7 +39,7 @@ class TurnMeter:
     """
 
     def __init__(self, clock: Clock) -> None:
-        self._monotonic_ns = clock.monotonic_ns
+        self._monotonic_ns = self.instant_ns = clock.monotonic_ns
         self._cpu_ns: Callable[[], int] | None = None
         self.now_ns: Callable[[], int] = clock.monotonic_ns
         """The instant at which a turn begins, for :meth:`ended`."""

@@ -8,8 +8,10 @@ from collections import Counter
 import pytest
 
 from headgate.base.errors import InvariantError
+from headgate.base.units import NS_PER_MS
 from headgate.base.work_units import PIECE_UNITS, SLICE_UNITS
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
+from headgate.broker.work.turn_meter import TurnMeter
 from headgate.testing.loop import SimLoop
 
 
@@ -170,3 +172,24 @@ def test_a_walk_that_ended_meanwhile_takes_nothing() -> None:
     bench.loop.run_until_complete(cancelled())
     bench.loop.raise_failure()
     bench.loop.close()
+
+
+def test_a_slice_is_named_after_its_longest_job() -> None:
+    loop = SimLoop()
+    meter = TurnMeter(loop.clock)
+    scheduler = WorkScheduler(loop, lambda: None, meter)
+
+    def taking(took_ms: int) -> Steps:
+        loop.clock.advance(took_ms * NS_PER_MS)
+        yield 1
+
+    async def all_done() -> None:
+        jobs = [("short", 2), ("long", 30), ("last", 3)]
+        await asyncio.gather(
+            *[scheduler.run(name, JobClass.ADMIN, taking(ms)) for name, ms in jobs]
+        )
+
+    loop.run_until_complete(all_done())
+    loop.raise_failure()
+    loop.close()
+    assert meter.longest() == (35 * NS_PER_MS, "long")
