@@ -3,7 +3,9 @@
 A broker holds four topics whose messages lie one by one beside each other in all segments. Two of
 the topics are deleted, so half of each segment is pinned, and no hole is worth punching. The rate
 of the rewriting is then set to its default and to 0 in turns, in the order ABBA, and receipts are
-timed at 1,000 messages a second. A turn that was to rewrite and did not ends the bench.
+timed at 1,000 messages a second. A turn that was to rewrite and did not ends the bench. The figures
+are medians of those of single seconds: a bad moment of the machine is in one second, and what the
+rewriting costs is in each.
 
 A third turn of each pair shows what the disk alone costs: nothing is rewritten, and another process
 writes as many bytes a second to the same disk, with a sync behind each 64 KiB.
@@ -14,12 +16,11 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import re
-import statistics
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from math import exp, log, sqrt
+from math import sqrt
 from pathlib import Path
 
 from bench.client import WINDOW, Publisher, Subscriber, entry, publish
@@ -45,8 +46,8 @@ SPARE = 1.3
 """How much more there is to rewrite than all turns can: it stops before the last tenth."""
 CHECKPOINT_S_MAX = 120.0
 """Only segments before a checkpoint are rewritten."""
-T_95 = {4: 3.18, 8: 2.36, 12: 2.2, 16: 2.13, 20: 2.09}
-"""Student's t for the interval of 95 %, by the number of pairs."""
+NORMAL_95 = 1.96
+"""Standard deviations of the interval of 95 %."""
 _WRITTEN = r'^headgate_storage_written_bytes_total{.*log="main".*content="rewritten".*} (\S+)$'
 
 
@@ -116,11 +117,20 @@ def wait_until_rewritten(port: int, rate: int) -> None:
 
 
 def ratio_text(beside: Samples, alone: Samples) -> str:
-    """The geometric mean of the pairs' ratios of p99, with its interval of 95 %."""
-    logs = [log(a / b) for a, b in zip(beside.p99_ms(), alone.p99_ms(), strict=True)]
-    t = T_95[max(count for count in T_95 if count <= len(logs))]
-    spread, middle = t * statistics.stdev(logs) / sqrt(len(logs)), statistics.mean(logs)
-    return f"{exp(middle):.3f} ({exp(middle - spread):.3f} to {exp(middle + spread):.3f})"
+    """The median of the ratios of p99, second by second, with its interval of 95 %.
+
+    The interval is that of the sign test: it assumes nothing about bad moments of a machine, which
+    make the p99 of a second ten times what it was.
+    """
+    ratios = sorted(a / b for a, b in zip(beside.p99_ms(), alone.p99_ms(), strict=True))
+    count = len(ratios)
+    low = max(int((count - NORMAL_95 * sqrt(count)) / 2), 0)
+    return f"{median(ratios):.3f} ({ratios[low]:.3f} to {ratios[count - 1 - low]:.3f})"
+
+
+def by_second(latencies_ms: list[float]) -> list[list[float]]:
+    """The latencies of each second of a turn."""
+    return [latencies_ms[at : at + RATE_PER_S] for at in range(0, len(latencies_ms), RATE_PER_S)]
 
 
 @contextmanager
@@ -154,7 +164,7 @@ def take_turns(
             with another_writer(folder, speed) if side is written else nullcontext():
                 publisher.run(SETTLE_S)
                 before, before_ns = rewritten_bytes(port), server.cpu_ns()
-                side.samples.turns.append(publisher.run(TURN_S))
+                side.samples.turns += by_second(publisher.run(TURN_S))
                 side.cpu_ns.append(server.cpu_ns() - before_ns)
             side.rewritten_bytes.append(rewritten_bytes(port) - before)
             if side is beside and not side.rewritten_bytes[-1]:

@@ -48,7 +48,7 @@ from headgate.ledger.space.accounting import check_segments, space_use
 from headgate.ledger.space.capacity import check_capacity, no_space_to_begin
 from headgate.ledger.space.files_hold import FilesHold
 from headgate.ledger.space.maintenance import Job, Maintenance
-from headgate.ledger.space.rewriting import Pause, Rewriting, no_more
+from headgate.ledger.space.rewriting import UNPACED, Pace, Rewriting
 from headgate.ledger.statistics import IndexUse, LogStatistics, SegmentWaste, SpaceUse, WrittenBytes
 from headgate.ledger.write.batch import Batch
 from headgate.ledger.write.control_records import ControlRecords
@@ -522,11 +522,11 @@ class CommitLog:
         """Whether :meth:`rewriting_step` has work now."""
         return self.failed is None and self._rewriting.due()
 
-    def rewriting_step(self, pause: Pause = no_more) -> Job | None:
+    def rewriting_step(self, pace: Pace = UNPACED) -> Job | None:
         """Do one bounded slice of the rewriting of segments, as :meth:`maintenance_step`. A job may
         run beside commits and beside a job of the maintenance. It moves a piece of bytes; then it
-        asks ``pause`` whether to move another one."""
-        return None if self.failed is not None else self._rewriting.step(pause)
+        asks ``pace`` whether to move another one."""
+        return None if self.failed is not None else self._rewriting.step(pace)
 
     def finish_rewriting_job(self, job: Job, error: StorageError | None = None) -> None:
         """Note that a job of the rewriting has ended, with ``error`` if it failed."""

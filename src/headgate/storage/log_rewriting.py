@@ -3,7 +3,7 @@
 The upkeep lane is not the lane of the commits, and other maintenance goes in between: a job reads,
 writes and syncs about 64 KiB, or lets another process do that. The pause after it makes the rate.
 While nothing else waits for the lane, a job makes the pause itself and moves some more, because
-each job costs the event loop two wake-ups.
+each job costs the event loop two wake-ups. Another process makes the pauses between some pieces.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from headgate.base.units import NS_PER_S
 from headgate.engine.engine import Engine
 from headgate.ledger import CommitLog, Job
 from headgate.ledger.space.maintenance import REST_S
-from headgate.ledger.space.rewriting import RETRY_NS
+from headgate.ledger.space.rewriting import RETRY_NS, Pace
 from headgate.storage.lanes import Lane
 from headgate.storage.log_maintenance import storage_error
 from headgate.storage.repeated_failures import RepeatedFailureLogger
@@ -56,6 +56,7 @@ class LogRewriting:
         self._loop = loop
         self._begin_turn = begin_turn
         self._rate = rate
+        self._pace = Pace(self._pause, rate)
         self._failures = RepeatedFailureLogger(logger, f"rewriting of {what}")
         self._next: asyncio.Handle | None = None
         self._job_running = False
@@ -65,8 +66,7 @@ class LogRewriting:
         self._stopped = False
         self._pieces = 0
         """What the running job has moved so far."""
-        self._paused_bytes = 0
-        """For which of them it has paused."""
+        self._job_began_ns = 0
 
     def run(self) -> None:
         """Begin what is worth it, unless it goes on already. Call it about once a second."""
@@ -97,7 +97,7 @@ class LogRewriting:
             self._idle_until_ns = self._engine.now_ns + IDLE_NS
             return
         try:
-            job = self._log.rewriting_step(self._pause)
+            job = self._log.rewriting_step(self._pace)
         except Exception as error:
             raise broken("a step of the rewriting", error) from error
         if job is None:
@@ -105,7 +105,8 @@ class LogRewriting:
             self._next = self._loop.call_soon(self._run_slice)
             return
         self._job_running = True
-        self._pieces = self._paused_bytes = 0
+        self._pieces = 0
+        self._job_began_ns = self._engine.now_ns
         before_bytes = self._log.written_bytes().rewritten
         self._upkeep.submit(job.run, partial(self._job_done, job, before_bytes))
 
@@ -115,7 +116,6 @@ class LogRewriting:
         pause_s = moved_bytes / max(self._rate(), 1)
         if self._stopped or self._pieces >= PIECES_MAX or pause_s > PAUSE_S_MAX:
             return False
-        self._paused_bytes += moved_bytes
         # A piece that only reads or passes on the index moves nothing.
         return self._upkeep.pause(pause_s or REST_S)
 
@@ -136,7 +136,8 @@ class LogRewriting:
             self._failed_ns = self._engine.now_ns
             self._failures.failed(error, self._engine.now_ns)
         moved_bytes = self._log.written_bytes().rewritten - before_bytes
-        pause_s = (moved_bytes - self._paused_bytes) / max(self._rate(), 1)
+        took_s = (self._engine.now_ns - self._job_began_ns) / NS_PER_S
+        pause_s = max(moved_bytes / max(self._rate(), 1) - took_s, 0.0)
         self._next = self._loop.call_later(min(pause_s, 1.0), self._run_slice)
 
     def _note_success(self, *, is_idle: bool) -> None:

@@ -8,7 +8,7 @@ import dataclasses
 from headgate.fs import Operation
 from headgate.ledger import Job, LedgerSettings
 from headgate.ledger.space.maintenance import REST_S
-from headgate.ledger.space.rewriting import Pause
+from headgate.ledger.space.rewriting import Pace
 from headgate.storage.log_rewriting import PAUSE_S_MAX
 from headgate.testing import SimConsumer, World
 from tests.unit.broker.playing import played
@@ -150,8 +150,8 @@ def fail_one_job(world: World, *, is_last: bool = False) -> None:
     log = world.broker.log
     step = log.rewriting_step
 
-    def failing_step(pause: Pause) -> Job | None:
-        job = step(pause)
+    def failing_step(pace: Pace) -> Job | None:
+        job = step(pace)
         if job is None:
             return None
 

@@ -21,10 +21,10 @@ from headgate.app.segment_copying.messages import (
     BEGIN,
     PARTS_MAX,
     READY,
-    STEP,
     Failed,
     Finished,
     Moved,
+    Step,
     receive,
     send,
 )
@@ -71,7 +71,7 @@ class CopyProcess:
         """The id of the process; None while there is none."""
         return None if self._process is None else self._process.pid
 
-    def steps(self, copy: SegmentCopy) -> Generator[int]:
+    def steps(self, copy: SegmentCopy, bytes_per_s: Callable[[], int]) -> Generator[int]:
         """As :meth:`headgate.ledger.space.segment_copy.Copier.steps`.
 
         Raises :class:`OSError` also if the process ends meanwhile.
@@ -90,7 +90,7 @@ class CopyProcess:
         self._warned = ""
         self._is_copying = True
         try:
-            yield from self._copy(copy)
+            yield from self._copy(copy, bytes_per_s)
         except (EOFError, BrokenPipeError) as error:
             ended = "the process that copies segments has ended"
             raise OSError(errno.EPIPE, ended) from error
@@ -136,7 +136,7 @@ class CopyProcess:
             return f"the process for it says {answer!r}"
         return ""
 
-    def _copy(self, copy: SegmentCopy) -> Generator[int]:
+    def _copy(self, copy: SegmentCopy, bytes_per_s: Callable[[], int]) -> Generator[int]:
         self._send(copy.task)
         lists = [copy.parts[at : at + PARTS_MAX] for at in range(0, len(copy.parts), PARTS_MAX)]
         for parts in lists:
@@ -144,7 +144,7 @@ class CopyProcess:
             yield 0
         self._send(BEGIN)
         while True:
-            self._send(STEP)
+            self._send(Step.at(bytes_per_s()))
             answer = self._receive()
             if not isinstance(answer, Moved):
                 break

@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,7 @@ from headgate.app.segment_copying.messages import (
     Finished,
     Moved,
     NewIndex,
+    Step,
     receive,
     send,
 )
@@ -61,9 +63,18 @@ class OldFiles:
 class CopyWorker:
     """Answers the broker's messages."""
 
-    def __init__(self, fs: Fs, requests: int, answers: int) -> None:
+    def __init__(
+        self,
+        fs: Fs,
+        requests: int,
+        answers: int,
+        clock_s: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         """``requests`` and ``answers`` are descriptors to read from and to write to."""
         self._fs = fs
+        self._clock_s = clock_s
+        self._sleep = sleep
         self._requests = requests
         self._answers = answers
 
@@ -98,9 +109,9 @@ class CopyWorker:
     def _advance(self, copy: SegmentCopy, steps: Generator[int]) -> bool:
         """Answer each request for a step; returns whether the copy is complete."""
         while True:
-            receive(self._requests)
+            step: Step = receive(self._requests)
             try:
-                moved_bytes = next(steps, None)
+                moved_bytes = self._move(steps, step)
             except Exception as error:
                 copy.close()
                 send(self._answers, Failed.of(error))
@@ -109,6 +120,21 @@ class CopyWorker:
                 send(self._answers, Finished(copy.data_end, copy.file_bytes))
                 return True
             send(self._answers, Moved(moved_bytes, copy.written_bytes))
+
+    def _move(self, steps: Generator[int], step: Step) -> int | None:
+        """Move some pieces; returns their bytes, or None if the copy was complete before. After the
+        last piece the broker makes the pause."""
+        begun_s = self._clock_s()
+        moved_bytes = 0
+        for at in range(step.pieces_max):
+            if at and step.bytes_per_s:
+                due_s = begun_s + moved_bytes / step.bytes_per_s
+                self._sleep(max(due_s - self._clock_s(), 0.0))
+            piece_bytes = next(steps, None)
+            if piece_bytes is None:
+                return moved_bytes if at else None
+            moved_bytes += piece_bytes
+        return moved_bytes
 
 
 def main() -> None:
@@ -119,6 +145,8 @@ def main() -> None:
         signal.signal(each, signal.SIG_IGN)
     with contextlib.suppress(OSError):
         os.nice(_NICE)
+        # It never takes the CPU from the broker's threads only because it has slept.
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(str(_OOM_SCORE))
     CopyWorker(OsFs(), 0, 1).run()

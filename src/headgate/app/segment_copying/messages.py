@@ -1,7 +1,7 @@
 """What the broker and the process that copies segments say to each other, over two pipes.
 
 The broker sends a :class:`CopyTask`, then lists of :class:`TopicPart`, then :data:`BEGIN`. From
-then on each :data:`STEP` is answered: by :class:`Moved`, or at the end by :class:`Failed` or
+then on each :class:`Step` is answered: by :class:`Moved`, or at the end by :class:`Failed` or
 :class:`Finished`. Behind that come as many lists of :class:`NewIndex` as there were lists of parts.
 The messages are pickled: both ends are the same code, and nothing else can reach the pipes.
 """
@@ -15,14 +15,32 @@ from typing import Any, Final, NamedTuple
 
 from headgate.base.errors import CorruptionError, StorageError
 from headgate.ledger.index.stored_run import StoredRun
+from headgate.ledger.space.segment_copy import WINDOW_BYTES
 
 READY: Final = "ready"
 """The first message of the process."""
 BEGIN: Final = "begin"
-STEP: Final = "step"
+STEP_S: Final = 1 / 16
+"""How long a step lasts at most. For that long the broker's thread waits for the answer: it neither
+takes the interpreter from the event loop, nor does it other maintenance."""
+STEP_PIECES_MAX: Final = 16
 PARTS_MAX: Final = 64
 """Topics in one message, which takes half a millisecond to pickle."""
 _LENGTH_BYTES: Final = 8
+
+
+class Step(NamedTuple):
+    """Some pieces of the copy, with pauses between them."""
+
+    pieces_max: int
+    bytes_per_s: int
+    """The pauses make this rate; 0: there are none."""
+
+    @classmethod
+    def at(cls, bytes_per_s: int) -> Step:
+        """As many pieces as take up to :data:`STEP_S` at this rate."""
+        pieces = int(bytes_per_s * STEP_S) // WINDOW_BYTES
+        return cls(max(1, min(pieces, STEP_PIECES_MAX)), bytes_per_s)
 
 
 class Moved(NamedTuple):

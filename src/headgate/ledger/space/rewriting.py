@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from headgate.base.errors import CorruptionError, StorageError, invariant
 from headgate.base.units import NS_PER_S
@@ -50,14 +50,19 @@ _SLICE_NUMBERS: Final = 1_000
 """Numbers of topics that one slice puts together."""
 _Slices = Generator[Job | None]
 
-Pause = Callable[[int], bool]
-"""Called by a job that has moved so many bytes more. Returns whether it may move more at once; if
-not, the next job goes on."""
+
+class Pace(NamedTuple):
+    """How fast the jobs of a rewriting go. Both are called on the thread of a job."""
+
+    pause: Callable[[int], bool]
+    """Called when so many bytes more are moved. Returns whether the job may move more at once; if
+    not, the next job goes on."""
+    bytes_per_s: Callable[[], int]
+    """The most to move in a second, for a copier that makes pauses itself; 0: it makes none."""
 
 
-def no_more(_: int) -> bool:
-    """The pause of a job that moves one piece."""
-    return False
+UNPACED: Final = Pace(lambda _: False, lambda: 0)
+"""Each job moves one piece, and makes no pause."""
 
 
 class Rewriting:
@@ -89,7 +94,7 @@ class Rewriting:
         self._steps: Generator[int] | None = None
         """The steps of the copy."""
         self._copier: Copier = OwnCopier()
-        self._pause: Pause = no_more
+        self._pace: Pace = UNPACED
         self._unfit: dict[int, int] = {}
         """When segments that could not be rewritten may be tried again."""
         self._fruitless: tuple[int, ...] = ()
@@ -129,11 +134,11 @@ class Rewriting:
             return False
         return self._health.is_open and self._fruitless != self._mark()
 
-    def step(self, pause: Pause) -> Job | None:
+    def step(self, pace: Pace) -> Job | None:
         """Do one slice of the work; the caller must run and finish a returned job."""
         if not self.due():
             return None
-        self._pause = pause
+        self._pace = pace
         if self._slices is None:
             self._slices = self._rewrite()
         try:
@@ -283,7 +288,7 @@ class Rewriting:
     def _copied(self, copy: SegmentCopy) -> _Slices:
         """Write the new file and put it in the place of the last segment."""
         self._copy = copy
-        steps = self._steps = self._copier.steps(copy)
+        steps = self._steps = self._copier.steps(copy, lambda: self._pace.bytes_per_s())
         yield from self._run(copy, lambda: self._check_room(copy))
         is_over = False
 
@@ -292,7 +297,7 @@ class Rewriting:
             moved_bytes: int | None = 0
             while moved_bytes is not None:
                 moved_bytes = next(steps, None)
-                if moved_bytes is not None and not self._pause(moved_bytes):
+                if moved_bytes is not None and not self._pace.pause(moved_bytes):
                     return
             is_over = True
 

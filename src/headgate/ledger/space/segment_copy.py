@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 from array import array
 from bisect import bisect_left
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
@@ -362,9 +362,10 @@ class SegmentCopy:
 class Copier(Protocol):
     """Where segments are copied."""
 
-    def steps(self, copy: SegmentCopy) -> Generator[int]:
-        """As :meth:`SegmentCopy.steps`, with the same result in ``copy``. Closing it before its end
-        leaves a part of the new file."""
+    def steps(self, copy: SegmentCopy, bytes_per_s: Callable[[], int]) -> Generator[int]:
+        """As :meth:`SegmentCopy.steps`, with the same result in ``copy``. A step may be several,
+        with pauses between them, so that no more than ``bytes_per_s`` are moved; 0: no pauses.
+        Closing it before its end leaves a part of the new file."""
 
     def rest(self) -> None:
         """Nothing is to be copied at present. Does not block."""
@@ -373,7 +374,7 @@ class Copier(Protocol):
 class OwnCopier:
     """Copies on the thread that advances the steps."""
 
-    def steps(self, copy: SegmentCopy) -> Generator[int]:
+    def steps(self, copy: SegmentCopy, bytes_per_s: Callable[[], int]) -> Generator[int]:  # noqa: ARG002
         return copy.steps()
 
     def rest(self) -> None:

@@ -8,10 +8,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from headgate.app.segment_copying.copy_worker import CopyWorker
-from headgate.app.segment_copying.messages import BEGIN, READY, STEP, Failed, receive, send
+from headgate.app.segment_copying.messages import (
+    BEGIN,
+    READY,
+    STEP_PIECES_MAX,
+    Failed,
+    Moved,
+    Step,
+    receive,
+    send,
+)
+from headgate.base.units import MIB
 from headgate.fs import MemFs
-from headgate.ledger.space.segment_copy import CopyTask
+from headgate.ledger.space.segment_copy import CopyTask, SegmentCopy
 from tests.unit.ledger.support import DIRECTORY, sparse_log
 
 TASK = CopyTask(DIRECTORY, (1, 2), 3, 4)
@@ -23,8 +35,15 @@ class Worker:
     def __init__(self, fs: MemFs) -> None:
         self._requests, self._ask = os.pipe()
         self._hear, self._answers = os.pipe()
-        self._thread = threading.Thread(target=CopyWorker(fs, self._requests, self._answers).run)
+        self.now_s = 0.0
+        self.slept_s: list[float] = []
+        worker = CopyWorker(fs, self._requests, self._answers, lambda: self.now_s, self._sleep)
+        self._thread = threading.Thread(target=worker.run)
         self._thread.start()
+
+    def _sleep(self, duration_s: float) -> None:
+        self.slept_s.append(duration_s)
+        self.now_s += duration_s
 
     def ask(self, *messages: object) -> Any:
         """Send messages; returns the answer to the last."""
@@ -62,8 +81,24 @@ def test_after_a_failure_it_takes_the_next_task() -> None:
     sparse_log(fs)
     with worker(fs) as found:
         for _ in range(2):
-            failed = found.ask(TASK._replace(segments=(0x999,)), BEGIN, STEP)
+            failed = found.ask(TASK._replace(segments=(0x999,)), BEGIN, Step.at(0))
             assert isinstance(failed, Failed)
             assert failed.kind == "system"
-        failed = found.ask(TASK._replace(directory="/elsewhere"), BEGIN, STEP)
+        failed = found.ask(TASK._replace(directory="/elsewhere"), BEGIN, Step.at(0))
         assert isinstance(failed, Failed)
+
+
+def test_a_step_is_some_pieces_at_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for the pause after the last of them, which the broker makes."""
+    monkeypatch.setattr(SegmentCopy, "steps", lambda _: (each for each in [1_000] * 5))
+    with worker(MemFs()) as found:
+        assert found.ask(TASK, BEGIN, Step(4, 500)) == Moved(4_000, 0)
+        assert found.slept_s == [2.0, 2.0, 2.0]
+        assert found.ask(Step(4, 500)) == Moved(1_000, 0)
+        assert found.slept_s[3:] == [2.0]
+
+
+def test_without_a_rate_a_step_is_one_piece_and_a_high_rate_gives_no_long_step() -> None:
+    assert Step.at(0).pieces_max == Step.at(1_000).pieces_max == 1
+    assert Step.at(4 * MIB) == Step(4, 4 * MIB)
+    assert Step.at(1 << 40).pieces_max == STEP_PIECES_MAX
