@@ -65,7 +65,7 @@ WORK: list[tuple[type, str, int]] = [
     (ConnectionProducers, "send_receipt", work_units.RECEIPT),
     (TopicPublishing, "publish", work_units.SEND),
     (TopicPublishing, "entries_durable", work_units.TOPIC_DURABLE),
-    (Engine, "reload_quotas", work_units.TOPIC_RESOLVED),
+    (Engine, "quotas_in_steps", work_units.TOPIC_RESOLVED),
     (Engine, "_put_in_force", work_units.SUBSCRIPTION_RESOLVED // 2),
     (WaiterGate, "refresh_path", 1),
     (Connection, "_carry_out_other", work_units.COLD),

@@ -10,6 +10,7 @@ from typing import Final
 from headgate.base.work_units import (
     PRODUCER_RESOLVED,
     SLICE_UNITS,
+    SUBSCRIPTION_LOOKED_AT,
     SUBSCRIPTION_RESOLVED,
     TOPIC_LIMIT_RESOLVED,
     TOPIC_RESOLVED,
@@ -120,7 +121,10 @@ class PolicyRollout:
             if not topic.is_live:
                 return
         if PolicyKinds.OTHERS in kinds:
-            self._engine.reload_quotas(topic)
+            for count in self._engine.quotas_in_steps(topic):
+                yield count * SUBSCRIPTION_LOOKED_AT
+            if not topic.is_live:
+                return
             self._engine.may_release(topic)  # retention may have changed
         yield TOPIC_RESOLVED if kinds is PolicyKinds.ALL else TOPIC_LIMIT_RESOLVED
         if PolicyKinds.DISPATCH in kinds:

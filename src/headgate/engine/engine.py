@@ -437,12 +437,22 @@ class Engine:
 
     def reload_quotas(self, topic: Topic) -> None:
         """Ask again for the backlog quotas of a topic, and apply them within this turn."""
-        quotas = self._quotas_of(topic)
-        if topic.quota is not None:
-            topic.quota.set_quotas(quotas)
-        elif quotas.any:
+        for _ in self.quotas_in_steps(topic):
+            pass
+
+    def quotas_in_steps(self, topic: Topic) -> Iterator[int]:
+        """:meth:`reload_quotas` in steps, each of so many subscriptions, with pauses between; none
+        unless there are very many. Until the last step the quotas are those that the topic had.
+
+        It ends early if the topic is unloaded in a pause.
+        """
+        if topic.quota is None:
+            if not self._quotas_of(topic).any:
+                return
             topic.quota = TopicQuota(topic, NO_QUOTAS)
-            topic.quota.set_quotas(quotas)
+        yield from topic.quota.index_in_steps()
+        if topic.is_live:
+            topic.quota.set_quotas(self._quotas_of(topic))
 
     def reload_subscription_limit(self, subscription: Subscription) -> None:
         """Ask again for the limit of one subscription, and apply it."""
