@@ -24,9 +24,11 @@ from headgate.cli.admin.verbs import (
     switch,
     target,
 )
+from headgate.cli.admin_client import AdminApi
+from headgate.cli.connection.client_config import ClientConfig
 from tests.unit.cli.admin.fake_server import FakeServer, Reply
 
-SERVER = Server("http://b:1", 3.0)
+SERVER = Server(AdminApi(ClientConfig("http://b:1"), {}, print), 3.0)
 
 
 @pytest.mark.parametrize(
