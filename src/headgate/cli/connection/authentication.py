@@ -340,7 +340,7 @@ def _token_source(params: str, environment: Mapping[str, str], say: Say) -> Secr
 
 
 def _oauth2(params: str, environment: Mapping[str, str], say: Say) -> OAuth2:
-    fields = _fields(params)
+    fields = _object(params)
 
     def text(*names: str) -> str:
         found = next((fields[name] for name in names if fields.get(name)), "")
