@@ -194,7 +194,11 @@ class OAuth2:
     """A token that the issuer gives for the client's id and secret, sent as ``Bearer``."""
 
     flow: ClientCredentialsFlow
-    is_literal: bool
+    key: SecretSource
+
+    @property
+    def is_literal(self) -> bool:
+        return self.key.kind == "text"
 
     @property
     def description(self) -> str:
@@ -352,14 +356,13 @@ def _oauth2(params: str, environment: Mapping[str, str], say: Say) -> OAuth2:
             'authParams of oauth2 must be {"issuerUrl": URL, "privateKey": "file:///PATH", '
             '"audience": TEXT, "scope": TEXT}; the last two may be left out'
         )
-    is_literal = key.startswith("data:")
-    if is_literal:
+    if key.startswith("data:"):
         source = SecretSource("text", _data_text(key), environment, say)
     else:
         path = path_of_file_url(key, "privateKey") if key.startswith("file:") else key
         source = SecretSource("file", path, environment, say)
     options = FlowOptions(issuer, text("audience"), text("scope"), text("trustCertsFilePath"))
-    return OAuth2(ClientCredentialsFlow(options, source.read, http_json), is_literal)
+    return OAuth2(ClientCredentialsFlow(options, source.read, http_json), source)
 
 
 def _data_text(url: str) -> str:

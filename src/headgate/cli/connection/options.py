@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import click
@@ -55,6 +55,12 @@ _ACCESS_OPTIONS: Final = (
     ),
 )  # fmt: skip
 
+ACCESS_PARAMETERS: Final = (
+    "config_path", "profile", "auth_plugin", "auth_params", "token_file", "tls_trust_cert_path",
+    "tls_enable_hostname_verification", "tls_allow_insecure",
+)  # fmt: skip
+"""Names of the parameters of :func:`access_options`."""
+
 _ADMIN_URL_OPTION: Final = click.option(
     "--admin-url", metavar="URL", default=ADMIN_URL, show_default=True,
     help="URL of the admin API, in place of webServiceUrl in a file or profile.",
@@ -62,12 +68,16 @@ _ADMIN_URL_OPTION: Final = click.option(
 
 
 def access_options(command: Command) -> Command:
-    """Options of credentials and TLS, for a command that has URLs of its own; it receives them as
-    one ``config``."""
+    """Options of credentials and TLS, for a command that has URLs of its own.
+
+    It receives them as ``connect``, a function that gives the :class:`ClientConfig`, so that files
+    are only read for a command that asks a broker.
+    """
 
     @functools.wraps(command)
     def with_config(*args: Any, **others: Any) -> None:
-        command(*args, config=_config(None, others), **others)
+        found = {name: others.pop(name) for name in ACCESS_PARAMETERS}
+        command(*args, connect=functools.partial(_config, None, found), **others)
 
     decorated: Command = with_config
     for option in reversed(_ACCESS_OPTIONS):
@@ -81,7 +91,8 @@ def api_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def with_api(*args: Any, admin_url: str, **others: Any) -> None:
-        config = _config(admin_url if is_given("admin_url") else None, others)
+        found = {name: others.pop(name) for name in ACCESS_PARAMETERS}
+        config = _config(admin_url if is_given("admin_url") else None, found)
         warn_of_open_tls(config, [config.admin_url], warn)
         command(*args, api=AdminApi(config, os.environ, warn), **others)
 
@@ -105,17 +116,17 @@ def warn(text: str) -> None:
         click.echo(f"Warning: {text}", err=True)
 
 
-def _config(admin_url: str | None, options: dict[str, Any]) -> ClientConfig:
-    """The value of :data:`_ACCESS_OPTIONS`, which it takes out of ``options``."""
+def _config(admin_url: str | None, found: Mapping[str, Any]) -> ClientConfig:
+    """How to connect, by the values of :data:`ACCESS_PARAMETERS`."""
     given = GivenOptions(
         admin_url,
-        config_path=options.pop("config_path"),
-        profile=options.pop("profile"),
-        auth_plugin=options.pop("auth_plugin"),
-        auth_params=options.pop("auth_params"),
-        token_path=options.pop("token_file"),
-        trust_path=options.pop("tls_trust_cert_path"),
-        verify_hostname=options.pop("tls_enable_hostname_verification"),
-        allow_insecure=options.pop("tls_allow_insecure") or None,
+        config_path=found["config_path"],
+        profile=found["profile"],
+        auth_plugin=found["auth_plugin"],
+        auth_params=found["auth_params"],
+        token_path=found["token_file"],
+        trust_path=found["tls_trust_cert_path"],
+        verify_hostname=found["tls_enable_hostname_verification"],
+        allow_insecure=found["tls_allow_insecure"] or None,
     )
     return client_config(given, os.environ, warn)

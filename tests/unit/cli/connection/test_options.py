@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -134,8 +135,8 @@ def test_what_commands_receive() -> None:
 
     @click.command()
     @access_options
-    def with_config(config: ClientConfig) -> None:
-        found.append(config)
+    def with_config(connect: Callable[[], ClientConfig]) -> None:
+        found.append(connect())
 
     result = CliRunner().invoke(with_api, ["--admin-url", "http://b:1"])
     assert result.stderr == "Warning: once\n"
