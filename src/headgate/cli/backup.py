@@ -66,7 +66,7 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print the r
 @_json_option
 def backup_command(
     target: str,
-    api: AdminApi,
+    connect: Callable[[], AdminApi],
     data_path: str | None,
     bytes_per_s: float,
     keep: int,
@@ -92,7 +92,7 @@ def backup_command(
         if data_path is not None:
             row = back_up_stopped(data_path, options, progress)
         else:
-            held = RunningHold.begin(api, time.monotonic, time.sleep, _say_waiting)
+            held = RunningHold.begin(connect(), time.monotonic, time.sleep, _say_waiting)
             try:
                 row = back_up_running(held, options, progress, held.tick)
             except BaseException:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 import click
 
-from headgate.base.errors import HeadgateError
-from headgate.cli.admin.errors import AbsentError, AdminUsageError, RefusedError
+from headgate.cli.admin.errors import AbsentError, AdminUsageError
 from headgate.cli.admin.pulsar_verbs import missing_group, missing_verb
 from headgate.cli.admin.verbs import Parameter, Server, Verb
 from headgate.cli.admin_client import AdminApi, AdminUrlError, split_url
-from headgate.cli.connection.options import api_options, is_given
+from headgate.cli.connection.options import api_options
 from headgate.cli.group import LazyGroup, SuggestingGroup
 
 REQUEST_TIMEOUT_S: Final = 60
@@ -109,12 +108,6 @@ class VerbGroup(_Group):
 class _AdminGroup(_Group, LazyGroup):
     """The groups, each loaded when it is called."""
 
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except HeadgateError as error:  # credentials or files of the command line
-            raise RefusedError(str(error)) from error
-
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -156,15 +149,13 @@ _MODULES: Final = "headgate.cli.admin"
     "--request-timeout", metavar="SECONDS", type=click.IntRange(min=1), default=REQUEST_TIMEOUT_S,
     show_default=True, help="Longest wait for an answer.",
 )  # fmt: skip
-def admin_group(api: AdminApi, request_timeout: int) -> None:
+def admin_group(connect: Callable[[], AdminApi], request_timeout: int) -> None:
     ctx = click.get_current_context()
     try:
-        split_url(api.url)
+        split_url(ctx.params["admin_url"])
     except AdminUrlError as error:
-        if not is_given("admin_url"):
-            raise RefusedError(f"{api.url_origin} is {error}") from error
         raise AdminUsageError(f"Invalid value for option '--admin-url': {error}", ctx) from error
-    ctx.obj = Server(api, request_timeout)
+    ctx.obj = Server(connect, request_timeout)
 
 
 def _click_parameter(parameter: Parameter) -> click.Parameter:

@@ -34,7 +34,7 @@ _SUCCESSES: Final = range(200, 300)
 class Server:
     """The admin API that the verbs talk to."""
 
-    api: AdminApi
+    connect: Callable[[], AdminApi]
     timeout_s: float
 
     def ask(self, method: str, path: str, body: Any = None, content_type: str = "") -> Answer:
@@ -46,7 +46,8 @@ class Server:
         """
         sent = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
         try:
-            reply, data = self.api.ask(
+            api = self.connect()
+            reply, data = api.ask(
                 path, timeout_s=self.timeout_s, method=method, body=sent,
                 content_type=content_type or JSON,
             )  # fmt: skip
@@ -58,7 +59,7 @@ class Server:
             raise NotConnectedError(str(error)) from error
         if reply.status not in _SUCCESSES:
             raise RefusedError(reason_in(data) or f"HTTP {reply.status} {reply.reason}")
-        return Answer(self.api.url, data, dict(reply.headers))
+        return Answer(api.url, data, dict(reply.headers))
 
     def get(self, path: str) -> Any:
         """The JSON value at ``path``; ``None`` if nothing is set there.

@@ -86,15 +86,17 @@ def access_options(command: Command) -> Command:
 
 
 def api_options(command: Command) -> Command:
-    """``--admin-url`` and options of credentials and TLS; the command receives them as one
-    ``api``."""
+    """``--admin-url`` and options of credentials and TLS.
+
+    The command receives them as ``connect``, a function that gives the :class:`AdminApi`, the same
+    each time. So files are only read for a command that asks the broker.
+    """
 
     @functools.wraps(command)
     def with_api(*args: Any, admin_url: str, **others: Any) -> None:
         found = {name: others.pop(name) for name in ACCESS_PARAMETERS}
-        config = _config(admin_url if is_given("admin_url") else None, found)
-        warn_of_open_tls(config, [config.admin_url], warn)
-        command(*args, api=AdminApi(config, os.environ, warn), **others)
+        url = admin_url if is_given("admin_url") else None
+        command(*args, connect=functools.cache(functools.partial(_api, url, found)), **others)
 
     decorated: Command = with_api
     for option in reversed((_ADMIN_URL_OPTION, *_ACCESS_OPTIONS)):
@@ -114,6 +116,12 @@ def warn(text: str) -> None:
     if text not in said:
         said.add(text)
         click.echo(f"Warning: {text}", err=True)
+
+
+def _api(admin_url: str | None, found: Mapping[str, Any]) -> AdminApi:
+    config = _config(admin_url, found)
+    warn_of_open_tls(config, [config.admin_url], warn)
+    return AdminApi(config, os.environ, warn)
 
 
 def _config(admin_url: str | None, found: Mapping[str, Any]) -> ClientConfig:

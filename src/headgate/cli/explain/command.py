@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import json
+from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -56,7 +57,12 @@ class ExplainError(click.ClickException):
     help="Number of backlogs to list without TOPIC, or of topics with --storage.",
 )
 def explain_command(
-    topic: str | None, as_json: bool, storage: bool, per_partition: bool, api: AdminApi, count: int
+    topic: str | None,
+    as_json: bool,
+    storage: bool,
+    per_partition: bool,
+    connect: Callable[[], AdminApi],
+    count: int,
 ) -> None:
     """Show what holds TOPIC back: the cause, the limit, where it is set, since when.
 
@@ -79,6 +85,7 @@ def explain_command(
             path = topic_path(parse_topic(topic), per_partition=per_partition)
         except InvalidNameError as error:
             raise ExplainError(str(error), EXIT_REFUSED) from error
+    api = connect()
     answer = fetch(api, path)
     if as_json:
         click.echo(json.dumps(answer, indent=2))

@@ -143,7 +143,8 @@ def source_options(command: Command) -> Command:
         warn_of_open_tls(config, [*broker_urls, *web_urls], warn)
         source = SourceOptions(
             out, broker_urls, web_urls, topic, fail_on_data_loss,
-            access_of(config, os.environ, warn), scrapes=scrapes, work=work, spark=spark, lineage=lineage,
+            access_of(config, os.environ, warn), scrapes=scrapes, work=work, spark=spark,
+            lineage=lineage,
         )  # fmt: skip
         command(source, **others)
 

@@ -28,7 +28,8 @@ from headgate.cli.admin_client import AdminApi
 from headgate.cli.connection.client_config import ClientConfig
 from tests.unit.cli.admin.fake_server import FakeServer, Reply
 
-SERVER = Server(AdminApi(ClientConfig("http://b:1"), {}, print), 3.0)
+API = AdminApi(ClientConfig("http://b:1"), {}, print)
+SERVER = Server(lambda: API, 3.0)
 
 
 @pytest.mark.parametrize(

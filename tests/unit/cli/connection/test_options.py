@@ -114,6 +114,14 @@ def test_a_file_that_is_missing_ends_the_command(
     assert server.asked == []
 
 
+def test_what_needs_no_broker_needs_no_file() -> None:
+    assert run("admin", "--config", "/no/such", "tenants", "list", "--help").exit_code == 0
+    missing = {"PULSAR_CLIENT_CONF": "/no/such"}
+    assert run("admin", "tenants", "--help", **missing).exit_code == 0
+    stopped = run("backup", "--to", "b", "--data-dir", "/none", **missing)
+    assert "/no/such" not in stopped.stderr
+
+
 def test_a_url_that_cannot_be_is_named_by_its_origin(tmp_path: Path) -> None:
     path = tmp_path / "client.conf"
     path.write_text("webServiceUrl=pulsar://b:1")
@@ -128,8 +136,9 @@ def test_what_commands_receive() -> None:
 
     @click.command()
     @api_options
-    def with_api(api: AdminApi) -> None:
-        found.append(api.url)
+    def with_api(connect: Callable[[], AdminApi]) -> None:
+        found.append(connect().url)
+        assert connect() is connect()
         warn("once")
         warn("once")
 
