@@ -150,6 +150,7 @@ _MODULES: Final = "headgate.cli.admin"
     show_default=True, help="Longest wait for an answer.",
 )  # fmt: skip
 def admin_group(connect: Callable[[], AdminApi], request_timeout: int) -> None:
+    """Keep what verbs need to ask the broker. The help is above."""
     ctx = click.get_current_context()
     try:
         split_url(ctx.params["admin_url"])

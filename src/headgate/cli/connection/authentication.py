@@ -102,34 +102,24 @@ class SecretSource:
 
 
 @dataclass(frozen=True, slots=True)
-class NoCredentials:
-    """The client says nothing about itself."""
+class NoHeader:
+    """Requests say nothing about the client: TLS has its certificate, or it has no credentials."""
 
-    description: str = "no credentials"
-    is_literal: bool = False
-
-    def secrets(self) -> list[str]:
-        return []
-
-    def headers(self) -> dict[str, str]:
-        return {}
-
-
-@dataclass(frozen=True, slots=True)
-class CertificateOnly:
-    """The client's certificate, which TLS sends."""
-
-    path: str
+    certificate_path: str = ""
     is_literal: bool = False
 
     @property
     def description(self) -> str:
-        return f"the certificate {self.path}"
+        """What is sent, for errors."""
+        path = self.certificate_path
+        return f"the certificate {path}" if path else "no credentials"
 
     def secrets(self) -> list[str]:
+        """None."""
         return []
 
     def headers(self) -> dict[str, str]:
+        """None."""
         return {}
 
 
@@ -224,11 +214,7 @@ def authentication(
     if not plugin:
         if params:
             raise InputError(f"{config.auth_origin}: --auth-plugin says what it is, such as token")
-        return (
-            CertificateOnly(config.certificate_path)
-            if config.certificate_path
-            else (NoCredentials())
-        )
+        return NoHeader(config.certificate_path)
     kind = plugin_kind(plugin)
     if kind == "token":
         return Token(_token_source(params, environment, say))
@@ -238,7 +224,7 @@ def authentication(
             user_and_password(source.value, "authParams")
         return Password(source)
     if kind == "tls":
-        return CertificateOnly(certificate_paths(config)[0])
+        return NoHeader(certificate_paths(config)[0])
     return _oauth2(params, environment, say)
 
 

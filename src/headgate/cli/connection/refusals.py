@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from headgate.base.errors import HeadgateError
-from headgate.cli.connection.authentication import Authentication, NoCredentials
+from headgate.cli.connection.authentication import Authentication, NoHeader
 from headgate.cli.connection.client_config import ClientConfig
 
 REFUSALS: Final = (http.client.UNAUTHORIZED, http.client.FORBIDDEN)
@@ -24,7 +24,7 @@ def advice(
 
     ``now_s`` is in seconds since the epoch; the present without it.
     """
-    if isinstance(sent, NoCredentials):
+    if sent == NoHeader():
         return (
             f"The command sent {sent.description}. Name a client.conf with --config or "
             "PULSAR_CLIENT_CONF, a --profile, or --auth-plugin and --auth-params."

@@ -26,7 +26,7 @@ PROFILE_VARIABLE: Final = "HEADGATE_PROFILE"
 TOKEN_VARIABLE: Final = "HEADGATE_TOKEN"
 """Has a token: unlike an option, other users of the machine do not see it."""
 
-FILE_BYTES_MAX: Final = 1 << 20
+CLIENT_CONF_BYTES_MAX: Final = 1 << 20
 """Largest ``client.conf`` and file of profiles; Pulsar's own has 4 KB."""
 
 _GROUP_AND_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
@@ -149,11 +149,11 @@ def _read(path: str, what: str) -> tuple[str, int]:
     try:
         with open(path, "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
-            data = file.read(FILE_BYTES_MAX + 1)
+            data = file.read(CLIENT_CONF_BYTES_MAX + 1)
     except OSError as error:
         raise InputError(f"{what} {path} cannot be read: {error.strerror}") from error
-    if len(data) > FILE_BYTES_MAX:
-        raise InputError(f"{what} {path} is too long: {FILE_BYTES_MAX:,} bytes are allowed")
+    if len(data) > CLIENT_CONF_BYTES_MAX:
+        raise InputError(f"{what} {path} is too long: {CLIENT_CONF_BYTES_MAX:,} bytes are allowed")
     try:
         return data.decode(), mode
     except UnicodeDecodeError as error:

@@ -9,7 +9,7 @@ import pytest
 from headgate.base.errors import InputError
 from headgate.cli.connection.client_config import ADMIN_URL, ClientConfig
 from headgate.cli.connection.sources import (
-    FILE_BYTES_MAX,
+    CLIENT_CONF_BYTES_MAX,
     GivenOptions,
     client_config,
     profiles_path,
@@ -168,7 +168,7 @@ def test_two_ways_to_connect_exclude_each_other(conf: str, home: Path) -> None:
     [
         (None, "cannot be read: No such file"),
         (b"a=\xff", "is not UTF-8 text .byte 2"),
-        (b"#" * (FILE_BYTES_MAX + 1), "is too long: 1,048,576 bytes"),
+        (b"#" * (CLIENT_CONF_BYTES_MAX + 1), "is too long: 1,048,576 bytes"),
     ],
 )
 def test_files_that_cannot_be_read(tmp_path: Path, data: bytes | None, why: str) -> None:
