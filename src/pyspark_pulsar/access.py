@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pyspark_pulsar.errors import AccessError
-from pyspark_pulsar.oauth2 import OAuth2, current_token, oauth2
+from pyspark_pulsar.oauth2 import TOKEN_TEXT, OAuth2, current_token, oauth2
 
 _CLASSES = "org.apache.pulsar.client.impl.auth"
 TOKEN_PLUGINS = (f"{_CLASSES}.AuthenticationToken", "token")
@@ -56,9 +55,6 @@ _TLS_REFUSALS = {
 }
 """OpenSSL's reasons that no retry resolves, in words."""
 
-_TOKEN = re.compile(r"[!-~]+")
-"""A valid header value: ASCII without spaces."""
-
 
 @dataclass(frozen=True, slots=True)
 class Access:
@@ -91,7 +87,7 @@ class Access:
         if self.token_path is None:
             return self.token
         text = _file_text(self.token_path, "token file")
-        if not _TOKEN.fullmatch(text):
+        if not TOKEN_TEXT.fullmatch(text):
             raise AccessError(
                 f"the token file {self.token_path} of authParams does not hold one token: "
                 + ("it is empty" if not text else "it has spaces or characters beyond ASCII")
@@ -239,7 +235,7 @@ def _token(params: str, environment: Mapping[str, str]) -> dict[str, Any]:
     if kind == "file":
         return {"token_path": text}
     text = text if kind == "env" else text.removeprefix("token:").strip()
-    if (kind == "env" or params.startswith("token:")) and _TOKEN.fullmatch(text):
+    if (kind == "env" or params.startswith("token:")) and TOKEN_TEXT.fullmatch(text):
         return {"token": text}
     raise ValueError(
         "authParams of a token must be token:TOKEN, file:///PATH of a file that holds it, or "

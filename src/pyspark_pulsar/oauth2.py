@@ -8,6 +8,7 @@ until it nearly lapses.
 from __future__ import annotations
 
 import json
+import re
 import ssl
 import threading
 import time
@@ -27,6 +28,9 @@ LIFE_UNKNOWN_S = 60.0
 LIFE_USED = 0.9
 """The part of its life after which a token is replaced."""
 KEY_BYTES_MAX = 64 * 1024
+
+TOKEN_TEXT = re.compile(r"[!-~]+")
+"""A valid header value: ASCII without spaces."""
 
 _DISCOVERY = "/.well-known/openid-configuration"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -130,7 +134,7 @@ def _fetched(flow: OAuth2, now_s: float, exchange: Exchange) -> _Held:
     form = {name: value for name, value in form.items() if value}
     status, document = exchange(str(endpoint), form, flow.trust_path)
     token, life_s = document.get("access_token"), document.get("expires_in")
-    if status != 200 or not isinstance(token, str) or not token:
+    if status != 200 or not (isinstance(token, str) and TOKEN_TEXT.fullmatch(token)):
         why = str(document.get("error", "no access_token"))[:100]
         why = "no access_token" if client_secret in why else why
         _raise(status, f"{endpoint} gives no token (status {status}: {why}): check authParams")

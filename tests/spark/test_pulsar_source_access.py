@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -97,6 +98,18 @@ def test_a_token_in_tls_through_spark(
     texts = [told.out, told.err, str(caught.value), *(str(each.json) for each in progress)]
     assert not any(secret in text for text in texts for secret in (GOOD, NEXT))
     assert not any(GOOD.encode() in each for each in checkpoint)
+
+
+def test_a_variable_of_the_driver_reaches_the_workers(
+    spark: SparkSession, broker: Broker, topic: str
+) -> None:
+    """Spark's Java runs already, so it is a variable that every process has."""
+    secret = os.environ["HOME"]
+    with front_of(broker.service_url, broker.admin_url, tokens={secret}) as front:
+        params = {"authPluginClassName": "token", "authParams": "env:HOME"}
+        frame = spark.read.format("pulsar").options(**options_of(front, topic, **params)).load()
+        assert [bytes(row.value) for row in frame.select("value").collect()] == SENT
+        assert set(front.shown) == {secret}
 
 
 def test_a_token_file_is_read_again(broker: Broker, topic: str, tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def test_an_issuer_that_is_down_matters_when_the_token_has_lapsed(flow: OAuth2) 
         ((200, {"token_endpoint": "http://other/t"}), (200, {}), "names no token_endpoint"),
         (None, (401, {"error": "invalid_client"}), "status 401: invalid_client"),
         (None, (400, {"error": "no s3cret"}), "status 400: no access_token"),
+        (None, (200, {"access_token": "a\nb"}), "status 200: no access_token"),
         (None, (200, {"access_token": 7}), "status 200: no access_token"),
     ],
 )

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 
 from headgate.base.errors import InputError
 from headgate.cli.connection.client_config import ClientConfig
-from headgate.cli.connection.oauth2 import ClientCredentialsFlow, FlowOptions, http_json
+from headgate.cli.connection.oauth2 import VISIBLE, ClientCredentialsFlow, FlowOptions, http_json
 from headgate.security.key_sources import decoded, path_of_file_url
 
 _CLASSES: Final = "org.apache.pulsar.client.impl.auth"
@@ -32,8 +32,6 @@ PLUGINS: Final[Mapping[str, str]] = {
 SECRET_BYTES_MAX: Final = 64 * 1024
 """Largest file of a secret; a token has at most 16 KiB."""
 
-_VISIBLE: Final = re.compile(r"[!-~]+")
-"""ASCII without spaces: what a header may have."""
 _JWT: Final = re.compile(r"[\w-]+\.[\w-]+\.[\w-]*", re.ASCII)
 _PAIR: Final = re.compile(r"(?:userId|username):(?P<user>[^,]*),password:(?P<password>.*)")
 
@@ -146,7 +144,7 @@ class Token:
     def token(self) -> str:
         """The token. Raises :class:`InputError` if it cannot be read, or is none."""
         text = self.source.read()
-        if not _VISIBLE.fullmatch(text):
+        if not VISIBLE.fullmatch(text):
             raise InputError(f"{self.description} is no token: it has spaces or is no ASCII")
         return text
 
@@ -324,7 +322,7 @@ def _token_source(params: str, environment: Mapping[str, str], say: Say) -> Secr
     if text.startswith("{"):
         text = _object(text).get("token")
     is_marked = params.startswith(("token:", "{"))
-    if not isinstance(text, str) or not (_VISIBLE if is_marked else _JWT).fullmatch(text):
+    if not isinstance(text, str) or not (VISIBLE if is_marked else _JWT).fullmatch(text):
         raise InputError("authParams of a token must be file:///PATH, env:NAME or token:TOKEN")
     return SecretSource("text", text, environment, say)
 

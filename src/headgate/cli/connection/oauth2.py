@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ LIFE_UNKNOWN_S: Final = 60.0
 LIFE_USED: Final = 0.9
 """The part of its life after which a token is replaced: a request must not carry one that lapses
 on its way."""
+
+VISIBLE: Final = re.compile(r"[!-~]+")
+"""ASCII without spaces: what a header may have."""
 
 _DISCOVERY: Final = "/.well-known/openid-configuration"
 _FORM: Final = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
@@ -118,7 +122,8 @@ class ClientCredentialsFlow:
             self.options.trust_path,
         )  # fmt: skip
         token = reply.document.get("access_token")
-        if reply.status != http.client.OK or not isinstance(token, str) or not token:
+        is_token = isinstance(token, str) and VISIBLE.fullmatch(token) is not None
+        if reply.status != http.client.OK or not is_token:
             # error_description is free text of the issuer, which could repeat what was sent.
             why = str(reply.document.get("error", "no access_token"))[:100]
             if client_secret in why:
@@ -127,7 +132,7 @@ class ClientCredentialsFlow:
         life_s = reply.document.get("expires_in")
         if isinstance(life_s, bool) or not isinstance(life_s, int | float) or not life_s > 0:
             life_s = LIFE_UNKNOWN_S
-        self._token = token
+        self._token = str(token)
         self._renew_s, self._lapse_s = now_s + life_s * LIFE_USED, now_s + life_s
 
     def _token_endpoint(self) -> str:
