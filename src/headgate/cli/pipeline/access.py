@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from headgate.base.errors import InputError
@@ -33,6 +34,8 @@ def access_of(config: ClientConfig, environment: Mapping[str, str], say: Say) ->
             workers cannot use.
     """
     sent = authentication(config, environment, say)
+    with suppress(InputError):  # the check of the brokers says what cannot be read
+        sent.secrets()  # says which file others may read
     plugin = plugin_kind(config.auth_plugin) if config.auth_plugin else ""
     paths = [_absolute(path) for path in certificate_paths(config)]
     params, own = "", paths

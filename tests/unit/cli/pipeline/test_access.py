@@ -72,6 +72,15 @@ def test_a_certificate_beside_a_token_and_alone() -> None:
     assert read_by_spark(access("", **pair)) == Access(certificate_path="/c", key_path="/k")
 
 
+def test_a_file_that_all_may_read_gets_a_warning(tmp_path: Path) -> None:
+    path, said = tmp_path / "token", list[str]()
+    path.write_text("s3cret")
+    path.chmod(0o644)
+    config = ClientConfig(auth_plugin="token", auth_params=path.as_uri())
+    assert access_of(config, {}, said.append).auth_params == path.as_uri()
+    assert said == [f"all users of this machine may read {path}: chmod 600 {path}"]
+
+
 def test_secrets_stay_where_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     assert "s3cret" not in json.dumps(access("token", "env:T").source_options(is_tls=True))
