@@ -24,7 +24,12 @@ import urllib3
 
 from pyspark_pulsar.access import NO_ACCESS, Access, tls_refusal
 from pyspark_pulsar.chunks import Chunk, EntryId, NoChunk
-from pyspark_pulsar.errors import AccessError, AdminError, UnreachableError
+from pyspark_pulsar.errors import (
+    AccessError,
+    AdminError,
+    TokenUnavailableError,
+    UnreachableError,
+)
 from pyspark_pulsar.keys import KeyKind, MessageRef, key_kind_of
 from pyspark_pulsar.offsets import Position, earliest
 from pyspark_pulsar.options import Connection
@@ -283,7 +288,7 @@ class AdminClient:
 
         Raises :class:`UnreachableError` if there is none before the deadline, and
         :class:`AccessError` if the server refuses the credentials or its certificate is not
-        trusted.
+        trusted, or there are none.
         """
         deadline = self._monotonic() + self._timeout_s
         backoff_s = BACKOFF_FIRST_S
@@ -299,6 +304,8 @@ class AdminClient:
                 if response.status not in retry_status:
                     return response
                 problem = f"answered {response.status}: {self._reason_in(response)}"
+            except TokenUnavailableError as error:
+                problem = f"was not asked: {error}"
             except urllib3.exceptions.HTTPError as error:
                 refused = tls_refusal(error)
                 if refused is not None:

@@ -78,6 +78,8 @@ def shared_client(connection: Connection) -> pulsar.Client:
             tls_trust_certs_file_path=access.trust_path,
             tls_allow_insecure_connection=access.allow_insecure,
             tls_validate_hostname=access.verify_hostname,
+            tls_certificate_file_path=access.certificate_path,
+            tls_private_key_file_path=access.key_path,
             logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Warn),
         )
         _clients[key] = client
@@ -85,11 +87,17 @@ def shared_client(connection: Connection) -> pulsar.Client:
 
 
 def _authentication(access: Access) -> pulsar.Authentication | None:
-    """The credentials of the client; it reads a token again for each connection."""
-    if access.certificate_path is not None and access.key_path is not None:
-        return pulsar.AuthenticationTLS(access.certificate_path, access.key_path)
+    """The credentials of the client; it reads a token again for each connection.
+
+    It keeps a user and password as they are when it is created, which the C++ client demands.
+    """
+    pair = access.current_password()
+    if pair is not None:
+        return pulsar.AuthenticationBasic(*pair)
     latest = access.current_token()
     if latest is None:
+        if access.certificate_path is not None and access.key_path is not None:
+            return pulsar.AuthenticationTLS(access.certificate_path, access.key_path)
         return None
 
     def current() -> str:

@@ -42,6 +42,10 @@ class AccessError(PulsarSourceError):
     is unusable."""
 
 
+class TokenUnavailableError(AccessError):
+    """The issuer of tokens does not answer, and may do so later."""
+
+
 class AdminError(PulsarSourceError):
     """The admin API refused a request, or did not answer within ``adminTimeoutMs``."""
 

@@ -69,12 +69,12 @@ def probe(connection: Connection, timeout_s: float) -> None:
 def connect_frame(access: Access) -> bytes:
     """The frame that opens a connection: CONNECT with the credentials."""
     fields: list[Field] = [(1, b"pyspark-pulsar")]
-    token = access.current_token()
-    if token is not None:
-        fields.append((3, token.encode()))
+    method, data = access.presented()
+    if data:
+        fields.append((3, data.encode()))
     fields.append((4, _PROTOCOL_VERSION))
-    if token is not None or access.certificate_path is not None:
-        fields.append((5, b"token" if token is not None else b"tls"))
+    if method:
+        fields.append((5, method.encode()))
     command = _encoded([(1, _CONNECT), (_CONNECT, _encoded(fields))])
     return _size(len(command) + 4) + _size(len(command)) + command
 

@@ -4,17 +4,18 @@ Spark passes options as strings. An unknown option is an error, because a misspe
 ignored costs an afternoon. An option without effect on the kind of query is an error, too. One
 exception lists all problems.
 
-Pure: no I/O, no Spark.
+No Spark, and no I/O but the environment variable that ``authParams`` may name.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from pyspark_pulsar.access import ACCESS_OPTIONS, NO_ACCESS, TLS_OPTIONS, Access, credentials
@@ -61,16 +62,25 @@ OPTIONS = (
     OptionInfo("admin.url", "required", "`http://HOST:PORT`, `https://...`",
                "The admin API, for partitions, ends of topics, ledgers and searches by time."),
     OptionInfo("authPluginClassName", "none",
-               "`org.apache.pulsar.client.impl.auth.AuthenticationToken` or `token`, "
-               "`org.apache.pulsar.client.impl.auth.AuthenticationTls` or `tls`",
-               "The kind of credentials in `authParams`, for both URLs. This option and the four "
-               "below also work with the prefix `pulsar.client.`."),
+               "`token`, `basic`, `tls`, `oauth2`, or Pulsar's class of one, such as "
+               "`org.apache.pulsar.client.impl.auth.AuthenticationToken`",
+               "The kind of credentials in `authParams`, for both URLs. This option and the six "
+               "below also work with the prefixes `pulsar.client.` and `pulsar.admin.`."),
     OptionInfo("authParams", "none",
-               "`token:TOKEN`, `file:///PATH`; `tlsCertFile:PATH,tlsKeyFile:PATH`",
-               "The token, or a file with the token on every worker, which is read again for each "
-               "connection and request. Or the client's certificate and key."),
+               "`file:///PATH`, `env:NAME`, `token:TOKEN`, `USER:PASSWORD`; "
+               "`tlsCertFile:PATH,tlsKeyFile:PATH`; `{\"issuerUrl\": \"https://HOST\", "
+               "\"privateKey\": \"file:///PATH\"}`",
+               "The token, or user and password: in a file on every worker, which is read again "
+               "for each connection and request, in an environment variable of the driver, or as "
+               "they are. Or the client's certificate and key. Or the issuer of OAuth 2.0 tokens, "
+               "with the file of the client's key on every worker, and perhaps `audience` and "
+               "`scope`."),
     OptionInfo("tlsTrustCertsFilePath", "public authorities", "a path",
                "PEM file of the certificate authorities to trust, on every worker."),
+    OptionInfo("tlsCertificateFilePath", "none", "a path",
+               "PEM file of the client's certificate, on every worker, if TLS asks for it beside "
+               "other credentials."),
+    OptionInfo("tlsKeyFilePath", "none", "a path", "PEM file of that certificate's key."),
     OptionInfo("tlsAllowInsecureConnection", "`false`", "`true`, `false`",
                "Trust any certificate; for tests only."),
     OptionInfo("tlsHostnameVerificationEnable", "`true`", "`true`, `false`",
@@ -209,13 +219,17 @@ class SourceOptions:
 class _OptionReader:
     """Reads options in any spelling and collects their problems."""
 
-    def __init__(self, options: Mapping[str, str]) -> None:
+    def __init__(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
+        self.environment = environment
         usual_spelling = {name.lower(): name for name in OPTION_NAMES}
         self.values: dict[str, str] = {}
         self.problems: list[str] = []
         for key, value in options.items():
             name = usual_spelling.get(_without_prefix(key.lower()))
             if name in self.values:
+                # Users of the JVM's connector set these for its client and for its admin client.
+                if name in ACCESS_OPTIONS and self.values[name] == value:
+                    continue
                 self.problems.append(f"option {name} is given twice")
             elif name is None:
                 near = difflib.get_close_matches(key.lower(), usual_spelling, n=1)
@@ -243,12 +257,14 @@ class _OptionReader:
         return self.read(name, parse, "")
 
 
-def parse_options(options: Mapping[str, str]) -> SourceOptions:
+def parse_options(
+    options: Mapping[str, str], environment: Mapping[str, str] = os.environ
+) -> SourceOptions:
     """The checked options of a query, with defaults.
 
     Raises :class:`OptionsError`, which lists every problem.
     """
-    fields = _OptionReader(options)
+    fields = _OptionReader(options, environment)
     connection = Connection(
         service_url=fields.require("service.url", _parse_service_url),
         admin_url=fields.require("admin.url", _parse_admin_url),
@@ -325,17 +341,27 @@ def _access(fields: _OptionReader) -> Access:
             if name in fields.values and (name != "authParams" or "key_path" in found)
         )
     return Access(
-        token=found.get("token"),
-        token_path=found.get("token_path"),
-        certificate_path=found.get("certificate_path"),
-        key_path=found.get("key_path"),
         trust_path=fields.read("tlsTrustCertsFilePath", _parse_path, None),
         allow_insecure=allow_insecure,
         verify_hostname=verify,
+        **(_certificate_options(fields, found) | found),
     )
 
 
-def _credentials(fields: _OptionReader) -> dict[str, str]:
+def _certificate_options(
+    fields: _OptionReader, found: Mapping[str, object]
+) -> dict[str, str | None]:
+    """The certificate and the key of their own options; ``found`` are the credentials."""
+    names = ("tlsCertificateFilePath", "tlsKeyFilePath")
+    paths = [fields.read(name, _parse_path, None) for name in names]
+    if (paths[0] is None) != (paths[1] is None):
+        fields.problems.append(f"options {names[0]} and {names[1]} belong together; set both")
+    elif paths[0] is not None and "key_path" in found:
+        fields.problems.append(f"option {names[0]}: authParams name a certificate, too")
+    return {"certificate_path": paths[0], "key_path": paths[1]}
+
+
+def _credentials(fields: _OptionReader) -> dict[str, Any]:
     """The fields of the credentials; none if they are absent or invalid."""
     plugin, params = (fields.values.get(name) for name in ("authPluginClassName", "authParams"))
     if plugin is None and params is None:
@@ -346,7 +372,7 @@ def _credentials(fields: _OptionReader) -> dict[str, str]:
         )
         return {}
     try:
-        return credentials(plugin.strip(), params.strip())
+        return credentials(plugin.strip(), params.strip(), fields.environment)
     except ValueError as error:
         fields.problems.append(f"option {error}")
         return {}
@@ -385,8 +411,8 @@ def _parse_admin_url(text: str) -> str:
 
 
 def _without_prefix(key: str) -> str:
-    """An option without ``pulsar.client.``, the JVM connector's prefix for client options."""
-    bare = key.removeprefix("pulsar.client.")
+    """An option without ``pulsar.client.`` or ``pulsar.admin.``, the JVM connector's prefixes."""
+    bare = key.removeprefix("pulsar.client.").removeprefix("pulsar.admin.")
     return bare if bare in {name.lower() for name in ACCESS_OPTIONS} else key
 
 

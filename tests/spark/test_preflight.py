@@ -12,6 +12,7 @@ import pytest
 
 from headgate.base.errors import InputError
 from headgate.pipeline import preflight
+from headgate.pipeline.access_options import NO_ACCESS, AccessOptions
 from headgate.pipeline.options import TELEMETRY_TOPIC, SourceOptions
 from headgate.wire import replies
 from headgate.wire.codes import ServerError
@@ -20,9 +21,9 @@ from tests.spark.conftest import Broker, Cluster
 NOBODY = "pulsar://127.0.0.1:1"
 
 
-def failure(broker_url: str, web_url: str, topic: str, **more: str) -> str:
+def failure(broker_url: str, web_url: str, topic: str, access: AccessOptions = NO_ACCESS) -> str:
     with pytest.raises(InputError) as caught:
-        preflight.check_brokers(SourceOptions("t", (broker_url,), (web_url,), topic, **more))
+        preflight.check_brokers(SourceOptions("t", (broker_url,), (web_url,), topic, access=access))
     return str(caught.value)
 
 
@@ -143,7 +144,7 @@ def failure_at(handler: type[Pulsar]) -> tuple[str, str]:
 def test_a_missing_token_is_reported_with_the_command_s_options() -> None:
     _, text = failure_at(Refusing)
     assert "answered 401" in text
-    assert "a token is needed (--token-file or HEADGATE_TOKEN gives the token" in text
+    assert "credentials are needed (--config, --profile or --auth-plugin and" in text
     assert "authP" not in text
 
 
@@ -172,11 +173,12 @@ def test_the_web_port_as_broker_url(broker: Broker, topic: str) -> None:
 def test_a_token_that_the_binary_port_refuses(broker: Broker, topic: str) -> None:
     reply = replies.error((1 << 64) - 1, ServerError.AUTHENTICATION_ERROR, "who is s3cret?")
     with answering(reply) as address:
-        text = failure(f"pulsar://{address}", broker.admin_url, topic, token="s3cret")
+        access = AccessOptions("token", "token:s3cret")
+        text = failure(f"pulsar://{address}", broker.admin_url, topic, access)
     assert text.startswith(
         f"pulsar://{address} refuses the connection (AuthenticationError: who is ***?): "
     )
-    assert "--token-file or HEADGATE_TOKEN gives the token" in text
+    assert "--config, --profile or --auth-plugin and --auth-params give the credentials" in text
 
 
 def test_several_hosts_are_left_to_the_client(broker: Broker, topic: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from headgate.base.errors import InputError
 from headgate.pipeline import preflight
+from headgate.pipeline.access_options import AccessOptions
 from headgate.pipeline.options import SourceOptions
 from pyspark_pulsar.errors import AccessError
 from pyspark_pulsar.source import DefaultSource
@@ -97,6 +100,18 @@ def test_a_token_in_tls_through_spark(
     assert not any(GOOD.encode() in each for each in checkpoint)
 
 
+def test_a_variable_of_the_driver_reaches_the_workers(
+    spark: SparkSession, broker: Broker, topic: str
+) -> None:
+    """Spark's Java runs already, so it is a variable that every process has."""
+    secret = os.environ["HOME"]
+    with front_of(broker.service_url, broker.admin_url, tokens={secret}) as front:
+        params = {"authPluginClassName": "token", "authParams": "env:HOME"}
+        frame = spark.read.format("pulsar").options(**options_of(front, topic, **params)).load()
+        assert [bytes(row.value) for row in frame.select("value").collect()] == SENT
+        assert set(front.shown) == {secret}
+
+
 def test_a_token_file_is_read_again(broker: Broker, topic: str, tmp_path: Path) -> None:
     path = tmp_path / "token"
     params = {"authPluginClassName": "token", "authParams": path.as_uri()}
@@ -179,20 +194,20 @@ def test_the_pipeline_sends_the_token_and_reports_refusals(
     ) as front:
         urls = (front.service_url,), (front.admin_url,)
         trust = {"trust_path": certificates.authority}
-        for more, why in (
-            ({"token_path": str(path), **trust}, r"answered 401.*\(--token-file or HEADGATE_TOKEN"),
-            ({"token": "two words", **trust}, r"authParams of a token must be .*--token-file"),
-            ({"token": GOOD}, r"certificate is not trusted.*--tls-trust-certs"),
-            ({"token": GOOD, "trust_path": "/none.pem"}, r"/none.pem cannot be used"),
+        good = AccessOptions("token", f"token:{GOOD}", **trust)
+        by_file = AccessOptions("token", path.as_uri(), **trust)
+        for access, why in (
+            (by_file, r"answered 401.*\(--config, --profile or --auth-plugin"),
+            (replace(good, auth_params="token:two words"), r"auth-params of a token must be"),
+            (replace(good, trust_path=""), r"certificate is not trusted.*--tls-trust-cert-path"),
+            (replace(good, trust_path="/none.pem"), r"/none.pem cannot be used"),
         ):
             with pytest.raises(InputError, match=why) as caught:
-                preflight.check_brokers(SourceOptions("t", *urls, topic, **more))  # type: ignore[arg-type]
+                preflight.check_brokers(SourceOptions("t", *urls, topic, access=access))
             assert "wrong.token" not in str(caught.value)
         path.write_text(GOOD)
-        source = SourceOptions("t", *urls, topic, token_path=str(path), **trust)
+        source = SourceOptions("t", *urls, topic, access=by_file)
         preflight.check_brokers(source)
         plain = front.service_url.replace("+ssl", "")
         with pytest.raises(InputError, match="--broker-url"):
-            preflight.check_brokers(
-                SourceOptions("t", (plain,), urls[1], topic, token=GOOD, **trust)
-            )
+            preflight.check_brokers(SourceOptions("t", (plain,), urls[1], topic, access=good))

@@ -9,12 +9,18 @@ from collections.abc import Iterator
 from tests.tidy.tree import report, written_modules
 
 TWO_PROGRAMS = {
+    "CLASSES": "pyspark-pulsar imports nothing of Headgate",
     "COUNT_MAX": "the command line refuses what the broker would refuse",
+    "DISCOVERY": "pyspark-pulsar imports nothing of Headgate",
     "EARLIEST": "pyspark-pulsar imports nothing of Headgate",
     "HIDE_TRACEBACK": "pyspark-pulsar imports nothing of Headgate",
     "INT64_MAX": "pyspark-pulsar imports nothing of Headgate",
+    "ISSUER_TIMEOUT_S": "pyspark-pulsar imports nothing of Headgate",
     "JSON": "the command line and the broker both send it",
     "LATEST": "pyspark-pulsar imports nothing of Headgate",
+    "LIFE_UNKNOWN_S": "pyspark-pulsar imports nothing of Headgate",
+    "LIFE_USED": "pyspark-pulsar imports nothing of Headgate",
+    "LOOPBACK": "pyspark-pulsar imports nothing of Headgate",
     "NOTHING_HOLDS": "the command line recognizes a broker's sentence",
     "SHARE_SHOWN_MIN": "the command line shows shares without the laws",
 }

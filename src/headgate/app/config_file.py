@@ -1,9 +1,7 @@
 """Settings from Pulsar's ``broker.conf``, with overrides of the command line.
 
-The syntax is that of Java's property files, as Pulsar reads it: ``key=value`` (also ``key: value``
-and ``key value``), ``#`` and ``!`` begin comments, a backslash at a line's end continues the
-line, ``\\t \\n \\r \\f \\\\ \\uXXXX`` are escapes, the last line of a key counts, and blanks around
-a value do not. As in Pulsar's own file, an empty value means: not set.
+The syntax is that of Java's property files (:mod:`headgate.base.properties`), as Pulsar reads it.
+The last line of a key counts. As in Pulsar's own file, an empty value means: not set.
 
 A ``broker.conf`` of a real cluster has hundreds of keys that Headgate does not have. One warning
 names them. Keys that ask for a protection which Headgate lacks are refused
@@ -13,13 +11,14 @@ names them. Keys that ask for a protection which Headgate lacks are refused
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.base.errors import InputError
 from headgate.base.input_errors import closest_match, did_you_mean
 from headgate.base.names import parse_topic
+from headgate.base.properties import Assignment, parse_properties
 from headgate.base.units import MS_PER_MINUTE
 from headgate.policy.setting_info import SettingError
 from headgate.policy.settings import SETTINGS, Settings, inconsistencies
@@ -41,20 +40,7 @@ one relies on it: a broker that ignored the key would be open, and only its log 
 TYPO_RATIO = 0.95
 """Keys of a real ``broker.conf`` resemble each other: a typing error differs in a letter or two."""
 
-_SEPARATOR = re.compile(r"(?<!\\)(?:\\\\)*(?P<gap>[ \t\f]*[=:][ \t\f]*|[ \t\f]+)")
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _CLUSTER_NAME = re.compile(r"[-=:.\w]+", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """One key with its value as text, and where it was written."""
-
-    key: str
-    value: str
-    where: str
-    """Put before an error, as in ``broker.conf:12``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +50,6 @@ class LoadedSettings:
     settings: Settings
     unsupported: tuple[str, ...]
     """In the order of the file, each once."""
-
-
-def parse_properties(text: str, source: str) -> list[Assignment]:
-    """The assignments of a property file, in order; ``source`` is its name in errors.
-
-    Raises:
-        InputError: a ``\\u`` escape without four hexadecimal digits.
-    """
-    found = []
-    for number, line in _logical_lines(text):
-        match = _SEPARATOR.search(line)
-        key, value = (line, "") if match is None else _split(line, match)
-        where = f"{source}:{number}"
-        found.append(Assignment(_unescape(key, where), _unescape(value, where).strip(), where))
-    return found
 
 
 def read_config(path: str) -> list[Assignment]:
@@ -185,39 +156,3 @@ def check_settings(settings: Settings) -> list[str]:
             "allowed"
         )
     return problems
-
-
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with continuations joined, without comments; numbered by where they begin."""
-    parts: list[str] = []
-    begin = 0
-    for number, raw in enumerate(re.split(r"\r\n|\r|\n", text), 1):
-        line = raw.lstrip(" \t\f")
-        if not parts:
-            if not line or line[0] in "#!":
-                continue
-            begin = number
-        backslashes = len(line) - len(line.rstrip("\\"))
-        if backslashes % 2:
-            parts.append(line[:-1])
-            continue
-        yield begin, "".join([*parts, line])
-        parts = []
-    if parts:
-        yield begin, "".join(parts)
-
-
-def _split(line: str, match: re.Match[str]) -> tuple[str, str]:
-    return line[: match.start("gap")], line[match.end() :]
-
-
-def _unescape(text: str, where: str) -> str:
-    def replace(match: re.Match[str]) -> str:
-        code = match[1]
-        if code == "u":
-            raise InputError(f"{where}: \\u is not followed by four hexadecimal digits")
-        if len(code) > 1:
-            return chr(int(code[1:], 16))
-        return _CONTROL.get(code, code)
-
-    return _ESCAPE.sub(replace, text)

@@ -11,10 +11,11 @@ from contextlib import suppress
 
 import uvloop
 
-from headgate.app.config_file import Assignment, load_settings
+from headgate.app.config_file import load_settings
 from headgate.app.node import Node, Urls
 from headgate.app.run import SWITCH_INTERVAL_S
 from headgate.base.errors import InputError, invariant
+from headgate.base.properties import Assignment
 from headgate.policy.settings import SETTINGS, Settings
 
 FREE_PORTS = {"brokerServicePort": "0", "webServicePort": "0"}

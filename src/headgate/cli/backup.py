@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import click
 import msgspec
-from click.core import ParameterSource
 
 from headgate.base.texts import size_text
 from headgate.base.units import GIB, KIB, MIB
-from headgate.cli.admin_client import ADMIN_URL
+from headgate.cli.admin_client import AdminApi
+from headgate.cli.connection.options import api_options, is_given
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)")
 _UNITS: Final = {"": 1, "K": KIB, "M": MIB, "G": GIB}
@@ -46,13 +46,7 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print the r
 
 @click.command("backup")
 @click.option("--to", "target", metavar="DIR", required=True, help="Backup folder.")
-@click.option(
-    "--admin-url",
-    metavar="URL",
-    default=ADMIN_URL,
-    show_default=True,
-    help="URL of the admin API of the running broker, which must be on this host.",
-)
+@api_options
 @click.option(
     "--data-dir",
     "data_path",
@@ -70,11 +64,9 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="Print the r
 )
 @click.option("--check", is_flag=True, help="Read stored files again and replace damaged ones.")
 @_json_option
-@click.pass_context
 def backup_command(
-    ctx: click.Context,
     target: str,
-    admin_url: str,
+    connect: Callable[[], AdminApi],
     data_path: str | None,
     bytes_per_s: float,
     keep: int,
@@ -84,14 +76,13 @@ def backup_command(
 ) -> None:
     """Back up the data of a running or a stopped broker.
 
-    A running broker goes on serving, but frees no disk space until the backup ends. The backup has
-    everything that was acknowledged when it began.
+    A running broker must be on this host. It goes on serving, but frees no disk space until the
+    backup ends. The backup has everything that was acknowledged when it began.
 
     Each run adds a generation, a complete state, and copies only the segments that the folder does
     not have. If it fails or is killed, the former generations stay restorable.
     """
-    is_url_given = ctx.get_parameter_source("admin_url") is not ParameterSource.DEFAULT
-    if data_path is not None and is_url_given:
+    if data_path is not None and is_given("admin_url"):
         raise click.UsageError("give --admin-url for a running broker, or --data-dir for a stopped")
     from headgate.app.backup.run import BackupOptions, back_up_running, back_up_stopped
     from headgate.cli.backup_hold import RunningHold
@@ -101,7 +92,7 @@ def backup_command(
         if data_path is not None:
             row = back_up_stopped(data_path, options, progress)
         else:
-            held = RunningHold.begin(admin_url, time.monotonic, time.sleep, _say_waiting)
+            held = RunningHold.begin(connect(), time.monotonic, time.sleep, _say_waiting)
             try:
                 row = back_up_running(held, options, progress, held.tick)
             except BaseException:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from headgate.app.backup.manifest import BackupError
-from headgate.cli.admin_client import UnreachableError, ask
+from headgate.base.errors import HeadgateError
+from headgate.cli.admin_client import AccessRefusedError, AdminApi, UnreachableError, reason_in
 
 _ROUTE: Final = "/admin/v2/headgate/backup"
 _TIMEOUT_S: Final = 60.0
@@ -23,11 +24,11 @@ _RENEWALS: Final = 5
 class RunningHold:
     """The hold of one backup."""
 
-    def __init__(self, url: str, answer: dict[str, Any], now_s: Callable[[], float]) -> None:
+    def __init__(self, api: AdminApi, answer: dict[str, Any], now_s: Callable[[], float]) -> None:
         """For :meth:`begin` only."""
         self.data_path: str = answer["dataDirectory"]
         self.source_path: str = answer["sourceDirectory"]
-        self._url = url
+        self._api = api
         self._path = f"{_ROUTE}/{answer['id']}"
         self._now_s = now_s
         self._every_s = answer["leaseS"] / _RENEWALS
@@ -36,7 +37,7 @@ class RunningHold:
     @classmethod
     def begin(
         cls,
-        url: str,
+        api: AdminApi,
         now_s: Callable[[], float],
         sleep: Callable[[float], None],
         on_wait: Callable[[str], None],
@@ -47,16 +48,17 @@ class RunningHold:
 
         Raises:
             BackupError: the broker refused.
+            AccessRefusedError: it refuses the credentials.
             AdminUrlError, UnreachableError: it cannot be asked.
         """
         until_s = now_s() + BEGIN_S_MAX
         is_waiting = False
         while True:
-            status, text = _ask(url, _ROUTE, "POST")
+            status, text = _ask(api, _ROUTE, "POST")
             if status < _OK:
-                return cls(url, json.loads(text), now_s)
+                return cls(api, json.loads(text), now_s)
             if status != _CONFLICT or now_s() >= until_s:
-                raise BackupError(f"{url} does not begin a backup: {_reason(text)}")
+                raise BackupError(f"{api.url} does not begin a backup: {_reason(text)}")
             if not is_waiting:
                 is_waiting = True
                 on_wait(_reason(text))
@@ -78,26 +80,25 @@ class RunningHold:
 
     def abandon(self) -> None:
         """End the hold of a backup that failed, as far as the broker can be asked."""
-        with contextlib.suppress(UnreachableError):
-            _ask(self._url, self._path, "DELETE")
+        with contextlib.suppress(HeadgateError):
+            _ask(self._api, self._path, "DELETE")
 
     def _checked(self, method: str) -> None:
         try:
-            status, text = _ask(self._url, self._path, method)
+            status, text = _ask(self._api, self._path, method)
         except UnreachableError as error:
             raise BackupError(f"the broker went away during the backup: {error}") from error
+        except AccessRefusedError as error:
+            raise BackupError(f"the broker no longer holds its files: {error}") from error
         if status >= _OK:
             raise BackupError(f"the broker no longer holds its files: {_reason(text)}")
 
 
-def _ask(url: str, path: str, method: str) -> tuple[int, str]:
-    reply, body = ask(url, path, timeout_s=_TIMEOUT_S, method=method)
+def _ask(api: AdminApi, path: str, method: str) -> tuple[int, str]:
+    reply, body = api.ask(path, timeout_s=_TIMEOUT_S, method=method)
     return reply.status, body.decode(errors="replace")
 
 
 def _reason(text: str) -> str:
     """The reason in an answer of the admin API."""
-    try:
-        return str(json.loads(text)["reason"])
-    except (ValueError, KeyError, TypeError):
-        return text[:200] or "no reason given"
+    return reason_in(text.encode()) or text[:200] or "no reason given"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Final, Literal
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from headgate.base.errors import InputError
 from headgate.base.input_errors import InputErrors
 from headgate.base.names import InvalidNameError, parse_topic
+from headgate.pipeline.access_options import NO_ACCESS, AccessOptions, has_tls
 from headgate.pipeline.lineage_options import NO_LINEAGE, LineageOptions
 from headgate.pipeline.location import checked_root, is_object_store
 from headgate.pipeline.spark_options import DEFAULTS, SparkOptions
@@ -61,14 +61,7 @@ class SourceOptions:
     topic: str = TELEMETRY_TOPIC
     fail_on_data_loss: bool = False
     """Whether the job stops if telemetry expired before it was read."""
-    token: str | None = field(default=None, repr=False)
-    """Token for the brokers; at most one of this and ``token_path``."""
-    token_path: str | None = None
-    """A file with the token, which is read again for each connection and request."""
-    trust_path: str | None = None
-    """PEM file of the certificate authorities to trust; None: the public ones."""
-    allow_insecure: bool = False
-    """Whether any certificate is trusted."""
+    access: AccessOptions = NO_ACCESS
     scrapes: str | None = None
     """A folder with texts of ``/metrics``, read instead of the topics; no broker is contacted."""
     work: str | None = None
@@ -79,7 +72,7 @@ class SourceOptions:
     def __post_init__(self) -> None:
         """Raise :class:`InputError` for URLs of another form or different in number.
 
-        Also for two tokens, and for options of TLS where no URL has it. One error lists all faults.
+        Also for options of TLS where no URL has it. One error lists all faults.
         """
         faults = InputErrors()
         with faults.collecting():
@@ -102,32 +95,15 @@ class SourceOptions:
             parse_topic(self.topic)
         except InvalidNameError as error:
             faults.add(f"--topic: {error}")
-        if self.token is not None and self.token_path is not None:
-            faults.add("a token and a token file (--token-file) are given; one of them is allowed")
-        if (self.trust_path is not None or self.allow_insecure) and not any(
-            _has_tls(url) for url in (*self.broker_urls, *self.web_urls)
-        ):
-            faults.add(
-                "--tls-trust-certs and --tls-insecure are for URLs with TLS, and none has it; "
-                "pulsar+ssl:// and https:// have"
-            )
+        with faults.collecting():
+            self.access.check((*self.broker_urls, *self.web_urls))
         faults.raise_any()
 
     def source_options(self, broker_url: str, web_url: str) -> dict[str, str]:
         """The options of ``format("pulsar")`` for one of the brokers."""
         options = {"service.url": broker_url, "admin.url": web_url, "topic": self.topic}
-        if self.token_path is not None:
-            # Quoted: the option is a URL.
-            path = quote(str(Path(self.token_path).resolve()))
-            options |= {"authPluginClassName": "token", "authParams": f"file://{path}"}
-        elif self.token is not None:
-            options |= {"authPluginClassName": "token", "authParams": f"token:{self.token}"}
-        if _has_tls(broker_url) or _has_tls(web_url):
-            if self.trust_path is not None:
-                options["tlsTrustCertsFilePath"] = str(Path(self.trust_path).resolve())
-            if self.allow_insecure:
-                options["tlsAllowInsecureConnection"] = "true"
-        return options
+        is_tls = has_tls(broker_url) or has_tls(web_url)
+        return options | self.access.source_options(is_tls=is_tls)
 
 
 def _check_retention(days: int | None) -> None:
@@ -141,10 +117,6 @@ def _check_folders(out: str, work: str | None) -> None:
     checked_root(out)
     if work is not None and is_object_store(checked_root(work)):
         raise InputError(f"--work {work} is no folder of this machine; the job needs one")
-
-
-def _has_tls(url: str) -> bool:
-    return url.startswith(("pulsar+ssl:", "https:"))
 
 
 def _is_url(url: str, schemes: tuple[str, ...]) -> bool:

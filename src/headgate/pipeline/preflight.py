@@ -20,16 +20,19 @@ TIMEOUT_S: Final = 5
 """Time limit of a broker's response."""
 
 _ACCESS_HINT: Final = (
-    "(--token-file or HEADGATE_TOKEN gives the token, --tls-trust-certs the authority to trust)"
+    "(--config, --profile or --auth-plugin and --auth-params give the credentials, "
+    "--tls-trust-cert-path the authority to trust)"
 )
 
 _COMMAND_LINE_WORDS: Final = (
-    (NO_CREDENTIALS_ADVICE, "a token is needed"),
-    ("tlsTrustCertsFilePath", "--tls-trust-certs"),
-    ("tlsAllowInsecureConnection", "--tls-insecure"),
+    (NO_CREDENTIALS_ADVICE, "credentials are needed"),
+    ("tlsTrustCertsFilePath", "--tls-trust-cert-path"),
+    ("tlsAllowInsecureConnection", "--tls-allow-insecure"),
+    ("authPluginClassName", "--auth-plugin"),
     ("the token in authParams", "the token"),
     (" (authParams)", ""),
     (" of authParams", ""),
+    ("authParams", "--auth-params"),
 )
 """Names in the errors of ``format("pulsar")``, and the command line's words for them."""
 

@@ -55,8 +55,11 @@ _QUERY_SETTINGS: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "2000",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "false",
+    # The options of the brokers may have a token: no text of a plan shows them.
+    "spark.sql.redaction.options.regex": "(?i)url|auth|brokers",
 }
-"""Settings that queries are tuned to. A cluster's own value of one takes precedence."""
+"""Settings that queries are tuned to, or safe with. A cluster's own value of one takes precedence.
+"""
 
 _SETTINGS: Final = _QUERY_SETTINGS | {
     "spark.ui.enabled": "false",

@@ -9,10 +9,12 @@ import pytest
 
 from headgate.app.backup.manifest import BackupError
 from headgate.cli import backup_hold
-from headgate.cli.admin_client import UnreachableError
+from headgate.cli.admin_client import AdminApi, UnreachableError
 from headgate.cli.backup_hold import RunningHold
+from headgate.cli.connection.client_config import ClientConfig
 
 URL = "http://broker"
+API = AdminApi(ClientConfig(URL), {}, print)
 ANSWER = {"id": "b1", "dataDirectory": "/d", "sourceDirectory": "/d/s", "leaseS": 30.0}
 REFUSED = 409, json.dumps({"reason": "the disk became full"})
 
@@ -27,8 +29,8 @@ class Broker:
         self.answers: list[Any] = [(200, json.dumps(ANSWER))]
         monkeypatch.setattr(backup_hold, "_ask", self._ask)
 
-    def _ask(self, url: str, path: str, method: str) -> tuple[int, str]:
-        assert url == URL
+    def _ask(self, api: AdminApi, path: str, method: str) -> tuple[int, str]:
+        assert api is API
         self.asked.append(f"{method} {path.removeprefix('/admin/v2/headgate/')}")
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
@@ -40,7 +42,7 @@ class Broker:
         self.now_s += seconds
 
     def begin(self) -> RunningHold:
-        return RunningHold.begin(URL, lambda: self.now_s, self.sleep, self.said.append)
+        return RunningHold.begin(API, lambda: self.now_s, self.sleep, self.said.append)
 
 
 @pytest.fixture

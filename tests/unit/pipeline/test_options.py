@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headgate.base.errors import InputError
+from headgate.pipeline.access_options import AccessOptions
 from headgate.pipeline.options import (
     AttributeOptions,
     CompactOptions,
@@ -59,12 +59,10 @@ def test_a_wrong_source_is_refused(values: dict[str, Any], text: str) -> None:
 
 def test_one_error_lists_all_faults_of_a_source() -> None:
     with pytest.raises(InputError) as caught:
-        SourceOptions(
-            "", ("a:1", "b"), ("http://",), token="t", token_path="p", allow_insecure=True
-        )
+        SourceOptions("", ("a:1", "b"), ("http://",), access=AccessOptions(allow_insecure=True))
     assert [line.split()[0] for line in str(caught.value).splitlines()] == [
-        "--out", "--broker-url", "--broker-url", "--broker-url", "--admin-url", "a",
-        "--tls-trust-certs",
+        "--out", "--broker-url", "--broker-url", "--broker-url", "--admin-url",
+        "--tls-trust-cert-path,",
     ]  # fmt: skip
 
 
@@ -85,47 +83,26 @@ def test_wrong_format_and_trigger_are_refused() -> None:
             StreamOptions(source, trigger_s)
 
 
-def test_the_options_for_spark(tmp_path: Path) -> None:
+def test_the_options_for_spark() -> None:
     plain = SourceOptions("tables")
     assert plain.source_options("pulsar://a:1", "http://a:2") == {
         "service.url": "pulsar://a:1",
         "admin.url": "http://a:2",
         "topic": plain.topic,
     }
-    path = tmp_path / "a token"
     urls = {
         "broker_urls": ("pulsar+ssl://a:1", "pulsar://b:1"),
         "web_urls": ("https://a:2", "http://b:2"),
     }
-    secure = SourceOptions(
-        "tables", **urls, token_path=str(path), trust_path="/ca.pem", allow_insecure=True
-    )
+    access = AccessOptions("token", "env:T", trust_path="/ca.pem", allow_insecure=True)
+    secure = SourceOptions("tables", **urls, access=access)
     first, second = (
         secure.source_options(*pair)
         for pair in zip(secure.broker_urls, secure.web_urls, strict=True)
     )
-    assert first["authPluginClassName"] == "token"
-    assert first["authParams"] == path.as_uri()
-    assert first["tlsTrustCertsFilePath"] == "/ca.pem"
-    assert first["tlsAllowInsecureConnection"] == "true"
-    assert second.keys() == {
-        "service.url",
-        "admin.url",
-        "topic",
-        "authPluginClassName",
-        "authParams",
-    }
-    by_value = SourceOptions("tables", token="s3cret")
-    assert by_value.source_options("pulsar://a:1", "http://a:2")["authParams"] == "token:s3cret"
-    assert "s3cret" not in repr(by_value)
-
-
-def test_two_tokens_and_rules_without_tls() -> None:
-    with pytest.raises(InputError, match=r"a token and a token file .* are given"):
-        SourceOptions("tables", token="t", token_path="/t")
-    for rules in ({"trust_path": "/ca.pem"}, {"allow_insecure": True}):
-        with pytest.raises(InputError, match="none has it"):
-            SourceOptions("tables", **rules)  # type: ignore[arg-type]
+    own = {"service.url", "admin.url", "topic"}
+    assert first == access.source_options(is_tls=True) | {name: first[name] for name in own}
+    assert second.keys() == own | {"authPluginClassName", "authParams"}
 
 
 @pytest.mark.parametrize("top", [0, 51])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -72,6 +73,8 @@ def test_a_cluster_keeps_its_settings() -> None:
     nothing_given = open_settings(lambda _: False)
     assert "spark.sql.shuffle.partitions" not in nothing_given
     assert nothing_given["spark.sql.session.timeZone"] == "UTC"
+    assert re.search(nothing_given["spark.sql.redaction.options.regex"], "brokers")
+    assert re.search(nothing_given["spark.sql.redaction.options.regex"], "authParams")
     assert open_settings(lambda _: True) == {}
 
 

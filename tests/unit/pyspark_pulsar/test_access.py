@@ -8,6 +8,7 @@ import urllib3
 
 from pyspark_pulsar.access import Access, credentials, tls_refusal
 from pyspark_pulsar.errors import AccessError
+from pyspark_pulsar.oauth2 import OAuth2
 
 JAVA = "org.apache.pulsar.client.impl.auth.Authentication"
 
@@ -18,6 +19,15 @@ JAVA = "org.apache.pulsar.client.impl.auth.Authentication"
         ("token", "token:a.b.c", {"token": "a.b.c"}),
         (f"{JAVA}Token", "file:///run/secrets/t%20o", {"token_path": "/run/secrets/t o"}),
         (f"{JAVA}Token", "file:/run/t", {"token_path": "/run/t"}),
+        ("token", "env:T", {"token": "d.e.f"}),
+        ("basic", "u:p:x", {"password": "u:p:x"}),
+        (f"{JAVA}Basic", "file:///run/p", {"password_path": "/run/p"}),
+        ("basic", "env:P", {"password": "u:p"}),
+        (
+            "org.apache.pulsar.client.impl.auth.oauth2.AuthenticationOAuth2",
+            '{"issuerUrl": "https://i", "privateKey": "file:///k.json", "audience": "a"}',
+            {"flow": OAuth2("https://i", "/k.json", audience="a")},
+        ),
         (
             f"{JAVA}Tls",
             "tlsKeyFile:/k.pem,tlsCertFile:/c.pem",
@@ -28,7 +38,7 @@ JAVA = "org.apache.pulsar.client.impl.auth.Authentication"
 def test_credentials_are_read_from_both_plugins(
     plugin: str, params: str, found: dict[str, str]
 ) -> None:
-    assert credentials(plugin, params) == found
+    assert credentials(plugin, params, {"T": "d.e.f\n", "P": "u:p"}) == found
 
 
 @pytest.mark.parametrize(
@@ -40,12 +50,22 @@ def test_credentials_are_read_from_both_plugins(
         ("tls", "token:s3cret"),
         ("tls", "tlsCertFile:/s3cret"),
         ("tls", "tlsCertFile:/c,tlsKeyFile:"),
-        ("basic", "token:s3cret"),
+        ("token", "env:NONE"),
+        ("token", "env:SPACES"),
+        ("basic", "s3cret"),
+        ("basic", ":s3cret"),
+        ("basic", '{"userId": "u", "pass": "s3cret"}'),
+        ("basic", "{s3cret"),
+        ("basic", "env:SPACES"),
+        ("oauth2", "s3cret"),
+        ("oauth2", '{"issuerUrl": "http://i", "privateKey": "/k"}'),
+        ("oauth2", '{"issuerUrl": "https://i", "privateKey": "data:s3cret"}'),
+        ("sasl", "token:s3cret"),
     ],
 )
 def test_other_credentials_are_refused_without_naming_them(plugin: str, params: str) -> None:
     with pytest.raises(ValueError, match="authP") as caught:
-        credentials(plugin, params)
+        credentials(plugin, params, {"SPACES": "two s3cret"})
     assert "s3cret" not in str(caught.value)
 
 
@@ -78,6 +98,36 @@ def test_a_token_file_without_a_token(tmp_path: Path, content: bytes | None, why
     assert "words" not in str(caught.value)
 
 
+def test_a_user_and_a_password(tmp_path: Path) -> None:
+    path = tmp_path / "password"
+    by_value, by_file = Access(password="u:p:x"), Access(password_path=str(path))
+    path.write_text(' {"userId": "u", "password": "p:x"}\n')
+    for access in (by_value, by_file):
+        assert access.current_password() == ("u", "p:x")
+        assert access.presented() == ("basic", "u:p:x")
+        assert access.headers() == {"Authorization": "Basic dTpwOng="}
+        assert access.scrubbed("no p:x") == "no ***"
+        assert access.advice().startswith("check the user and password")
+    path.write_text("s3cret")
+    with pytest.raises(AccessError, match="does not hold USER:PASSWORD") as caught:
+        by_file.check_files()
+    assert "s3cret" not in f"{caught.value} {Access(password='u:s3cret')!r}"
+
+
+def test_what_connect_says() -> None:
+    assert Access().presented() == ("", "")
+    certificate = Access(certificate_path="/c", key_path="/k")
+    assert certificate.presented() == ("tls", "")
+    assert Access(token="t", certificate_path="/c", key_path="/k").presented() == ("token", "t")
+
+
+def test_a_token_of_an_issuer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark_pulsar.access.current_token", lambda flow: flow.issuer_url[-1])
+    access = Access(flow=OAuth2("https://i", "/k"))
+    assert access.headers() == {"Authorization": "Bearer i"}
+    assert access.advice().startswith("check what the token of https://i")
+
+
 def test_no_text_contains_the_token(tmp_path: Path) -> None:
     access = Access(token="s3cret")
     assert "s3cret" not in repr(access)
@@ -90,7 +140,10 @@ def test_unusable_certificates_are_named(tmp_path: Path) -> None:
     path = tmp_path / "ca.pem"
     for access, why in (
         (Access(trust_path=str(path)), "tlsTrustCertsFilePath .*ca.pem cannot be used: No such"),
-        (Access(certificate_path=str(path), key_path="/k"), "tlsCertFile .*ca.pem and tlsKeyFile"),
+        (
+            Access(certificate_path=str(path), key_path="/k"),
+            "certificate .*ca.pem .tlsCertFile. and the key",
+        ),
     ):
         with pytest.raises(AccessError, match=why):
             access.check_files()

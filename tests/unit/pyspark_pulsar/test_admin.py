@@ -16,7 +16,13 @@ from pyspark_pulsar import admin
 from pyspark_pulsar.access import Access
 from pyspark_pulsar.admin import AdminClient, Response, cause_of, http_transport
 from pyspark_pulsar.chunks import Chunk, NoChunk
-from pyspark_pulsar.errors import AccessError, AdminError, TopicNotFoundError
+from pyspark_pulsar.errors import (
+    AccessError,
+    AdminError,
+    TokenUnavailableError,
+    TopicNotFoundError,
+    UnreachableError,
+)
 from pyspark_pulsar.offsets import Position
 from pyspark_pulsar.options import Connection
 from pyspark_pulsar.ranges import LedgerSpan, TopicSnapshot
@@ -204,6 +210,16 @@ def test_refused_credentials_are_not_retried_and_not_shown(status: int) -> None:
         "check the token in authParams and what it permits"
     )
     assert len(cluster.asked) == 1
+
+
+def test_an_issuer_that_does_not_answer_is_asked_again() -> None:
+    down = TokenUnavailableError("the issuer at https://i does not answer")
+    cluster = FakeCluster({"t/partitions": [down, down, {"partitions": 0}]})
+    assert cluster.client().partitions_of([T]) == {T: (T,)}
+    cluster = FakeCluster({"t/partitions": down})
+    with pytest.raises(UnreachableError, match=r"was not asked: the issuer at https://i does not"):
+        cluster.client().partitions_of([T])
+    assert cluster.now_s > 3
 
 
 def test_odd_topic_names_are_quoted() -> None:

@@ -133,3 +133,36 @@ def test_the_client_gets_its_settings(monkeypatch: pytest.MonkeyPatch, tmp_path:
     missing = Access(token_path=str(path))
     with pytest.raises(AccessError, match="cannot be read: No such file"):
         shared_client(Connection("pulsar://h:1", "http://h:2", 1_000, 1_000, missing))
+
+
+@pytest.mark.parametrize(
+    ("access", "kind", "given"),
+    [
+        (Access(password="u:p"), "AuthenticationBasic", ("u", "p")),
+        (Access(certificate_path="/c", key_path="/k"), "AuthenticationTLS", ("/c", "/k")),
+        (Access(), "none", ()),
+    ],
+)
+def test_the_clients_own_objects_for_credentials(
+    monkeypatch: pytest.MonkeyPatch, access: Access, kind: str, given: tuple[str, ...]
+) -> None:
+    made: list[tuple[str, tuple[str, ...]]] = []
+    for name in ("AuthenticationBasic", "AuthenticationTLS", "AuthenticationToken"):
+        monkeypatch.setattr(
+            pulsar, name, lambda *words, name=name: made.append((name, words)) or name
+        )
+    assert client._authentication(access) == (kind if given else None)
+    assert made == ([(kind, given)] if given else [])
+
+
+def test_a_certificate_goes_beside_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[dict[str, object]] = []
+    monkeypatch.setattr(client, "_clients", {})
+    monkeypatch.setattr(client, "check_credentials", lambda *_: None)
+    monkeypatch.setattr(Access, "check_files", lambda _: None)
+    monkeypatch.setattr(pulsar, "Client", lambda _url, **options: made.append(options) or object())
+    access = Access(token="t", certificate_path="/c", key_path="/k")
+    shared_client(Connection("pulsar+ssl://h:1", "https://h:2", 1_000, 1_000, access))
+    assert isinstance(made[0]["authentication"], pulsar.AuthenticationToken)
+    names = ("tls_certificate_file_path", "tls_private_key_file_path")
+    assert [made[0][name] for name in names] == ["/c", "/k"]

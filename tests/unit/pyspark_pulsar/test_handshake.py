@@ -31,6 +31,8 @@ def refused(code: ServerError, text: str) -> bytes:
         (NO_ACCESS, "", b""),
         (Access(token="a.b" * 100), "token", b"a.b" * 100),
         (Access(certificate_path="/c", key_path="/k"), "tls", b""),
+        (Access(token="t", certificate_path="/c", key_path="/k"), "token", b"t"),
+        (Access(password='{"userId": "u", "password": "p:x"}'), "basic", b"u:p:x"),
     ],
 )
 def test_the_connect_command_has_the_credentials(access: Access, method: str, data: bytes) -> None:

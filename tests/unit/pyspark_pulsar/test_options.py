@@ -124,6 +124,28 @@ def test_credentials_and_trusted_certificates_are_read() -> None:
     assert (insecure.allow_insecure, insecure.verify_hostname) == (True, False)
 
 
+def test_a_certificate_may_go_beside_a_token() -> None:
+    pair = {"tlsCertificateFilePath": "/c.pem", "tlsKeyFilePath": "/k.pem"}
+    assert parse_options(SECURE | TOKEN | pair).connection.access == Access(
+        token=SECRET, certificate_path="/c.pem", key_path="/k.pem"
+    )
+
+
+def test_a_variable_of_the_driver_has_the_secret() -> None:
+    variable = {"authPluginClassName": "token", "authParams": "env:T"}
+    parsed = parse_options(REQUIRED | variable, {"T": f"{SECRET}\n"})
+    assert parsed.connection.access == Access(token=SECRET)
+    assert SECRET not in repr(parsed)
+
+
+def test_one_set_of_credentials_is_for_the_client_and_its_admin_client() -> None:
+    both = {f"pulsar.{part}.{key}": TOKEN[key] for key in TOKEN for part in ("client", "admin")}
+    assert parse(**both).connection.access == Access(token=SECRET)
+    assert problems_of(REQUIRED | both | {"pulsar.admin.authParams": "token:other"}) == (
+        "option authParams is given twice",
+    )
+
+
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
@@ -132,14 +154,24 @@ def test_credentials_and_trusted_certificates_are_read() -> None:
         (TOKEN | {"authPluginClassName": SECRET}, "authPluginClassName must be one of org.apache"),
         (
             TOKEN | {"authParams": SECRET},
-            "authParams of a token must be token:TOKEN, or file:///PATH",
+            "authParams of a token must be token:TOKEN, file:///PATH",
         ),
         (TOKEN | {"authParams": f"token:{SECRET} x"}, "authParams of a token"),
         (TOKEN | {"authParams": "token:"}, "authParams of a token"),
-        (TOKEN | {"authParams": "file:relative"}, "authParams of a token"),
+        (TOKEN | {"authParams": "file:relative"}, "authParams must have a file as file:///PATH"),
         (TOKEN | {"authPluginClassName": "tls"}, "authParams of a certificate must be tlsCertFile"),
-        (TOKEN | {"AUTHPARAMS": f"token:{SECRET}"}, "option authParams is given twice"),
+        (TOKEN | {"AUTHPARAMS": f"token:{SECRET}x"}, "option authParams is given twice"),
         ({"tlsAllowInsecureConnection": SECRET}, "AllowInsecureConnection: give true or false"),
+        (
+            {"authPluginClassName": "token", "authParams": "env:NONE"},
+            "authParams name the variable NONE, which the driver does not have",
+        ),
+        ({"tlsKeyFilePath": "/k"}, "tlsCertificateFilePath and tlsKeyFilePath belong together"),
+        (
+            {"tlsCertificateFilePath": "/c", "tlsKeyFilePath": "/k"}
+            | {"authPluginClassName": "tls", "authParams": "tlsCertFile:/c,tlsKeyFile:/k"},
+            "option tlsCertificateFilePath: authParams name a certificate, too",
+        ),
         ({"tlsTrustCertsFilePath": ""}, "tlsTrustCertsFilePath: give the path of a file"),
         (
             {"tlsAllowInsecureConnection": "true", "tlsHostnameVerificationEnable": "true"},
@@ -258,6 +290,8 @@ def test_the_parser_reads_exactly_the_table_of_options() -> None:
         for name, value in (
             ("authPluginClassName", parsed.connection.access.token),
             ("authParams", parsed.connection.access.token),
+            ("tlsCertificateFilePath", parsed.connection.access.certificate_path),
+            ("tlsKeyFilePath", parsed.connection.access.key_path),
             ("startingTime", parsed.starting_time_ms),
             ("endingTime", parsed.ending_time_ms),
             ("maxRowsPerTrigger", parsed.rows_per_trigger_max),

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 import click
 
-from headgate.cli import admin_client
 from headgate.cli.admin.errors import AbsentError, AdminUsageError
 from headgate.cli.admin.pulsar_verbs import missing_group, missing_verb
 from headgate.cli.admin.verbs import Parameter, Server, Verb
+from headgate.cli.admin_client import AdminApi, AdminUrlError, split_url
+from headgate.cli.connection.options import api_options
 from headgate.cli.group import LazyGroup, SuggestingGroup
 
 REQUEST_TIMEOUT_S: Final = 60
@@ -121,30 +122,12 @@ def _refuse_absent(ctx: click.Context, text: str) -> None:
         raise AbsentError(text, ctx)
 
 
-def _start(admin_url: str, request_timeout: int) -> None:
-    ctx = click.get_current_context()
-    try:
-        admin_client.split_url(admin_url)
-    except admin_client.AdminUrlError as error:
-        raise AdminUsageError(f"Invalid value for option '--admin-url': {error}", ctx) from error
-    ctx.obj = Server(admin_url, request_timeout)
-
-
 _MODULES: Final = "headgate.cli.admin"
 
-admin_group = _AdminGroup(
-    name="admin",
-    callback=_start,
-    params=[
-        click.Option(
-            ["--admin-url"], metavar="URL", default=admin_client.ADMIN_URL, show_default=True,
-            help="URL of the admin API.",
-        ),
-        click.Option(
-            ["--request-timeout"], metavar="SECONDS", type=click.IntRange(min=1),
-            default=REQUEST_TIMEOUT_S, show_default=True, help="Longest wait for an answer.",
-        ),
-    ],
+
+@click.group(
+    "admin",
+    cls=_AdminGroup,
     help="Administer a broker with pulsar-admin's verbs and flags.\n\n"
     "The exit status is that of pulsar-admin: 0 on success, 1 on every failure. Headgate's other "
     "commands end with 2 if the command line is wrong.\n\n"
@@ -160,7 +143,20 @@ admin_group = _AdminGroup(
     },
     no_args_is_help=False,
     subcommand_metavar="GROUP VERB ...",
+)
+@api_options
+@click.option(
+    "--request-timeout", metavar="SECONDS", type=click.IntRange(min=1), default=REQUEST_TIMEOUT_S,
+    show_default=True, help="Longest wait for an answer.",
 )  # fmt: skip
+def admin_group(connect: Callable[[], AdminApi], request_timeout: int) -> None:
+    """Keep what verbs need to ask the broker. The help is above."""
+    ctx = click.get_current_context()
+    try:
+        split_url(ctx.params["admin_url"])
+    except AdminUrlError as error:
+        raise AdminUsageError(f"Invalid value for option '--admin-url': {error}", ctx) from error
+    ctx.obj = Server(connect, request_timeout)
 
 
 def _click_parameter(parameter: Parameter) -> click.Parameter:

@@ -46,9 +46,16 @@ class RefusedError(click.ClickException):
 
     exit_code = 1
 
+    def __init__(self, message: str, advice: str = "") -> None:
+        """``advice`` stands behind the message."""
+        super().__init__(message)
+        self._advice = advice
+
     def show(self, file: IO[Any] | None = None) -> None:
         """Write it to the standard error as ``pulsar-admin`` does: the reason twice."""
         click.echo(f"{self.message}\n\nReason: {self.message}", file, err=True)
+        if self._advice:
+            click.echo(f"\n{self._advice}", file, err=True)
 
 
 class NotConnectedError(click.ClickException):

@@ -11,11 +11,18 @@ from urllib.parse import quote
 
 import click
 
+from headgate.base.errors import HeadgateError
 from headgate.base.names import NamespaceName, TopicName
-from headgate.cli import admin_client
 from headgate.cli.admin.errors import NotConnectedError, RefusedError
 from headgate.cli.admin.output import as_json
 from headgate.cli.admin.values import namespace, topic
+from headgate.cli.admin_client import (
+    JSON,
+    AccessRefusedError,
+    AdminApi,
+    UnreachableError,
+    reason_in,
+)
 
 Values = Mapping[str, Any]
 """Values of the command line, by the parameters' labels."""
@@ -27,7 +34,7 @@ _SUCCESSES: Final = range(200, 300)
 class Server:
     """The admin API that the verbs talk to."""
 
-    url: str
+    connect: Callable[[], AdminApi]
     timeout_s: float
 
     def ask(self, method: str, path: str, body: Any = None, content_type: str = "") -> Answer:
@@ -39,17 +46,20 @@ class Server:
         """
         sent = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
         try:
-            reply, data = admin_client.ask(
-                self.url, path, timeout_s=self.timeout_s, method=method, body=sent,
-                content_type=content_type or admin_client.JSON,
+            api = self.connect()
+            reply, data = api.ask(
+                path, timeout_s=self.timeout_s, method=method, body=sent,
+                content_type=content_type or JSON,
             )  # fmt: skip
-        except admin_client.AdminUrlError as error:
-            raise NotConnectedError(f"--admin-url is {error}") from error
-        except admin_client.UnreachableError as error:
+        except UnreachableError as error:
             raise NotConnectedError(f"{error} (--admin-url names the admin API)") from error
+        except AccessRefusedError as error:
+            raise RefusedError(error.reason, error.advice) from error
+        except HeadgateError as error:
+            raise NotConnectedError(str(error)) from error
         if reply.status not in _SUCCESSES:
-            raise RefusedError(_reason(data) or f"HTTP {reply.status} {reply.reason}")
-        return Answer(self.url, data, dict(reply.headers))
+            raise RefusedError(reason_in(data) or f"HTTP {reply.status} {reply.reason}")
+        return Answer(api.url, data, dict(reply.headers))
 
     def get(self, path: str) -> Any:
         """The JSON value at ``path``; ``None`` if nothing is set there.
@@ -230,11 +240,3 @@ def _segment(value: Any) -> str:
 def _encoded(text: str) -> str:
     """``text`` as it stands in a path; bytes of the command line that are no UTF-8 as they are."""
     return quote(text, safe="", errors="surrogateescape")
-
-
-def _reason(body: bytes) -> str:
-    try:
-        answer = json.loads(body)
-    except ValueError:
-        return ""
-    return str(answer.get("reason", "")) if isinstance(answer, dict) else ""

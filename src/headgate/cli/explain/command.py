@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import http.client
 import json
+from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import quote
 
 import click
 
 from headgate.base.names import InvalidNameError, TopicName, parse_topic
-from headgate.cli import admin_client, terminal
+from headgate.cli import terminal
+from headgate.cli.admin_client import AccessRefusedError, AdminApi, AdminUrlError, UnreachableError
+from headgate.cli.connection.options import api_options
 from headgate.cli.explain.text import explain_text
 
-URL: Final = admin_client.ADMIN_URL
 EXPLAIN_PATH: Final = "/admin/v2/headgate/explain"
 STORAGE_PATH: Final = "/admin/v2/headgate/storage"
 TIMEOUT_S: Final = 10.0
@@ -45,14 +47,7 @@ class ExplainError(click.ClickException):
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.option("--storage", is_flag=True, help="Show what takes the disk, and which topics keep it.")
 @click.option("--per-partition", is_flag=True, help="Show each partition of a partitioned topic.")
-@click.option(
-    "--admin-url",
-    "url",
-    metavar="URL",
-    default=URL,
-    show_default=True,
-    help="URL of the admin API.",
-)
+@api_options
 @click.option(
     "--count",
     metavar="N",
@@ -62,7 +57,12 @@ class ExplainError(click.ClickException):
     help="Number of backlogs to list without TOPIC, or of topics with --storage.",
 )
 def explain_command(
-    topic: str | None, as_json: bool, storage: bool, per_partition: bool, url: str, count: int
+    topic: str | None,
+    as_json: bool,
+    storage: bool,
+    per_partition: bool,
+    connect: Callable[[], AdminApi],
+    count: int,
 ) -> None:
     """Show what holds TOPIC back: the cause, the limit, where it is set, since when.
 
@@ -85,7 +85,8 @@ def explain_command(
             path = topic_path(parse_topic(topic), per_partition=per_partition)
         except InvalidNameError as error:
             raise ExplainError(str(error), EXIT_REFUSED) from error
-    answer = fetch(url, path)
+    api = connect()
+    answer = fetch(api, path)
     if as_json:
         click.echo(json.dumps(answer, indent=2))
         return
@@ -93,7 +94,7 @@ def explain_command(
         text = explain_text(answer, terminal.width(), color=terminal.has_color())
     except KeyError as error:
         raise ExplainError(
-            f"{url} runs an older release of Headgate, whose answer has no {error}: use that "
+            f"{api.url} runs an older release of Headgate, whose answer has no {error}: use that "
             "release's headgate explain, or --json",
             EXIT_NOT_ANSWERED,
         ) from error
@@ -107,19 +108,22 @@ def topic_path(topic: TopicName, *, per_partition: bool) -> str:
     return f"{path}?perPartition=true" if per_partition else path
 
 
-def fetch(url: str, path: str) -> dict[str, Any]:
+def fetch(api: AdminApi, path: str) -> dict[str, Any]:
     """The admin API's JSON answer.
 
     Raises:
         ExplainError: the broker does not answer (status 1), or refuses (status 2).
+        HeadgateError: a file of credentials cannot be used, or there is no token.
     """
     try:
-        reply, body = admin_client.ask(url, path, timeout_s=TIMEOUT_S)
-    except admin_client.AdminUrlError as error:
-        raise ExplainError(f"--admin-url is {error}", EXIT_REFUSED) from error
-    except admin_client.UnreachableError as error:
+        reply, body = api.ask(path, timeout_s=TIMEOUT_S)
+    except AdminUrlError as error:
+        raise ExplainError(str(error), EXIT_REFUSED) from error
+    except UnreachableError as error:
         raise _unreachable(str(error)) from error
-    return _answer(url, reply.status, body)
+    except AccessRefusedError as error:
+        raise ExplainError(str(error), EXIT_REFUSED) from error
+    return _answer(api.url, reply.status, body)
 
 
 def _unreachable(sentence: str) -> ExplainError:

@@ -105,7 +105,7 @@ def _webhook(url: str | None, path: str | None, *, is_needed: bool) -> str | Non
     help="File with that user's password; by default HEADGATE_ALERTS_PASSWORD has it.",
 )  # fmt: skip
 @click.option(
-    "--tls-trust-certs", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
+    "--tls-trust-cert-path", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
     help="PEM file of the certificate authorities to trust; the public ones by default.",
 )  # fmt: skip
 @click.option(
@@ -134,7 +134,7 @@ def alerts_command(
     token_file: str | None,
     user: str | None,
     password_file: str | None,
-    tls_trust_certs: str | None,
+    tls_trust_cert_path: str | None,
     work: str | None,
     is_dry_run: bool,
 ) -> None:
@@ -155,7 +155,7 @@ def alerts_command(
         user=user,
         password=None if password_file is not None or user is None else password,
         password_path=password_file,
-        trust_path=tls_trust_certs,
+        trust_path=tls_trust_cert_path,
     )
     options = AlertOptions(
         out, alertmanagers, _webhook(webhook, webhook_file, is_needed=not alertmanagers), kinds,

@@ -13,6 +13,10 @@ import click
 from click.core import ParameterSource
 
 from headgate.base.errors import HeadgateError
+from headgate.cli.connection.client_config import ClientConfig
+from headgate.cli.connection.options import ACCESS_PARAMETERS, access_options, is_given, warn
+from headgate.cli.connection.sources import warn_of_open_tls
+from headgate.cli.pipeline.access import access_of
 from headgate.pipeline.lineage_options import LineageOptions
 from headgate.pipeline.options import (
     BROKER_URL,
@@ -26,9 +30,6 @@ from headgate.pipeline.spark_options import SparkOptions, check_no_connect
 EXIT_FOUND: Final = 3
 """Exit status when ``--fail-on``, ``--fail-within`` or ``--fail-on-quality`` found what it looks
 for."""
-
-TOKEN_VARIABLE: Final = "HEADGATE_TOKEN"
-"""Environment variable of the token: every user of the machine can see a command line."""
 
 _EXTRA_MODULES: Final = frozenset(
     {
@@ -123,9 +124,7 @@ def source_options(command: Command) -> Command:
         web_urls: tuple[str, ...],
         out: str,
         topic: str,
-        token_file: str | None,
-        tls_trust_certs: str | None,
-        tls_insecure: bool,
+        connect: Callable[[], ClientConfig],
         work: str | None,
         fail_on_data_loss: bool,
         spark: SparkOptions,
@@ -135,15 +134,21 @@ def source_options(command: Command) -> Command:
     ) -> None:
         if scrapes is not None:
             check_no_brokers("--scrapes")
-        token = None if token_file is not None else os.environ.get(TOKEN_VARIABLE) or None
+        is_asking = scrapes is None and not others.get("no_read")
+        config = connect() if is_asking else ClientConfig()
+        if config.broker_url and not is_given("broker_urls"):
+            broker_urls = (config.broker_url,)
+        if not is_given("web_urls"):
+            web_urls = (config.admin_url,)
+        warn_of_open_tls(config, [*broker_urls, *web_urls], warn)
         source = SourceOptions(
-            out, broker_urls, web_urls, topic, fail_on_data_loss, token=token,
-            token_path=token_file, trust_path=tls_trust_certs, allow_insecure=tls_insecure,
-            scrapes=scrapes, work=work, spark=spark, lineage=lineage,
+            out, broker_urls, web_urls, topic, fail_on_data_loss,
+            access_of(config, os.environ, warn), scrapes=scrapes, work=work, spark=spark,
+            lineage=lineage,
         )  # fmt: skip
         command(source, **others)
 
-    decorated = lineage_option(spark_options(with_source))
+    decorated = access_options(lineage_option(spark_options(with_source)))
     for option in _SOURCE_OPTIONS:
         decorated = option(decorated)
     return decorated
@@ -154,17 +159,6 @@ _SOURCE_OPTIONS: Final = (
         "--fail-on-data-loss", is_flag=True,
         help="End with status 1 if telemetry expired before it was read; by default the job"
         " prints the missing range and continues.",
-    ),
-    click.option(
-        "--tls-insecure", is_flag=True, help="Trust any certificate; for tests only."
-    ),
-    click.option(
-        "--tls-trust-certs", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
-        help="PEM file of the certificate authorities to trust; the public ones by default.",
-    ),
-    click.option(
-        "--token-file", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
-        help="File with the token for the brokers; by default HEADGATE_TOKEN has the token.",
     ),
     click.option(
         "--topic", metavar="TOPIC", default=TELEMETRY_TOPIC, show_default=True,
@@ -251,8 +245,7 @@ def check_needed(name: str, needed: str, *, is_given: bool) -> None:
 
 
 _OF_BROKERS: Final = (
-    "broker_urls", "web_urls", "topic", "token_file", "tls_trust_certs", "tls_insecure",
-    "fail_on_data_loss",
+    "broker_urls", "web_urls", "topic", "fail_on_data_loss", *ACCESS_PARAMETERS
 )  # fmt: skip
 """Parameters of :func:`source_options` that only apply if brokers are asked."""
 

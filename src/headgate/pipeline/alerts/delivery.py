@@ -59,7 +59,7 @@ def http_transport(trust_path: str | None) -> Transport:
         context = ssl.create_default_context(cafile=trust_path)
     except (OSError, ssl.SSLError) as error:
         raise InputError(
-            f"--tls-trust-certs {trust_path}: a PEM file with certificates is needed ({error})"
+            f"--tls-trust-cert-path {trust_path}: a PEM file with certificates is needed ({error})"
         ) from error
     pool = urllib3.PoolManager(retries=False, ssl_context=context)
 

@@ -24,9 +24,12 @@ from headgate.cli.admin.verbs import (
     switch,
     target,
 )
+from headgate.cli.admin_client import AdminApi
+from headgate.cli.connection.client_config import ClientConfig
 from tests.unit.cli.admin.fake_server import FakeServer, Reply
 
-SERVER = Server("http://b:1", 3.0)
+API = AdminApi(ClientConfig("http://b:1"), {}, print)
+SERVER = Server(lambda: API, 3.0)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from headgate.base.names import parse_topic
-from headgate.cli.explain.command import EXPLAIN_PATH, URL, fetch, topic_path
+from headgate.cli.admin_client import AdminApi
+from headgate.cli.connection.client_config import ADMIN_URL, ClientConfig
+from headgate.cli.explain.command import EXPLAIN_PATH, fetch, topic_path
 from headgate.cli.group import main
 
 EMPTY = {
@@ -53,13 +55,13 @@ class Server:
         server = self
 
         class Connection:
-            def __init__(self, host: str, port: int | None, timeout: float) -> None:
+            def __init__(self, host: str, port: int | None, timeout: float, **_tls: object) -> None:
                 self.host, self.port = host, port
                 server.open_count += 1
                 assert 0 < timeout <= 10
 
-            def request(self, method: str, path: str) -> None:
-                assert method == "GET"
+            def request(self, method: str, path: str, headers: dict[str, str]) -> None:
+                assert (method, headers) == ("GET", {})
                 server.asked.append((scheme, self.host, self.port, path))
                 if server.failure is not None:
                     raise server.failure
@@ -109,7 +111,7 @@ def test_without_a_topic_the_worst_are_asked_for(server: Server) -> None:
 def test_urls(
     server: Server, url: str, scheme: str, host: str, port: int | None, prefix: str
 ) -> None:
-    assert fetch(url, "/path") == EMPTY
+    assert fetch(AdminApi(ClientConfig(url), {}, print), "/path") == EMPTY
     assert server.asked == [(scheme, host, port, prefix + "/path")]
 
 
@@ -173,7 +175,7 @@ def test_nobody_answers(server: Server, failure: Exception, text: str) -> None:
     server.failure = failure
     result = explain()
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith(f"Error: {URL} ")
+    assert result.stderr.startswith(f"Error: {ADMIN_URL} ")
     assert text in result.stderr
     assert result.stderr.count("\n") == 1
     assert server.open_count == 0
@@ -194,8 +196,8 @@ def test_a_pulsar_is_no_headgate(server: Server, words: list[str]) -> None:
     result = explain(*words)
     assert result.exit_code == 1
     assert result.stderr == (
-        f"Error: {URL} is no Headgate broker (Apache Pulsar?): explain needs Headgate's own account"
-        " (--admin-url names the admin API)\n"
+        f"Error: {ADMIN_URL} is no Headgate broker (Apache Pulsar?): explain needs Headgate's own "
+        "account (--admin-url names the admin API)\n"
     )
 
 

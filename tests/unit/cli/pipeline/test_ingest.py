@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from headgate.cli.group import EXIT_INTERRUPTED, main
+from headgate.pipeline.access_options import AccessOptions
 from headgate.pipeline.lineage_options import NO_LINEAGE, LineageOptions
 from headgate.pipeline.options import (
     BROKER_URL,
@@ -100,15 +101,43 @@ def test_a_token_comes_by_a_file_or_the_environment(
     path = tmp_path / "token"
     path.write_text("s3cret")
     urls = "--broker-url pulsar+ssl://a:1 --admin-url https://a:2 --out t"
-    words = ["pipeline", "run", *urls.split(), "--tls-insecure", "--tls-trust-certs", str(path)]
+    words = [
+        "pipeline",
+        "run",
+        *urls.split(),
+        "--tls-allow-insecure",
+        "--tls-trust-cert-path",
+        "ca",
+    ]
     monkeypatch.setenv("HEADGATE_TOKEN", "other")
     for more in ([], ["--token-file", str(path)]):
         assert CliRunner().invoke(main, [*words, *more]).exit_code == 0
     by_variable, by_file = found
-    assert (by_variable.token, by_variable.token_path) == ("other", None)
-    assert (by_file.token, by_file.token_path) == (None, str(path))
-    assert (by_file.trust_path, by_file.allow_insecure) == (str(path), True)
+    assert by_variable.access.auth_params == "env:HEADGATE_TOKEN"
+    assert by_file.access.auth_params == path.as_uri()
+    assert (by_file.access.trust_path, by_file.access.allow_insecure) == ("ca", True)
     assert "other" not in repr(found)
+
+
+def test_a_profile_has_the_urls_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found: list[SourceOptions] = []
+    loads(monkeypatch, "ingest", run_once=lambda source, _err, **_: found.append(source))
+    path = tmp_path / "headgate" / "profiles.toml"
+    path.parent.mkdir()
+    path.write_text(
+        '[p]\nwebServiceUrl = "https://a:2/"\nbrokerServiceUrl = "pulsar+ssl://a:1/"\n'
+        'authPlugin = "token"\nauthParams = "file:///t"\n'
+    )
+    path.chmod(0o600)
+    environment = {"XDG_CONFIG_HOME": str(tmp_path), "HEADGATE_PROFILE": "p"}
+    words = ["pipeline", "run", "--out", "t"]
+    for more in ([], ["--broker-url", "pulsar://b:1", "--admin-url", "http://b:2"]):
+        result = CliRunner(env=environment).invoke(main, [*words, *more])
+        assert (result.exit_code, result.stderr) == (0, "")
+    assert [(each.broker_urls, each.web_urls) for each in found] == [
+        (("pulsar+ssl://a:1/",), ("https://a:2/",)), (("pulsar://b:1",), ("http://b:2",))
+    ]  # fmt: skip
+    assert found[0].access == AccessOptions("token", "file:///t")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +146,7 @@ def test_a_token_comes_by_a_file_or_the_environment(
         ([], "Missing option '--out'"),
         (["--out", "t", "--broker-url", "http://a"], "--broker-url 'http://a': pulsar://HOST"),
         (["--out", "t", "--admin-url", "http://a", "--admin-url", "http://b"], "one of each"),
-        (["--out", "t", "--scrapes", "s", "--tls-insecure"], "--tls-insecure has no effect with"),
+        (["--out", "t", "--scrapes", "s", "--profile", "p"], "--profile has no effect with"),
     ],
 )
 def test_bad_options(monkeypatch: pytest.MonkeyPatch, words: list[str], text: str) -> None:

@@ -131,6 +131,6 @@ def test_a_secret_is_one_line(tmp_path: Path, content: bytes) -> None:
 def test_authorities_must_be_certificates(tmp_path: Path) -> None:
     path = tmp_path / "ca.pem"
     path.write_text("nothing")
-    with pytest.raises(InputError, match=r"--tls-trust-certs .*ca.pem: a PEM file with"):
+    with pytest.raises(InputError, match=r"--tls-trust-cert-path .*ca.pem: a PEM file with"):
         http_transport(str(path))
     assert callable(http_transport(None))
