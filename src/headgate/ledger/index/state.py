@@ -180,12 +180,17 @@ class LogState:
     # Rewriting ------------------------------------------------------------------------------
 
     def begin_switch(
-        self, info: SegmentInfo, data_end: int, file_bytes: int, numbers: Iterable[int]
+        self,
+        info: SegmentInfo,
+        data_end: int,
+        file_bytes: int,
+        numbers: dict[int, None],
+        pending: set[int],
     ) -> None:
         """Note that a rewritten file of ``file_bytes`` replaced that of a sealed segment. It holds
-        entries of these topics; :meth:`switch_topic` leads each of them to it."""
-        numbers = dict.fromkeys(numbers)
-        pending = set(info.topics).union(numbers)
+        entries of these topics; :meth:`switch_topic` leads each of them to it. ``pending`` are
+        these and those that the segment knew. Both belong to the state from now on: to copy them
+        takes 10 ms for 100,000 topics."""
         self.switch = Switch(info.segment, pending, info.version, info.data_end)
         self.note_punched(info, 0)
         self.space.sealed_bytes += file_bytes - info.file_bytes

@@ -286,7 +286,7 @@ class Rewriting:
         return None
 
     def _copied(self, copy: SegmentCopy) -> _Slices:
-        """Write the new file and put it in the place of the last segment."""
+        """Write the new file."""
         self._copy = copy
         steps = self._steps = self._copier.steps(copy, lambda: self._pace.bytes_per_s())
         yield from self._run(copy, lambda: self._check_room(copy))
@@ -305,8 +305,22 @@ class Rewriting:
             if not self._health.is_open:
                 raise StorageError("the disk is full", retryable=True)
             yield from self._run(copy, advance)
-        yield from self._run(copy, lambda: self._put_in_place(copy))
-        self._copy = self._steps = None
+
+    def _numbers(
+        self, copy: SegmentCopy
+    ) -> Generator[None, None, tuple[dict[int, None], set[int]]]:
+        """The topics with entries in the new file; these and those that its last segment knew."""
+        numbers: dict[int, None] = {}
+        known = iter([*self._state.segments[copy.target].topics])
+        pending: set[int] = set()
+        for begin in range(0, len(copy.parts), _SLICE_NUMBERS):
+            numbers.update((p.number, None) for p in copy.parts[begin : begin + _SLICE_NUMBERS])
+            pending.update(p.number for p in copy.parts[begin : begin + _SLICE_NUMBERS])
+            yield
+        while some := list(islice(known, _SLICE_NUMBERS)):
+            pending.update(some)
+            yield
+        return numbers, pending
 
     def _give_up(self, copy: SegmentCopy) -> None:
         steps, self._steps = self._steps, None
@@ -360,16 +374,18 @@ class Rewriting:
         self._writer.sync_names(f"rewriting {segment_name(copy.target)}")
         copy.replaced_name = name
 
-    def _switched(self, copy: SegmentCopy) -> Generator[None]:
-        """Lead the topics to the new file."""
+    def _switched(self, copy: SegmentCopy) -> _Slices:
+        """Put the new file in the place of the last segment, and lead the topics to it."""
+        numbers, pending = yield from self._numbers(copy)
+        yield from self._run(copy, lambda: self._put_in_place(copy))
+        self._copy = self._steps = None
         state = self._state
         infos = [state.segments[segment] for segment in copy.segments]
         freed_bytes = sum(info.file_bytes - info.punched_bytes for info in infos)
         parts = copy.parts
-        numbers = [part.number for part in parts]
         for segment in copy.segments:
             state.stored.pop(segment, None)  # what is still in memory is left to the new file
-        state.begin_switch(infos[-1], copy.data_end, copy.file_bytes, numbers)
+        state.begin_switch(infos[-1], copy.data_end, copy.file_bytes, numbers, pending)
         parts.reverse()
         while parts:
             # Each is freed when it is done: 100,000 at once would take a third of a second.
@@ -377,7 +393,7 @@ class Rewriting:
                 part = parts.pop()
                 stored = copy.stored.pop(part.number, None)
                 state.switch_topic(part.number, copy.segments[0], part.first, part.offsets, stored)
-            yield
+            yield None
         state.end_switch()
         self.bytes_freed += freed_bytes - copy.file_bytes
         self.segments_rewritten += len(infos)
