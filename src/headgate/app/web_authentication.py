@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.identity import SCOPE_KEY
 from headgate.broker.authentication import (
-    NO_METHOD,
+    NO_CREDENTIALS,
     Authentication,
     ClientCredentials,
     Session,
@@ -120,7 +120,7 @@ def presented(scope: Scope) -> ClientCredentials:
     if authorization is not None:
         method, data = _of_header(authorization)
     else:
-        method, data = ("tls" if certificate else NO_METHOD), b""
+        method, data = ("tls" if certificate else NO_CREDENTIALS), b""
     try:
         named = original.decode()
     except UnicodeDecodeError:

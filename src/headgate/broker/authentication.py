@@ -41,7 +41,7 @@ RESULTS: Final = (SUCCESS, FAILURE, UNCHECKED)
 _NOT_REPLACED: Final = frozenset({"tls"})
 """Methods whose credentials belong to the connection: a new certificate needs a new one."""
 
-NO_METHOD: Final = "none"
+NO_CREDENTIALS: Final = "none"
 """What a client names that presents no credentials, and what its attempts count under."""
 
 LINES_MAX: Final = 64
@@ -202,7 +202,7 @@ class Authentication:
             if not self._settings.anonymousUserRole:
                 raise CredentialsError(
                     f"there is no provider for the method {credentials.method[:20]!r}"
-                    if credentials.method not in ("", NO_METHOD)
+                    if credentials.method not in ("", NO_CREDENTIALS)
                     else "the client presented no credentials"
                 )
             return Principal(self._settings.anonymousUserRole)
@@ -219,7 +219,7 @@ class Authentication:
     # -- counts and log lines --------------------------------------------------------------
 
     def _counted(self, steps: _Steps, credentials: Credentials) -> _Steps:
-        method = credentials.method if credentials.method in self._by_method else NO_METHOD
+        method = credentials.method if credentials.method in self._by_method else NO_CREDENTIALS
         try:
             session = yield from steps
         except UncheckedCredentialsError as error:

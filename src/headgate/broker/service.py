@@ -42,8 +42,7 @@ from headgate.broker.sweeps.client_memory_sweep import ClientMemorySweep
 from headgate.broker.sweeps.inactive_topics import InactiveTopics
 from headgate.broker.sweeps.log_sweep import LogSweep
 from headgate.broker.sweeps.quota_sweep import QuotaSweep
-from headgate.broker.sweeps.session_sweep import PERIOD_S as SESSION_PERIOD_S
-from headgate.broker.sweeps.session_sweep import SessionSweep
+from headgate.broker.sweeps.session_sweep import CHECK_PERIOD_S, SessionSweep
 from headgate.broker.sweeps.space_check import PERIOD_S as SPACE_CHECK_PERIOD_S
 from headgate.broker.sweeps.space_check import SpaceCheck
 from headgate.broker.sweeps.sweeps import Sweeps
@@ -88,6 +87,12 @@ HEALTH_TOPIC_NUMBER = 0
 
 class Broker:
     """A running broker. Build it with opened stores, then :meth:`start` it."""
+
+    is_ready = False
+    _names_count = 0
+    _flush_scheduled_ns: int | None = None
+    _wake: asyncio.TimerHandle | None = None
+    _wake_ns = 0
 
     def __init__(
         self,
@@ -153,15 +158,10 @@ class Broker:
         self.adaptive = self._make_adaptive(memory)
         self.sweeps = self._make_sweeps(effects)
         self.closed = asyncio.Event()
-        self.is_ready = False
         self.counts = BrokerCounts()
         self.connections = self._make_connections()
-        self._names_count = 0
         self.on_flush: list[Callable[[], None]] = []
         """Actions for the end of the next flush: connections write what they gathered."""
-        self._flush_scheduled_ns: int | None = None
-        self._wake: asyncio.TimerHandle | None = None
-        self._wake_ns = 0
 
     def _make_identity_writer(self, logs: Sequence[CommitLog]) -> IdentityWriter:
         # By the names of their directories, which the identities in the metadata have.
@@ -364,7 +364,7 @@ class Broker:
         )
         if self.authentication is not None:
             session_sweep = SessionSweep(self.authentication, self.work)
-            self.sweeps.add("the session sweep", session_sweep.check, lambda: SESSION_PERIOD_S)
+            self.sweeps.add("the session sweep", session_sweep.check, lambda: CHECK_PERIOD_S)
         self.sweeps.start()
         if self.adaptive is not None:
             self.adaptive.start()

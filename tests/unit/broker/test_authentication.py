@@ -13,7 +13,7 @@ from headgate.base.identity import Identity
 from headgate.broker.authentication import (
     FAILURE,
     LINES_MAX,
-    NO_METHOD,
+    NO_CREDENTIALS,
     SUCCESS,
     UNCHECKED,
     Authentication,
@@ -83,7 +83,7 @@ def slow(role: str) -> Credentials:
     return Credentials("slow", role.encode(), address="10.0.0.1")
 
 
-NOTHING = Credentials(NO_METHOD, address="10.0.0.1")
+NOTHING = Credentials(NO_CREDENTIALS, address="10.0.0.1")
 PROXIES = {"proxyRoles": "proxy, other-proxy"}
 CHECKED = {**PROXIES, "authenticateOriginalAuthData": True}
 
@@ -115,7 +115,7 @@ def test_an_attempt_counts_also_if_the_client_has_left() -> None:
     assert rig.authentication.counts == {("slow", FAILURE): 1}
 
 
-@pytest.mark.parametrize("method", ["", NO_METHOD, "athenz"])
+@pytest.mark.parametrize("method", ["", NO_CREDENTIALS, "athenz"])
 def test_a_client_without_a_known_method_is_anonymous_or_refused(method: str) -> None:
     credentials = Credentials(method, b"x")
     with pytest.raises(CredentialsError, match=r"no provider|no credentials"):
@@ -282,7 +282,7 @@ def test_attempts_are_counted_by_method_and_result() -> None:
         with pytest.raises(CredentialsError):
             rig.session(credentials)
     assert rig.authentication.counts == {
-        ("token", SUCCESS): 1, (NO_METHOD, SUCCESS): 1, ("token", FAILURE): 1,
+        ("token", SUCCESS): 1, (NO_CREDENTIALS, SUCCESS): 1, ("token", FAILURE): 1,
         ("slow", UNCHECKED): 1,
     }  # fmt: skip
 

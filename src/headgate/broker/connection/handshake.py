@@ -15,7 +15,12 @@ from typing import Any, Final
 
 from headgate.base.errors import HeadgateError
 from headgate.base.work_units import COLD, CONNECTION_ENDED
-from headgate.broker.authentication import NO_METHOD, Authentication, ClientCredentials, Session
+from headgate.broker.authentication import (
+    NO_CREDENTIALS,
+    Authentication,
+    ClientCredentials,
+    Session,
+)
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.refusals import protocol_error
 from headgate.broker.info import BrokerInfo
@@ -152,12 +157,12 @@ class Handshake:
     def _presented(self, connect: CommandConnect) -> ClientCredentials:
         original = None
         if connect.HasField("original_auth_data"):
-            method = connect.original_auth_method or NO_METHOD
+            method = connect.original_auth_method or NO_CREDENTIALS
             # The certificate is the proxy's own, not that of its client.
             data = connect.original_auth_data.encode()
             original = Credentials(method, data, None, _host_of(self._connection.address))
         return ClientCredentials(
-            self._credentials(connect.auth_method_name or NO_METHOD, connect.auth_data),
+            self._credentials(connect.auth_method_name or NO_CREDENTIALS, connect.auth_data),
             connect.original_principal,
             original,
         )

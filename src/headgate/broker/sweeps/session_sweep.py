@@ -7,7 +7,7 @@ from typing import Final
 from headgate.broker.authentication import Authentication
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
 
-PERIOD_S: Final = 1.0
+CHECK_PERIOD_S: Final = 1.0
 """A session ends at most about this long after its credentials lapsed."""
 
 
