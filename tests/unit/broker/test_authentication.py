@@ -187,6 +187,13 @@ def test_an_anonymous_client_speaks_for_nobody() -> None:
         rig.session(NOTHING, "ann", original=token("ann"))
 
 
+def test_a_forwarded_client_without_credentials_is_anonymous_and_nobody_else() -> None:
+    rig = Rig(anonymousUserRole="anyone", **CHECKED)
+    assert rig.session(token("proxy"), original=NOTHING).identity == Identity("proxy", "anyone")
+    with pytest.raises(OriginalPrincipalError, match="not the role of the forwarded"):
+        rig.session(token("proxy"), "ann", original=NOTHING)
+
+
 def test_forwarded_credentials_are_checked() -> None:
     rig = Rig(**CHECKED)
     found = rig.session(token("proxy", NOW_S + 50), "ann", original=token("ann", NOW_S + 5))
