@@ -87,6 +87,9 @@ class WebAuthentication:
         if scope["method"] not in _READS:
             return False
         path = scope["path"].rstrip("/")
+        raw_path: bytes = scope.get("raw_path") or path.encode()
+        if raw_path.rstrip(b"/") != path.encode():
+            return False  # another path, which only looks like it once it is decoded
         return path in OPEN_PATHS or (
             path == METRICS_PATH and not self._settings.authenticateMetricsEndpoint
         )

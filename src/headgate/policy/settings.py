@@ -472,9 +472,9 @@ class Settings(AuthenticationSettings):
 
 SETTINGS: dict[str, SettingInfo] = {
     f.name: SettingInfo(name=f.name, default=f.default, **f.metadata)  # type: ignore[arg-type]
-    for f in fields(Settings)
+    for f in sorted(fields(Settings), key=lambda f: f.name not in Settings.__annotations__)
 }
-"""Every setting by its key, in the order of the table above."""
+"""Every setting by its key: those of the table above, then those that it inherits."""
 
 
 class Watermarks(NamedTuple):

@@ -63,6 +63,7 @@ def ask(
     method: str = "GET",
     path: str = CLUSTERS,
     certificate: dict[str, Any] | None = None,
+    raw_path: bytes | None = None,
     **settings: Any,
 ) -> Answer:
     answer = Answer()
@@ -84,6 +85,8 @@ def ask(
         "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in headers],
         "extensions": {CERTIFICATE_EXTENSION: certificate} if certificate else {},
     }  # fmt: skip
+    if raw_path is not None:
+        scope["raw_path"] = raw_path
     whole = Settings(**settings)
     providers = (token_provider(), Passwords(), CertificateProvider())
     authentication = Authentication(whole, providers, FailedAttempts(), lambda: 1.8e9)
@@ -198,6 +201,13 @@ def test_what_is_open_to_everybody(path: str) -> None:
 )  # fmt: skip
 def test_everything_else_is_not(path: str) -> None:
     assert ask(path=path).status == 401
+
+
+def test_nor_is_a_path_that_only_looks_open_once_it_is_decoded() -> None:
+    health = "/admin/v2/brokers/health"
+    assert ask(path=health, raw_path=health.encode()).served is NOBODY
+    assert ask(path=health, raw_path=b"/admin/v2/brokers%2Fhealth").status == 401
+    assert ask(path="/metrics", raw_path=b"/metric%73").status == 401
 
 
 def test_metrics_by_the_setting() -> None:

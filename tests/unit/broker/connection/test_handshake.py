@@ -191,6 +191,24 @@ async def test_forwarded_credentials_are_checked(world: World) -> None:
     )
 
 
+@authenticated()
+async def test_no_mutant_of_a_connect_gets_in(world: World) -> None:
+    """Bytes of a CONNECT with a good token are changed at random: what gets in has that token."""
+    good = frames.connect(**token("ann", expires_s=now_s(world) + 10**6))
+    for _ in range(400):
+        mutant = bytearray(good)
+        for _ in range(world.rng.randrange(1, 4)):
+            mutant[world.rng.randrange(len(mutant))] = world.rng.randrange(256)
+        client = world.open_connection()
+        client.write(bytes(mutant))
+        await asyncio.sleep(0.1)
+        for connection in list(world.broker.connections):
+            assert connection.peer is None or connection.identity == Identity("ann")
+            assert (connection.peer is None) == (connection.identity is NOBODY)
+            connection.abort()
+        await asyncio.sleep(0.1)
+
+
 # -- providers that take time ------------------------------------------------------------------
 
 
