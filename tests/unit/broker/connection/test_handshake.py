@@ -12,6 +12,7 @@ from headgate.base.identity import NOBODY, Identity
 from headgate.broker.authentication import FAILURE, SUCCESS
 from headgate.broker.connection.bounds import HANDSHAKE_TIMEOUT_S
 from headgate.broker.connection.connection import Connection
+from headgate.security.certificate_provider import CertificateProvider
 from headgate.security.errors import CredentialsError, UncheckedCredentialsError
 from headgate.security.provider import Credentials, Principal
 from headgate.testing import RefusedError, SimClient, World
@@ -207,6 +208,34 @@ async def test_no_mutant_of_a_connect_gets_in(world: World) -> None:
             assert (connection.peer is None) == (connection.identity is NOBODY)
             connection.abort()
         await asyncio.sleep(0.1)
+
+
+@played(settings=ON, providers=[CertificateProvider(), token_provider()])
+async def test_the_certificate_is_that_of_the_connection(world: World) -> None:
+    client = world.open_connection()
+    server_side(world)._transport._extra["peercert"] = {  # type: ignore[attr-defined]
+        "subject": ((("commonName", "ann"),),),
+        "notAfter": "Jan  1 00:00:00 2100 GMT",
+    }
+    await client.connect(auth_method="tls", refreshes_credentials=True)
+    assert server_side(world).identity == Identity("ann")
+    client.close()
+    await asyncio.sleep(1)
+    await refused(world, auth_method="tls")
+
+
+@played(
+    settings={**ON, "authenticateOriginalAuthData": "true"},
+    providers=[CertificateProvider(), token_provider()],
+)
+async def test_a_proxy_cannot_lend_its_certificate_to_its_client(world: World) -> None:
+    client = world.open_connection()
+    server_side(world)._transport._extra["peercert"] = {  # type: ignore[attr-defined]
+        "subject": ((("commonName", "proxy"),),)
+    }
+    with pytest.raises(RefusedError) as refusal:
+        await client.connect(auth_method="tls", original_auth_method="tls")
+    assert refusal.value.code == ServerError.AUTHENTICATION_ERROR
 
 
 # -- providers that take time ------------------------------------------------------------------
