@@ -237,7 +237,7 @@ class Authentication:
         now_s = self.now_s()
         if self._attempts.failed(address, now_s):
             text = "%s: authentication failed (%s): %s"
-            self._log(now_s, text, address, method, error)
+            self._log(now_s, text, address or "an unknown address", method, error)
 
     def _log(self, now_s: float, text: str, address: str, *more: object) -> None:
         if not 0 <= now_s - self._lines_began_s < PERIOD_S:
