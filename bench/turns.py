@@ -47,6 +47,7 @@ NOT_ALONE = {
     "ping": "with the read of its frame",
     "connection ended": "bench crowd has it",
     "cold command": "its bytes and its answer count more than its number",
+    "credentials checked": "bench authentication has it",
     "pumped": "a part of every dispatched entry",
     "topic durable": "a part of every receipt",
     "waiter told": "what the waiting request does then is its own command",

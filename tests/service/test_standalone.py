@@ -188,11 +188,11 @@ def test_bad_settings(make_broker: Make, tmp_path: Path) -> None:
 
 def test_a_protection_that_is_not_there(make_broker: Make, tmp_path: Path) -> None:
     path = tmp_path / "broker.conf"
-    path.write_text("numIOThreads=8\nauthenticationEnabled=true\n")
+    path.write_text("numIOThreads=8\nauthorizationEnabled=true\n")
     text = _failure(make_broker(words=["--config", str(path)]), status=2)
     assert text == (
-        "Error: broker.conf:2: authenticationEnabled='true' is not allowed: "
-        "there is no authentication yet"
+        "Error: broker.conf:2: authorizationEnabled='true' is not allowed: "
+        "there is no authorization yet"
     )
 
 
@@ -210,7 +210,7 @@ def test_warnings_of_a_start(make_broker: Make, tmp_path: Path) -> None:
     warnings = [line for line in broker.log().splitlines() if " WARNING " in line]
     assert len(warnings) == 2
     assert warnings[0].endswith("one key is not supported and has no effect: numIOThreads")
-    assert "bindAddress=0.0.0.0: there is no authentication yet" in warnings[1]
+    assert "bindAddress=0.0.0.0 without authenticationEnabled" in warnings[1]
     assert broker.service_url.startswith("pulsar://127.0.0.1:")
 
 

@@ -27,7 +27,6 @@ CONFIG_BYTES_MAX = 4 * 1024 * 1024
 """Largest settings file that is read; Pulsar's own has 100 KB."""
 
 PROTECTING = {
-    "authenticationEnabled": "authentication",
     "authorizationEnabled": "authorization",
     "brokerServicePortTls": "TLS",
     "webServicePortTls": "TLS",
@@ -85,6 +84,11 @@ def parse_overrides(texts: Sequence[str]) -> list[Assignment]:
         if key not in SETTINGS and key not in PROTECTING:
             hint = did_you_mean(key, SETTINGS)
             raise InputError(f"--set {text}: there is no setting {key!r}{hint}")
+        if key in SETTINGS and SETTINGS[key].shown(value) != value:
+            raise InputError(
+                f"--set {key}: other users of this machine see the command line, so only "
+                "file:///path is allowed here"
+            )
         found.append(Assignment(key, value, "--set"))
     return found
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -16,8 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from starlette.types import ASGIApp
+
 from headgate import __version__
 from headgate.admin.app import AdminApp
+from headgate.app.authentication_providers import providers_of
 from headgate.app.backup.holding import FileHolding
 from headgate.app.data_directory import DataDirectory
 from headgate.app.descriptors import descriptors_max
@@ -39,16 +43,19 @@ from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.app.telemetry_log import has_telemetry_log, open_telemetry_log
 from headgate.app.turn_parts import measure_callbacks, measured_connection
 from headgate.app.web import WebApp, WebServer
+from headgate.app.web_authentication import METRICS_PATH, WebAuthentication
 from headgate.app.web_guard import HostNames, WebGuard
 from headgate.base.clock import Clock, SystemClock, thread_cpu_ns
 from headgate.base.errors import InvariantError
 from headgate.base.memory_limit import memory_limit_bytes
-from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
+from headgate.base.units import MIB, MS_PER_S, NS_PER_S, S_PER_MINUTE
+from headgate.broker.authentication import Authentication
 from headgate.broker.client_memory import client_memory_bytes
 from headgate.broker.connection.connection import Connection
 from headgate.broker.info import BrokerInfo
+from headgate.broker.lanes import Lanes
 from headgate.broker.server import serve_binary
-from headgate.broker.service import Broker, Lanes
+from headgate.broker.service import Broker
 from headgate.broker.work.turn_meter import logger as turns_logger
 from headgate.facade.admin_facade import AdminFacade
 from headgate.fs import OsFs, SpareFiles
@@ -57,6 +64,7 @@ from headgate.metadata.catalog import Catalog
 from headgate.metadata.store import MetadataStore
 from headgate.observe.observer import Observer
 from headgate.policy.settings import Settings
+from headgate.security.failed_attempts import FailedAttempts
 from headgate.storage.closing import close_log
 from headgate.storage.lanes import Lane, ThreadLane, run_on
 from headgate.storage.managed_logs import LOGS
@@ -109,18 +117,21 @@ class Node:
             stack.callback(binary.close)
             web = listen(settings.bindAddress, settings.webServicePort, key="webServicePort")
             stack.callback(web.close)
-            if not is_loopback(settings.bindAddress):
+            if not is_loopback(settings.bindAddress) and not settings.authenticationEnabled:
                 logger.warning(
-                    "bindAddress=%s: there is no authentication yet; every client that reaches "
-                    "this address can read, write and delete",
+                    "bindAddress=%s without authenticationEnabled: every client that reaches this "
+                    "address can read, write and delete",
                     settings.bindAddress,
                 )
+            authentication = open_authentication(settings, loop, stack)
             spare = SpareFiles()
             stack.callback(spare.close)
             directory = DataDirectory.open(OsFs(spare), data_path)
             stack.callback(directory.close)
             info = broker_info(settings, port_of(binary), port_of(web), directory)
-            broker, observer, backups = await _open_broker(settings, directory, info, loop, stack)
+            broker, observer, backups = await _open_broker(
+                settings, directory, info, loop, stack, authentication
+            )
             connection_class = Connection
             if turns_logger.isEnabledFor(logging.DEBUG):
                 broker.turns.measure_cpu(thread_cpu_ns)
@@ -131,7 +142,11 @@ class Node:
             server = await serve_binary(broker, binary, BACKLOG_CONNECTIONS_MAX, connection_class)
             stack.push_async_callback(server.close)
             admin = AdminApp(AdminFacade(broker, observer, backups), broker.clock)
-            app = WebApp(admin, {"/metrics": metrics_route(broker)}, on_bug, broker.turns)
+            app: ASGIApp = WebApp(
+                admin, {METRICS_PATH: metrics_route(broker)}, on_bug, broker.turns
+            )
+            if authentication is not None:
+                app = WebAuthentication(app, authentication, settings)
             guarded = WebGuard(app, HostNames.of(settings))
             admit = partial(broker.connection_admission.admit, web=True)
             web_server = await WebServer.start(guarded, web, admit, broker.http_memory)
@@ -142,6 +157,27 @@ class Node:
     async def close(self) -> None:
         """End connections, make everything durable, release ports and directory."""
         await self._stack.aclose()
+
+
+def open_authentication(
+    settings: Settings, loop: asyncio.AbstractEventLoop, stack: AsyncExitStack
+) -> Authentication | None:
+    """What authenticates clients; None without ``authenticationEnabled``. Reads the keys.
+
+    Raises:
+        InvalidKeyError: a key or the file of passwords cannot be used.
+    """
+    if not settings.authenticationEnabled:
+        return None
+
+    def open_lane() -> Lane:
+        lane = ThreadLane(loop, "headgate-passwords")
+        stack.callback(lane.abandon)
+        return lane
+
+    attempts = FailedAttempts()
+    providers = providers_of(settings, attempts, open_lane)
+    return Authentication(settings, providers, attempts, lambda: time.time_ns() / NS_PER_S)
 
 
 def broker_info(
@@ -192,6 +228,7 @@ async def _open_broker(
     info: BrokerInfo,
     loop: asyncio.AbstractEventLoop,
     stack: AsyncExitStack,
+    authentication: Authentication | None,
 ) -> tuple[Broker, Observer, FileHolding]:
     """Recover the content of the directory and start the broker on it."""
     names_hash_key = names_key(settings, directory.path)
@@ -239,6 +276,7 @@ async def _open_broker(
         telemetry_log=telemetry_log,
         lanes=lanes,
         info=info,
+        authentication=authentication,
         memory=memory,
         client_memory_bytes_max=_client_memory_bytes(settings),
         boot_id=boot_id(),

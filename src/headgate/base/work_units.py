@@ -105,6 +105,10 @@ the entries are queued in the flushes that follow (``queued again``)."""
 COLD: Final = _step("cold command", 8, "any other command", _COMMANDS)
 COLD_BYTES_PER_UNIT: Final = 64
 """Bytes of a cold command that add 1 unit, for parsing and for checking its texts."""
+CREDENTIALS_CHECKED: Final = _step(
+    "credentials checked", 16, "a CONNECT or AUTH_RESPONSE whose token is checked", _COMMANDS
+)
+"""Beside the command itself. ES256 takes about this, HS256 half of it."""
 HOLDERS_PER_UNIT: Final = 32
 """Consumers that add 1 unit to an ACK, if they are searched for an entry that the acknowledging
 consumer does not hold."""

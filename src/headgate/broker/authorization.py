@@ -5,8 +5,8 @@ The connection asks once for each command before it carries it out, the admin AP
 request before it reads the body, ``/metrics`` once for each scrape. As in Pulsar, a command that
 acts on a connected producer or consumer needs no further permission: creating it needed one.
 
-There is no authentication yet, so every client is :data:`~headgate.base.identity.NOBODY` and
-:class:`AllowAll` decides. For this reason the broker binds to loopback by default.
+:mod:`.authentication` finds out who a client is; without it every client is
+:data:`~headgate.base.identity.NOBODY`. :class:`AllowAll` decides.
 """
 
 from __future__ import annotations

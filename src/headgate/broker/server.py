@@ -15,7 +15,8 @@ from headgate.broker.commands.lookups import LookupCommands
 from headgate.broker.commands.producing import ProducerCommands
 from headgate.broker.commands.schemas import SchemaCommands, TopicSchemas
 from headgate.broker.connection.client_connection import ClientConnection
-from headgate.broker.connection.connection import CommandHandlers, Connection
+from headgate.broker.connection.connection import Connection
+from headgate.broker.connection.connection_host import CommandHandlers
 from headgate.broker.service import Broker
 from headgate.wire.codes import CommandType
 from headgate.wire.messages import BaseCommand

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
 from functools import partial
 
 from headgate.base.ack_set import AckSet
@@ -20,6 +19,7 @@ from headgate.base.errors import HeadgateError, StorageError, broken
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.base.work_units import PRODUCER_RESOLVED
+from headgate.broker.authentication import Authentication
 from headgate.broker.authorization import AllowAll, Authorizer
 from headgate.broker.client_memory import CLIENT_MEMORY_BYTES_MIN, ClientMemory
 from headgate.broker.connection.command_budget import CommandBudget
@@ -32,6 +32,7 @@ from headgate.broker.effects import EngineEffects
 from headgate.broker.entries import SingleEntryReader
 from headgate.broker.http_memory import HttpMemory
 from headgate.broker.info import BrokerCounts, BrokerInfo
+from headgate.broker.lanes import Lanes
 from headgate.broker.policy_rollout import PolicyRollout
 from headgate.broker.policy_updates import PolicyUpdates, engine_limits
 from headgate.broker.quota_logger import QuotaLogger
@@ -41,6 +42,7 @@ from headgate.broker.sweeps.client_memory_sweep import ClientMemorySweep
 from headgate.broker.sweeps.inactive_topics import InactiveTopics
 from headgate.broker.sweeps.log_sweep import LogSweep
 from headgate.broker.sweeps.quota_sweep import QuotaSweep
+from headgate.broker.sweeps.session_sweep import CHECK_PERIOD_S, SessionSweep
 from headgate.broker.sweeps.space_check import PERIOD_S as SPACE_CHECK_PERIOD_S
 from headgate.broker.sweeps.space_check import SpaceCheck
 from headgate.broker.sweeps.sweeps import Sweeps
@@ -83,32 +85,14 @@ HEALTH_TOPIC_NUMBER = 0
 """No topic has this number, so the next start drops what a health check wrote to the log."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lanes:
-    """The threads of a broker for blocking work."""
-
-    commit: Lane
-    read: Lane
-    metadata: Lane
-    upkeep: Lane
-    """Runs the maintenance of all logs, so that no commit waits for it."""
-    telemetry: Lane | None = None
-    """Commits the telemetry log, if there is one, so that users' commits never wait for it."""
-
-    def watched(self, watch: LaneWatch) -> Lanes:
-        """These lanes, watched by ``watch``."""
-        lanes = {field.name: getattr(self, field.name) for field in fields(self)}
-        return Lanes(**{name: lane and watch.watched(name, lane) for name, lane in lanes.items()})
-
-    def close(self) -> None:
-        """Finish what was submitted and end all threads. Blocks."""
-        for lane in (self.read, self.metadata, self.upkeep, self.telemetry, self.commit):
-            if lane is not None:
-                lane.close()
-
-
 class Broker:
     """A running broker. Build it with opened stores, then :meth:`start` it."""
+
+    is_ready = False
+    _names_count = 0
+    _flush_scheduled_ns: int | None = None
+    _wake: asyncio.TimerHandle | None = None
+    _wake_ns = 0
 
     def __init__(
         self,
@@ -123,11 +107,13 @@ class Broker:
         lanes: Lanes,
         info: BrokerInfo,
         authorizer: Authorizer | None = None,
+        authentication: Authentication | None = None,
         memory: MemorySource | None = None,
         client_memory_bytes_max: int = CLIENT_MEMORY_BYTES_MIN,
         boot_id: str = "",
     ) -> None:
-        """``memory`` is for the adaptive controller, ``boot_id`` for the time of the log."""
+        """``authentication`` is None if every client is taken as it comes, ``memory`` is for the
+        adaptive controller, ``boot_id`` for the time of the log."""
         self.settings = settings
         self.clock = clock
         self.loop = loop
@@ -138,6 +124,7 @@ class Broker:
         self.lanes = lanes = lanes.watched(self.lane_watch)
         self.info = info
         self.authorizer: Authorizer = authorizer or AllowAll()
+        self.authentication = authentication
         self._telemetry_topic = parse_topic(settings.headgateTelemetryTopic)
         self.policies = PolicyResolver(catalog, settings, [self._telemetry_topic.full])
         self.count_limits = CountLimits(self.policies.counts)
@@ -171,15 +158,10 @@ class Broker:
         self.adaptive = self._make_adaptive(memory)
         self.sweeps = self._make_sweeps(effects)
         self.closed = asyncio.Event()
-        self.is_ready = False
         self.counts = BrokerCounts()
         self.connections = self._make_connections()
-        self._names_count = 0
         self.on_flush: list[Callable[[], None]] = []
         """Actions for the end of the next flush: connections write what they gathered."""
-        self._flush_scheduled_ns: int | None = None
-        self._wake: asyncio.TimerHandle | None = None
-        self._wake_ns = 0
 
     def _make_identity_writer(self, logs: Sequence[CommitLog]) -> IdentityWriter:
         # By the names of their directories, which the identities in the metadata have.
@@ -380,6 +362,9 @@ class Broker:
         self.sweeps.add(
             "the client memory sweep", memory_sweep.measure, lambda: self.client_memory.period_s
         )
+        if self.authentication is not None:
+            session_sweep = SessionSweep(self.authentication, self.work)
+            self.sweeps.add("the session sweep", session_sweep.check, lambda: CHECK_PERIOD_S)
         self.sweeps.start()
         if self.adaptive is not None:
             self.adaptive.start()

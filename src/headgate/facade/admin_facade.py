@@ -128,7 +128,7 @@ class AdminFacade:
 
     def runtime_settings(self) -> Mapping[str, str]:
         """No setting is a secret yet."""
-        return {name: self._broker.settings.text(name) for name in SETTINGS}
+        return {name: self._broker.settings.shown(name) for name in SETTINGS}
 
     def check_setting(self, name: str, value: str | None) -> None:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from headgate.base.errors import InputError
 from headgate.base.units import INT32_MAX
@@ -12,6 +12,9 @@ from headgate.base.units import INT32_MAX
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 """No setting may have more than nineteen digits."""
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}(\.[0-9]{1,19})?([eE][+-]?[0-9]{1,2})?")
+
+MASK: Final = "*****"
+"""What stands for a secret where settings are shown."""
 
 
 class SettingError(InputError):
@@ -31,6 +34,8 @@ class SettingInfo:
     """Ends of the range that do not belong to it: none, the lower one, or both."""
     choices: tuple[str, ...]
     doc: str
+    is_secret: bool = False
+    """Whether the value may be a secret, or name the file that has it."""
 
     @property
     def allowed(self) -> str:
@@ -45,6 +50,10 @@ class SettingInfo:
             upper = "below" if self.maximum in self.excluded else "up to"
             return f"a number above {self.minimum} and {upper} {self.maximum}"
         return " or ".join(self.choices) if self.choices else "any text"
+
+    def shown(self, text: str) -> str:
+        """A value as clients of the admin API see it: of a secret only the URL of its file."""
+        return MASK if self.is_secret and text and not text.startswith("file:") else text
 
     def parse(self, text: str) -> bool | int | float | str:
         """Read a value as written in ``broker.conf``.
@@ -69,6 +78,11 @@ class SettingInfo:
         raise SettingError(f"{self.name}={text!r} is not allowed; use {self.allowed}")
 
 
+def names_of(text: str) -> tuple[str, ...]:
+    """The names in a setting that has several, with commas between."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def setting(
     default: bool | int | float | str,
     doc: str,
@@ -78,9 +92,10 @@ def setting(
     maximum: int = INT32_MAX,
     excluded: tuple[int, ...] = (),
     choices: tuple[str, ...] = (),
+    is_secret: bool = False,
 ) -> Any:
     """A field of :class:`headgate.policy.settings.Settings`. Numbers are from ``minimum`` to
-    ``maximum``."""
+    ``maximum``; what ``is_secret`` is not shown."""
     is_number = isinstance(default, int | float) and not isinstance(default, bool)
     return field(
         default=default,
@@ -91,6 +106,7 @@ def setting(
             "excluded": excluded,
             "choices": choices,
             "doc": doc,
+            "is_secret": is_secret,
         },
     )
 

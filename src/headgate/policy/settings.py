@@ -12,6 +12,10 @@ from typing import NamedTuple
 
 from headgate.base.units import GIB, INT64_MAX, KIB, MIB
 from headgate.metadata.checks import PARTITIONS_MAX
+from headgate.policy.authentication_settings import (
+    AuthenticationSettings,
+    authentication_problems,
+)
 from headgate.policy.setting_info import (
     SettingInfo,
     count_setting,
@@ -22,7 +26,7 @@ from headgate.policy.setting_info import (
 
 
 @dataclass(slots=True)
-class Settings:
+class Settings(AuthenticationSettings):
     """The values in force. Field names are Pulsar's keys."""
 
     clusterName: str = setting("standalone", "Name of the cluster that this broker is.")
@@ -34,8 +38,8 @@ class Settings:
     )
     bindAddress: str = setting(
         "127.0.0.1",
-        "Address of the listening ports. There is no authentication yet: with any address but "
-        "loopback, every client that reaches it can do everything.",
+        "Address of the listening ports. Without authenticationEnabled every client that reaches "
+        "it can do everything, so it should be loopback then.",
     )
     advertisedAddress: str = setting(
         "",
@@ -461,12 +465,16 @@ class Settings:
         value = getattr(self, name)
         return str(value).lower() if isinstance(value, bool) else str(value)
 
+    def shown(self, name: str) -> str:
+        """:meth:`text`, without a secret."""
+        return SETTINGS[name].shown(self.text(name))
+
 
 SETTINGS: dict[str, SettingInfo] = {
     f.name: SettingInfo(name=f.name, default=f.default, **f.metadata)  # type: ignore[arg-type]
-    for f in fields(Settings)
+    for f in sorted(fields(Settings), key=lambda f: f.name not in Settings.__annotations__)
 }
-"""Every setting by its key, in the order of the table above."""
+"""Every setting by its key: those of the table above, then those that it inherits."""
 
 
 class Watermarks(NamedTuple):
@@ -503,4 +511,8 @@ def watermark_problem(settings: Settings, pair: Watermarks, name: str) -> str:
 
 def inconsistencies(settings: Settings) -> list[str]:
     """A sentence for each conflict between values that are allowed alone."""
-    return [watermark_problem(settings, pair, pair.low) for pair in crossed_watermarks(settings)]
+    crossed = crossed_watermarks(settings)
+    return [
+        *(watermark_problem(settings, pair, pair.low) for pair in crossed),
+        *authentication_problems(settings),
+    ]

@@ -18,7 +18,7 @@ class Credentials:
     certificate: Mapping[str, Any] | None = None
     """The client's certificate, verified by TLS, as :meth:`ssl.SSLSocket.getpeercert` gives it."""
     address: str = ""
-    """Where the client is; for logs and for the limit of failed attempts."""
+    """The client's address without its port; for logs and for the limit of failed attempts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,9 @@ class SimClient(asyncio.Protocol):
         self._decoder = FrameDecoder()
         self._requests: dict[int, asyncio.Future[BaseCommand]] = {}
         self._connecting: asyncio.Future[BaseCommand] | None = None
+        self._token: Callable[[], bytes] | None = None
+        self.challenges_count = 0
+        """AUTH_CHALLENGEs so far."""
         self._producers: dict[int, SimProducer] = {}
         self._consumers: dict[int, SimConsumer] = {}
         self._next_id = 0
@@ -76,16 +79,31 @@ class SimClient(asyncio.Protocol):
             self._receive(*frame)
 
     async def connect(
-        self, *, protocol_version: int | None = None, client_version: str = "headgate-testing"
+        self,
+        *,
+        protocol_version: int | None = None,
+        client_version: str = "headgate-testing",
+        token: Callable[[], bytes] | None = None,
+        **credentials: Any,
     ) -> BaseCommand:
         """Send CONNECT and wait for CONNECTED.
+
+        ``token`` gives a token for CONNECT, and a new one for each AUTH_CHALLENGE. ``credentials``
+        are further arguments of :func:`headgate.wire.client.connect`.
 
         Raises:
             RefusedError: the broker refused the connection.
             ConnectionLostError: the broker ended the connection.
         """
         self._connecting = self.loop.create_future()
-        options = {} if protocol_version is None else {"protocol_version": protocol_version}
+        options = dict(credentials)
+        if protocol_version is not None:
+            options["protocol_version"] = protocol_version
+        if token is not None:
+            self._token = token
+            options |= {
+                "auth_method": "token", "auth_data": token(), "refreshes_credentials": True,
+            }  # fmt: skip
         self.write(frames.connect(client_version=client_version, **options))
         self.connected = await self._connecting
         self._connecting = None
@@ -245,6 +263,10 @@ class SimClient(asyncio.Protocol):
                 self.write(frames.pong())
         elif kind == CommandType.CONNECTED and self._connecting is not None:
             _settle(self._connecting, None, command)
+        elif kind == CommandType.AUTH_CHALLENGE:
+            self.challenges_count += 1
+            if self._token is not None and self.is_open:
+                self.write(frames.auth_response("token", self._token()))
         elif kind == CommandType.CLOSE_PRODUCER:
             self._producers.pop(command.close_producer.producer_id).ended(
                 ConnectionLostError("the broker closed the producer")

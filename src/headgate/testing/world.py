@@ -11,16 +11,18 @@ import asyncio
 import contextvars
 import logging
 import random
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from headgate.base.names import parse_topic
 from headgate.base.units import KIB, NS_PER_MS, NS_PER_S
+from headgate.broker.authentication import Authentication
 from headgate.broker.client_memory import client_memory_bytes
 from headgate.broker.connection.connection import Connection
 from headgate.broker.info import BrokerInfo
+from headgate.broker.lanes import Lanes
 from headgate.broker.server import connection_factory
-from headgate.broker.service import Broker, Lanes
+from headgate.broker.service import Broker
 from headgate.control.memory import MemorySource
 from headgate.fs import FaultyFs, MemFs, Operation
 from headgate.ledger import CommitLog, LedgerSettings, look_at_log
@@ -28,6 +30,8 @@ from headgate.metadata.catalog import Catalog
 from headgate.metadata.memory_store import MemoryStore
 from headgate.observe.observer import Observer
 from headgate.policy.settings import Settings
+from headgate.security.failed_attempts import FailedAttempts
+from headgate.security.provider import Provider
 from headgate.storage.closing import close_log
 from headgate.storage.log_clock import receive_time_bound
 from headgate.storage.managed_logs import TELEMETRY_LOG
@@ -69,6 +73,7 @@ class World:
         network: NetworkProfile | None = None,
         capacity_bytes: int | None = None,
         memory: MemorySource | None = None,
+        providers: Sequence[Provider] = (),
         telemetry_log: bool = False,
     ) -> None:
         self.seed = seed
@@ -84,6 +89,8 @@ class World:
         self.has_telemetry_log = telemetry_log
         self.memory = memory
         """Where the broker's adaptive controller reads memory figures."""
+        self.providers = providers
+        """What authenticates clients, with the setting ``authenticationEnabled``."""
         self.clients: list[SimClient] = []
         """Every client that was ever connected."""
         self.starts_count = 0
@@ -206,6 +213,7 @@ class World:
                 version="simulated",
                 metadata_url="memory",
             ),
+            authentication=self._authentication(settings),
             memory=self.memory,
             client_memory_bytes_max=client_memory_bytes(settings.headgateClientMemoryMB, 0),
             boot_id=f"boot {self.power_cuts_count}",
@@ -215,6 +223,13 @@ class World:
         await broker.start()
         self._broker = broker
         return broker
+
+    def _authentication(self, settings: Settings) -> Authentication | None:
+        if not settings.authenticationEnabled:
+            return None
+        return Authentication(
+            settings, self.providers, FailedAttempts(), lambda: self.clock.wall_ns() / NS_PER_S
+        )
 
     def _open_log(self, catalog: Catalog, name: str, path: str, rows_say: str) -> CommitLog:
         place = LogPlace(name, path, "the metadata", look_at_log(self.disk, path))
@@ -319,10 +334,11 @@ class World:
         self.clients.append(client)
         return client
 
-    async def connect(self) -> SimClient:
-        """A client that is connected: the broker sent CONNECTED."""
+    async def connect(self, **options: Any) -> SimClient:
+        """A client that is connected: the broker sent CONNECTED. ``options`` are those of
+        :meth:`SimClient.connect`."""
         client = self.open_connection()
-        await client.connect()
+        await client.connect(**options)
         return client
 
 

@@ -26,6 +26,7 @@ from headgate.wire.peer import PROTOCOL_VERSION_MAX
 
 __all__ = [
     "ack",
+    "auth_response",
     "close_consumer",
     "close_producer",
     "connect",
@@ -49,12 +50,46 @@ __all__ = [
 
 
 def connect(
-    *, client_version: str = "headgate", protocol_version: int = PROTOCOL_VERSION_MAX
+    *,
+    client_version: str = "headgate",
+    protocol_version: int = PROTOCOL_VERSION_MAX,
+    auth_method: str = "",
+    auth_data: bytes = b"",
+    refreshes_credentials: bool = False,
+    original_principal: str = "",
+    original_auth_method: str = "",
+    original_auth_data: str = "",
 ) -> bytes:
-    """Open the connection. This is the first frame."""
+    """Open the connection. This is the first frame.
+
+    ``auth_method`` and ``auth_data`` are the client's credentials, the ``original`` ones those of
+    the client behind a proxy. ``refreshes_credentials``: it answers AUTH_CHALLENGE.
+    """
     command = BaseCommand(type=CommandType.CONNECT)
-    command.connect.client_version = client_version
-    command.connect.protocol_version = protocol_version
+    request = command.connect
+    request.client_version = client_version
+    request.protocol_version = protocol_version
+    if auth_method:
+        request.auth_method_name = auth_method
+        request.auth_data = auth_data
+    if refreshes_credentials:
+        request.feature_flags.supports_auth_refresh = True
+    if original_principal:
+        request.original_principal = original_principal
+    if original_auth_method:
+        request.original_auth_method = original_auth_method
+        request.original_auth_data = original_auth_data
+    return encode_frame(command)
+
+
+def auth_response(method: str, data: bytes) -> bytes:
+    """Present new credentials, after an AUTH_CHALLENGE."""
+    command = BaseCommand(type=CommandType.AUTH_RESPONSE)
+    answer = command.authResponse
+    answer.client_version = "headgate"
+    answer.protocol_version = PROTOCOL_VERSION_MAX
+    answer.response.auth_method_name = method
+    answer.response.auth_data = data
     return encode_frame(command)
 
 

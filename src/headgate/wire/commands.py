@@ -56,6 +56,7 @@ _Row = tuple[CommandType, str, str | None, CommandType]
 
 _BUILT: tuple[_Row, ...] = (
     (_T.CONNECT, "connection.open", None, _T.ERROR),
+    (_T.AUTH_RESPONSE, "connection.open", None, _T.ERROR),
     (_T.PING, "connection.keep_alive", None, _T.ERROR),
     (_T.PONG, "connection.keep_alive", None, _T.ERROR),
     (_T.PARTITIONED_METADATA, "topic.lookup", "request_id", _T.PARTITIONED_METADATA_RESPONSE),
@@ -77,7 +78,6 @@ _BUILT: tuple[_Row, ...] = (
 )
 
 _NOT_BUILT: tuple[_Row, ...] = (
-    (_T.AUTH_RESPONSE, "connection.open", None, _T.ERROR),
     (_T.CONSUMER_STATS, "topic.consume", "request_id", _T.CONSUMER_STATS_RESPONSE),
     (_T.WATCH_TOPIC_LIST, "namespace.topics", "request_id", _T.ERROR),
     (_T.WATCH_TOPIC_LIST_CLOSE, "namespace.topics", "request_id", _T.ERROR),

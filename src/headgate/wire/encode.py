@@ -29,6 +29,7 @@ from headgate.wire.messages import BaseCommand, CommandPing, CommandPong
 from headgate.wire.replies import (
     ack_response,
     active_consumer_change,
+    auth_challenge,
     close_consumer,
     close_producer,
     connected,
@@ -52,6 +53,7 @@ from headgate.wire.varint import varint
 __all__ = [
     "ack_response",
     "active_consumer_change",
+    "auth_challenge",
     "close_consumer",
     "close_producer",
     "connected",

@@ -26,6 +26,9 @@ class Peer:
     reads_broker_entry_metadata: bool
     """Whether entries may keep their broker entry metadata."""
 
+    refreshes_credentials: bool
+    """Whether it answers AUTH_CHALLENGE with new credentials."""
+
     @property
     def knows_ping(self) -> bool:
         """Whether the broker may send PING."""
@@ -56,4 +59,5 @@ def peer_of(connect: CommandConnect) -> Peer:
         reads_broker_entry_metadata=(
             version >= 18 and connect.feature_flags.supports_broker_entry_metadata
         ),
+        refreshes_credentials=version >= 14 and connect.feature_flags.supports_auth_refresh,
     )

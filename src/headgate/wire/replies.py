@@ -7,6 +7,7 @@ Request, producer and consumer ids are the client's, unchanged; positions are si
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from headgate.base.positions import Position
 from headgate.wire.codes import CommandType, LookupResult, PartitionedMetadataResult, ServerError
@@ -33,6 +34,21 @@ def connected(*, protocol_version: int, message_bytes_max: int, server_version: 
     reply.protocol_version = protocol_version
     reply.max_message_size = message_bytes_max
     reply.feature_flags.supports_get_partitioned_metadata_without_auto_creation = True
+    return encode_frame(command)
+
+
+REFRESH: Final = b"PulsarAuthRefresh"
+"""The data of a challenge that asks for new credentials; clients compare with it."""
+
+
+def auth_challenge(method: str, *, protocol_version: int, server_version: str) -> bytes:
+    """Ask a connected client for new credentials of ``method``."""
+    command = BaseCommand(type=CommandType.AUTH_CHALLENGE)
+    reply = command.authChallenge
+    reply.server_version = server_version
+    reply.protocol_version = protocol_version
+    reply.challenge.auth_method_name = method
+    reply.challenge.auth_data = REFRESH
     return encode_frame(command)
 
 

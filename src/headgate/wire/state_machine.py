@@ -6,10 +6,11 @@ keeps the connection. A command that the table does not list is the client's fau
 connection.
 
     CONNECTING --CONNECT--> CONNECTED --any other command of a client--> CONNECTED
+    CONNECTED --await_authentication()--> AUTHENTICATING --authenticated()--> CONNECTED
     every state --close() or an unlisted command--> CLOSED
 
-Authentication will add two rows: a state between the first two, entered by a CONNECT whose
-credentials need another step and left by AUTH_RESPONSE.
+A CONNECT whose credentials take longer to check keeps the connection in AUTHENTICATING. A client
+waits for CONNECTED, so any command in this state is its fault.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ class ConnectionState(enum.Enum):
     CONNECTING = "connecting"
     """Open, and no command has arrived."""
 
+    AUTHENTICATING = "authenticating"
+    """CONNECT came, and the broker still checks its credentials."""
+
     CONNECTED = "connected"
     CLOSED = "closed"
     """Final: the broker ignores what still arrives."""
 
 
-_NOT_WHEN_CONNECTED = frozenset((CommandType.CONNECT, CommandType.AUTH_RESPONSE))
-
 TRANSITIONS: dict[ConnectionState, dict[int, ConnectionState]] = {
     ConnectionState.CONNECTING: {CommandType.CONNECT: ConnectionState.CONNECTED},
     ConnectionState.CONNECTED: {
-        command: ConnectionState.CONNECTED
-        for command in COMMANDS
-        if command not in _NOT_WHEN_CONNECTED
+        command: ConnectionState.CONNECTED for command in COMMANDS if command != CommandType.CONNECT
     },
+    ConnectionState.AUTHENTICATING: {},
     ConnectionState.CLOSED: {},
 }
 """State -> command allowed in it -> state after the command. Any other command is an error."""
@@ -74,6 +75,16 @@ class ProtocolStateMachine:
         if after is not self._state:
             self._enter(after)
 
+    def await_authentication(self) -> None:
+        """The credentials of CONNECT are not checked yet: allow no command."""
+        if self._state is ConnectionState.CONNECTED:
+            self._enter(ConnectionState.AUTHENTICATING)
+
+    def authenticated(self) -> None:
+        """The credentials are good: allow commands, unless the connection ended meanwhile."""
+        if self._state is ConnectionState.AUTHENTICATING:
+            self._enter(ConnectionState.CONNECTED)
+
     def close(self) -> None:
         """Allow no further command. A second call does nothing."""
         self._enter(ConnectionState.CLOSED)
@@ -91,4 +102,6 @@ def _why_not(state: ConnectionState, command_type: int) -> str:
         return f"{name} is a command that only brokers send"
     if state is ConnectionState.CONNECTING:
         return f"{name} arrived before CONNECT"
+    if state is ConnectionState.AUTHENTICATING:
+        return f"{name} arrived before the answer to CONNECT"
     return f"{name} arrived on a connection that is already open"

@@ -10,7 +10,8 @@ from typing import Any
 
 from headgate.base.positions import Position
 from headgate.broker.connection.client_connection import ClientConnection
-from headgate.broker.connection.connection import CommandHandlers, Connection
+from headgate.broker.connection.connection import Connection
+from headgate.broker.connection.connection_host import CommandHandlers
 from headgate.broker.connection.consumers import ConnectionConsumers
 from headgate.broker.connection.producers import ConnectionProducers
 from headgate.broker.server import command_handlers

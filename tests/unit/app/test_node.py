@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
+from contextlib import AsyncExitStack
 
 import pytest
 
 from headgate import __version__
 from headgate.app.data_directory import DataDirectory
-from headgate.app.node import broker_info, exception_handler, ledger_settings
+from headgate.app.node import (
+    broker_info,
+    exception_handler,
+    ledger_settings,
+    open_authentication,
+)
 from headgate.base.errors import InvariantError
 from headgate.base.units import MIB
 from headgate.fs import MemFs
@@ -73,3 +80,16 @@ def test_only_a_broken_invariant_ends_the_process(caplog: pytest.LogCaptureFixtu
         "Everything acknowledged is on disk; start it again",
         "no error at hand",
     ]
+
+
+def test_clients_are_authenticated_by_the_settings() -> None:
+    async def methods(settings: Settings) -> tuple[str, ...] | None:
+        async with AsyncExitStack() as stack:
+            found = open_authentication(settings, asyncio.get_running_loop(), stack)
+            return None if found is None else found.methods
+
+    secret = "data:;base64," + base64.b64encode(bytes(32)).decode()
+    settings = Settings(authenticationProviders="tls,token", tokenSecretKey=secret)
+    assert asyncio.run(methods(settings)) is None
+    settings.authenticationEnabled = True
+    assert asyncio.run(methods(settings)) == ("tls", "token")

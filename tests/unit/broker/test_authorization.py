@@ -22,6 +22,8 @@ from tests.unit.broker.playing import TOPIC, played
 from tests.unit.denying import Deny
 
 NO_PERMISSION_NEEDED = {
+    # The role stays the one for which CONNECT was allowed.
+    CommandType.AUTH_RESPONSE,
     CommandType.PING,
     CommandType.PONG,
     # About a producer or consumer of this connection: allowed when that was made.

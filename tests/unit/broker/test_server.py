@@ -15,6 +15,7 @@ from tests.unit.broker.playing import TOPIC, played
 
 CARRIED_OUT_BY_THE_CONNECTION = {
     CommandType.CONNECT,
+    CommandType.AUTH_RESPONSE,
     CommandType.PING,
     CommandType.PONG,
     CommandType.SEND,

@@ -10,6 +10,7 @@ from headgate.policy.setting_info import (
     SettingError,
     SettingInfo,
     count_setting,
+    names_of,
     rate_setting,
     setting,
     share_setting,
@@ -63,3 +64,8 @@ def test_another_text_is_refused_with_the_range(name: str, text: str, allowed: s
 
 def test_rates_counts_and_shares_are_dynamic() -> None:
     assert [name for name, info in INFO.items() if info.dynamic] == ["rate", "most", "share"]
+
+
+def test_names_with_commas_between() -> None:
+    assert names_of(" a, b ,,c") == ("a", "b", "c")
+    assert names_of(" ") == ()

@@ -29,6 +29,24 @@ def test_connect() -> None:
     assert read(client.connect())[0].connect.protocol_version == 21
 
 
+def test_connect_with_credentials() -> None:
+    frame = client.connect(
+        auth_method="token",
+        auth_data=b"t",
+        refreshes_credentials=True,
+        original_principal="ann",
+        original_auth_method="basic",
+        original_auth_data="ann:x",
+    )
+    asked = read(frame)[0].connect
+    assert (asked.auth_method_name, asked.auth_data) == ("token", b"t")
+    assert asked.feature_flags.supports_auth_refresh
+    assert (asked.original_principal, asked.original_auth_method) == ("ann", "basic")
+    assert asked.original_auth_data == "ann:x"
+    response = read(client.auth_response("token", b"u"))[0].authResponse.response
+    assert (response.auth_method_name, response.auth_data) == ("token", b"u")
+
+
 def test_finding_topics() -> None:
     asked = read(client.partitioned_metadata(1, "t", auto_creation=False))[0].partitionMetadata
     assert (asked.request_id, asked.topic, asked.metadata_auto_creation_enabled) == (1, "t", False)

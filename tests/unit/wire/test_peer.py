@@ -39,3 +39,12 @@ def test_broker_entry_metadata_needs_version_and_flag(
     connect = CommandConnect(client_version="c", protocol_version=version)
     connect.feature_flags.supports_broker_entry_metadata = flag
     assert peer_of(connect).reads_broker_entry_metadata is reads
+
+
+@pytest.mark.parametrize(
+    ("version", "flag", "refreshes"), [(14, True, True), (13, True, False), (20, False, False)]
+)
+def test_new_credentials_need_version_and_flag(version: int, flag: bool, refreshes: bool) -> None:
+    connect = CommandConnect(client_version="c", protocol_version=version)
+    connect.feature_flags.supports_auth_refresh = flag
+    assert peer_of(connect).refreshes_credentials is refreshes

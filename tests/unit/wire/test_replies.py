@@ -31,6 +31,16 @@ def test_connected_claims_only_what_is_built() -> None:
     assert claimed == ["supports_get_partitioned_metadata_without_auto_creation"]
 
 
+def test_a_challenge_asks_for_new_credentials() -> None:
+    frame = encode.auth_challenge("token", protocol_version=20, server_version="h 1")
+    reply = read(frame).authChallenge
+    assert (reply.server_version, reply.protocol_version) == ("h 1", 20)
+    assert (reply.challenge.auth_method_name, reply.challenge.auth_data) == (
+        "token",
+        b"PulsarAuthRefresh",
+    )
+
+
 def test_success_and_error() -> None:
     assert read(encode.success(5)).success.request_id == 5
     reply = read(encode.error(NO_REQUEST, ServerError.CONSUMER_BUSY, "busy")).error

@@ -25,7 +25,7 @@ def test_only_connect_comes_first(kind: CommandType) -> None:
 @pytest.mark.parametrize("kind", list(CommandType))
 def test_once_open_every_command_of_a_client_but_connect(kind: CommandType) -> None:
     connection = open_connection()
-    if kind in COMMANDS and kind not in (CommandType.CONNECT, CommandType.AUTH_RESPONSE):
+    if kind in COMMANDS and kind != CommandType.CONNECT:
         connection.receive(kind)
         assert connection.state is ConnectionState.CONNECTED
     else:
@@ -44,6 +44,29 @@ def test_once_open_every_command_of_a_client_but_connect(kind: CommandType) -> N
 def test_the_error_says_why(kind: CommandType, reason: str) -> None:
     with pytest.raises(RemoteProtocolError, match=reason):
         open_connection().receive(kind)
+
+
+@pytest.mark.parametrize("kind", list(CommandType))
+def test_no_command_while_credentials_are_checked(kind: CommandType) -> None:
+    connection = open_connection()
+    connection.await_authentication()
+    assert connection.state is ConnectionState.AUTHENTICATING
+    with pytest.raises(RemoteProtocolError):
+        connection.receive(kind)
+    assert connection.state is ConnectionState.CLOSED
+
+
+def test_good_credentials_open_a_connection_that_has_not_ended() -> None:
+    connection = open_connection()
+    connection.await_authentication()
+    connection.authenticated()
+    connection.receive(CommandType.PING)
+    connection.await_authentication()
+    with pytest.raises(RemoteProtocolError, match="before the answer to CONNECT"):
+        connection.receive(CommandType.PING)
+    connection.authenticated()
+    connection.await_authentication()
+    assert connection.state is ConnectionState.CLOSED
 
 
 def test_closed_is_for_good() -> None:

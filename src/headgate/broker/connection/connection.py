@@ -1,18 +1,17 @@
 """One client connection: decodes received bytes into commands and carries them out in order.
 
 SEND, FLOW and ACK are carried out at once, without a task or a future for each; other commands have
-handlers, which the connection receives (:class:`CommandHandlers`). A client that breaks the
-protocol loses its own connection and nothing else.
+handlers, which the connection receives (:mod:`.connection_host`). A client that breaks the protocol
+loses its own connection and nothing else.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Coroutine, Iterator, Mapping
 from itertools import chain
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.identity import NOBODY, Identity
@@ -21,6 +20,7 @@ from headgate.base.work_units import (
     CLIENT_CLOSED,
     COLD,
     COLD_BYTES_PER_UNIT,
+    CREDENTIALS_CHECKED,
     GROWN_BYTES_PER_UNIT,
     READ,
     SLICE_UNITS,
@@ -34,11 +34,11 @@ from headgate.broker.connection.bounds import (
     UNREAD_BYTES_MAX,
     work_expected,
 )
-from headgate.broker.connection.client_connection import ClientConnection
-from headgate.broker.connection.command_budget import CommandBudget
+from headgate.broker.connection.connection_host import CommandHandlers, ConnectionHost
 from headgate.broker.connection.consumers import ConnectionConsumers
 from headgate.broker.connection.delayed_sends import DelayedSends
 from headgate.broker.connection.frame_writer import FrameWriter
+from headgate.broker.connection.handshake import Handshake
 from headgate.broker.connection.keep_alive import KeepAlive
 from headgate.broker.connection.open_connections import OpenConnections
 from headgate.broker.connection.producers import ConnectionProducers
@@ -47,8 +47,7 @@ from headgate.broker.connection.refusals import RefusalLogger, protocol_error
 from headgate.broker.connection.throttle_tracker import ThrottleTracker
 from headgate.broker.connection.waiting_commands import WaitingCommands
 from headgate.broker.held_memory import CONNECTION_BYTES, PENDING_ENTRY_BYTES, HeldMemory
-from headgate.broker.info import BrokerInfo
-from headgate.broker.work.scheduler import JobClass, WorkScheduler
+from headgate.broker.work.scheduler import JobClass
 from headgate.engine.consumer import Consumer
 from headgate.engine.engine import Engine
 from headgate.engine.errors import NotAllowedError
@@ -63,7 +62,7 @@ from headgate.wire.errors import CommandTooLongError, RemoteProtocolError
 from headgate.wire.frame import FrameDecoder
 from headgate.wire.limits import BUFFER_BYTES_START, CONNECT_BYTES_MAX, frame_bytes_max
 from headgate.wire.messages import BaseCommand
-from headgate.wire.peer import Peer, peer_of
+from headgate.wire.peer import Peer
 from headgate.wire.state_machine import ProtocolStateMachine
 
 logger = logging.getLogger("headgate.connection")
@@ -71,47 +70,9 @@ logger = logging.getLogger("headgate.connection")
 # As plain numbers: a member of an enumeration costs a look-up for each frame.
 _SEND, _ACK, _FLOW = int(CommandType.SEND), int(CommandType.ACK), int(CommandType.FLOW)
 _PING, _PONG = int(CommandType.PING), int(CommandType.PONG)
+_HANDSHAKE = frozenset((CommandType.CONNECT, CommandType.AUTH_RESPONSE))
 
 _BEGINNING_WORK = TURN_UNITS + READ
-
-Handler = Callable[[ClientConnection, BaseCommand], Coroutine[Any, Any, None] | None]
-"""Carries out a command. A handler that has to wait returns a coroutine; the client gets the error
-that it raises."""
-
-
-@dataclass(frozen=True, slots=True)
-class CommandHandlers:
-    """The handlers of commands that a connection does not carry out itself."""
-
-    check: Callable[[ClientConnection, BaseCommand], None]
-    """Raises :class:`RefusalError` if the client may not have a command carried out."""
-    acknowledge: Callable[[ClientConnection, BaseCommand], int]
-    """Carries out an ACK; returns the work that it took."""
-    by_type: Mapping[int, Handler]
-
-
-class ConnectionHost(Protocol):
-    """The broker, as its connections use it."""
-
-    loop: asyncio.AbstractEventLoop
-    info: BrokerInfo
-
-    @property
-    def work(self) -> WorkScheduler:
-        """What runs long work in slices."""
-
-    @property
-    def command_budget(self) -> CommandBudget:
-        """What bounds the commands of all connections."""
-
-    def begin_turn(self) -> None:
-        """Read the clock: everything until the next call happens at this instant."""
-
-    def at_end_of_turn(self, action: Callable[[], None], /) -> None:
-        """Call ``action`` when this turn has dispatched all it can."""
-
-    def publish_buffer_full(self) -> bool:
-        """Whether more bytes wait to be durable than the settings allow."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -169,6 +130,10 @@ class Connection(asyncio.BufferedProtocol):
             self, self._frames, delays, self.throttle, engine, settings
         )
         self._state_machine = ProtocolStateMachine()
+        self._handshake = Handshake(
+            self, self._state_machine, host.authentication, self._check, settings, host.info,
+            accept=self._accept, certificate=self._certificate,
+        )  # fmt: skip
         self._frame_bytes_max = frame_bytes_max(settings.maxMessageSize)
         self._decoder = FrameDecoder(
             min(CONNECT_BYTES_MAX, self._frame_bytes_max),
@@ -241,6 +206,7 @@ class Connection(asyncio.BufferedProtocol):
         self._host.begin_turn()
         self._connections.discard(self)
         self.keep_alive.stop()
+        self._handshake.stop()
         self._waiting_commands.cancel()
         self._disconnect_clients()
         self._unfinished = None
@@ -406,8 +372,13 @@ class Connection(asyncio.BufferedProtocol):
             self.pause_reading()
 
     def _carry_out_other(self, kind: int, command: BaseCommand) -> None:
-        if kind == CommandType.CONNECT:
-            self._connect(command)
+        if kind in _HANDSHAKE:
+            if self._host.authentication is not None:
+                self._budget.left -= CREDENTIALS_CHECKED
+            if kind == CommandType.CONNECT:
+                self._handshake.connect(command)
+            else:
+                self._handshake.auth_response(command)
         elif (handler := self._handlers.get(kind)) is not None:
             try:
                 self._check(self, command)
@@ -429,25 +400,24 @@ class Connection(asyncio.BufferedProtocol):
             self.write(reply)
         return reply is not None
 
-    def _connect(self, command: BaseCommand) -> None:
-        try:
-            self._check(self, command)
-        except RefusalError as error:
-            self.refuse(command, error)
-            self.close()
-            return
+    def _accept(self, peer: Peer) -> None:
+        """The client may send commands from now on."""
         self._decoder.set_limits(self._frame_bytes_max, self._settings.headgateMaxCommandBytes)
-        self.peer = peer_of(command.connect)
+        self.peer = peer
         self._connections.counts.connections_established += 1
-        self.consumer_port.strips_checksums = not self.peer.knows_checksums
+        self.consumer_port.strips_checksums = not peer.knows_checksums
         self.write(
             encode.connected(
-                protocol_version=self.peer.version,
+                protocol_version=peer.version,
                 message_bytes_max=self._settings.maxMessageSize,
                 server_version=self._host.info.version,
             )
         )
         self.keep_alive.begin()
+
+    def _certificate(self) -> Mapping[str, Any] | None:
+        found: Mapping[str, Any] | None = self._transport.get_extra_info("peercert")
+        return found
 
     def forget_producer(self, producer_id: int) -> bool:
         return self.producer_port.forget(producer_id)

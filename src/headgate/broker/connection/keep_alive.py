@@ -81,7 +81,10 @@ class KeepAlive:
         connection = self._connection
         peer = connection.peer
         if peer is None:
-            logger.info("%s sent no CONNECT and is disconnected", connection.address)
+            logger.info(
+                "%s sent no CONNECT that was accepted in time and is disconnected",
+                connection.address,
+            )
             connection.close()
             return
         expects_sign = peer.knows_ping and (connection.peer_blocked or not connection.socket_paused)

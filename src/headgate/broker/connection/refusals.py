@@ -17,6 +17,11 @@ from headgate.metadata.errors import (
     RefusalError,
     TooManyTopicsError,
 )
+from headgate.security.errors import (
+    CredentialsError,
+    OriginalPrincipalError,
+    UncheckedCredentialsError,
+)
 from headgate.wire.codes import CommandType, ServerError
 
 logger = logging.getLogger("headgate.connection")
@@ -55,12 +60,23 @@ def protocol_error(error: HeadgateError) -> tuple[ServerError, str]:
     """The protocol's code and the text that answer a command which raised ``error``."""
     if isinstance(error, TooManyTopicsError):
         return ServerError.NOT_ALLOWED_ERROR, error.reason
+    if isinstance(error, CredentialsError):
+        return _of_credentials(error)
     if isinstance(error, RefusalError):
         return _BY_STATUS.get(error.status, ServerError.UNKNOWN_ERROR), error.reason
     for kind, code in _BY_TYPE:
         if isinstance(error, kind):
             return code, str(error)
     return ServerError.UNKNOWN_ERROR, str(error)
+
+
+def _of_credentials(error: CredentialsError) -> tuple[ServerError, str]:
+    """What a client may learn. Clients take an authentication error as final."""
+    if isinstance(error, UncheckedCredentialsError):
+        return ServerError.SERVICE_NOT_READY, "Credentials are not checked now: try again later"
+    if isinstance(error, OriginalPrincipalError):
+        return ServerError.AUTHORIZATION_ERROR, f"Invalid roles: {error}"
+    return ServerError.AUTHENTICATION_ERROR, "Failed to authenticate"
 
 
 class RefusalLogger:

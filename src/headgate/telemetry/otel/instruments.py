@@ -22,6 +22,7 @@ from headgate.telemetry.otel import readings
 from headgate.telemetry.otel.readings import Values
 from headgate.telemetry.prometheus.series import (
     adaptive,
+    authentication,
     broker,
     client_memory,
     limits,
@@ -207,6 +208,11 @@ CLIENT_MEMORY_INSTRUMENTS: Final = (
 )  # fmt: skip
 """Their subject: the bound on what clients hold."""
 
+AUTHENTICATION_INSTRUMENTS: Final = (
+    _ours(authentication.AUTHENTICATION_SERIES, COUNTER, "{attempt}", readings.attempts),
+)
+"""Their subject: the broker's authentication, if it is enabled."""
+
 BROKER_POLICY_INSTRUMENTS: Final = (
     _ours(limits.LIMIT_SERIES, GAUGE, "1/s", readings.broker_limit),
 )
@@ -214,7 +220,7 @@ BROKER_POLICY_INSTRUMENTS: Final = (
 BROKER_INSTRUMENTS: Final = (
     *ADAPTIVE_INSTRUMENTS, *CONNECTION_INSTRUMENTS, *LOOKUP_INSTRUMENTS, *TURN_INSTRUMENTS,
     *ENGINE_INSTRUMENTS, *STORAGE_INSTRUMENTS, *CLIENT_MEMORY_INSTRUMENTS,
-    *BROKER_POLICY_INSTRUMENTS,
+    *AUTHENTICATION_INSTRUMENTS, *BROKER_POLICY_INSTRUMENTS,
 )  # fmt: skip
 """All instruments of the broker."""
 

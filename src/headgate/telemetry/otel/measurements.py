@@ -16,6 +16,7 @@ from headgate.telemetry.adaptive_figures import broker_figures, topic_figures
 from headgate.telemetry.otel.instruments import (
     ADAPTIVE_INSTRUMENTS,
     ADAPTIVE_TOPIC_INSTRUMENTS,
+    AUTHENTICATION_INSTRUMENTS,
     BROKER_POLICY_INSTRUMENTS,
     CLIENT_MEMORY_INSTRUMENTS,
     CONNECTION_INSTRUMENTS,
@@ -157,6 +158,8 @@ def _of_broker(broker: Broker) -> Iterator[Readable]:
         ),
     )
     yield CLIENT_MEMORY_INSTRUMENTS, broker.client_memory
+    if broker.authentication is not None:
+        yield AUTHENTICATION_INSTRUMENTS, broker.authentication
     yield BROKER_POLICY_INSTRUMENTS, limits
 
 

@@ -21,6 +21,7 @@ from headgate.telemetry.prometheus.values import Number
 from headgate.telemetry.records.subjects import cells_of
 
 if TYPE_CHECKING:
+    from headgate.broker.authentication import Authentication
     from headgate.broker.connection.connection import Connection
     from headgate.broker.connection_admission import ConnectionAdmission
     from headgate.broker.info import BrokerCounts
@@ -106,6 +107,14 @@ def connections_created(of: Connections) -> Values:
     return (
         ({CREATE_STATUS: "success"}, counts.connections_established),
         ({CREATE_STATUS: "failure"}, counts.connections_failed),
+    )
+
+
+def attempts(of: Authentication) -> Values:
+    """Attempts to authenticate, by method and result."""
+    return tuple(
+        ({"method": method, "result": result}, count)
+        for (method, result), count in of.counts.items()
     )
 
 

@@ -31,6 +31,7 @@ from headgate.telemetry.prometheus.page import Page, escape, number
 from headgate.telemetry.prometheus.parked_lines import ParkedLines
 from headgate.telemetry.prometheus.quota_lines import QuotaLines
 from headgate.telemetry.prometheus.series.adaptive import ADAPTIVE_SERIES, ADAPTIVE_TOPIC_SERIES
+from headgate.telemetry.prometheus.series.authentication import AUTHENTICATION_SERIES
 from headgate.telemetry.prometheus.series.broker import (
     BROKER_SERIES,
     DAMAGE_SERIES,
@@ -236,6 +237,10 @@ class _Renderer:
             labels = f'{cluster},kind="{kind}"'
             self._figures((CLIENT_MEMORY_BYTES_SERIES,), (size_bytes,), labels)
         self._figures(CLIENT_MEMORY_SERIES, broker.client_memory.figures(), cluster)
+        if broker.authentication is not None:
+            for (method, result), count in broker.authentication.counts.items():
+                labels = f'{cluster},method="{escape(method)}",result="{result}"'
+                self._figures((AUTHENTICATION_SERIES,), (count,), labels)
         if broker.adaptive is not None:
             self._figures(ADAPTIVE_SERIES, broker_figures(broker.adaptive), cluster)
         totals, info = self._totals, broker.info

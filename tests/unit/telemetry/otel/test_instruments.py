@@ -99,7 +99,8 @@ def test_readers_give_the_attributes_of_the_tables_and_nothing_else() -> None:
                 names = set(value.attributes)
                 assert any(names <= all_ and all_ - names <= OPTIONAL for all_ in tables), value
 
-    with World(settings=ADAPTIVE_SETTINGS) as world:
+    anonymous = {"authenticationEnabled": "true", "anonymousUserRole": "anyone"}
+    with World(settings={**ADAPTIVE_SETTINGS, **anonymous}) as world:
         world.run(scenario(world))
 
 

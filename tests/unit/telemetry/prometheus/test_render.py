@@ -15,7 +15,8 @@ from headgate.telemetry.prometheus.page import escape
 from headgate.telemetry.prometheus.series.catalogue import SERIES
 from headgate.telemetry.prometheus.series.limits import LIMIT_SERIES
 from headgate.telemetry.prometheus.series.quotas import CHECK_DURATION_SERIES
-from headgate.testing import World
+from headgate.testing import RefusedError, World
+from tests.unit.security.made_tokens import token_provider
 from tests.unit.telemetry.support import (
     ADAPTIVE_SETTINGS,
     NAME,
@@ -44,6 +45,9 @@ async def page(world: World) -> tuple[dict[str, str], list[Sample]]:
     return read_page(await rendered(world.broker))
 
 
+ANONYMOUS = {"authenticationEnabled": "true", "anonymousUserRole": "anyone"}
+
+
 def test_series_on_the_page_are_those_of_the_table() -> None:
     async def scenario(world: World) -> None:
         await world.start()
@@ -69,8 +73,28 @@ def test_series_on_the_page_are_those_of_the_table() -> None:
                 assert tuple(sample.labels) == table[sample.name].labels
 
     with World(
-        settings={**ADAPTIVE_SETTINGS, "exposeSubscriptionBacklogAgeInPrometheus": "true"}
+        settings={
+            **ADAPTIVE_SETTINGS,
+            **ANONYMOUS,
+            "exposeSubscriptionBacklogAgeInPrometheus": "true",
+        }
     ) as world:
+        world.run(scenario(world))
+
+
+def test_attempts_to_authenticate() -> None:
+    async def scenario(world: World) -> None:
+        await world.start()
+        for _ in range(3):
+            await world.connect()
+        with pytest.raises(RefusedError):
+            await world.connect(auth_method="token", auth_data=b"x")
+        _, samples = await page(world)
+        name = "headgate_authentication_attempts_total"
+        assert value_of(samples, name, method="none", result="success") == 3
+        assert value_of(samples, name, method="token", result="failure") == 1
+
+    with World(settings=ANONYMOUS, providers=[token_provider()]) as world:
         world.run(scenario(world))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from headgate.telemetry.prometheus.series.adaptive import ADAPTIVE_SERIES, ADAPTIVE_TOPIC_SERIES
+from headgate.telemetry.prometheus.series.authentication import AUTHENTICATION_SERIES
 from headgate.telemetry.prometheus.series.broker import (
     BROKER_SERIES,
     DAMAGE_SERIES,
@@ -46,6 +47,7 @@ SERIES: Final = (
     *STORAGE_SERIES,
     CLIENT_MEMORY_BYTES_SERIES,
     *CLIENT_MEMORY_SERIES,
+    AUTHENTICATION_SERIES,
     *LEFT_OUT_SERIES,
     *ADAPTIVE_SERIES,
     *NAMESPACE_SERIES,
