@@ -21,6 +21,7 @@ from headgate.base.errors import InputError
 from headgate.base.input_errors import closest_match, did_you_mean
 from headgate.base.names import parse_topic
 from headgate.base.units import MS_PER_MINUTE
+from headgate.policy.authorization_settings import authorization_problems
 from headgate.policy.setting_info import SettingError
 from headgate.policy.settings import SETTINGS, Settings, inconsistencies
 
@@ -29,7 +30,6 @@ CONFIG_BYTES_MAX = 4 * 1024 * 1024
 
 PROTECTING = {
     "authenticationEnabled": "authentication",
-    "authorizationEnabled": "authorization",
     "brokerServicePortTls": "TLS",
     "webServicePortTls": "TLS",
     "tlsEnabled": "TLS",
@@ -159,6 +159,8 @@ def load_settings(
 def check_settings(settings: Settings) -> list[str]:
     """One sentence for each contradiction between values that are allowed one by one."""
     problems = inconsistencies(settings)
+    # There is no authentication yet.
+    problems += authorization_problems(settings, authentication_enabled=False)
     if not _CLUSTER_NAME.fullmatch(settings.clusterName):
         problems.append(
             f"clusterName={settings.clusterName!r} is not allowed; use letters, digits and -=:._"

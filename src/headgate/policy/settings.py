@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from headgate.base.units import GIB, INT64_MAX, KIB, MIB
 from headgate.metadata.checks import PARTITIONS_MAX
+from headgate.policy.authorization_settings import AuthorizationSettings
 from headgate.policy.setting_info import (
     SettingInfo,
     count_setting,
@@ -22,7 +23,7 @@ from headgate.policy.setting_info import (
 
 
 @dataclass(slots=True)
-class Settings:
+class Settings(AuthorizationSettings):
     """The values in force. Field names are Pulsar's keys."""
 
     clusterName: str = setting("standalone", "Name of the cluster that this broker is.")

@@ -1,0 +1,161 @@
+"""Closes the producers and consumers that a change of permissions no longer allows.
+
+Those of the topics that a change concerns are asked about again, in slices between which the loop
+serves others. A client whose producer or consumer is closed reconnects it, and is refused then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import cast
+
+from headgate.base.names import NamespaceName
+from headgate.base.work_units import CLIENT_CLOSED, SUBSCRIPTION_LOOKED_AT
+from headgate.broker.authorization import CONSUME, PRODUCE, AllowAll, Authorizer
+from headgate.broker.connection.consumers import ConnectionConsumers
+from headgate.broker.connection.producers import ConnectionProducers
+from headgate.broker.policy_rollout import COPIED_MAX
+from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
+from headgate.engine.consumer import Consumer
+from headgate.engine.engine import Engine
+from headgate.engine.producer import Producer
+from headgate.engine.subscription import Subscription
+from headgate.engine.topic import Topic
+from headgate.metadata.catalog import Change, RowChange
+from headgate.metadata.rows import Kind, TenantRow
+
+logger = logging.getLogger("headgate.authorization")
+
+_IN_NAMESPACES = (Kind.NAMESPACE_GRANTS, Kind.SUBSCRIPTION_GRANTS)
+
+
+class _Walk:
+    """The topics of one scope, and who waits until their clients are asked about."""
+
+    __slots__ = ("ends", "is_again")
+
+    def __init__(self, ends: asyncio.Future[None]) -> None:
+        self.ends = ends
+        self.is_again = True
+        """Whether something changed since the present round began."""
+
+
+class RightsRollout:
+    """Asks the authorizer again about connected producers and consumers.
+
+    Changes of a scope (a tenant, a namespace, a topic) whose walk runs share one more round of it.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        authorizer: Callable[[], Authorizer],
+        scheduler: WorkScheduler,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._engine = engine
+        self._authorizer = authorizer
+        self._scheduler = scheduler
+        self._loop = loop
+        self._walks: dict[tuple[Kind, str], _Walk] = {}
+
+    def apply(self, change: Change) -> None:
+        """Ask about the clients that a durable change of the metadata may concern."""
+        if isinstance(self._authorizer(), AllowAll):
+            return
+        for row in change.rows:
+            scope = _scope_of(row)
+            if scope is None:
+                continue
+            walk = self._walks.get(scope)
+            if walk is not None:
+                walk.is_again = True
+                continue
+            self._walks[scope] = _Walk(self._loop.create_future())
+            steps = self._steps(scope)
+            self._scheduler.run("putting permissions in force", JobClass.ADMIN, steps)
+
+    async def when_in_force(self) -> None:
+        """Return when everything that was applied until now is in force."""
+        for end in [walk.ends for walk in self._walks.values()]:
+            await asyncio.shield(end)  # a client that disconnects ends only its own wait
+
+    def _steps(self, scope: tuple[Kind, str]) -> Steps:
+        walk = self._walks[scope]
+        while walk.is_again:
+            walk.is_again = False
+            for topics in self._topics(*scope):
+                yield SUBSCRIPTION_LOOKED_AT
+                for topic in topics:
+                    yield SUBSCRIPTION_LOOKED_AT
+                    if topic.is_live:
+                        yield from self._ask_about(topic)
+        del self._walks[scope]
+        walk.ends.set_result(None)
+
+    def _topics(self, kind: Kind, key: str) -> Iterator[list[Topic]]:
+        """The loaded topics of a scope, in lists; those that are loaded later have no old
+        clients."""
+        engine = self._engine
+        if kind is Kind.TOPIC_GRANTS:
+            own = engine.topics.get(key)
+            yield [*engine.by_base.get(key, {}), *([] if own is None else [own])]
+            return
+        members = engine.by_namespace.get(key, {})
+        if kind is Kind.NAMESPACE and len(members) <= COPIED_MAX:
+            yield list(members)
+            return
+        for topics in engine.loaded.walk():
+            if kind is Kind.TENANT:
+                yield [topic for topic in topics if topic.name.namespace.tenant == key]
+            else:
+                yield [topic for topic in topics if topic in members]
+
+    def _ask_about(self, topic: Topic) -> Steps:
+        for producer in list(topic.producers.values()):
+            yield self._ask_about_producer(topic, producer)
+        for subscription in list(topic.subscriptions.values()):
+            yield SUBSCRIPTION_LOOKED_AT
+            for consumer in list(subscription.consumers):
+                yield self._ask_about_consumer(subscription, consumer)
+
+    def _ask_about_producer(self, topic: Topic, producer: Producer) -> int:
+        port = producer.port
+        if producer.closed or not isinstance(port, ConnectionProducers):
+            return SUBSCRIPTION_LOOKED_AT  # it belongs to the broker
+        decision = self._authorizer().decide(port.identity, PRODUCE, topic.name.full, "")
+        if decision.allowed:
+            return SUBSCRIPTION_LOOKED_AT
+        logger.info("producer %s of %s is closed: %s", producer.name, topic.name, decision.reason)
+        port.close_producer(producer.producer_id)
+        topic.remove_producer(producer)
+        return CLIENT_CLOSED
+
+    def _ask_about_consumer(self, subscription: Subscription, consumer: Consumer) -> int:
+        port, topic = consumer.port, subscription.topic.name
+        if not isinstance(port, ConnectionConsumers):
+            return SUBSCRIPTION_LOOKED_AT
+        decision = self._authorizer().decide(port.identity, CONSUME, topic.full, subscription.name)
+        if decision.allowed:
+            return SUBSCRIPTION_LOOKED_AT
+        logger.info("consumer %s of %s, subscription %s, is closed: %s",
+                    consumer.name, topic, subscription.name, decision.reason)  # fmt: skip
+        subscription.disconnect_consumer(consumer)
+        return CLIENT_CLOSED
+
+
+def _scope_of(row: RowChange) -> tuple[Kind, str] | None:
+    """What a changed row concerns: the kind of its scope, and its name; None for no permissions."""
+    kind = row.kind
+    if kind is Kind.TOPIC_GRANTS:
+        return kind, row.key
+    if kind in _IN_NAMESPACES:
+        namespace = NamespaceName(*row.key.split("/", 2)[:2])
+        return Kind.NAMESPACE, str(namespace)
+    if kind is Kind.TENANT:
+        before, after = (cast(TenantRow | None, each) for each in (row.before, row.after))
+        if before is not None and before.admin_roles != (after.admin_roles if after else ()):
+            return kind, row.key
+    return None
