@@ -287,8 +287,9 @@ def _actions(asked: Iterable[Action | Literal["packages"]]) -> frozenset[Action]
     return frozenset(found)
 
 
-_ON_NAMESPACE = f"{NAMESPACE_PATH}/permissions"
-_ON_TOPIC = f"{TOPIC_PATH}/permissions"
+_NAMESPACE_ROLE = f"{NAMESPACE_PATH}/permissions/{{role}}"
+_SUBSCRIPTIONS = f"{NAMESPACE_PATH}/permissions/subscription"
+_TOPIC_ROLE = f"{TOPIC_PATH}/permissions/{{role}}"
 _READ, _WRITE = Operation.NAMESPACE_PERMISSIONS_READ, Operation.NAMESPACE_PERMISSIONS_WRITE
 _TOPIC_WRITE = Operation.TOPIC_PERMISSIONS_WRITE
 _CHECKED = (
@@ -300,27 +301,27 @@ _CHECKED = (
 )
 
 ROUTES = (
-    Route("GET", _ON_NAMESPACE, _READ, get_namespace_permissions,
+    Route("GET", f"{NAMESPACE_PATH}/permissions", _READ, get_namespace_permissions,
           "Permissions on a namespace", reply=Grants),
-    Route("POST", f"{_ON_NAMESPACE}/{{role}}", _WRITE, grant_on_namespace,
+    Route("POST", _NAMESPACE_ROLE, _WRITE, grant_on_namespace,
           "Grant a role permissions on a namespace", body=_Asked),
-    Route("DELETE", f"{_ON_NAMESPACE}/{{role}}", _WRITE, revoke_on_namespace,
+    Route("DELETE", _NAMESPACE_ROLE, _WRITE, revoke_on_namespace,
           "Revoke the permissions of a role on a namespace"),
-    Route("GET", f"{_ON_NAMESPACE}/subscription", _READ, get_subscription_permissions,
+    Route("GET", _SUBSCRIPTIONS, _READ, get_subscription_permissions,
           "Roles that may use subscriptions of a namespace", reply=dict[str, list[str]]),
-    Route("POST", f"{_ON_NAMESPACE}/subscription/{{subscription}}", _WRITE, grant_on_subscription,
+    Route("POST", f"{_SUBSCRIPTIONS}/{{subscription}}", _WRITE, grant_on_subscription,
           "Let only some roles use a subscription", body=list[str]),
-    Route("DELETE", f"{_ON_NAMESPACE}/{{subscription}}/{{role}}", _WRITE, revoke_on_subscription,
-          "Remove one of the roles that may use a subscription"),
+    Route("DELETE", f"{NAMESPACE_PATH}/permissions/{{subscription}}/{{role}}", _WRITE,
+          revoke_on_subscription, "Remove one of the roles that may use a subscription"),
     Route("GET", f"{NAMESPACE_PATH}/subscriptionAuthMode", _READ, get_auth_mode,
           "Whether names of subscriptions begin with a role", reply=SubscriptionAuthMode),
     Route("POST", f"{NAMESPACE_PATH}/subscriptionAuthMode", _WRITE, set_auth_mode,
           "Set whether names of subscriptions begin with a role", body=SubscriptionAuthMode),
-    Route("GET", _ON_TOPIC, Operation.TOPIC_PERMISSIONS_READ, get_topic_permissions,
-          "Permissions on a topic", reply=Grants),
-    Route("POST", f"{_ON_TOPIC}/{{role}}", _TOPIC_WRITE, grant_on_topic,
+    Route("GET", f"{TOPIC_PATH}/permissions", Operation.TOPIC_PERMISSIONS_READ,
+          get_topic_permissions, "Permissions on a topic", reply=Grants),
+    Route("POST", _TOPIC_ROLE, _TOPIC_WRITE, grant_on_topic,
           "Grant a role permissions on a topic", body=_Asked),
-    Route("DELETE", f"{_ON_TOPIC}/{{role}}", _TOPIC_WRITE, revoke_on_topic,
+    Route("DELETE", _TOPIC_ROLE, _TOPIC_WRITE, revoke_on_topic,
           "Revoke the permissions of a role on a topic"),
     Route("GET", "/admin/v2/headgate/permissions", Operation.PERMISSIONS_CHECK, check_permission,
           "Whether a role may perform an operation, and why", reply=PermissionAnswer,

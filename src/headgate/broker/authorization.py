@@ -110,7 +110,7 @@ def check_command(
             raise UnauthorizedError(403, text, f"{resource}: {decision.reason}")
 
 
-_TEXTS: Final = {
+_TEXTS: Final[dict[int, str]] = {
     CommandType.CONNECT: "connect",
     CommandType.PARTITIONED_METADATA: "Get Partition Metadata",
     CommandType.LOOKUP: "Lookup",
@@ -128,32 +128,29 @@ which may be empty."""
 _Demands = Callable[[ClientConnection, BaseCommand], Iterable[Demand]]
 
 
-def _broker(kind: CommandType) -> _Demands:
-    operation = COMMANDS[kind].operation
-    return lambda _, __: [(operation, "", "")]
+def _operation(command: BaseCommand) -> str:
+    return COMMANDS[command.type].operation
 
 
-def _topic(kind: CommandType, name_of: Callable[[BaseCommand], str]) -> _Demands:
-    operation = COMMANDS[kind].operation
-    return lambda _, command: [(operation, parse_topic(name_of(command)).full, "")]
+def _topic(name_of: Callable[[BaseCommand], str]) -> _Demands:
+    return lambda _, command: [(_operation(command), parse_topic(name_of(command)).full, "")]
 
 
-def _namespace(kind: CommandType, name_of: Callable[[BaseCommand], str]) -> _Demands:
-    operation = COMMANDS[kind].operation
-    return lambda _, command: [(operation, str(NamespaceName.parse(name_of(command))), "")]
-
-
-def _consumers(kind: CommandType, id_of: Callable[[BaseCommand], int]) -> _Demands:
+def _consumers(id_of: Callable[[BaseCommand], int]) -> _Demands:
     """Of a command about a connected consumer."""
-    operation = COMMANDS[kind].operation
 
     def demands(connection: ClientConnection, command: BaseCommand) -> Iterable[Demand]:
         connected = connection.consumers.get(id_of(command))
         if connected is not None:
             subscription = connected[1]
-            yield operation, subscription.topic.name.full, subscription.name
+            yield _operation(command), subscription.topic.name.full, subscription.name
 
     return demands
+
+
+def _topics_of_namespace(_: ClientConnection, command: BaseCommand) -> Iterable[Demand]:
+    namespace = NamespaceName.parse(command.getTopicsOfNamespace.namespace)
+    yield _operation(command), str(namespace), ""
 
 
 def _subscribe(_: ClientConnection, command: BaseCommand) -> Iterable[Demand]:
@@ -170,23 +167,18 @@ def _producer(_: ClientConnection, command: BaseCommand) -> Iterable[Demand]:
         yield CONSUME, topic, request.initial_subscription_name
 
 
-_T = CommandType
 DEMANDS: dict[int, _Demands] = {
-    _T.CONNECT: _broker(_T.CONNECT),
-    _T.PARTITIONED_METADATA: _topic(_T.PARTITIONED_METADATA, lambda c: c.partitionMetadata.topic),
-    _T.LOOKUP: _topic(_T.LOOKUP, lambda c: c.lookupTopic.topic),
-    _T.GET_TOPICS_OF_NAMESPACE: _namespace(
-        _T.GET_TOPICS_OF_NAMESPACE, lambda c: c.getTopicsOfNamespace.namespace
-    ),
-    _T.GET_SCHEMA: _topic(_T.GET_SCHEMA, lambda c: c.getSchema.topic),
-    _T.GET_OR_CREATE_SCHEMA: _topic(_T.GET_OR_CREATE_SCHEMA, lambda c: c.getOrCreateSchema.topic),
-    _T.PRODUCER: _producer,
-    _T.SUBSCRIBE: _subscribe,
-    _T.GET_LAST_MESSAGE_ID: _consumers(
-        _T.GET_LAST_MESSAGE_ID, lambda c: c.getLastMessageId.consumer_id
-    ),
-    _T.UNSUBSCRIBE: _consumers(_T.UNSUBSCRIBE, lambda c: c.unsubscribe.consumer_id),
-    _T.SEEK: _consumers(_T.SEEK, lambda c: c.seek.consumer_id),
+    CommandType.CONNECT: lambda _, command: [(_operation(command), "", "")],
+    CommandType.PARTITIONED_METADATA: _topic(lambda c: c.partitionMetadata.topic),
+    CommandType.LOOKUP: _topic(lambda c: c.lookupTopic.topic),
+    CommandType.GET_TOPICS_OF_NAMESPACE: _topics_of_namespace,
+    CommandType.GET_SCHEMA: _topic(lambda c: c.getSchema.topic),
+    CommandType.GET_OR_CREATE_SCHEMA: _topic(lambda c: c.getOrCreateSchema.topic),
+    CommandType.PRODUCER: _producer,
+    CommandType.SUBSCRIBE: _subscribe,
+    CommandType.GET_LAST_MESSAGE_ID: _consumers(lambda c: c.getLastMessageId.consumer_id),
+    CommandType.UNSUBSCRIBE: _consumers(lambda c: c.unsubscribe.consumer_id),
+    CommandType.SEEK: _consumers(lambda c: c.seek.consumer_id),
 }
 """The commands that need permission, each with what it needs (nothing if its consumer does not
 exist)."""

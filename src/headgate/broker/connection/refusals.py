@@ -76,12 +76,12 @@ class RefusalLogger:
     def __init__(self) -> None:
         self._logged: set[str] = set()
 
-    def refused(self, address: str, kind: int, code: ServerError, error: HeadgateError) -> None:
+    def refused(self, address: str, kind: int, code: ServerError, why: object) -> None:
         """Log that the broker refused a command of type ``kind`` with ``code`` because of
-        ``error``, if no retry can succeed: the client uses what Headgate lacks, or what it may
+        ``why``, if no retry can succeed: the client uses what Headgate lacks, or what it may
         not."""
         if code in _LOGGED:
-            self._log(logging.INFO, f"{address}: {CommandType(kind).name} refused: {error}")
+            self._log(logging.INFO, f"{address}: {CommandType(kind).name} refused: {why}")
 
     def delay_ignored(self, address: str, producer_name: str, topic_name: object) -> None:
         """Log that the broker ignores the delay which a producer's messages ask for."""

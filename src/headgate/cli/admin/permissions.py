@@ -60,31 +60,31 @@ _REVOKED: Final = _role_option("Role whose permissions are revoked.")
 _SUBSCRIPTION: Final = option(
     "--subscription -s", "subscription", str, "Name of the subscription.", required=True
 )
-_ON_NAMESPACE: Final = f"{NAMESPACE_PATH}/permissions"
-_ON_TOPIC: Final = f"{TOPIC_PATH}/permissions"
+_NAMESPACE: Final = f"{NAMESPACE_PATH}/permissions"
+_TOPIC: Final = f"{TOPIC_PATH}/permissions"
 _MODE: Final = f"{NAMESPACE_PATH}/subscriptionAuthMode"
 
 
 NAMESPACE_VERBS: Final = (
     Verb("permissions", "Print the permissions granted on a namespace.", (NAMESPACE_NAME,),
-         show(_ON_NAMESPACE, as_map)),
+         show(_NAMESPACE, as_map)),
     Verb("grant-permission", "Grant a role permissions on a namespace.",
          (NAMESPACE_NAME, *_GRANTED),
-         send("POST", f"{_ON_NAMESPACE}/{{role}}", body=lambda values: values["actions"])),
+         send("POST", f"{_NAMESPACE}/{{role}}", body=lambda values: values["actions"])),
     Verb("revoke-permission", "Revoke the permissions of a role on a namespace.",
-         (NAMESPACE_NAME, _REVOKED), send("DELETE", f"{_ON_NAMESPACE}/{{role}}")),
+         (NAMESPACE_NAME, _REVOKED), send("DELETE", f"{_NAMESPACE}/{{role}}")),
     Verb("subscription-permission", "Print the roles that may use subscriptions of a namespace.",
-         (NAMESPACE_NAME,), show(f"{_ON_NAMESPACE}/subscription", as_map)),
+         (NAMESPACE_NAME,), show(f"{_NAMESPACE}/subscription", as_map)),
     Verb("grant-subscription-permission", "Let only some roles use a subscription.",
          (
              NAMESPACE_NAME, _SUBSCRIPTION,
              option("--roles -rs", "roles", names, "Roles that may use it; a,b.", required=True),
          ),
-         send("POST", f"{_ON_NAMESPACE}/subscription/{{subscription}}",
+         send("POST", f"{_NAMESPACE}/subscription/{{subscription}}",
               body=lambda values: values["roles"])),
     Verb("revoke-subscription-permission", "Remove one of the roles that may use a subscription.",
          (NAMESPACE_NAME, _SUBSCRIPTION, _role_option("Role that may use it no more.")),
-         send("DELETE", f"{_ON_NAMESPACE}/{{subscription}}/{{role}}")),
+         send("DELETE", f"{_NAMESPACE}/{{subscription}}/{{role}}")),
     Verb("get-subscription-auth-mode",
          "Show whether names of subscriptions must begin with a role.", (NAMESPACE_NAME,),
          show(_MODE)),
@@ -92,20 +92,20 @@ NAMESPACE_VERBS: Final = (
          "Set whether names of subscriptions must begin with the role of their consumers.",
          (
              NAMESPACE_NAME,
-             option("--subscription-auth-mode -m", "mode", auth_mode, "None or Prefix.",
+             option("--subscription-auth-mode -m", "authMode", auth_mode, "None or Prefix.",
                     required=True),
          ),
-         send("POST", _MODE, body=lambda values: values["mode"])),
+         send("POST", _MODE, body=lambda values: values["authMode"])),
 )  # fmt: skip
 """Verbs of ``headgate admin namespaces``."""
 
 TOPIC_VERBS: Final = (
     Verb("permissions", "Print the permissions granted on a topic and on its namespace.",
-         (TOPIC_NAME,), show(_ON_TOPIC, as_map)),
+         (TOPIC_NAME,), show(_TOPIC, as_map)),
     Verb("grant-permission", "Grant a role permissions on a topic.", (TOPIC_NAME, *_GRANTED),
-         send("POST", f"{_ON_TOPIC}/{{role}}", body=lambda values: values["actions"])),
+         send("POST", f"{_TOPIC}/{{role}}", body=lambda values: values["actions"])),
     Verb("revoke-permission", "Revoke the permissions of a role on a topic.",
-         (TOPIC_NAME, _REVOKED), send("DELETE", f"{_ON_TOPIC}/{{role}}")),
+         (TOPIC_NAME, _REVOKED), send("DELETE", f"{_TOPIC}/{{role}}")),
 )  # fmt: skip
 """Verbs of ``headgate admin topics``."""
 
@@ -120,7 +120,8 @@ def check(server: Server, values: Values) -> None:
         )
     )  # fmt: skip
     found = server.get(target("/admin/v2/headgate/permissions", values, query))
-    echo(f"{'allowed' if found['allowed'] else 'refused'}: {found['reason']}")
+    if found:
+        echo(f"{'allowed' if found['allowed'] else 'refused'}: {found['reason']}")
 
 
 GROUP: Final = VerbGroup(
