@@ -19,6 +19,7 @@ from headgate.broker.connection.producers import ConnectionProducers
 from headgate.broker.policy_rollout import COPIED_MAX
 from headgate.broker.work.scheduler import JobClass, Steps, WorkScheduler
 from headgate.engine.consumer import Consumer
+from headgate.engine.dispatch_shared import GIVE_BACK_ENTRIES
 from headgate.engine.engine import Engine
 from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
@@ -142,8 +143,9 @@ class RightsRollout:
             return SUBSCRIPTION_LOOKED_AT
         logger.info("consumer %s of %s, subscription %s, is closed: %s",
                     consumer.name, topic, subscription.name, decision.reason)  # fmt: skip
+        held_count = min(len(consumer.held), GIVE_BACK_ENTRIES)
         subscription.disconnect_consumer(consumer)
-        return CLIENT_CLOSED
+        return CLIENT_CLOSED + held_count
 
 
 def _scope_of(row: RowChange) -> tuple[Kind, str] | None:

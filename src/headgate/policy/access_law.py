@@ -7,8 +7,7 @@ A decision is a few look-ups in the metadata and in sets of roles. It has a reas
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from headgate.base.identity import Identity
 from headgate.base.names import InvalidNameError, NamespaceName, TopicName, parse_topic
@@ -24,8 +23,7 @@ _ACTIONS: Final[dict[Access, tuple[Action, ...]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """Whether something is allowed, and why, as a clause."""
 
     allowed: bool
@@ -120,13 +118,15 @@ class AccessLaw:
         return Decision(False, f"role {role} has no {access.value} on namespace {namespace}")
 
     def _of_topic(self, role: str, access: Access, topic: TopicName, subscription: str) -> Decision:
-        if subscription:
-            refused = self._why_not_subscription(role, topic, subscription)
-            if refused:
-                return Decision(False, refused)
         catalog = self._catalog
         namespace = topic.namespace
-        found = self._granted(role, access, catalog.namespace_grants(namespace).roles)
+        grants = catalog.namespace_grants(namespace)
+        if subscription:
+            is_prefixed = grants.subscription_auth_mode == "Prefix"
+            refused = self._why_not_subscription(role, topic, subscription, is_prefixed)
+            if refused:
+                return Decision(False, refused)
+        found = self._granted(role, access, grants.roles)
         if found:
             return Decision(True, f"{found} is granted on namespace {namespace}")
         found = self._granted(role, access, catalog.topic_grants(topic.full).roles)
@@ -142,7 +142,9 @@ class AccessLaw:
             f"role {role} has no {access.value} on topic {topic} or namespace {namespace}",
         )
 
-    def _why_not_subscription(self, role: str, topic: TopicName, subscription: str) -> str:
+    def _why_not_subscription(
+        self, role: str, topic: TopicName, subscription: str, is_prefixed: bool
+    ) -> str:
         """Why a role may not use a subscription at all; empty if it may consume where it can."""
         namespace = topic.namespace
         only = self._catalog.subscription_grants(namespace, subscription)
@@ -151,8 +153,7 @@ class AccessLaw:
                 f"role {role} is not among the roles that may use subscription {subscription} in "
                 f"namespace {namespace}"
             )
-        mode = self._catalog.namespace_grants(namespace).subscription_auth_mode
-        if mode == "Prefix" and not subscription.startswith(role):
+        if is_prefixed and not subscription.startswith(role):
             return (
                 f"the name of a subscription in namespace {namespace} must begin with the role of "
                 f"its consumers, as {role}-xxxx"

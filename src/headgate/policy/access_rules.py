@@ -93,7 +93,6 @@ RULES: Final[Mapping[str, Rule]] = {
     "topic.produce": _topic(Access.PRODUCE, "PRODUCE"),
     "topic.consume": _subscription("CONSUME"),
     "schema.read": _topic(Access.EITHER, "GET_METADATA"),
-    # Who may only consume must not decide what producers may send.
     "schema.write": _topic(Access.PRODUCE, "PRODUCE"),
     "transaction.use": _super("TRANSACTION"),
     # Both.

@@ -7,6 +7,8 @@ from typing import Final
 
 from headgate.policy.setting_info import setting
 
+PROVIDER: Final = "org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider"
+
 EVERYBODY: Final = "*"
 """The role in a list of roles that stands for every client, also without credentials."""
 
@@ -19,6 +21,9 @@ class AuthorizationSettings:
         False,
         "Check for each command and request whether the client's role may do it. Needs "
         "authenticationEnabled. Without it every client may do everything.",
+    )
+    authorizationProvider: str = setting(
+        PROVIDER, "Whose rules decide: those of Pulsar's own provider, which is the only one here."
     )
     superUserRoles: str = setting(
         "",
@@ -50,12 +55,18 @@ def authorization_problems(
     settings: AuthorizationSettings, *, authentication_enabled: bool
 ) -> list[str]:
     """A sentence for each reason for which a broker must not start."""
-    if not settings.authorizationEnabled or authentication_enabled:
-        return []
-    return [
-        "authorizationEnabled=true is not allowed without authenticationEnabled=true: without "
-        "authentication no client has a role"
-    ]
+    problems = []
+    if settings.authorizationEnabled and not authentication_enabled:
+        problems.append(
+            "authorizationEnabled=true is not allowed without authenticationEnabled=true: without "
+            "authentication no client has a role"
+        )
+    if settings.authorizationEnabled and settings.authorizationProvider != PROVIDER:
+        problems.append(
+            f"authorizationProvider={settings.authorizationProvider!r} is not allowed; use "
+            f"{PROVIDER}: the broker has no other rules"
+        )
+    return problems
 
 
 def authorization_warning(settings: AuthorizationSettings, *, authentication_enabled: bool) -> str:

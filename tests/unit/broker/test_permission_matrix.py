@@ -293,3 +293,31 @@ def test_the_text_about_partitions_is_pulsars() -> None:
         assert "Client is not authorized to Get Partition Metadata" in str(refusal.value)
 
     play(story)
+
+
+def test_explain_names_other_topics_that_wait_only_to_super_users() -> None:
+    async def story(world: OpenWorld) -> None:
+        catalog = world.broker.catalog
+        await world.broker.commit(catalog.plan_create_namespace(NamespaceName("rest", "ns")))
+        names = [f"persistent://{rest}/t" for rest in ("acme/ns", "acme/strict", "rest/ns")]
+        await world.broker.commit(catalog.plan_setting("dispatchThrottlingRateInMsg", "1"))
+        for name in names:
+            client = await world.connect()
+            await client.subscribe(name, "waits")
+            producer = await client.producer(name)
+            for _ in range(5):
+                await producer.send(b"x")
+        path = "/admin/v2/headgate/explain/persistent/acme/ns/t"
+        seen = {}
+        for role in ("super", "admin", "consume"):
+            report = (await web(world)("GET", path, role)).json()
+            (limit,) = [one for one in report["limits"] if one["level"] == "broker"]
+            waiting = limit["longestWaiting"]
+            seen[role] = {(waiter["topic"], waiter["subscription"]) for waiter in waiting}
+        own, near, far = ((name, "waits") for name in names)
+        hidden = ("another topic", "")
+        assert seen["super"] == {own, near, far}
+        assert seen["admin"] == {own, near, ("another topic of another tenant", "")}
+        assert seen["consume"] == {own, hidden, ("another topic of another tenant", "")}
+
+    play(story)

@@ -200,3 +200,17 @@ async def test_changes_while_a_walk_runs_share_its_next_round(world: Story) -> N
     await rights.when_in_force()
     assert rights._walks == {}
     assert JOB_STEP_UNITS_MAX > rights_rollout.CLIENT_CLOSED
+
+
+@played
+async def test_grants_stay_when_a_topic_is_only_inactive_and_go_when_it_is_deleted(
+    world: Story,
+) -> None:
+    await world.grant("a", "produce", topic=TOPIC)
+    await asyncio.sleep(200)
+    catalog = world.broker.catalog
+    assert catalog.topic(TOPIC) is None
+    producer = await world.producer("a")
+    await producer.send(b"x")
+    await world.broker.registry.delete(parse_topic(TOPIC), force=True)
+    assert catalog.topic_grants(TOPIC).roles == {}

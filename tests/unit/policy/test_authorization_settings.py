@@ -32,6 +32,14 @@ def test_authorization_without_authentication_is_a_problem() -> None:
     assert authorization_problems(Settings(), authentication_enabled=False) == []
 
 
+def test_the_rules_of_another_provider_are_a_problem_if_they_should_decide() -> None:
+    settings = Settings(authorizationProvider="com.example.Mine")
+    assert authorization_problems(settings, authentication_enabled=True) == []
+    settings.authorizationEnabled = True
+    (problem,) = authorization_problems(settings, authentication_enabled=True)
+    assert "authorizationProvider='com.example.Mine' is not allowed; use org.apache" in problem
+
+
 def test_what_is_open_or_closed_by_mistake_has_a_warning() -> None:
     assert "may do everything" in authorization_warning(Settings(), authentication_enabled=True)
     assert authorization_warning(Settings(), authentication_enabled=False) == ""
