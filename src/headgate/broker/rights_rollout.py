@@ -9,9 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from typing import cast
 
-from headgate.base.names import NamespaceName
 from headgate.base.work_units import CLIENT_CLOSED, SUBSCRIPTION_LOOKED_AT
 from headgate.broker.authorization import CONSUME, PRODUCE, AllowAll, Authorizer
 from headgate.broker.connection.consumers import ConnectionConsumers
@@ -25,11 +23,17 @@ from headgate.engine.producer import Producer
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.metadata.catalog import Change, RowChange
+from headgate.metadata.grants import (
+    NO_NAMESPACE_GRANTS,
+    NamespaceGrants,
+    RoleActions,
+    SubscriptionGrants,
+    TopicGrants,
+)
 from headgate.metadata.rows import Kind, TenantRow
+from headgate.metadata.state import parent_of
 
 logger = logging.getLogger("headgate.authorization")
-
-_IN_NAMESPACES = (Kind.NAMESPACE_GRANTS, Kind.SUBSCRIPTION_GRANTS)
 
 
 class _Walk:
@@ -63,7 +67,7 @@ class RightsRollout:
         self._walks: dict[tuple[Kind, str], _Walk] = {}
 
     def apply(self, change: Change) -> None:
-        """Ask about the clients that a durable change of the metadata may concern."""
+        """Ask about the clients that a durable change of the metadata may take a right from."""
         if isinstance(self._authorizer(), AllowAll):
             return
         for row in change.rows:
@@ -149,15 +153,30 @@ class RightsRollout:
 
 
 def _scope_of(row: RowChange) -> tuple[Kind, str] | None:
-    """What a changed row concerns: the kind of its scope, and its name; None for no permissions."""
-    kind = row.kind
-    if kind is Kind.TOPIC_GRANTS:
-        return kind, row.key
-    if kind in _IN_NAMESPACES:
-        namespace = NamespaceName(*row.key.split("/", 2)[:2])
-        return Kind.NAMESPACE, str(namespace)
+    """What a changed row takes rights from: the kind of its scope, and its name; None if it takes
+    none away."""
+    kind, before, after = row.kind, row.before, row.after
     if kind is Kind.TENANT:
-        before, after = (cast(TenantRow | None, each) for each in (row.before, row.after))
-        if before is not None and before.admin_roles != (after.admin_roles if after else ()):
+        admins = set(after.admin_roles if isinstance(after, TenantRow) else ())
+        if isinstance(before, TenantRow) and not admins.issuperset(before.admin_roles):
+            return kind, row.key
+    elif kind is Kind.SUBSCRIPTION_GRANTS and isinstance(after, SubscriptionGrants):
+        was = before.roles if isinstance(before, SubscriptionGrants) else None
+        if was is None or not set(was).issubset(after.roles):
+            return Kind.NAMESPACE, parent_of(kind, row.key)
+    elif kind is Kind.NAMESPACE_GRANTS:
+        old = before if isinstance(before, NamespaceGrants) else NO_NAMESPACE_GRANTS
+        new = after if isinstance(after, NamespaceGrants) else NO_NAMESPACE_GRANTS
+        is_mode_new = old.subscription_auth_mode != new.subscription_auth_mode
+        if is_mode_new or _takes_away(old.roles, new.roles):
+            return Kind.NAMESPACE, row.key
+    elif kind is Kind.TOPIC_GRANTS:
+        had, has = (each.roles if isinstance(each, TopicGrants) else {} for each in (before, after))
+        if _takes_away(had, has):
             return kind, row.key
     return None
+
+
+def _takes_away(before: RoleActions, after: RoleActions) -> bool:
+    """Whether a role may do less than before."""
+    return any(not set(actions).issubset(after.get(role, ())) for role, actions in before.items())

@@ -191,7 +191,10 @@ async def test_changes_while_a_walk_runs_share_its_next_round(world: Story) -> N
     await world.producer("a")
     rights = world.broker._policy_updates._rights
     catalog = world.broker.catalog
-    changes = [catalog.plan_namespace_grant(NS, f"r{n}", frozenset({"produce"})) for n in range(20)]
+    for number in range(20):
+        await world.grant(f"r{number}", "produce")
+        assert rights._walks == {}, "a grant takes no right away"
+    changes = [catalog.plan_namespace_grant(NS, f"r{n}", frozenset()) for n in range(20)]
     walks = []
     for change in changes:
         await world.broker.writer.commit(change)
