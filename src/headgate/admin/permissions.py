@@ -24,7 +24,13 @@ from headgate.admin.routing import (
 )
 from headgate.admin.streaming import answer, pages
 from headgate.base.identity import Identity
-from headgate.base.names import InvalidNameError, NamespaceName, TopicName, parse_topic
+from headgate.base.names import (
+    InvalidNameError,
+    NamespaceName,
+    TopicName,
+    check_subscription,
+    parse_topic,
+)
 from headgate.metadata.errors import RefusalError, not_allowed, not_found
 from headgate.metadata.grants import (
     Action,
@@ -230,7 +236,8 @@ def new_grants(
     """The grants of a new namespace, as its plan takes them.
 
     Raises:
-        RefusalError: 412 for packages, or a topic of another namespace.
+        RefusalError: 412 for packages, a topic of another namespace, or the name of a subscription
+            that is not allowed.
     """
     asked = policies or AuthPolicies()
     topics = asked.destination_auth or {}
@@ -243,10 +250,17 @@ def new_grants(
             for topic, given in topics.items()
         },
         "subscription_grants": {
-            subscription: SubscriptionGrants(roles=tuple(sorted(set(roles))))
-            for subscription, roles in only.items()
+            _checked_subscription(each): SubscriptionGrants(roles=tuple(sorted(set(given))))
+            for each, given in only.items()
         },
     }
+
+
+def _checked_subscription(name: str) -> str:
+    try:
+        return check_subscription(name)
+    except InvalidNameError as error:
+        raise not_allowed(str(error)) from error
 
 
 def _topic_in(namespace: NamespaceName, text: str) -> TopicName:

@@ -39,12 +39,21 @@ logger = logging.getLogger("headgate.authorization")
 class _Walk:
     """The topics of one scope, and who waits until their clients are asked about."""
 
-    __slots__ = ("ends", "is_again")
+    __slots__ = ("closed_count", "next", "present", "why")
 
-    def __init__(self, ends: asyncio.Future[None]) -> None:
-        self.ends = ends
-        self.is_again = True
-        """Whether something changed since the present round began."""
+    def __init__(self, first: asyncio.Future[None]) -> None:
+        self.present: asyncio.Future[None] | None = None
+        """The end of the present round; None before the first."""
+        self.next: asyncio.Future[None] | None = first
+        """The end of the next round, if something changed since the present one began."""
+        self.closed_count = 0
+        self.why = ""
+        """Why the first of the clients was closed."""
+
+    def closed(self, what: str, why: str) -> None:
+        """A client was closed."""
+        self.closed_count += 1
+        self.why = self.why or f"{what}, because {why}"
 
 
 class RightsRollout:
@@ -75,30 +84,38 @@ class RightsRollout:
             if scope is None:
                 continue
             walk = self._walks.get(scope)
-            if walk is not None:
-                walk.is_again = True
-                continue
-            self._walks[scope] = _Walk(self._loop.create_future())
-            steps = self._steps(scope)
-            self._scheduler.run("putting permissions in force", JobClass.ADMIN, steps)
+            if walk is None:
+                self._walks[scope] = _Walk(self._loop.create_future())
+                steps = self._steps(scope)
+                self._scheduler.run("putting permissions in force", JobClass.ADMIN, steps)
+            elif walk.next is None:
+                walk.next = self._loop.create_future()
 
     async def when_in_force(self) -> None:
         """Return when everything that was applied until now is in force."""
-        for end in [walk.ends for walk in self._walks.values()]:
-            await asyncio.shield(end)  # a client that disconnects ends only its own wait
+        for end in [walk.next or walk.present for walk in self._walks.values()]:
+            if end is not None:
+                await asyncio.shield(end)  # a client that disconnects ends only its own wait
 
     def _steps(self, scope: tuple[Kind, str]) -> Steps:
         walk = self._walks[scope]
-        while walk.is_again:
-            walk.is_again = False
+        while walk.next is not None:
+            walk.present, walk.next = walk.next, None
             for topics in self._topics(*scope):
                 yield SUBSCRIPTION_LOOKED_AT
                 for topic in topics:
                     yield SUBSCRIPTION_LOOKED_AT
                     if topic.is_live:
-                        yield from self._ask_about(topic)
+                        yield from self._ask_about(topic, walk)
+            walk.present.set_result(None)
         del self._walks[scope]
-        walk.ends.set_result(None)
+        if walk.closed_count:
+            logger.info(
+                "permissions on %s changed: %d producers and consumers are closed, first %s",
+                scope[1],
+                walk.closed_count,
+                walk.why,
+            )
 
     def _topics(self, kind: Kind, key: str) -> Iterator[list[Topic]]:
         """The loaded topics of a scope, in lists; those that are loaded later have no old
@@ -118,35 +135,37 @@ class RightsRollout:
             else:
                 yield [topic for topic in topics if topic in members]
 
-    def _ask_about(self, topic: Topic) -> Steps:
+    def _ask_about(self, topic: Topic, walk: _Walk) -> Steps:
         for producer in list(topic.producers.values()):
-            yield self._ask_about_producer(topic, producer)
+            yield self._ask_about_producer(topic, producer, walk)
         for subscription in list(topic.subscriptions.values()):
             yield SUBSCRIPTION_LOOKED_AT
             for consumer in list(subscription.consumers):
-                yield self._ask_about_consumer(subscription, consumer)
+                yield self._ask_about_consumer(subscription, consumer, walk)
 
-    def _ask_about_producer(self, topic: Topic, producer: Producer) -> int:
+    def _ask_about_producer(self, topic: Topic, producer: Producer, walk: _Walk) -> int:
         port = producer.port
         if producer.closed or not isinstance(port, ConnectionProducers):
             return SUBSCRIPTION_LOOKED_AT  # it belongs to the broker
         decision = self._authorizer().decide(port.identity, PRODUCE, topic.name.full, "")
         if decision.allowed:
             return SUBSCRIPTION_LOOKED_AT
-        logger.info("producer %s of %s is closed: %s", producer.name, topic.name, decision.reason)
+        walk.closed(f"producer {producer.name[:80]!r} of {topic.name}", decision.reason)
         port.close_producer(producer.producer_id)
         topic.remove_producer(producer)
         return CLIENT_CLOSED
 
-    def _ask_about_consumer(self, subscription: Subscription, consumer: Consumer) -> int:
+    def _ask_about_consumer(
+        self, subscription: Subscription, consumer: Consumer, walk: _Walk
+    ) -> int:
         port, topic = consumer.port, subscription.topic.name
         if not isinstance(port, ConnectionConsumers):
             return SUBSCRIPTION_LOOKED_AT
         decision = self._authorizer().decide(port.identity, CONSUME, topic.full, subscription.name)
         if decision.allowed:
             return SUBSCRIPTION_LOOKED_AT
-        logger.info("consumer %s of %s, subscription %s, is closed: %s",
-                    consumer.name, topic, subscription.name, decision.reason)  # fmt: skip
+        where = f"subscription {subscription.name} of {topic}"
+        walk.closed(f"consumer {consumer.name[:80]!r} of {where}", decision.reason)
         held_count = min(len(consumer.held), GIVE_BACK_ENTRIES)
         subscription.disconnect_consumer(consumer)
         return CLIENT_CLOSED + held_count

@@ -115,6 +115,7 @@ def test_the_policies_of_a_namespace_show_its_grants_and_a_new_one_takes_them(ap
         ({"destination_auth": {"a/b": {"r": ["produce"]}}}, "Invalid topic name"),
         ({"namespace_auth": {"r": ["packages"]}}, "Headgate has no packages"),
         ({"namespace_auth": {"": ["produce"]}}, "is not valid"),
+        ({"subscription_auth_roles": {"a\nb": ["r"]}}, "Invalid subscription name"),
     ],
 )
 def test_bad_grants_create_no_namespace(api: Ask, policies: Any, text: str) -> None:
