@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from msgspec import Struct
 
@@ -47,6 +47,10 @@ Grants = dict[str, list[Action]]
 
 _Asked = list[Action | Literal["packages"]]
 _Value = TypeVar("_Value")
+
+
+GRANT_BYTES: Final = 512
+"""About what the grants on a topic or subscription take in an answer in the making."""
 
 
 class AuthPolicies(Struct):
@@ -222,9 +226,11 @@ async def _subscription_roles(call: Call, name: NamespaceName) -> dict[str, tupl
 async def _listed(
     call: Call, after: Callable[[str, int], list[str]], value_of: Callable[[str], _Value]
 ) -> dict[str, _Value]:
-    """The values of all names that ``after`` gives, in pieces."""
+    """The values of all names that ``after`` gives, in pieces, each charged before."""
     found: dict[str, _Value] = {}
     for page in pages(after):
+        if page:
+            await call.reserve(GRANT_BYTES * len(page))
         found |= {name: value for name in page if (value := value_of(name))}
         await call.facade.give_way()
     return found

@@ -16,6 +16,7 @@ from typing import Final, Protocol
 from headgate.base.identity import Identity
 from headgate.base.names import InvalidNameError, NamespaceName, parse_topic
 from headgate.broker.connection.client_connection import ClientConnection
+from headgate.broker.info import BrokerCounts
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import UnauthorizedError
 from headgate.policy.access_law import AccessLaw, Decision
@@ -69,25 +70,31 @@ def authorizer_of(
 
 def check_allowed(
     authorizer: Authorizer,
+    counts: BrokerCounts,
     identity: Identity,
     operation: str,
     resource: str,
     subscription: str = "",
 ) -> None:
-    """Check that a request to the web port is allowed.
+    """Check that a request to the web port is allowed; ``counts`` has those that are not.
 
     Raises:
         UnauthorizedError: 401 or 403, it is not.
     """
     decision = authorizer.decide(identity, operation, resource, subscription)
     if not decision.allowed:
+        counts.unauthorized += 1
         raise UnauthorizedError(*refusal_of(operation, resource), decision.reason)
 
 
 def check_command(
-    authorizer: Authorizer, connection: ClientConnection, command: BaseCommand
+    authorizer: Authorizer,
+    counts: BrokerCounts,
+    connection: ClientConnection,
+    command: BaseCommand,
 ) -> None:
-    """Check that a client's command is allowed, or needs no permission.
+    """Check that a client's command is allowed, or needs no permission; ``counts`` has those that
+    are not.
 
     A command with an invalid name, or of a consumer that does not exist, passes: its handler
     refuses it.
@@ -105,6 +112,7 @@ def check_command(
     for operation, resource, subscription in demands:
         decision = authorizer.decide(connection.identity, operation, resource, subscription)
         if not decision.allowed:
+            counts.unauthorized += 1
             what = _TEXTS.get(command.type, COMMANDS[command.type].name)
             text = f"Client is not authorized to {what}"
             raise UnauthorizedError(403, text, f"{resource}: {decision.reason}")

@@ -36,7 +36,7 @@ def command_handlers(broker: Broker) -> CommandHandlers:
     schema_commands = SchemaCommands(schemas, registry, catalog)
 
     def check(connection: ClientConnection, command: BaseCommand) -> None:
-        check_command(broker.authorizer, connection, command)
+        check_command(broker.authorizer, broker.counts, connection, command)
 
     producers = ProducerCommands(
         broker, registry, schemas, broker.subscriptions, broker.count_limits, check

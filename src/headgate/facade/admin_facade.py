@@ -98,7 +98,8 @@ class AdminFacade:
         self, identity: Identity, operation: str, resource: str, subscription: str = ""
     ) -> None:
         """The broker's authorizer decides."""
-        check_allowed(self._broker.authorizer, identity, operation, resource, subscription)
+        authorizer, counts = self._broker.authorizer, self._broker.counts
+        check_allowed(authorizer, counts, identity, operation, resource, subscription)
 
     def decide(
         self, identity: Identity, operation: str, resource: str, subscription: str = ""

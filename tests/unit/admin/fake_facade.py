@@ -13,7 +13,7 @@ from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.broker.authorization import AllowAll, Authorizer, check_allowed
 from headgate.broker.entries import FoundMessage, StoredEntry
-from headgate.broker.info import BrokerInfo
+from headgate.broker.info import BrokerCounts, BrokerInfo
 from headgate.facade.protocol import AtPosition, AtTime, BackupHold, OlderThan
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
@@ -101,6 +101,7 @@ class FakeFacade:
         )
         self.clock = FakeClock()
         self.authorizer: Authorizer = AllowAll()
+        self.counts = BrokerCounts()
         self.ready = True
         self.backup = ""
         """The backup that is under way."""
@@ -126,7 +127,7 @@ class FakeFacade:
     def check_allowed(
         self, identity: Identity, operation: str, resource: str, subscription: str = ""
     ) -> None:
-        check_allowed(self.authorizer, identity, operation, resource, subscription)
+        check_allowed(self.authorizer, self.counts, identity, operation, resource, subscription)
 
     def decide(
         self, identity: Identity, operation: str, resource: str, subscription: str = ""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from headgate.admin.permissions import GRANT_BYTES
 from headgate.base.identity import SCOPE_KEY, Identity
 from headgate.base.names import parse_topic
 from headgate.metadata.rows import TenantRow
@@ -85,7 +86,9 @@ def test_the_mode_of_subscriptions(api: Ask) -> None:
     assert (answer.status, answer.reason.endswith("None and Prefix are allowed")) == (400, True)
 
 
-def test_the_policies_of_a_namespace_show_its_grants_and_a_new_one_takes_them(api: Ask) -> None:
+def test_the_policies_of_a_namespace_show_its_grants_and_a_new_one_takes_them(
+    api: Ask, broker: FakeFacade
+) -> None:
     policies = {
         "auth_policies": {
             "namespace_auth": {"r": ["produce", "consume"], "none": []},
@@ -103,6 +106,7 @@ def test_the_policies_of_a_namespace_show_its_grants_and_a_new_one_takes_them(ap
         "subscription_auth_roles": {"s": ["q"]},
     }
     assert shown["subscription_auth_mode"] == "Prefix"
+    assert (broker.reserved_most, broker.reserved_bytes) == (2 * GRANT_BYTES, 0)
     assert api("DELETE", ns).status == 204
     assert api("PUT", ns).status == 204
     assert api("GET", f"{ns}/permissions/subscription").json() == {}

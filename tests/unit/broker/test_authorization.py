@@ -94,6 +94,7 @@ async def test_every_command_is_refused_by_the_operation_of_the_table(world: Wor
         subscription = SUBSCRIPTIONS.get(kind, "")
         assert deny.asked == [("", COMMANDS[kind].operation, resource, subscription)]
     assert client.is_open
+    assert world.broker.counts.unauthorized == len(made)
     assert list(world.broker.engine.topics[TOPIC].subscriptions) == ["s"]
 
 

@@ -91,6 +91,7 @@ def test_a_scrape_is_asked_about_as_every_other_request() -> None:
         assert (status, headers["content-type"]) == (401, "application/json")
         assert json.loads(body) == {"reason": "This operation requires super-user access"}
         assert deny.asked == [("", "metrics.read", "", "")]
+        assert broker.counts.unauthorized == 1
 
     with World() as world:
         world.run(scenario(world))
