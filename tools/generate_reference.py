@@ -13,16 +13,20 @@ from committed_files import write_or_check
 
 from headgate.admin.routing import Route
 from headgate.admin.table import ROUTES
+from headgate.broker.authorization import DEMANDS
 from headgate.pipeline.source.options import OPTIONS as TABLE_OPTIONS
 from headgate.pipeline.tables.catalogue import CHECKED, TABLES
 from headgate.pipeline.tables.columns import Table, TableColumn
 from headgate.pipeline.tables.expectations import Expectation, Rule, expectations, range_text
 from headgate.pipeline.tables.quality import QUALITY
+from headgate.policy.access_rules import RULES, Access, Scope
 from headgate.policy.setting_info import SettingInfo
 from headgate.policy.settings import SETTINGS
 from headgate.record.fields import FIELDS, MAJOR_VERSION, STATE_FIELD_NAMES, Field
 from headgate.telemetry.otel.instruments import INSTRUMENTS, Instrument
+from headgate.telemetry.prometheus.route import OPERATION as METRICS_OPERATION
 from headgate.telemetry.prometheus.series.catalogue import SERIES
+from headgate.wire.commands import COMMANDS
 from pyspark_pulsar.chunks import ENTRIES_BETWEEN_MAX, SAMPLE_ENTRIES
 from pyspark_pulsar.columns import COLUMN_MEANINGS, spark_schema
 from pyspark_pulsar.options import COLUMNS, OPTIONS
@@ -37,6 +41,7 @@ def pages() -> dict[Path, str]:
     return {
         FOLDER / "settings.md": settings_page(),
         FOLDER / "rest.md": rest_page(),
+        FOLDER / "permissions.md": permissions_page(),
         FOLDER / "cli.md": _NOTE.format("src/headgate/cli") + cli_page(table),
         FOLDER / "metrics.md": metrics_page(),
         FOLDER / "telemetry.md": telemetry_page(),
@@ -89,7 +94,7 @@ def rest_page() -> str:
         "paths under `/admin/v2/headgate` are additions of Headgate. Every refusal has the body\n"
         '`{"reason": "..."}`. A route that is not listed does not exist.\n'
         "`GET /admin/v2/openapi.json` also describes the bodies. The last column names the\n"
-        "operation that will be authorized.\n\n"
+        "operation; [permissions](permissions.md) says which roles may perform it.\n\n"
         + table(("", "path", "effect", "operation"), [_route_row(route) for route in ROUTES])
     )
 
@@ -99,6 +104,52 @@ def _route_row(route: Route) -> tuple[str, ...]:
     if route.query:
         path += ", query " + ", ".join(f"`{query.name}`" for query in route.query)
     return route.method, path, route.summary, f"`{route.operation.value}`"
+
+
+def permissions_page() -> str:
+    """Which roles may send which command and request."""
+    return (
+        _NOTE.format("src/headgate/policy/access_rules.py") + "# Permissions\n\n"
+        "This page lists who may send each command and each request if `authorizationEnabled` is\n"
+        "set. *produce* and *consume* are granted on a topic or its namespace. Administrators of\n"
+        "a tenant may also do everything that a grant in it allows, and super users everything.\n"
+        "[Authorization](../guide/authorization.md) shows how to grant, and `headgate admin\n"
+        "permissions check ROLE OPERATION RESOURCE` why a role may do something or not.\n"
+        "\n## Commands of the binary protocol\n\n"
+        + table(("command", "operation", "on", "who may"), _command_rows())
+        + "\n## Requests to the web port\n\n"
+        + table(
+            ("", "path", "operation", "on", "who may"),
+            [
+                *(
+                    (route.method, f"`{route.path}`", *_rule_cells(route.operation.value))
+                    for route in ROUTES
+                ),
+                ("GET", "`/metrics`", *_rule_cells(METRICS_OPERATION)),
+            ],
+        )
+    )
+
+
+def _command_rows() -> Iterable[Sequence[str]]:
+    for kind, facts in COMMANDS.items():
+        if not facts.built:
+            continue
+        name = f"`{facts.name}`"
+        if kind in DEMANDS:
+            yield name, *_rule_cells(facts.operation)
+        elif RULES[facts.operation].access is Access.EVERYBODY:
+            yield name, f"`{facts.operation}`", "the connection", Access.EVERYBODY.value
+        else:
+            made = "a producer or consumer of the connection"
+            yield name, f"`{facts.operation}`", made, "the client that was allowed to make it"
+    creates = "`PRODUCER` that also creates a subscription"
+    yield creates, "`topic.produce`, `topic.consume`", Scope.TOPIC.value, "produce and consume"
+
+
+def _rule_cells(operation: str) -> tuple[str, str, str]:
+    rule = RULES[operation]
+    return f"`{operation}`", rule.scope.value, rule.access.value
 
 
 def metrics_page() -> str:

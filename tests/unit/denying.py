@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headgate.base.identity import Identity
+from headgate.policy.access_law import Decision
 
 
 class Deny:
@@ -11,6 +12,8 @@ class Deny:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, str, str]] = []
 
-    def allows(self, identity: Identity, operation: str, resource: str, subscription: str) -> bool:
+    def decide(
+        self, identity: Identity, operation: str, resource: str, subscription: str = ""
+    ) -> Decision:
         self.asked.append((identity.text, operation, resource, subscription))
-        return False
+        return Decision(False, "this test allows nothing")

@@ -89,17 +89,20 @@ class AdminApp:
     async def _handle(self, request: Request, reserved: list[int]) -> Reply:
         route, params = self._table.find(request.method, raw_path(request.scope))
         identity = identity_of(request.scope)
+        query = read_query(request.scope.get("query_string", b""))
+        resource = query.get(route.resource_in, "") if route.resource_in else resource_of(params)
         self._facade.check_allowed(
-            identity, route.operation, resource_of(params), params.get("subscription", "")
+            identity, route.operation, resource, params.get("subscription", "")
         )
         call = Call(
             self._facade,
             self._clock,
             params,
-            read_query(request.scope.get("query_string", b"")),
+            query,
             await read_body(request),
             reserved,
             identity,
+            route.operation,
         )
         return await route.handler(call)
 

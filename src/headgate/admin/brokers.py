@@ -69,7 +69,9 @@ async def ready(call: Call) -> Reply:
     if not call.facade.is_ready():
         raise RefusalError(500, "Broker is not ready")
     if reason := call.facade.why_unready():
-        raise RefusalError(503, reason)
+        # The reason may name files of the broker: everybody may ask this.
+        knows = call.may(Operation.BROKER_HEALTH, "")
+        raise RefusalError(503, reason if knows else "Broker is not ready")
     return as_text("ok")
 
 
@@ -153,7 +155,7 @@ def _check_cluster(call: Call) -> None:
         raise not_found("Cluster does not exist")
 
 
-_R, _H = Operation.BROKER_READ, Operation.BROKER_HEALTH
+_R = Operation.BROKER_READ
 _SR, _SW = Operation.SETTINGS_READ, Operation.SETTINGS_WRITE
 _CONFIG = f"{_A}/brokers/configuration"
 
@@ -167,15 +169,18 @@ ROUTES = (
     Route("GET", f"{_A}/brokers", _R, list_brokers, "List the brokers", reply=list[str]),
     Route("GET", f"{_A}/brokers/{{cluster}}", _R, list_brokers,
           "List a cluster's brokers", reply=list[str]),
-    Route("GET", f"{_A}/headgate/identity", _R, identity,
+    Route("GET", f"{_A}/headgate/identity", Operation.BROKER_IDENTITY, identity,
           "The broker's cluster, and the id of its data directory", reply=dict[str, str]),
     Route("GET", f"{_A}/brokers/leaderBroker", _R, leader_broker,
           "The leader broker", reply=dict[str, str]),
-    Route("GET", f"{_A}/brokers/ready", _H, ready, "Whether the broker serves", reply=str),
-    Route("GET", f"{_A}/brokers/health", _H, health, "Whether a commit works", reply=str),
+    Route("GET", f"{_A}/brokers/ready", Operation.BROKER_READY, ready,
+          "Whether the broker serves", reply=str),
+    Route("GET", f"{_A}/brokers/health", Operation.BROKER_HEALTH, health,
+          "Whether a commit works", reply=str),
     Route("GET", f"{_A}/brokers/backlog-quota-check", Operation.BROKER_QUOTAS,
           check_backlog_quotas, "Verify all backlog quotas now"),
-    Route("GET", f"{_A}/brokers/version", _R, version, "The broker's version", reply=str),
+    Route("GET", f"{_A}/brokers/version", Operation.BROKER_IDENTITY, version,
+          "The broker's version", reply=str),
     Route("GET", f"{_A}/brokers/internal-configuration", _R, internal_configuration,
           "Where the metadata is", reply=dict[str, str]),
     Route("GET", _CONFIG, _SR, dynamic_settings, "List the dynamic settings", reply=list[str]),

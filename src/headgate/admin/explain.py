@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
@@ -11,11 +11,16 @@ from headgate.admin.names import missing_topic, partitions_of, topic_name
 from headgate.admin.operations import Operation
 from headgate.admin.routing import Call, Query, Reply, Route
 from headgate.admin.streaming import answer, answer_emptied, reserve_for
+from headgate.base.names import TopicName, parse_topic
 from headgate.metadata.errors import RefusalError
 from headgate.observe.explain.reports import StorageReport, TopicReport, TopReport
 
 OWNED = frozenset({"subscriptions", "perPartition"})
 """Members of a report that may have very many items."""
+
+ANOTHER: Final = "another topic"
+ANOTHER_TENANTS: Final = "another topic of another tenant"
+"""Instead of the names of topics that the client may not see."""
 
 COUNT_DEFAULT = 10
 COUNT_MAX = 1_000
@@ -48,7 +53,23 @@ async def explain_topic(call: Call) -> Reply:
     per_partition = call.flag("perPartition")
     await reserve_for(call, partitions_of(catalog, topic) or [topic])
     report = await call.facade.explain_topic(topic, per_partition=per_partition)
+    hide_others(call, topic, report)
     return await answer_emptied(call, report, OWNED)
+
+
+def hide_others(call: Call, topic: TopicName, report: dict[str, Any]) -> None:
+    """Hide the names of other topics in a report, unless the client may have them explained, too:
+    they wait for the same limit of the broker."""
+    for limit in report["limits"]:
+        for waiter in limit["longestWaiting"]:
+            name = waiter["topic"]
+            if not call.may(Operation.EXPLAIN, name):
+                tenant = parse_topic(name).namespace.tenant
+                is_near = tenant == topic.namespace.tenant
+                waiter["topic"] = ANOTHER if is_near else ANOTHER_TENANTS
+                waiter["subscription"] = ""
+    for part in report["perPartition"] or ():
+        hide_others(call, topic, part)
 
 
 _TOPICS = Query(
@@ -63,10 +84,10 @@ _PER_PARTITION = Query(
 _PATH = "/admin/v2/headgate/explain"
 
 ROUTES = (
-    Route("GET", _PATH, Operation.EXPLAIN, explain_top, "The largest backlogs",
+    Route("GET", _PATH, Operation.EXPLAIN_BROKER, explain_top, "The largest backlogs",
           reply=TopReport, query=(_COUNT,)),
     Route("GET", f"{_PATH}/{{domain}}/{{tenant}}/{{namespace}}/{{topic}}", Operation.EXPLAIN,
           explain_topic, "What holds a topic back", reply=TopicReport, query=(_PER_PARTITION,)),
-    Route("GET", "/admin/v2/headgate/storage", Operation.EXPLAIN, explain_storage,
+    Route("GET", "/admin/v2/headgate/storage", Operation.EXPLAIN_BROKER, explain_storage,
           "What takes the disk", reply=StorageReport, query=(_TOPICS,)),
 )  # fmt: skip

@@ -9,12 +9,15 @@ import msgspec
 from msgspec import Struct
 
 from headgate.admin.backlog_quotas import BacklogQuotaMap, decoded_quotas, shown_quotas
+from headgate.admin.json_pieces import pieces_of
 from headgate.admin.names import existing_namespace, namespace_name, tenant_name
 from headgate.admin.operations import Operation
+from headgate.admin.permissions import AuthPolicies, auth_policies_of, new_grants
 from headgate.admin.routing import NAMESPACE_PATH, NO_CONTENT, Call, Reply, Route, as_json
-from headgate.admin.streaming import answer_names, pages
+from headgate.admin.streaming import answer, answer_names, pages
 from headgate.metadata.bundles import check_boundaries, split_bundles
 from headgate.metadata.errors import RefusalError, not_found
+from headgate.metadata.grants import SubscriptionAuthMode
 from headgate.metadata.policies import (
     COUNT_NAMES,
     DispatchRate,
@@ -38,6 +41,8 @@ class BundlesBody(Struct, rename="camel"):
 class PoliciesBody(Struct):
     """The accepted fields of a new namespace. Other fields of Pulsar's object are ignored."""
 
+    auth_policies: AuthPolicies | None = None
+    subscription_auth_mode: SubscriptionAuthMode | None = None
     bundles: BundlesBody | None = None
     replication_clusters: list[str] | None = None
     retention_policies: Retention | None = None
@@ -71,8 +76,12 @@ async def list_namespaces(call: Call) -> Reply:
 
 async def get_policies(call: Call) -> Reply:
     """Everything that is set on a namespace."""
-    _, row = existing_namespace(call)
-    return as_json(policies_view(call.facade.catalog.cluster, row))
+    name, row = existing_namespace(call)
+    catalog = call.facade.catalog
+    view = policies_view(catalog.cluster, row)
+    view["auth_policies"] = await auth_policies_of(call, name)
+    view["subscription_auth_mode"] = catalog.namespace_grants(name).subscription_auth_mode
+    return await answer(call, pieces_of(view))
 
 
 async def create_namespace(call: Call) -> Reply:
@@ -96,7 +105,11 @@ async def create_namespace(call: Call) -> Reply:
     bundles = _bundles(body.bundles)
     await call.facade.commit(
         catalog.plan_create_namespace(
-            name, bundles=bundles, policies=policies, properties=body.properties or {}
+            name,
+            bundles=bundles,
+            policies=policies,
+            properties=body.properties or {},
+            **new_grants(name, body.auth_policies, body.subscription_auth_mode),
         )
     )
     return NO_CONTENT
@@ -124,12 +137,6 @@ async def get_bundles(call: Call) -> Reply:
     return as_json(row.bundles)
 
 
-async def get_permissions(call: Call) -> Reply:
-    """Granted permissions: none, since there is no authorization yet."""
-    existing_namespace(call)
-    return as_json({})
-
-
 async def get_properties(call: Call) -> Reply:
     """A namespace's properties."""
     _, row = existing_namespace(call)
@@ -137,15 +144,12 @@ async def get_properties(call: Call) -> Reply:
 
 
 def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
-    """Pulsar's policies object, in its order; rates are under the local cluster's name."""
+    """Pulsar's policies object, in its order, without the grants; rates are under the local
+    cluster's name."""
     policies = row.policies
     topic_rate = _by_cluster(cluster, policies.dispatch_rate)
     view: dict[str, Any] = {
-        "auth_policies": {
-            "namespace_auth": {},
-            "destination_auth": {},
-            "subscription_auth_roles": {},
-        },
+        "auth_policies": {},
         "replication_clusters": row.clusters,
         "allowed_clusters": [],
         "bundles": row.bundles,
@@ -205,10 +209,8 @@ ROUTES = (
           "Delete a namespace"),
     Route("GET", f"{NAMESPACE_PATH}/topics", Operation.NAMESPACE_TOPICS, list_topics,
           "List a namespace's topics", reply=list[str]),
-    Route("GET", f"{NAMESPACE_PATH}/bundles", _READ, get_bundles,
+    Route("GET", f"{NAMESPACE_PATH}/bundles", Operation.NAMESPACE_BUNDLES, get_bundles,
           "Bundles of a namespace", reply=Bundles),
-    Route("GET", f"{NAMESPACE_PATH}/permissions", _READ, get_permissions,
-          "Permissions on a namespace", reply=dict[str, list[str]]),
     Route("GET", f"{NAMESPACE_PATH}/properties", _READ, get_properties,
           "Properties of a namespace", reply=dict[str, str]),
 )  # fmt: skip

@@ -18,7 +18,7 @@ from headgate.admin import body as bodies
 from headgate.admin.operations import Operation
 from headgate.base.clock import Clock
 from headgate.base.identity import NOBODY, Identity
-from headgate.base.names import NON_PERSISTENT
+from headgate.base.names import NON_PERSISTENT, TopicName
 from headgate.base.units import INT64_MAX, NS_PER_MS
 from headgate.facade.protocol import Facade
 from headgate.metadata.errors import RefusalError
@@ -81,6 +81,22 @@ class Call:
     """Bytes charged for the answer, which are released once it is sent."""
     identity: Identity = NOBODY
     """Who asks."""
+    operation: str = ""
+    """The operation of the route."""
+
+    def may(self, operation: Operation, resource: str, subscription: str = "") -> bool:
+        """Whether the client may also perform another operation."""
+        decision = self.facade.decide(self.identity, operation, resource, subscription)
+        return decision.allowed
+
+    def check_subscription(self, topic: TopicName, subscription: str) -> None:
+        """Check that the client may perform the operation of the route also on a subscription that
+        the path does not name.
+
+        Raises:
+            RefusalError: it may not.
+        """
+        self.facade.check_allowed(self.identity, self.operation, topic.full, subscription)
 
     async def reserve(self, size_bytes: int) -> None:
         """Wait for memory for an answer of about that size in the making.
@@ -153,6 +169,8 @@ class Route:
     """Type of a 200 reply's body, for the description; ``None`` if it is empty."""
     query: tuple[Query, ...] = ()
     """Query parameters, for the description."""
+    resource_in: str = ""
+    """The query parameter that names the resource of the operation, if the path does not."""
 
 
 @dataclass(slots=True)

@@ -180,13 +180,24 @@ async def expire_to_position(call: Call) -> Reply:
 
 
 async def expire_all(call: Call) -> Reply:
-    """Expire old messages of every subscription; succeeds also if there are none.
+    """Expire old messages of every subscription; succeeds also if there are none. If the client may
+    not use one of them, it changes nothing.
 
     Some wait for their commit together. Before each piece of work the request gives way to others.
     """
     what = _older_than(call)
+    parts = existing_parts(call)
+    for part in parts:
+        names = call.facade.subscriptions(part)
+        for number, name in enumerate(names, start=1):
+            call.check_subscription(part, name)
+            if number % NAMES_PER_TURN == 0:
+                await call.facade.give_way()
     left = (
-        (part, name) for part in existing_parts(call) for name in call.facade.subscriptions(part)
+        (part, name)
+        for part in parts
+        for name in call.facade.subscriptions(part)
+        if call.may(Operation.SUBSCRIPTION_EXPIRE, part.full, name)  # one made meanwhile
     )
 
     async def expire_some() -> None:

@@ -27,7 +27,6 @@ CONFIG_BYTES_MAX = 4 * 1024 * 1024
 """Largest settings file that is read; Pulsar's own has 100 KB."""
 
 PROTECTING = {
-    "authorizationEnabled": "authorization",
     "brokerServicePortTls": "TLS",
     "webServicePortTls": "TLS",
     "tlsEnabled": "TLS",

@@ -63,6 +63,7 @@ from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.store import MetadataStore
 from headgate.observe.observer import Observer
+from headgate.policy.authorization_settings import authorization_warning
 from headgate.policy.settings import Settings
 from headgate.security.failed_attempts import FailedAttempts
 from headgate.storage.closing import close_log
@@ -123,6 +124,8 @@ class Node:
                     "address can read, write and delete",
                     settings.bindAddress,
                 )
+            if warning := authorization_warning(settings):
+                logger.warning("%s", warning)
             authentication = open_authentication(settings, loop, stack)
             spare = SpareFiles()
             stack.callback(spare.close)

@@ -44,5 +44,7 @@ class BrokerCounts:
     """LOOKUPs that were refused."""
     lookups_pending: int = 0
     """Now, not since the start: lookups that wait for their topic to be created."""
+    unauthorized: int = 0
+    """Commands and requests that a client was not allowed to send."""
     delays_ignored: int = 0
     """Messages that asked for delayed delivery and were delivered at once."""

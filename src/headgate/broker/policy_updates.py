@@ -13,6 +13,7 @@ from functools import partial
 
 from headgate.base.units import MIB, NS_PER_MS
 from headgate.broker.policy_rollout import PolicyKinds, PolicyRollout
+from headgate.broker.rights_rollout import RightsRollout
 from headgate.engine.engine import Engine
 from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.topic import Topic
@@ -57,6 +58,7 @@ class PolicyUpdates:
         dynamic: DynamicSettings,
         policies: PolicyResolver,
         rollout: PolicyRollout,
+        rights: RightsRollout,
     ) -> None:
         self._engine = engine
         self._catalog = catalog
@@ -64,6 +66,7 @@ class PolicyUpdates:
         self._dynamic = dynamic
         self._policies = policies
         self._rollout = rollout
+        self._rights = rights
 
     def use_stored_settings(self) -> None:
         """Apply the stored dynamic settings to the engine."""
@@ -108,7 +111,9 @@ class PolicyUpdates:
 
     def apply_policies(self, change: Change) -> None:
         """Apply the limits and quotas of a durable change to the live topics that it concerns:
-        at once if these are few. :meth:`when_in_force` waits for the others."""
+        at once if these are few; and its permissions to the producers and consumers of its topics.
+        :meth:`when_in_force` waits for the others."""
+        self._rights.apply(change)
         kinds = {row.kind for row in change.rows}
         if Kind.SETTING in kinds:
             self._rollout.apply("", lambda: _AllTopics(self._engine))
@@ -133,6 +138,7 @@ class PolicyUpdates:
     async def when_in_force(self) -> None:
         """Return when what was applied until now is in force on all live topics."""
         await self._rollout.when_in_force()
+        await self._rights.when_in_force()
 
 
 def _kinds_of(before: object, after: object) -> PolicyKinds:

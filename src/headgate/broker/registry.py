@@ -76,6 +76,7 @@ class TopicRegistry:
         self._catalog = catalog
         self._writer = writer
         self._settings = settings
+        catalog.allow_grants_without_topics(settings.allowAclChangesOnNonExistentTopics)
         self._when_durable = when_durable
         self._scheduler = scheduler
         self.system_topics = frozenset(system_topics)
@@ -260,11 +261,17 @@ class TopicRegistry:
         return await self._logs.of(topic).index.load(topic.log, sorted(wanted))
 
     async def delete(
-        self, name: TopicName, *, force: bool, unless: Callable[[], bool] = lambda: False
+        self,
+        name: TopicName,
+        *,
+        force: bool,
+        unless: Callable[[], bool] = lambda: False,
+        keeps_grants: bool = False,
     ) -> None:
         """Delete a topic, or a partitioned topic with all its partitions: all or nothing.
 
-        ``unless`` is called at the last moment; if it returns True, nothing is deleted.
+        ``unless`` is called at the last moment; if it returns True, nothing is deleted. The grants
+        on the topic remain with ``keeps_grants``, or if grants need no topic.
 
         Raises:
             RefusalError: 404; 412 if it has producers or consumers and ``force`` is not set.
@@ -275,11 +282,11 @@ class TopicRegistry:
 
         async def work() -> None:
             if not unless():
-                await self._delete(name, force=force)
+                await self._delete(name, force=force, keeps_grants=keeps_grants)
 
         await self._mutex.run_alone(name.base.full, work)
 
-    async def _delete(self, name: TopicName, *, force: bool) -> None:
+    async def _delete(self, name: TopicName, *, force: bool, keeps_grants: bool) -> None:
         count = self.partitions(name)
         names = [name.partition_name(i) for i in range(count)] if count else [name]
         if not self.exists(name):
@@ -290,7 +297,8 @@ class TopicRegistry:
                 _check_unused(topic)
         try:
             await self._fence(live)
-            change = self._catalog.plan_delete_topic(name)
+            keeps_grants = keeps_grants or self._settings.allowAclChangesOnNonExistentTopics
+            change = self._catalog.plan_delete_topic(name, keeps_grants=keeps_grants)
             await self._writer.commit(change)
         except OutcomeUnknownError:
             raise

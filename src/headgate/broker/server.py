@@ -35,17 +35,17 @@ def command_handlers(broker: Broker) -> CommandHandlers:
         registry, catalog, broker.settings, broker.counts, broker.info.broker_url
     )
     schema_commands = SchemaCommands(schemas, registry, catalog)
+
+    def check(connection: ClientConnection, command: BaseCommand) -> None:
+        check_command(broker.authorizer, broker.counts, connection, command)
+
     producers = ProducerCommands(
-        broker, registry, schemas, broker.subscriptions, broker.count_limits
+        broker, registry, schemas, broker.subscriptions, broker.count_limits, check
     )
     consumers = ConsumerCommands(
         broker, registry, schemas, broker.subscriptions, broker.entries, broker.count_limits,
-        broker.logs,
+        broker.logs, check,
     )  # fmt: skip
-
-    def check(connection: ClientConnection, command: BaseCommand) -> None:
-        check_command(broker.authorizer, connection, command)
-
     return CommandHandlers(
         check=check,
         acknowledge=Acknowledgements(broker.logs, broker.work).acknowledge,

@@ -20,7 +20,7 @@ from headgate.base.names import parse_topic
 from headgate.base.units import MIB, MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.base.work_units import PRODUCER_RESOLVED
 from headgate.broker.authentication import Authentication
-from headgate.broker.authorization import AllowAll, Authorizer
+from headgate.broker.authorization import Authorizer, authorizer_of
 from headgate.broker.client_memory import CLIENT_MEMORY_BYTES_MIN, ClientMemory
 from headgate.broker.connection.command_budget import CommandBudget
 from headgate.broker.connection.connection_limits import ConnectionLimits
@@ -37,6 +37,7 @@ from headgate.broker.policy_rollout import PolicyRollout
 from headgate.broker.policy_updates import PolicyUpdates, engine_limits
 from headgate.broker.quota_logger import QuotaLogger
 from headgate.broker.registry import TopicRegistry
+from headgate.broker.rights_rollout import RightsRollout
 from headgate.broker.subscriptions import Subscriptions
 from headgate.broker.sweeps.client_memory_sweep import ClientMemorySweep
 from headgate.broker.sweeps.inactive_topics import InactiveTopics
@@ -123,7 +124,7 @@ class Broker:
         self.lane_watch = LaneWatch(clock, turns.ended)
         self.lanes = lanes = lanes.watched(self.lane_watch)
         self.info = info
-        self.authorizer: Authorizer = authorizer or AllowAll()
+        self.authorizer = authorizer or authorizer_of(catalog, settings)
         self.authentication = authentication
         self._telemetry_topic = parse_topic(settings.headgateTelemetryTopic)
         self.policies = PolicyResolver(catalog, settings, [self._telemetry_topic.full])
@@ -244,9 +245,11 @@ class Broker:
         )
 
     def _make_policy_updates(self) -> PolicyUpdates:
-        rollout = PolicyRollout(self.engine, self.work, self.loop)
+        engine, work, loop = self.engine, self.work, self.loop
+        rollout = PolicyRollout(engine, work, loop)
+        rights = RightsRollout(engine, lambda: self.authorizer, work, loop)
         return PolicyUpdates(
-            self.engine, self.catalog, self.settings, self.dynamic, self.policies, rollout
+            engine, self.catalog, self.settings, self.dynamic, self.policies, rollout, rights
         )
 
     def _make_engine(self, effects: EngineEffects) -> Engine:

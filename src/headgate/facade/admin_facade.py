@@ -47,6 +47,7 @@ from headgate.metadata.policies import (
 from headgate.observe.observer import Observer
 from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
 from headgate.observe.stats.internal import internal_stats
+from headgate.policy.access_law import Decision
 from headgate.policy.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -97,7 +98,13 @@ class AdminFacade:
         self, identity: Identity, operation: str, resource: str, subscription: str = ""
     ) -> None:
         """The broker's authorizer decides."""
-        check_allowed(self._broker.authorizer, identity, operation, resource, subscription)
+        authorizer, counts = self._broker.authorizer, self._broker.counts
+        check_allowed(authorizer, counts, identity, operation, resource, subscription)
+
+    def decide(
+        self, identity: Identity, operation: str, resource: str, subscription: str = ""
+    ) -> Decision:
+        return self._broker.authorizer.decide(identity, operation, resource, subscription)
 
     async def commit(self, change: Change) -> None:
         await self._broker.commit(change)

@@ -35,6 +35,7 @@ from headgate.metadata.policies import (
     Retention,
 )
 from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
+from headgate.policy.access_law import Decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,13 @@ class Facade(Protocol):
         operation concerns one.
 
         Raises:
-            RefusalError: 403.
+            RefusalError: 401 or 403, with Pulsar's text.
         """
+
+    def decide(
+        self, identity: Identity, operation: str, resource: str, subscription: str = ""
+    ) -> Decision:
+        """Whether :meth:`check_allowed` returns, and why."""
 
     async def commit(self, change: Change) -> None:
         """Make ``change`` durable, then visible, then effective (limits, loaded topics).

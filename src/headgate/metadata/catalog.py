@@ -12,6 +12,7 @@ Rules of the domain that other modules rely on:
 * A topic's number is never assigned twice, not even if its creation was abandoned.
 * A partition is a topic row like any other, created together with its partitioned topic.
 * Topic policies belong to the base name and are deleted with it.
+* Grants on a topic belong to the name, and may be kept when the topic is deleted.
 """
 
 from __future__ import annotations
@@ -21,6 +22,14 @@ from typing import cast
 
 from headgate.base.errors import InputError
 from headgate.base.names import PERSISTENT, NamespaceName, TopicName
+from headgate.metadata.grant_plans import GrantPlans, subscription_key
+from headgate.metadata.grants import (
+    NO_NAMESPACE_GRANTS,
+    NO_TOPIC_GRANTS,
+    NamespaceGrants,
+    SubscriptionGrants,
+    TopicGrants,
+)
 from headgate.metadata.own_rows import OwnRows
 from headgate.metadata.policies import NO_TOPIC_POLICIES, NamespacePolicies, TopicPolicies
 from headgate.metadata.policy_plans import PolicyPlans
@@ -86,6 +95,14 @@ class Catalog(OwnRows):
         self.plan_topic_policies = policies.plan_topic_policies
         self.plan_topic_quota = policies.plan_topic_quota
         self.plan_subscription_rate = policies.plan_subscription_rate
+        grants = GrantPlans(self._state)
+        self.allow_grants_without_topics = grants.allow_grants_without_topics
+        self.plan_namespace_grant = grants.plan_namespace_grant
+        self.plan_subscription_auth_mode = grants.plan_subscription_auth_mode
+        self.plan_topic_grant = grants.plan_topic_grant
+        self.plan_topic_revoke = grants.plan_topic_revoke
+        self.plan_subscription_grant = grants.plan_subscription_grant
+        self.plan_subscription_revoke = grants.plan_subscription_revoke
 
     # Reads: durable state.
 
@@ -169,6 +186,39 @@ class Catalog(OwnRows):
         """The policies set on a namespace; empty if it does not exist."""
         row = self.namespace(namespace)
         return NamespacePolicies() if row is None else row.policies
+
+    def namespace_grants(self, namespace: NamespaceName) -> NamespaceGrants:
+        """The grants on a namespace."""
+        row = self._state.get(Kind.NAMESPACE_GRANTS, str(namespace))
+        return NO_NAMESPACE_GRANTS if row is None else cast(NamespaceGrants, row)
+
+    def topic_grants(self, full_name: str) -> TopicGrants:
+        """The grants on that topic itself, not those on its namespace or partitioned topic."""
+        row = self._state.get(Kind.TOPIC_GRANTS, full_name)
+        return NO_TOPIC_GRANTS if row is None else cast(TopicGrants, row)
+
+    def topic_grants_after(self, namespace: NamespaceName, after: str, count_max: int) -> list[str]:
+        """Full names of the next ``count_max`` topics of a namespace that have grants of their own,
+        of those behind ``after``."""
+        parent = f"{PERSISTENT}://{namespace}"
+        return self._state.children_after(Kind.TOPIC_GRANTS, parent, after, count_max)
+
+    def subscription_grants(
+        self, namespace: NamespaceName, subscription: str
+    ) -> SubscriptionGrants | None:
+        """The roles that may use a subscription; None if all may."""
+        row = self._state.get(Kind.SUBSCRIPTION_GRANTS, subscription_key(namespace, subscription))
+        return cast(SubscriptionGrants | None, row)
+
+    def subscription_grants_after(
+        self, namespace: NamespaceName, after: str, count_max: int
+    ) -> list[str]:
+        """The next ``count_max`` subscriptions of a namespace that only some roles may use, of
+        those behind ``after``."""
+        key = subscription_key(namespace, after)
+        parent = str(namespace)
+        keys = self._state.children_after(Kind.SUBSCRIPTION_GRANTS, parent, key, count_max)
+        return [key.split("/", 2)[2] for key in keys]
 
     # The life of a change.
 

@@ -32,6 +32,22 @@ class RefusalError(HeadgateError):
         self.reason = reason
 
 
+class UnauthorizedError(RefusalError):
+    """The client may not do that.
+
+    Attributes:
+        why: the reason for the operator; the client only gets ``reason``, which says nothing of
+            what exists.
+    """
+
+    def __init__(self, status: int, reason: str, why: str) -> None:
+        super().__init__(status, reason)
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"{self.reason} ({self.why})"
+
+
 class TooManyTopicsError(RefusalError):
     """The namespace has as many topics as it may."""
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
+from headgate.metadata.grants import NamespaceGrants, SubscriptionGrants, TopicGrants
 from headgate.metadata.policies import NamespacePolicies, TopicPolicies
 
 
@@ -37,6 +38,12 @@ class Kind(StrEnum):
     """Full base name of a topic, partitioned or not -> TopicPolicies."""
     SCHEMA = "schema"
     """Full base name of a topic, partitioned or not -> SchemaRow."""
+    NAMESPACE_GRANTS = "namespace_grants"
+    """``tenant/namespace`` -> NamespaceGrants."""
+    TOPIC_GRANTS = "topic_grants"
+    """Full name of a topic, also of a partition or of none that exists -> TopicGrants."""
+    SUBSCRIPTION_GRANTS = "subscription_grants"
+    """``tenant/namespace/subscription`` -> SubscriptionGrants."""
     SETTING = "setting"
     """Name of a dynamic setting -> SettingRow."""
     LOG_TIME = "log_time"
@@ -161,6 +168,9 @@ Row = (
     | PartitionedRow
     | TopicPolicies
     | SchemaRow
+    | NamespaceGrants
+    | TopicGrants
+    | SubscriptionGrants
     | SettingRow
     | LogTimeRow
 )
@@ -176,6 +186,9 @@ ROW_TYPES: Mapping[Kind, type[Row]] = {
     Kind.PARTITIONED: PartitionedRow,
     Kind.TOPIC_POLICIES: TopicPolicies,
     Kind.SCHEMA: SchemaRow,
+    Kind.NAMESPACE_GRANTS: NamespaceGrants,
+    Kind.TOPIC_GRANTS: TopicGrants,
+    Kind.SUBSCRIPTION_GRANTS: SubscriptionGrants,
     Kind.SETTING: SettingRow,
     Kind.LOG_TIME: LogTimeRow,
 }

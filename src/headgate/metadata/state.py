@@ -180,11 +180,26 @@ class RowState:
         rows[key] = row
 
 
+_UNDER_NAMESPACES: Final = frozenset(
+    {
+        Kind.NAMESPACE,
+        Kind.TOPIC,
+        Kind.PARTITIONED,
+        Kind.TOPIC_POLICIES,
+        Kind.SCHEMA,
+        Kind.NAMESPACE_GRANTS,
+        Kind.TOPIC_GRANTS,
+    }
+)
+
+
 def parent_of(kind: Kind, key: str) -> str:
     """The parent of a row: of a topic its ``domain://tenant/namespace``, of a namespace its tenant,
-    of any other row ``""``."""
-    if kind in (Kind.NAMESPACE, Kind.TOPIC, Kind.PARTITIONED, Kind.TOPIC_POLICIES, Kind.SCHEMA):
+    of the grants on subscriptions their namespace, of any other row ``""``."""
+    if kind in _UNDER_NAMESPACES:
         return key.rpartition("/")[0]
+    if kind is Kind.SUBSCRIPTION_GRANTS:  # a subscription's name may have slashes
+        return "/".join(key.split("/", 2)[:2])
     return ""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from headgate.base.names import NamespaceName
+from headgate.base.names import NamespaceName, TopicName
 from headgate.metadata.bundles import split_bundles
 from headgate.metadata.checks import (
     NAMESPACE_QUOTA_TOO_LARGE,
@@ -14,12 +14,23 @@ from headgate.metadata.checks import (
     check_retention,
 )
 from headgate.metadata.errors import conflict, not_allowed, not_found
+from headgate.metadata.grant_plans import grants_of_namespace, new_grants
+from headgate.metadata.grants import (
+    NO_NAMESPACE_GRANTS,
+    NamespaceGrants,
+    SubscriptionGrants,
+    TopicGrants,
+)
 from headgate.metadata.policies import NamespacePolicies
 from headgate.metadata.rows import Bundles, ClusterRow, Kind, NamespaceRow, TenantRow
 from headgate.metadata.staged_rows import NO_PROPERTIES, RowValues, staged_namespace
 from headgate.metadata.state import Change, RowState
 
 _BUNDLES_DEFAULT = 4
+
+NO_TOPIC_GRANTS_SET: Mapping[TopicName, TopicGrants] = {}
+NO_SUBSCRIPTION_GRANTS_SET: Mapping[str, SubscriptionGrants] = {}
+"""The grants in a new namespace without any."""
 
 
 class TenantPlans:
@@ -91,12 +102,15 @@ class TenantPlans:
         bundles: Bundles | None = None,
         policies: NamespacePolicies | None = None,
         properties: Mapping[str, str] = NO_PROPERTIES,
+        grants: NamespaceGrants = NO_NAMESPACE_GRANTS,
+        topic_grants: Mapping[TopicName, TopicGrants] = NO_TOPIC_GRANTS_SET,
+        subscription_grants: Mapping[str, SubscriptionGrants] = NO_SUBSCRIPTION_GRANTS_SET,
     ) -> Change:
         """Create a namespace; by default with four bundles, as in a Pulsar standalone.
 
         Raises:
             RefusalError: 404 without its tenant, 409 if it exists, 400 for a bad policy, 412 for
-                a quota that its retention does not cover.
+                a quota that its retention does not cover, or a role that is not allowed.
         """
         if self._state.staged(Kind.TENANT, name.tenant) is None:
             raise not_found("Tenant does not exist")
@@ -108,10 +122,11 @@ class TenantPlans:
             check_quotas_fit(policies.backlog_quotas, policies.retention, NAMESPACE_QUOTA_TOO_LARGE)
             row = msgspec.structs.replace(row, policies=policies)
         row = msgspec.structs.replace(row, properties=dict(properties))
-        return self._state.stage([(Kind.NAMESPACE, str(name), row)])
+        more = new_grants(name, grants, topic_grants, subscription_grants)
+        return self._state.stage([(Kind.NAMESPACE, str(name), row), *more])
 
     def plan_delete_namespace(self, name: NamespaceName) -> Change:
-        """Delete a namespace that has no topics.
+        """Delete a namespace that has no topics, and the grants in it.
 
         Raises:
             RefusalError: 404 or 409.
@@ -121,7 +136,8 @@ class TenantPlans:
             for kind in (Kind.TOPIC, Kind.PARTITIONED):
                 if any(True for _ in self._state.staged_children(kind, f"{domain}://{name}")):
                     raise conflict("Cannot delete non empty namespace")
-        return self._state.stage([(Kind.NAMESPACE, str(name), None)])
+        grants = grants_of_namespace(self._state, name)
+        return self._state.stage([(Kind.NAMESPACE, str(name), None), *grants])
 
     def _new_namespace(self, bundles: Bundles | None) -> NamespaceRow:
         return NamespaceRow(

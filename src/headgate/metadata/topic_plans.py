@@ -145,8 +145,9 @@ class TopicPlans:
                 )
         return self._state.stage(rows) if rows else None
 
-    def plan_delete_topic(self, topic: TopicName) -> Change:
-        """Delete a topic, or a partitioned topic with all its partitions, and its policies.
+    def plan_delete_topic(self, topic: TopicName, *, keeps_grants: bool = False) -> Change:
+        """Delete a topic, or a partitioned topic with all its partitions, its policies and, unless
+        ``keeps_grants``, the grants on it.
 
         Deleting one partition of a partitioned topic leaves the others and the policies.
 
@@ -163,7 +164,8 @@ class TopicPlans:
         rows += [(Kind.TOPIC, n, None) for n in names if self._state.staged(Kind.TOPIC, n)]
         if not rows:
             raise not_found(f"Topic {topic} not found")
-        for kind in (Kind.TOPIC_POLICIES, Kind.SCHEMA):
+        kinds = [Kind.TOPIC_POLICIES, Kind.SCHEMA]
+        for kind in kinds if keeps_grants else [*kinds, Kind.TOPIC_GRANTS]:
             own = {topic.full: None} | dict.fromkeys(names)
             rows += [(kind, n, None) for n in own if self._state.staged(kind, n) is not None]
         return self._state.stage(rows)

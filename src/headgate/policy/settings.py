@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from headgate.base.units import GIB, INT64_MAX, KIB, MIB
 from headgate.metadata.checks import PARTITIONS_MAX
-from headgate.policy.authentication_settings import (
-    AuthenticationSettings,
-    authentication_problems,
+from headgate.policy.authentication_settings import authentication_problems
+from headgate.policy.authorization_settings import (
+    AuthorizationSettings,
+    authorization_problems,
 )
 from headgate.policy.setting_info import (
     SettingInfo,
@@ -26,7 +27,7 @@ from headgate.policy.setting_info import (
 
 
 @dataclass(slots=True)
-class Settings(AuthenticationSettings):
+class Settings(AuthorizationSettings):
     """The values in force. Field names are Pulsar's keys."""
 
     clusterName: str = setting("standalone", "Name of the cluster that this broker is.")
@@ -515,4 +516,5 @@ def inconsistencies(settings: Settings) -> list[str]:
     return [
         *(watermark_problem(settings, pair, pair.low) for pair in crossed),
         *authentication_problems(settings),
+        *authorization_problems(settings),
     ]

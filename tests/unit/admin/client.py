@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,12 +28,20 @@ class Answer:
         return str(self.json()["reason"])
 
 
-async def ask_async(app: Any, method: str, path: str, body: bytes = b"") -> Answer:
-    """Send one request; ``path`` is percent-encoded and may have a query."""
+async def ask_async(
+    app: Any,
+    method: str,
+    path: str,
+    body: bytes = b"",
+    more: Mapping[str, Any] | None = None,
+) -> Answer:
+    """Send one request; ``path`` is percent-encoded and may have a query. ``more`` is for the
+    scope."""
     raw, _, query = path.partition("?")
     scope = {
         "type": "http", "method": method, "path": raw, "raw_path": raw.encode(),
         "query_string": query.encode(), "headers": [], "scheme": "http", "server": ("test", 80),
+        **(more or {}),
     }  # fmt: skip
     sent: list[Any] = []
 
@@ -49,9 +58,12 @@ async def ask_async(app: Any, method: str, path: str, body: bytes = b"") -> Answ
     return Answer(sent[0]["status"], texts.get("content-type", ""), data, texts)
 
 
-def ask(app: Any, method: str, path: str, body: Any = None) -> Answer:
-    """Send one request and wait. A body that is not bytes is sent as JSON."""
-    return asyncio.run(ask_async(app, method, path, encode(body)))
+def ask(
+    app: Any, method: str, path: str, body: Any = None, more: Mapping[str, Any] | None = None
+) -> Answer:
+    """Send one request and wait. A body that is not bytes is sent as JSON; ``more`` is for the
+    scope."""
+    return asyncio.run(ask_async(app, method, path, encode(body), more))
 
 
 def encode(body: Any) -> bytes:

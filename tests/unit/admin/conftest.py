@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -22,10 +22,12 @@ def broker() -> FakeFacade:
 
 @pytest.fixture
 def api(broker: FakeFacade) -> Ask:
-    """``api(method, path, body)``: one request to the admin API of ``broker``."""
+    """``api(method, path, body, scope)``: one request to the admin API of ``broker``."""
     app = AdminApp(broker, broker.clock)
 
-    def request(method: str, path: str, body: Any = None) -> Answer:
-        return ask(app, method, path, body)
+    def request(
+        method: str, path: str, body: Any = None, scope: Mapping[str, Any] | None = None
+    ) -> Answer:
+        return ask(app, method, path, body, scope)
 
     return request

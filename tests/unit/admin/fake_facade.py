@@ -13,7 +13,7 @@ from headgate.base.names import TopicName
 from headgate.base.positions import EARLIEST, LATEST, Position
 from headgate.broker.authorization import AllowAll, Authorizer, check_allowed
 from headgate.broker.entries import FoundMessage, StoredEntry
-from headgate.broker.info import BrokerInfo
+from headgate.broker.info import BrokerCounts, BrokerInfo
 from headgate.facade.protocol import AtPosition, AtTime, BackupHold, OlderThan
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
@@ -36,6 +36,7 @@ from headgate.observe.stats.fields import (
     SubscriptionStats,
     TopicStats,
 )
+from headgate.policy.access_law import Decision
 from headgate.policy.resolver import PolicyResolver
 from headgate.policy.settings import Settings
 from headgate.wire.codes import CompressionType
@@ -100,6 +101,7 @@ class FakeFacade:
         )
         self.clock = FakeClock()
         self.authorizer: Authorizer = AllowAll()
+        self.counts = BrokerCounts()
         self.ready = True
         self.backup = ""
         """The backup that is under way."""
@@ -116,6 +118,8 @@ class FakeFacade:
         """Settings whose start-up value does not go with the others."""
         self.topics: dict[str, FakeTopic] = {}
         self.failures: list[Exception] = []
+        self.waiting: list[str] = []
+        """Topics that wait for the broker's limit, in a report of a partition."""
         change = self.catalog.plan_first_boot()
         assert change is not None
         self._commit(change)
@@ -123,7 +127,12 @@ class FakeFacade:
     def check_allowed(
         self, identity: Identity, operation: str, resource: str, subscription: str = ""
     ) -> None:
-        check_allowed(self.authorizer, identity, operation, resource, subscription)
+        check_allowed(self.authorizer, self.counts, identity, operation, resource, subscription)
+
+    def decide(
+        self, identity: Identity, operation: str, resource: str, subscription: str = ""
+    ) -> Decision:
+        return self.authorizer.decide(identity, operation, resource, subscription)
 
     async def commit(self, change: Change) -> None:
         self._commit(change)
@@ -244,7 +253,14 @@ class FakeFacade:
         self.backup = ""
 
     async def explain_topic(self, topic: TopicName, *, per_partition: bool) -> Any:
-        return {"topic": topic.full, "perPartition": per_partition, "subscriptions": [{"s": 1}]}
+        waiting = [{"topic": name, "subscription": "s"} for name in self.waiting]
+        part = {"limits": [{"longestWaiting": waiting}], "perPartition": None}
+        return {
+            "topic": topic.full,
+            "perPartition": [part] if per_partition else None,
+            "limits": [],
+            "subscriptions": [{"s": 1}],
+        }
 
     async def delete_topic(self, topic: TopicName, *, force: bool) -> None:
         connected = 0

@@ -16,6 +16,7 @@ from headgate.admin.routing import Route
 from headgate.admin.table import ROUTES
 from headgate.base.errors import InvariantError, StorageError
 from headgate.base.names import parse_topic
+from headgate.policy.access_rules import refusal_of
 from tests.unit.admin.client import ask
 from tests.unit.admin.conftest import Ask
 from tests.unit.admin.fake_facade import FakeFacade
@@ -108,17 +109,17 @@ def test_every_route_is_refused_by_its_operation(broker: FakeFacade, route: Rout
     broker.authorizer = deny = Deny()
     before = broker.store.load()
     path = route.path.replace("{domain}", "persistent").replace("{topic}", "a%2Fb")
-    answer = ask(
-        AdminApp(broker, broker.clock), route.method, re.sub(r"{(\w+)}", r"my-\1", path), b"{"
-    )
-    assert answer.status == 403
-    assert answer.reason.startswith(f"Client is not authorized to perform {route.operation}")
-    resource = ""
+    path = re.sub(r"{(\w+)}", r"my-\1", path)
+    if route.resource_in:
+        path += f"?{route.resource_in}=my-resource"
+    answer = ask(AdminApp(broker, broker.clock), route.method, path, b"{")
+    resource = "my-resource" if route.resource_in else ""
     for part, name in (("{tenant}", "my-tenant"), ("{namespace}", "my-tenant/my-namespace")):
         resource = name if part in route.path else resource
     if "{topic}" in route.path:
         resource = "persistent://my-tenant/my-namespace/a/b"
     subscription = "my-subscription" if "{subscription}" in route.path else ""
+    assert (answer.status, answer.reason) == refusal_of(route.operation, resource)
     assert deny.asked == [("", route.operation, resource, subscription)]
     assert broker.store.load() == before
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from headgate.base.identity import Identity
+from headgate.policy.access_law import Decision
 from tests.unit.admin.conftest import Ask
+from tests.unit.admin.fake_facade import FakeFacade
 
 E = "/admin/v2/headgate/explain"
 
@@ -20,8 +23,33 @@ def test_one_topic(api: Ask) -> None:
     assert api("GET", path).status == 404
     api("PUT", "/admin/v2/persistent/public/default/t")
     assert api("GET", path).json() == {
-        "topic": "persistent://public/default/t", "perPartition": False,
-        "subscriptions": [{"s": 1}],
+        "topic": "persistent://public/default/t", "perPartition": None,
+        "limits": [], "subscriptions": [{"s": 1}],
     }  # fmt: skip
     assert api("GET", f"{path}?perPartition=true").json()["perPartition"]
     assert api("GET", f"{E}/persistent/public/default").status == 404
+
+
+class SeesOneNamespace:
+    """Allows what concerns the topics of one namespace."""
+
+    def decide(
+        self, identity: Identity, operation: str, resource: str, subscription: str = ""
+    ) -> Decision:
+        return Decision("://public/default/" in resource, f"{identity} {operation} {subscription}")
+
+
+def test_a_report_names_other_waiting_topics_only_to_who_may_see_them(
+    api: Ask, broker: FakeFacade
+) -> None:
+    api("PUT", "/admin/v2/persistent/public/default/t")
+    broker.waiting = [
+        f"persistent://{rest}" for rest in ("public/default/a", "public/b/c", "x/y/z")
+    ]
+    broker.authorizer = SeesOneNamespace()
+    report = api("GET", f"{E}/persistent/public/default/t?perPartition=true").json()
+    assert report["perPartition"][0]["limits"][0]["longestWaiting"] == [
+        {"topic": "persistent://public/default/a", "subscription": "s"},
+        {"topic": "another topic", "subscription": ""},
+        {"topic": "another topic of another tenant", "subscription": ""},
+    ]

@@ -164,6 +164,12 @@ def test_nor_may_the_command_line_ask_for_one(key: str) -> None:
     assert load_settings(overrides=parse_overrides([f"{key}=false"])).unsupported == (key,)
 
 
+def test_authorization_needs_authentication() -> None:
+    with pytest.raises(InputError, match="is not allowed without authenticationEnabled=true"):
+        load_settings(overrides=parse_overrides(["authorizationEnabled=true"]))
+    load_settings(overrides=parse_overrides(["authorizationEnabled=false", "superUserRoles=a"]))
+
+
 @pytest.mark.parametrize("value", ["", "false", "False"])
 def test_a_protection_that_is_not_asked_for_changes_nothing(value: str) -> None:
     text = "".join(f"{key}={value}\n" for key in PROTECTING)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from headgate.base.ack_set import AckSet
@@ -32,6 +32,7 @@ from headgate.engine.errors import (
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
+from headgate.metadata.errors import RefusalError
 from headgate.storage.managed_logs import ManagedLogs
 from headgate.wire import encode
 from headgate.wire.codes import InitialPosition, ServerError
@@ -56,7 +57,10 @@ class ConsumerCommands:
         entries: SingleEntryReader,
         count_limits: CountLimits,
         logs: ManagedLogs,
+        check: Callable[[ClientConnection, BaseCommand], None],
     ) -> None:
+        """``check`` raises a refusal unless a client may have a command carried out."""
+        self._check = check
         self._host = host
         self._registry = registry
         self._schemas = schemas
@@ -93,10 +97,11 @@ class ConsumerCommands:
                 _remove_unused(subscription)
                 return
             try:
+                self._check(connection, command)  # its permissions may have changed meanwhile
                 self._count_limits.check_consumer(
                     topic, subscription, SubscriptionType(request.subType)
                 )
-            except ConsumerBusyError:
+            except (ConsumerBusyError, RefusalError):
                 _remove_unused(subscription)
                 raise
             consumer = self._make_consumer(connection, topic, request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 from headgate.base.errors import HeadgateError, invariant
 from headgate.base.names import TopicName, check_subscription, parse_topic
@@ -32,7 +33,10 @@ class ProducerCommands:
         schemas: TopicSchemas,
         subscriptions: Subscriptions,
         count_limits: CountLimits,
+        check: Callable[[ClientConnection, BaseCommand], None],
     ) -> None:
+        """``check`` raises a refusal unless a client may have a command carried out."""
+        self._check = check
         self._host = host
         self._registry = registry
         self._schemas = schemas
@@ -71,6 +75,7 @@ class ProducerCommands:
             self._host.begin_turn()
             if not connection.is_open or connection.creating.get(key) is not request:
                 return
+            self._check(connection, command)  # its permissions may have changed meanwhile
             self._count_limits.check_producer(topic)
             topic.publishing.check_newcomer(connection.producer_port)
             topic.add_producer(producer)

@@ -394,7 +394,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def refuse(self, command: BaseCommand, error: HeadgateError) -> bool:
         code, text = protocol_error(error)
-        self._refusal_logger.refused(self.address, command.type, code, text)
+        self._refusal_logger.refused(self.address, command.type, code, error)
         reply = commands.refuse(command, code, text)
         if reply is not None:
             self.write(reply)

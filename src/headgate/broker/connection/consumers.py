@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headgate.base.identity import Identity
 from headgate.base.positions import Position
 from headgate.base.units import INT32_MAX
 from headgate.base.work_units import CLIENT_CLOSED
@@ -53,6 +54,11 @@ class ConnectionConsumers:
     def held_count(self) -> int:
         """Entries that its consumers have and did not acknowledge."""
         return sum([len(consumer.held) for consumer, _ in self.by_id.values()])
+
+    @property
+    def identity(self) -> Identity:
+        """Who the client is."""
+        return self._connection.identity
 
     async def is_alive(self) -> bool:
         return await self._connection.is_alive()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from headgate.base.errors import StorageError
+from headgate.base.identity import Identity
 from headgate.base.park_cause import ParkCause
 from headgate.base.positions import Position
 from headgate.base.work_units import CLIENT_CLOSED
@@ -137,6 +138,11 @@ class ConnectionProducers:
     @property
     def brings_acks(self) -> bool:
         return bool(self._connection.consumers)
+
+    @property
+    def identity(self) -> Identity:
+        """Who the client is."""
+        return self._connection.identity
 
     async def is_alive(self) -> bool:
         return await self._connection.is_alive()

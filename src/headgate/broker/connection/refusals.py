@@ -79,17 +79,25 @@ def _of_credentials(error: CredentialsError) -> tuple[ServerError, str]:
     return ServerError.AUTHENTICATION_ERROR, "Failed to authenticate"
 
 
+_LOGGED: Final = (
+    ServerError.NOT_ALLOWED_ERROR,
+    ServerError.INCOMPATIBLE_SCHEMA,
+    ServerError.AUTHORIZATION_ERROR,
+)
+
+
 class RefusalLogger:
     """Logs the refusals of one connection, each text once."""
 
     def __init__(self) -> None:
         self._logged: set[str] = set()
 
-    def refused(self, address: str, kind: int, code: ServerError, text: str) -> None:
-        """Log that the broker refused a command of type ``kind`` with ``code`` and ``text``, if no
-        retry can succeed: the client uses what Headgate lacks."""
-        if code in (ServerError.NOT_ALLOWED_ERROR, ServerError.INCOMPATIBLE_SCHEMA):
-            self._log(logging.INFO, f"{address}: {CommandType(kind).name} refused: {text}")
+    def refused(self, address: str, kind: int, code: ServerError, why: object) -> None:
+        """Log that the broker refused a command of type ``kind`` with ``code`` because of
+        ``why``, if no retry can succeed: the client uses what Headgate lacks, or what it may
+        not."""
+        if code in _LOGGED:
+            self._log(logging.INFO, f"{address}: {CommandType(kind).name} refused: {why}")
 
     def delay_ignored(self, address: str, producer_name: str, topic_name: object) -> None:
         """Log that the broker ignores the delay which a producer's messages ask for."""

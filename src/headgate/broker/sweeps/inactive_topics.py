@@ -46,8 +46,12 @@ class InactiveTopics:
         inactive = [topic async for topic in topics if self._is_inactive(topic)]
         for topic in inactive:
             try:
+                # A role that has its right from this topic alone may use it again later.
                 await self._registry.delete(
-                    topic.name, force=False, unless=partial(self._is_in_use, topic)
+                    topic.name,
+                    force=False,
+                    unless=partial(self._is_in_use, topic),
+                    keeps_grants=True,
                 )
             except HeadgateError as error:
                 logger.warning("inactive %s is not deleted: %s", topic.name, error)

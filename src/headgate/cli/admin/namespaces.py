@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from headgate.cli.admin.command import VerbGroup
-from headgate.cli.admin.output import as_lines, as_map
+from headgate.cli.admin.output import as_lines
+from headgate.cli.admin.permissions import NAMESPACE_VERBS
 from headgate.cli.admin.policies import (
     PUBLISH_RATE_OPTIONS,
     QUOTA_OPTIONS,
@@ -147,8 +148,7 @@ GROUP: Final = VerbGroup(
              show(NAMESPACE_PATH)),
         Verb("bundles", "Show a namespace's hash ranges.", (NAMESPACE_NAME,),
              show(f"{NAMESPACE_PATH}/bundles")),
-        Verb("permissions", "Print granted permissions: none, as there is no authorization.",
-             (NAMESPACE_NAME,), show(f"{NAMESPACE_PATH}/permissions", as_map)),
+        *NAMESPACE_VERBS,
         Verb(
             "create", "Create a namespace.",
             (

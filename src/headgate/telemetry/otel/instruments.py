@@ -141,6 +141,8 @@ CONNECTION_INSTRUMENTS: Final = (
                readings.connections_limited, (readings.RATE_LIMIT_OPERATION,)),
     _ours(broker.DELAYS_IGNORED_SERIES, COUNTER, "{message}",
           lambda of: of.counts.delays_ignored),
+    _ours(broker.UNAUTHORIZED_SERIES, COUNTER, "{request}",
+          lambda of: of.counts.unauthorized),
 )  # fmt: skip
 """Their subject: :class:`.readings.Connections`."""
 

@@ -83,7 +83,8 @@ class MetricsEndpoint:
     async def __call__(self, request: Request) -> Response:
         """Answer a scrape, if the broker's authorizer allows it."""
         try:
-            check_allowed(self._broker.authorizer, identity_of(request.scope), OPERATION, "")
+            broker, identity = self._broker, identity_of(request.scope)
+            check_allowed(broker.authorizer, broker.counts, identity, OPERATION, "")
         except RefusalError as refusal:
             return failure(refusal.status, refusal.reason)
         timeout_ms = self._broker.settings.metricsServletTimeoutMs

@@ -84,6 +84,7 @@ def broker_values(
         (counts.connections_failed,),
         (counts.connections_closed,),
         (counts.delays_ignored,),
+        (counts.unauthorized,),
     ]
 
 

@@ -6,7 +6,9 @@ import logging
 
 import pytest
 
+from headgate.base.identity import Identity
 from headgate.broker.connection.refusals import LINES_MAX, RefusalLogger
+from headgate.policy.access_law import AccessLaw
 from headgate.testing import RefusedError, World
 from headgate.wire import client as frames
 from headgate.wire.codes import CommandType, ServerError, SubscriptionType
@@ -68,6 +70,26 @@ def test_a_refused_subscription_is_logged_once(caplog: pytest.LogCaptureFixture)
     assert text.endswith(
         ": SUBSCRIBE refused: Key_Shared is not supported: Exclusive, Shared and Failover are"
     )
+
+
+def test_the_log_has_the_reason_of_what_a_role_may_not(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def story(world: World) -> None:
+        await world.start()
+        client = await world.connect()
+        world.broker.authorizer = AccessLaw(world.broker.catalog, world.broker.settings)
+        next(iter(world.broker.connections)).identity = Identity("a")
+        for _ in range(2):
+            with pytest.raises(RefusedError) as refusal:
+                await client.producer(TOPIC)
+            assert str(refusal.value).endswith("Client is not authorized to Produce")
+
+    with World(7) as world:
+        world.run(story(world))
+    ((level, text),) = lines(caplog)
+    assert level == logging.INFO
+    assert f"not authorized to Produce ({TOPIC}: role a has no produce on topic {TOPIC} or" in text
 
 
 def test_a_delay_is_ignored_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:

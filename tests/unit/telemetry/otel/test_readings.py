@@ -122,6 +122,7 @@ def test_what_a_topic_without_a_quota_does_not_have() -> None:
         names = set(await everything(broker))
         own = {name for name in names if name.startswith("headgate.")}
         assert own == {
+            "headgate.authorization.refused",
             "headgate.backlog.quota.check.defects",
             "headgate.client.memory.bytes",
             "headgate.client.memory.closed",

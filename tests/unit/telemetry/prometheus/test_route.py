@@ -88,9 +88,10 @@ def test_a_scrape_is_asked_about_as_every_other_request() -> None:
         broker.authorizer = deny = Deny()
         app = Starlette(routes=[metrics_route(broker)])
         status, headers, body = await call(app)
-        assert (status, headers["content-type"]) == (403, "application/json")
-        assert json.loads(body) == {"reason": "Client is not authorized to perform metrics.read"}
+        assert (status, headers["content-type"]) == (401, "application/json")
+        assert json.loads(body) == {"reason": "This operation requires super-user access"}
         assert deny.asked == [("", "metrics.read", "", "")]
+        assert broker.counts.unauthorized == 1
 
     with World() as world:
         world.run(scenario(world))

@@ -17,6 +17,13 @@ DELAYS_IGNORED_SERIES: Final = own_broker_series(
     "Messages with a delivery delay that were delivered at once, since the start.",
 )
 
+UNAUTHORIZED_SERIES: Final = own_broker_series(
+    "authorization_refused_total",
+    "counter",
+    "requests",
+    "Commands and requests to the web port that a role was not allowed to send, since the start.",
+)
+
 BROKER_SERIES: Final = (
     broker_gauge(
         "version_info", "1", "Always 1; the labels have the running version.", "version", "commit"
@@ -112,6 +119,7 @@ BROKER_SERIES: Final = (
         "metric",
     ),
     DELAYS_IGNORED_SERIES,
+    UNAUTHORIZED_SERIES,
 )
 """Always on the page."""
 

@@ -1,0 +1,219 @@
+"""A change of permissions closes the clients that lose their right, and only those."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from headgate.base.identity import Identity
+from headgate.base.names import NamespaceName, parse_topic
+from headgate.base.work_units import JOB_STEP_UNITS_MAX
+from headgate.broker import rights_rollout
+from headgate.broker.connection.connection import Connection
+from headgate.metadata.grants import Action
+from headgate.metadata.rows import TenantRow
+from headgate.testing import RefusedError, SimConsumer, SimProducer, World
+from headgate.wire.codes import ServerError, SubscriptionType
+
+NS = NamespaceName("acme", "ns")
+TOPIC, OTHER = "persistent://acme/ns/t", "persistent://acme/ns/other"
+SETTINGS = {"authorizationEnabled": "true", "superUserRoles": "super"}
+
+
+class Story(World):
+    """A broker with a tenant of an administrator, and clients with roles."""
+
+    role = "super"
+
+    def accept(self) -> Connection:
+        connection = super().accept()
+        connection.identity = Identity(self.role)
+        return connection
+
+    async def furnish(self) -> None:
+        broker = await self.start()
+        row = TenantRow(admin_roles=("admin",), allowed_clusters=("standalone",))
+        await broker.commit(broker.catalog.plan_create_tenant("acme", row))
+        await broker.commit(broker.catalog.plan_create_namespace(NS))
+        for topic in (TOPIC, OTHER):
+            await broker.registry.create(parse_topic(topic))
+
+    async def grant(self, role: str, *actions: Action, topic: str = "") -> None:
+        catalog, granted = self.broker.catalog, frozenset(actions)
+        if topic:
+            change = catalog.plan_topic_grant(parse_topic(topic), role, granted)
+        else:
+            change = catalog.plan_namespace_grant(NS, role, granted)
+        await self.broker.commit(change)
+
+    async def producer(self, role: str, topic: str = TOPIC) -> SimProducer:
+        self.role = role
+        return await (await self.connect()).producer(topic)
+
+    async def consumer(self, role: str, name: str = "s", topic: str = TOPIC) -> SimConsumer:
+        self.role = role
+        client = await self.connect()
+        return await client.subscribe(topic, name, kind=SubscriptionType.SHARED)
+
+    def producers(self, topic: str = TOPIC) -> int:
+        return len(self.broker.engine.topics[topic].producers)
+
+    def consumers(self, name: str = "s", topic: str = TOPIC) -> int:
+        return len(self.broker.engine.topics[topic].subscriptions[name].consumers)
+
+
+def played(story: Callable[[Story], Awaitable[None]]) -> Callable[[], None]:
+    async def whole(world: Story) -> None:
+        await world.furnish()
+        await asyncio.wait_for(story(world), 600)
+
+    def test() -> None:
+        with Story(7, settings=SETTINGS) as world:
+            world.run(whole(world))
+
+    test.__name__ = story.__name__
+    return test
+
+
+@played
+async def test_a_revoked_grant_closes_its_producers_and_consumers_and_no_others(
+    world: Story,
+) -> None:
+    for role in ("a", "b"):
+        await world.grant(role, "produce", "consume")
+    mine, theirs = await world.producer("a"), await world.producer("b")
+    await world.consumer("a")
+    await world.consumer("b")
+    await mine.send(b"x")
+    await world.grant("a", "produce")
+    assert (world.producers(), world.consumers()) == (2, 1)
+    await world.grant("a")
+    # The answer to a revocation comes when it is in force.
+    assert (world.producers(), world.consumers()) == (1, 1)
+    await theirs.send(b"y")
+    client = world.clients[0]
+    assert client.is_open
+    with pytest.raises(RefusedError) as refusal:
+        await client.producer(TOPIC)
+    assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+
+
+@played
+async def test_a_grant_on_a_topic_is_revoked_there_alone(world: Story) -> None:
+    for topic in (TOPIC, OTHER):
+        await world.grant("a", "produce", topic=topic)
+        await world.producer("a", topic)
+    await world.broker.commit(world.broker.catalog.plan_topic_revoke(parse_topic(TOPIC), "a"))
+    assert (world.producers(), world.producers(OTHER)) == (0, 1)
+
+
+@played
+async def test_partitions_lose_the_grants_of_their_topic(world: Story) -> None:
+    whole = parse_topic("acme/ns/parts")
+    catalog = world.broker.catalog
+    await world.broker.commit(catalog.plan_create_partitioned(whole, 2, now_ms=1))
+    await world.grant("a", "produce", topic=whole.full)
+    part = whole.partition_name(1).full
+    await world.producer("a", part)
+    await world.broker.commit(catalog.plan_topic_revoke(whole, "a"))
+    assert world.producers(part) == 0
+
+
+@played
+async def test_a_subscription_that_is_given_to_others_closes_its_consumers(world: Story) -> None:
+    await world.grant("a", "consume")
+    await world.consumer("a", "s")
+    await world.consumer("a", "free")
+    await world.broker.commit(world.broker.catalog.plan_subscription_grant(NS, "s", ["b"]))
+    assert (world.consumers("s"), world.consumers("free")) == (0, 1)
+    await world.broker.commit(world.broker.catalog.plan_subscription_auth_mode(NS, "Prefix"))
+    assert world.consumers("free") == 0
+
+
+@played
+async def test_an_administrator_that_is_dismissed_loses_its_clients(world: Story) -> None:
+    await world.producer("admin")
+    await world.producer("super")
+    catalog = world.broker.catalog
+    same = TenantRow(admin_roles=("admin", "b"), allowed_clusters=("standalone",))
+    await world.broker.commit(catalog.plan_update_tenant("acme", same))
+    assert world.producers() == 2
+    none = TenantRow(allowed_clusters=("standalone",))
+    await world.broker.commit(catalog.plan_update_tenant("acme", none))
+    assert world.producers() == 1
+
+
+@played
+async def test_a_producer_that_is_being_made_when_its_grant_goes_is_not_made(
+    world: Story,
+) -> None:
+    await world.grant("a", "produce", "consume")
+    world.role = "a"
+    client = await world.connect()
+    new = "persistent://acme/ns/new"
+    making = [
+        asyncio.ensure_future(client.producer(new)),
+        asyncio.ensure_future(client.subscribe(new, "s")),
+    ]
+    revoking = asyncio.ensure_future(world.grant("a"))
+    for attempt in making:
+        with pytest.raises(RefusedError) as refusal:
+            await attempt
+        assert refusal.value.code == ServerError.AUTHORIZATION_ERROR
+    await revoking
+
+
+@played
+async def test_many_topics_are_asked_about_in_slices_within_a_second(world: Story) -> None:
+    rights_rollout_copied = rights_rollout.COPIED_MAX
+    await world.grant("a", "produce")
+    count = 300
+    world.role = "a"
+    client = await world.connect()
+    for number in range(count):
+        await client.producer(f"persistent://acme/ns/t{number}")
+    rights_rollout.COPIED_MAX = 10  # type: ignore[misc]
+    try:
+        began_s = world.now_s
+        await world.grant("a")
+    finally:
+        rights_rollout.COPIED_MAX = rights_rollout_copied  # type: ignore[misc]
+    assert world.now_s - began_s < 1
+    assert not any(topic.producers for topic in world.broker.engine.topics.values())
+    assert client.is_open
+
+
+@played
+async def test_changes_while_a_walk_runs_share_its_next_round(world: Story) -> None:
+    await world.grant("a", "produce")
+    await world.producer("a")
+    rights = world.broker._policy_updates._rights
+    catalog = world.broker.catalog
+    for number in range(20):
+        await world.grant(f"r{number}", "produce")
+        assert rights._walks == {}, "a grant takes no right away"
+    changes = [catalog.plan_namespace_grant(NS, f"r{n}", frozenset()) for n in range(20)]
+    walks = []
+    for change in changes:
+        await world.broker.writer.commit(change)
+        walks.append(len(rights._walks))
+    assert max(walks) <= 1
+    await rights.when_in_force()
+    assert rights._walks == {}
+    assert JOB_STEP_UNITS_MAX > rights_rollout.CLIENT_CLOSED
+
+
+@played
+async def test_grants_stay_when_a_topic_is_only_inactive_and_go_when_it_is_deleted(
+    world: Story,
+) -> None:
+    await world.grant("a", "produce", topic=TOPIC)
+    await asyncio.sleep(200)
+    catalog = world.broker.catalog
+    assert catalog.topic(TOPIC) is None
+    producer = await world.producer("a")
+    await producer.send(b"x")
+    await world.broker.registry.delete(parse_topic(TOPIC), force=True)
+    assert catalog.topic_grants(TOPIC).roles == {}
