@@ -11,8 +11,6 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,31 +21,29 @@ from headgate.app.data_directory import DataDirectory
 from headgate.app.descriptors import descriptors_max
 from headgate.app.disk_reserve import DiskReserve
 from headgate.app.export_settings import export_settings
-from headgate.app.listeners import (
-    BACKLOG_CONNECTIONS_MAX,
-    advertised_host,
-    is_loopback,
-    listen,
-    port_of,
-)
+from headgate.app.http_rate import HttpRate
+from headgate.app.listeners import check_address
 from headgate.app.machine import boot_id, physical_memory_bytes, read_text
 from headgate.app.names_key import names_key
 from headgate.app.open_stores import open_copied, open_log
 from headgate.app.open_telemetry import start_export
+from headgate.app.ports import Ports, Urls
 from headgate.app.segment_copying.copy_process import CopyProcess
 from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.app.telemetry_log import has_telemetry_log, open_telemetry_log
+from headgate.app.tls.current import CurrentTls
+from headgate.app.tls.entry import HandshakePace
+from headgate.app.tls.refresh import TlsRefresh
 from headgate.app.turn_parts import measure_callbacks, measured_connection
-from headgate.app.web import WebApp, WebServer
+from headgate.app.web import WebApp
 from headgate.app.web_guard import HostNames, WebGuard
 from headgate.base.clock import Clock, SystemClock, thread_cpu_ns
 from headgate.base.errors import InvariantError
 from headgate.base.memory_limit import memory_limit_bytes
-from headgate.base.units import MIB, MS_PER_S, S_PER_MINUTE
+from headgate.base.units import MIB, MS_PER_S, NS_PER_S, S_PER_MINUTE
 from headgate.broker.client_memory import client_memory_bytes
 from headgate.broker.connection.connection import Connection
 from headgate.broker.info import BrokerInfo
-from headgate.broker.server import serve_binary
 from headgate.broker.service import Broker, Lanes
 from headgate.broker.work.turn_meter import logger as turns_logger
 from headgate.facade.admin_facade import AdminFacade
@@ -70,16 +66,6 @@ Bug = Callable[[BaseException], None]
 """Receives a broken invariant. It must stop everything of the node."""
 
 
-@dataclass(frozen=True, slots=True)
-class Urls:
-    """Where a running broker is reached."""
-
-    broker: str
-    """``pulsar://host:port``."""
-    web: str
-    """``http://host:port``."""
-
-
 class Node:
     """A running broker and its parts. Made by :meth:`start`."""
 
@@ -91,35 +77,41 @@ class Node:
         self._stack = stack
 
     @classmethod
-    async def start(cls, settings: Settings, data_path: str, *, on_bug: Bug) -> Node:
+    async def start(
+        cls,
+        settings: Settings,
+        data_path: str,
+        *,
+        on_bug: Bug,
+        is_insecure_allowed: bool = False,
+    ) -> Node:
         """Open everything on the running loop and return when clients are served.
 
+        With ``is_insecure_allowed`` other machines may reach a broker without authentication.
+
         Raises:
-            HeadgateError: a port, the data directory, its content or the environment cannot be
-                used; nothing is left open then.
+            HeadgateError: a port, a file of TLS, the data directory, its content or the
+                environment cannot be used; nothing is left open then.
         """
+        warning = check_address(
+            settings.bindAddress,
+            has_authentication=getattr(settings, "authenticationEnabled", False),
+            is_insecure_allowed=is_insecure_allowed,
+        )
         export = export_settings(os.environ)
         async with AsyncExitStack() as stack:
             loop = asyncio.get_running_loop()
             loop.set_exception_handler(exception_handler(on_bug))
             data_path = str(Path(data_path).absolute())
-            binary = listen(
-                settings.bindAddress, settings.brokerServicePort, key="brokerServicePort"
-            )
-            stack.callback(binary.close)
-            web = listen(settings.bindAddress, settings.webServicePort, key="webServicePort")
-            stack.callback(web.close)
-            if not is_loopback(settings.bindAddress):
-                logger.warning(
-                    "bindAddress=%s: there is no authentication yet; every client that reaches "
-                    "this address can read, write and delete",
-                    settings.bindAddress,
-                )
+            tls = CurrentTls.open(settings)
+            ports = Ports.open(settings, stack)
+            if warning:
+                logger.warning("%s", warning)
             spare = SpareFiles()
             stack.callback(spare.close)
             directory = DataDirectory.open(OsFs(spare), data_path)
             stack.callback(directory.close)
-            info = broker_info(settings, port_of(binary), port_of(web), directory)
+            info = broker_info(ports, directory)
             broker, observer, backups = await _open_broker(settings, directory, info, loop, stack)
             connection_class = Connection
             if turns_logger.isEnabledFor(logging.DEBUG):
@@ -128,34 +120,44 @@ class Node:
                 connection_class = measured_connection(broker.turns)
             if export is not None:
                 stack.push_async_callback(start_export(broker, export).stop)
-            server = await serve_binary(broker, binary, BACKLOG_CONNECTIONS_MAX, connection_class)
-            stack.push_async_callback(server.close)
+            if tls is not None:
+                stack.callback(_start_refresh(tls, broker).stop)
+            pace = HandshakePace(loop)
+            await ports.serve_binary(broker, tls, pace, connection_class, stack)
             admin = AdminApp(AdminFacade(broker, observer, backups), broker.clock)
             app = WebApp(admin, {"/metrics": metrics_route(broker)}, on_bug, broker.turns)
-            guarded = WebGuard(app, HostNames.of(settings))
-            admit = partial(broker.connection_admission.admit, web=True)
-            web_server = await WebServer.start(guarded, web, admit, broker.http_memory)
-            stack.push_async_callback(web_server.close)
-            urls = Urls(info.broker_url, info.web_url)
-            return cls(broker, urls, data_path, stack.pop_all())
+            rate = HttpRate(settings, broker.clock.monotonic_ns())
+            guarded = WebGuard(
+                app, HostNames.of(settings), lambda: rate.refusal(broker.clock.monotonic_ns())
+            )
+            await ports.serve_web(guarded, broker, tls, pace, stack)
+            return cls(broker, ports.urls, data_path, stack.pop_all())
 
     async def close(self) -> None:
         """End connections, make everything durable, release ports and directory."""
         await self._stack.aclose()
 
 
-def broker_info(
-    settings: Settings, broker_port: int, web_port: int, directory: DataDirectory
-) -> BrokerInfo:
+def broker_info(ports: Ports, directory: DataDirectory) -> BrokerInfo:
     """The broker's names and URLs, once its ports are known."""
-    host = advertised_host(settings)
+    urls = ports.urls
     return BrokerInfo(
-        broker_id=f"{host}:{web_port}",
-        broker_url=f"pulsar://{host}:{broker_port}",
-        web_url=f"http://{host}:{web_port}",
+        broker_id=ports.broker_id,
+        broker_url=urls.broker,
+        web_url=urls.web,
         version=__version__,
         metadata_url=f"sqlite:{directory.metadata_path}",
+        broker_url_tls=urls.broker_tls,
+        web_url_tls=urls.web_tls,
     )
+
+
+def _start_refresh(tls: CurrentTls, broker: Broker) -> TlsRefresh:
+    lane = ThreadLane(broker.loop, "headgate-tls")
+    period_s = broker.settings.tlsCertRefreshCheckDurationSec
+    refresh = TlsRefresh(tls, broker.tls, lane, period_s, lambda: broker.clock.wall_ns() / NS_PER_S)
+    refresh.start()
+    return refresh
 
 
 def ledger_settings(settings: Settings) -> LedgerSettings:
@@ -246,6 +248,7 @@ async def _open_broker(
     broker.disk.reserve = reserve
     broker.identity_writer.copier = MetadataCopier(store, broker.lanes.metadata)
     broker.connection_admission.set_limit(descriptors_max())
+    broker.connection_limits.set_descriptors(broker.connection_admission.clients_max)
     observer = Observer(broker)
     # Made before the topics are loaded, so that it observes each from its loading on.
     telemetry = TelemetryPublisher(broker, entropy=os.urandom, names_key=names_hash_key)

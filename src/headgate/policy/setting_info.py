@@ -31,6 +31,8 @@ class SettingInfo:
     """Ends of the range that do not belong to it: none, the lower one, or both."""
     choices: tuple[str, ...]
     doc: str
+    empty: int | None = None
+    """What an empty value in a file means; None if it means that the setting is not set."""
 
     @property
     def allowed(self) -> str:
@@ -78,6 +80,7 @@ def setting(
     maximum: int = INT32_MAX,
     excluded: tuple[int, ...] = (),
     choices: tuple[str, ...] = (),
+    empty: int | None = None,
 ) -> Any:
     """A field of :class:`headgate.policy.settings.Settings`. Numbers are from ``minimum`` to
     ``maximum``."""
@@ -91,8 +94,18 @@ def setting(
             "excluded": excluded,
             "choices": choices,
             "doc": doc,
+            "empty": empty,
         },
     )
+
+
+NO_PORT = -1
+"""The value of a port's setting for which the broker does not listen."""
+
+
+def port_setting(default: int, doc: str) -> Any:
+    """A field for a port; :data:`NO_PORT`, or an empty value as in Pulsar, is none."""
+    return setting(default, doc, minimum=NO_PORT, maximum=65_535, empty=NO_PORT)
 
 
 def rate_setting(doc: str, *, maximum: int = INT32_MAX) -> Any:

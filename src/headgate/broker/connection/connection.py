@@ -27,6 +27,7 @@ from headgate.base.work_units import (
     TURN_UNITS,
     WAITED,
 )
+from headgate.broker.connection.address_counts import address_of
 from headgate.broker.connection.bounds import (
     CLOSE_TIMEOUT_S,
     SAMPLE_COMMANDS,
@@ -150,7 +151,7 @@ class Connection(asyncio.BufferedProtocol):
         """Work that was done while all connections together had used up their budget."""
         self._unfinished: Iterator[int] | None = None
         """The remaining slices of a long command."""
-        self.keep_alive = KeepAlive(self, host.loop, settings)
+        self.keep_alive = KeepAlive(self, host.loop, settings, connections.lines)
         counts = connections.counts
         self.throttle = ThrottleTracker(self.producers, counts, self.keep_alive.send_pongs_while)
         self._refusal_logger = RefusalLogger()
@@ -186,8 +187,7 @@ class Connection(asyncio.BufferedProtocol):
         if not self._connections.admit(transport):
             self._transport.abort()
             return
-        peername = transport.get_extra_info("peername")
-        self.address = f"/{peername[0]}:{peername[1]}" if peername else ""
+        self.address = address_of(transport.get_extra_info("peername"))
         if refusal := self._connections.refusal(self.address):
             self._refuse_connection(refusal)
             return
@@ -319,7 +319,8 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(error, CommandTooLongError):
             self._refuse_too_long(error)
         elif isinstance(error, RemoteProtocolError):
-            logger.info("%s broke the protocol and is disconnected: %s", self.address, error)
+            info = logger.info if self.peer is not None else self._connections.lines.info
+            info("%s broke the protocol and is disconnected: %s", self.address, error)
             self.close()
         elif isinstance(error, InvariantError):
             raise error
@@ -438,7 +439,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._decoder.set_limits(self._frame_bytes_max, self._settings.headgateMaxCommandBytes)
         self.peer = peer_of(command.connect)
-        self._connections.counts.connections_established += 1
+        self._connections.authenticated(self)
         self.consumer_port.strips_checksums = not self.peer.knows_checksums
         self.write(
             encode.connected(
