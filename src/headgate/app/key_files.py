@@ -9,13 +9,12 @@ import os
 import stat
 from typing import Final
 
+from headgate.app.private_files import OTHERS
 from headgate.security.errors import InvalidKeyError
 from headgate.security.key_sources import decoded, key_of_data_url, path_of_file_url
 
 FILE_BYTES_MAX: Final = 1 << 20
 """More than this is no key."""
-
-_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 def read_key(source: str, what: str, *, is_secret: bool) -> bytes:
@@ -82,7 +81,7 @@ def _of_file(path: str, what: str, *, is_secret: bool) -> bytes:
             mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode):
                 raise InvalidKeyError(f"{what}: {path} is no file")
-            if is_secret and mode & _OTHERS:
+            if is_secret and mode & OTHERS:
                 raise InvalidKeyError(
                     f"{what}: {path} may be read or written by others "
                     f"(mode {stat.S_IMODE(mode):04o}): chmod 600 {path}"

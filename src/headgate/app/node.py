@@ -28,6 +28,7 @@ from headgate.app.names_key import names_key
 from headgate.app.open_stores import open_copied, open_log
 from headgate.app.open_telemetry import start_export
 from headgate.app.ports import Ports, Urls
+from headgate.app.private_files import make_private, tighten
 from headgate.app.segment_copying.copy_process import CopyProcess
 from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.app.telemetry_log import has_telemetry_log, open_telemetry_log
@@ -111,6 +112,7 @@ class Node:
             stack.callback(spare.close)
             directory = DataDirectory.open(OsFs(spare), data_path)
             stack.callback(directory.close)
+            tighten(directory.path)
             info = broker_info(ports, directory)
             broker, observer, backups = await _open_broker(settings, directory, info, loop, stack)
             connection_class = Connection
@@ -206,6 +208,7 @@ async def _open_broker(
     await run_on(lanes.metadata, reserve.keep)  # before the log takes the free space
     store = await run_on(lanes.metadata, lambda: open_copied(directory, reserve.release))
     stack.push_async_callback(run_on, lanes.metadata, store.close)
+    await run_on(lanes.metadata, lambda: make_private(directory.path))  # SQLite makes its own files
     catalog = Catalog(settings.clusterName, await run_on(lanes.metadata, store.load))
     log = await run_on(
         # Opening reads both stores and binds them to each other; no other thread uses them yet.

@@ -96,10 +96,12 @@ async def serve_binary(
     broker: Broker,
     listener: socket.socket,
     backlog: int,
-    make: Callable[[], asyncio.BaseProtocol],
+    make: Callable[[], asyncio.BaseProtocol] | None = None,
 ) -> BinaryServer:
     """Serve clients on a listening socket, which is closed with the server. ``backlog`` connections
-    may wait to be accepted. ``make`` makes the protocol of each, as :func:`connection_factory`."""
+    may wait to be accepted. ``make`` makes the protocol of each, a :class:`Connection` if it is
+    left out."""
+    make = make or connection_factory(broker)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, KERNEL_UNSENT_BYTES)
     # asyncio listens once more, with a backlog of 100 unless it is told another.
     server = await broker.loop.create_server(make, sock=listener, backlog=backlog)

@@ -274,6 +274,8 @@ def _reason(error: Exception) -> str:
     """Why a handshake failed, in a few words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is refused: {error.verify_message}"
+    if isinstance(error, ConnectionError):
+        return "it left, as a client does that does not trust the broker's certificate"
     reason = getattr(error, "reason", None)
     return str(reason).replace("_", " ").lower() if reason else type(error).__name__
 

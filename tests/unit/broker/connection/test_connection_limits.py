@@ -35,7 +35,7 @@ def test_each_host_has_its_own_count() -> None:
         limits.added(f"/10.0.0.1:{port}")
     assert limits.refusal("/10.0.0.1:3") == f"{REFUSED} on address/10.0.0.1:3"
     assert limits.refusal("/10.0.0.2:3") == ""
-    limits.removed("/10.0.0.1:1")
+    limits.removed("/10.0.0.1:1", is_authenticated=False)
     assert limits.refusal("/10.0.0.1:3") == ""
     assert limits.refused_count == 1
 
@@ -49,7 +49,7 @@ def test_all_hosts_count_for_the_brokers_limit() -> None:
     settings.brokerMaxConnections = 3
     assert limits.refusal("/10.0.0.3:1") == ""
     settings.brokerMaxConnections = 1
-    limits.removed("/::1:1")
+    limits.removed("/::1:1", is_authenticated=False)
     assert limits.refusal("/10.0.0.3:1") == REFUSED
 
 
