@@ -157,8 +157,7 @@ class Broker:
         self.started_ms = self.engine.now_ms
         self.connection_admission = ConnectionAdmission(self.engine)
         self.client_memory = self._make_client_memory(client_memory_bytes_max)
-        self.http_memory = HttpMemory.of(settings)
-        self.tls = TlsStatus()
+        self.http_memory, self.tls = HttpMemory.of(settings), TlsStatus()
         self.connection_limits = self._make_connection_limits()
         self.disk = DiskMonitor(log, lanes.metadata, self.engine, logs[1:])
         self._publish_buffer = self._make_publish_buffer()

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Final
 
 import click
-from cryptography import x509
 
 from headgate.app.key_files import read_file, write_new, write_secret
 from headgate.base.errors import InputError
 from headgate.cli.group import SuggestingGroup
-from headgate.security.certificate_making import Authority, Made, new_ec_key
+from headgate.security.certificate_making import Authority, Made, new_ec_key, new_serial_number
 
 DIRECTORY: Final = "headgate-certs"
 DAYS: Final = 365
@@ -66,15 +65,13 @@ def create_command(
     for name in ("ca", "server", *(f"client-{role}" for role in roles)):
         _check_absent(place, name)
     now = datetime.now(UTC)
-    authority = Authority.new(now, new_ec_key, x509.random_serial_number)
+    authority = Authority.new(now, new_ec_key, new_serial_number)
     made = {
         "ca": authority.made,
-        "server": authority.server(all_hosts, now, days, new_ec_key, x509.random_serial_number),
+        "server": authority.server(all_hosts, now, days, new_ec_key, new_serial_number),
     }
     for role in roles:
-        made[f"client-{role}"] = authority.client(
-            role, now, days, new_ec_key, x509.random_serial_number
-        )
+        made[f"client-{role}"] = authority.client(role, now, days, new_ec_key, new_serial_number)
     _write(place, made)
     _say(place, all_hosts, roles)
 
@@ -97,9 +94,7 @@ def create_client_command(directory: str, roles: tuple[str, ...], days: int) -> 
     _write(
         place,
         {
-            f"client-{role}": authority.client(
-                role, now, days, new_ec_key, x509.random_serial_number
-            )
+            f"client-{role}": authority.client(role, now, days, new_ec_key, new_serial_number)
             for role in roles
         },
     )

@@ -25,7 +25,7 @@ _NO_LINKS = _UNSUPPORTED | {errno.EPERM, errno.EMLINK, errno.EXDEV}
 
 DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600
-"""Messages and metadata are for the broker's user alone."""
+"""The broker's user alone may read messages and metadata."""
 
 _PUNCH_HOLE_KEEP_SIZE = 0x02 | 0x01
 """``FALLOC_FL_PUNCH_HOLE`` and ``FALLOC_FL_KEEP_SIZE`` of Linux."""

@@ -43,6 +43,9 @@ _HOST_CHARACTERS_MAX: Final = 253
 NewKey = Callable[[], ec.EllipticCurvePrivateKey]
 NewSerial = Callable[[], int]
 
+new_serial_number: Final[NewSerial] = x509.random_serial_number
+"""160 random bits, as RFC 5280 asks for."""
+
 
 def new_ec_key() -> ec.EllipticCurvePrivateKey:
     """A key on P-256: every client has it, and a handshake takes a tenth of one with RSA."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -15,9 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from headgate.security.errors import InvalidCertificateError, InvalidKeyError
-
-RSA_BITS_MIN: Final = 2_048
-"""A shorter key is not safe (NIST SP 800-131A)."""
+from headgate.security.token_keys import RSA_BITS_MIN
 
 
 class CertificateFacts(NamedTuple):

@@ -15,7 +15,7 @@ _HANDSHAKE: Final = 22
 _CLIENT_HELLO: Final = 1
 _MAJOR_VERSION: Final = 3
 _HTTP: Final = (b"GET ", b"PUT ", b"POST", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CONN", b"PRI ")
-_WORD_BYTES: Final = 4
+_FIELD_BYTES: Final = 4
 _CONNECT: Final = b"\x08\x02"
 """A CONNECT of the binary protocol: field 1 of BaseCommand with the type 2."""
 
@@ -34,7 +34,7 @@ def hello_bytes(data: bytes | bytearray | memoryview) -> int | None:
     Raises:
         NotTlsError: it is no ClientHello.
     """
-    beginning = bytes(data[: 2 * _WORD_BYTES + len(_CONNECT)])
+    beginning = bytes(data[: 2 * _FIELD_BYTES + len(_CONNECT)])
     if not beginning:
         return None
     if beginning[0] != _HANDSHAKE or (len(beginning) > 1 and beginning[1] != _MAJOR_VERSION):
@@ -50,11 +50,11 @@ def hello_bytes(data: bytes | bytearray | memoryview) -> int | None:
 
 def _refuse(beginning: bytes) -> None:
     """Raise what it is once enough bytes are there to tell."""
-    if len(beginning) >= _WORD_BYTES:
+    if len(beginning) >= _FIELD_BYTES:
         if beginning.startswith(_HTTP):
             raise NotTlsButHttpError("HTTP without TLS")
-        if beginning[0] == 0 and len(beginning) < 2 * _WORD_BYTES + len(_CONNECT):
+        if beginning[0] == 0 and len(beginning) < 2 * _FIELD_BYTES + len(_CONNECT):
             return  # perhaps a frame, whose sizes are below 16 MiB
-        if beginning[2 * _WORD_BYTES :] == _CONNECT:
+        if beginning[2 * _FIELD_BYTES :] == _CONNECT:
             raise NotTlsError("Pulsar's protocol without TLS")
         raise NotTlsError("bytes that are no TLS handshake")

@@ -98,3 +98,38 @@ async def test_the_address_is_named(world: World) -> None:
     await world.connect()
     refused = await refusal_of(world.open_connection())
     assert refused.message.startswith(f"{REFUSED} on address/")
+
+
+def test_strangers_have_bounds_of_their_own(caplog: pytest.LogCaptureFixture) -> None:
+    """They may take half of the descriptors for clients from one address."""
+    limits = ConnectionLimits(Settings(), Clock())
+    limits.set_descriptors(8)
+    for port in range(4):
+        assert limits.refusal(f"/a:{port}") == ""
+        limits.added(f"/a:{port}")
+    assert limits.refusal("/a:4") == REFUSED
+    assert caplog.messages == [
+        "a connection from /a:4 is refused: 4 from one address may wait for their CONNECT"
+    ]
+    for port in range(2):
+        assert limits.refusal(f"/b:{port}") == ""
+        limits.added(f"/b:{port}")
+    assert limits.refusal("/c:1") == REFUSED, "three quarters in all"
+    limits.authenticated("/a:0")
+    assert limits.refusal("/a:4") == limits.refusal("/c:1") == ""
+    limits.added("/a:4")
+    limits.removed("/a:1", is_authenticated=False)
+    limits.removed("/a:0", is_authenticated=True)
+    assert limits.refusal("/a:5") == ""
+
+
+@played()
+async def test_a_connect_frees_the_place_of_a_stranger(world: World) -> None:
+    world.broker.connection_limits.set_descriptors(2)  # one from an address, one in all
+    first = world.open_connection()
+    await asyncio.sleep(0.01)
+    refused = await refusal_of(world.open_connection())
+    assert refused.message == REFUSED
+    await first.connect()
+    other = await world.connect()
+    assert await other.producer(TOPIC)
