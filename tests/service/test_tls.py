@@ -174,6 +174,7 @@ def test_required_certificates_and_tls_alone(tmp_path: Path, trial: Trial) -> No
         broker.close()
 
 
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1])
 def test_old_versions_are_refused(
     broker: BrokerProcess, trial: Trial, version: ssl.TLSVersion
@@ -330,29 +331,6 @@ def ended(sock: socket.socket, began_s: float) -> float:
             while sock.recv(65_536):
                 pass
     return time.monotonic() - began_s
-
-
-def test_a_client_that_never_reads_its_answer_is_cut_off(
-    broker: BrokerProcess, trial: Trial
-) -> None:
-    """Encrypted bytes that the socket does not take count like others."""
-    where = urlsplit(broker.admin_url_tls)
-    raw = socket.socket()
-    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-    raw.connect((where.hostname, where.port))
-    with raw, trial.context().wrap_socket(raw, server_hostname="localhost") as secure:
-        request = b"GET /admin/v2/brokers/configuration/runtime HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        secure.settimeout(1)
-        with contextlib.suppress(OSError):
-            for _ in range(2_000):
-                secure.sendall(request)
-        wait_until(lambda: has_ended(raw), 45)
-
-
-def has_ended(sock: socket.socket) -> bool:
-    """Whether the peer has reset or closed, without a read of what it sent."""
-    state = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
-    return state != 1  # TCP_ESTABLISHED
 
 
 def test_https_connections_are_kept_for_the_next_request(
