@@ -19,6 +19,8 @@ from headgate.security.certificate_making import Authority, Made, new_ec_key, ne
 
 DIRECTORY: Final = "headgate-certs"
 DAYS: Final = 365
+CONFIG: Final = "tls.conf"
+"""In the directory: the settings of a broker with these certificates."""
 _OWN_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 """Roles whose names are also names of files."""
@@ -64,6 +66,8 @@ def create_command(
     place = Path(directory).absolute()
     for name in ("ca", "server", *(f"client-{role}" for role in roles)):
         _check_absent(place, name)
+    if (place / CONFIG).exists():
+        raise _exists(place / CONFIG)
     now = datetime.now(UTC)
     authority = Authority.new(now, new_ec_key, new_serial_number)
     made = {
@@ -73,6 +77,7 @@ def create_command(
     for role in roles:
         made[f"client-{role}"] = authority.client(role, now, days, new_ec_key, new_serial_number)
     _write(place, made)
+    write_new(str(place / CONFIG), "".join(f"{line}\n" for line in _settings(place)).encode())
     _say(place, all_hosts, roles)
 
 
@@ -114,7 +119,11 @@ def _check_names(roles: Sequence[str]) -> None:
 def _check_absent(place: Path, name: str) -> None:
     for path in (place / f"{name}.cert.pem", place / f"{name}.key.pem"):
         if path.exists():
-            raise InputError(f"{path} exists already: nothing is overwritten; choose another --dir")
+            raise _exists(path)
+
+
+def _exists(path: Path) -> InputError:
+    return InputError(f"{path} exists already: nothing is overwritten; choose another --dir")
 
 
 def _write(place: Path, made: dict[str, Made]) -> None:
@@ -127,20 +136,24 @@ def _write(place: Path, made: dict[str, Made]) -> None:
         write_new(str(place / f"{name}.cert.pem"), each.certificate)
 
 
-def _say(place: Path, hosts: Sequence[str], roles: Sequence[str]) -> None:
-    client = f"client-{roles[0]}" if roles else ""
-    click.echo(f"Certificates for {', '.join(dict.fromkeys(hosts))} are in {place}.")
-    click.echo("\nSettings of the broker:\n")
-    for line in (
+def _settings(place: Path) -> tuple[str, ...]:
+    return (
         "brokerServicePortTls=6651",
         "webServicePortTls=8443",
         f"tlsCertificateFilePath={place}/server.cert.pem",
         f"tlsKeyFilePath={place}/server.key.pem",
         f"tlsTrustCertsFilePath={place}/ca.cert.pem",
-    ):
+    )
+
+
+def _say(place: Path, hosts: Sequence[str], roles: Sequence[str]) -> None:
+    click.echo(f"Certificates for {', '.join(dict.fromkeys(hosts))} are in {place}.")
+    click.echo(f"\nStart a broker with them: headgate standalone --config {place / CONFIG}\n")
+    for line in _settings(place):
         click.echo(f"    {line}")
     click.echo("\nClients need:\n")
     click.echo("    serviceUrl=pulsar+ssl://localhost:6651")
     click.echo(f"    tlsTrustCertsFilePath={place}/ca.cert.pem")
-    if client:
-        click.echo(f"    and, to show who they are, {client}.cert.pem and {client}.key.pem")
+    if roles:
+        name = f"client-{roles[0]}"
+        click.echo(f"    and, to show who they are, {name}.cert.pem and {name}.key.pem")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
+from headgate.app.config_file import load_settings, read_config
 from headgate.app.tls.current import CurrentTls
 from headgate.cli.group import main
-from headgate.policy.settings import Settings
 
 
 def call(*words: str) -> Result:
@@ -25,18 +25,14 @@ def test_the_printed_settings_start_a_broker(tmp_path: Path) -> None:
         f"{name}.{kind}.pem"
         for name in ("ca", "client-admin", "client-app", "server")
         for kind in ("cert", "key")
-    ]
+    ] + ["tls.conf"]
     assert place.stat().st_mode & 0o777 == 0o700
     for path in place.glob("*.key.pem"):
         assert path.stat().st_mode & 0o777 == 0o600
-    settings = Settings()
-    lines = [line.strip() for line in made.output.splitlines() if "=" in line and "Port" in line]
-    assert len(lines) == 2
-    for line in made.output.split("Clients need")[0].splitlines():
-        key, equals, value = line.strip().partition("=")
-        if equals:
-            settings.set(key, value)
+    settings = load_settings(read_config(str(place / "tls.conf"))).settings
     assert CurrentTls.open(settings) is not None
+    for line in (place / "tls.conf").read_text().splitlines():
+        assert line in made.output
     context = ssl.create_default_context(cafile=str(place / "ca.cert.pem"))
     context.load_cert_chain(place / "client-app.cert.pem", place / "client-app.key.pem")
 
