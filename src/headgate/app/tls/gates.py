@@ -8,6 +8,7 @@ from collections.abc import Callable
 from headgate.app.http_connections import HttpConnections
 from headgate.broker.connection.connection_limits import ConnectionLimits
 from headgate.broker.connection_admission import ConnectionAdmission
+from headgate.broker.held_memory import TLS_UNITS
 
 
 class BinaryGate:
@@ -16,12 +17,15 @@ class BinaryGate:
     def __init__(self, admission: ConnectionAdmission, limits: ConnectionLimits) -> None:
         self.admit: Callable[[asyncio.BaseTransport], bool] = admission.admit
         self.refusal = limits.refusal
-        self.added = limits.added
         self._limits = limits
+
+    def added(self, address: str) -> None:
+        """A connection begins its handshake."""
+        self._limits.added(address, TLS_UNITS)
 
     def left(self, address: str) -> None:
         """It has ended, or its connection counts it from now on."""
-        self._limits.removed(address, is_authenticated=False)
+        self._limits.removed(address, TLS_UNITS, is_authenticated=False)
 
 
 class WebGate:

@@ -47,7 +47,12 @@ from headgate.broker.connection.receive_buffers import receive_buffer
 from headgate.broker.connection.refusals import RefusalLogger, protocol_error
 from headgate.broker.connection.throttle_tracker import ThrottleTracker
 from headgate.broker.connection.waiting_commands import WaitingCommands
-from headgate.broker.held_memory import CONNECTION_BYTES, PENDING_ENTRY_BYTES, HeldMemory
+from headgate.broker.held_memory import (
+    CONNECTION_BYTES,
+    PENDING_ENTRY_BYTES,
+    TLS_UNITS,
+    HeldMemory,
+)
 from headgate.broker.info import BrokerInfo
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
 from headgate.engine.consumer import Consumer
@@ -139,6 +144,8 @@ class Connection(asyncio.BufferedProtocol):
         self.consumers: dict[int, tuple[Consumer, Subscription]] = {}
         self.creating: dict[tuple[str, int], object] = {}
         self.described_bytes: dict[tuple[str, int], int] = {}
+        self.memory_units = 1
+        """How much an idle connection like this takes, in CONNECTION_BYTES."""
         self.is_open = False
         self.socket_paused = False
         self._commands_paused = False
@@ -191,6 +198,8 @@ class Connection(asyncio.BufferedProtocol):
         if refusal := self._connections.refusal(self.address):
             self._refuse_connection(refusal)
             return
+        if transport.get_extra_info("ssl_object") is not None:
+            self.memory_units = TLS_UNITS
         self.is_open = True
         self._frames.open(self._transport)
         self._connections.add(self)
@@ -547,7 +556,7 @@ class Connection(asyncio.BufferedProtocol):
             described = {key: size for key, size in described.items() if key[1] in present[key[0]]}
             self.described_bytes = described
         return HeldMemory(
-            CONNECTION_BYTES,
+            CONNECTION_BYTES * self.memory_units,
             self._decoder.buffer_bytes - BUFFER_BYTES_START,
             self.unsent_bytes(),
             sum(described.values()) if described else 0,

@@ -28,11 +28,12 @@ class ConnectionLimits:
     def __init__(
         self, settings: Settings, now_ns: Callable[[], int], memory_max: int = INT32_MAX
     ) -> None:
-        """``memory_max`` connections fit into the memory of clients."""
+        """``memory_max`` plain connections fit into the memory of clients."""
         self._memory_max = memory_max
         self._settings = settings
         self._now_ns = now_ns
         self._all = AddressCounts()
+        self._memory_units = 0
         self._unauthenticated = AddressCounts()
         self._unauthenticated_max = unauthenticated_bounds(None)
         self.lines = BoundedLines(logger, now_ns)
@@ -55,7 +56,7 @@ class ConnectionLimits:
         if 0 < settings.brokerMaxConnections <= self._all.total:
             limit = f"brokerMaxConnections={settings.brokerMaxConnections}"
             return self._refused(_REFUSED, limit, address)
-        if self._memory_max <= self._all.total:
+        if self._memory_max <= self._memory_units:
             limit = f"{self._memory_max} connections fit into the memory of clients"
             return self._refused(_REFUSED, f"{limit} (headgateClientMemoryMB)", address)
         if address and 0 < settings.brokerMaxConnectionsPerIp <= self._all.of(address):
@@ -68,8 +69,10 @@ class ConnectionLimits:
             return self._refused(_REFUSED, limit, address)
         return ""
 
-    def added(self, address: str) -> None:
-        """A connection from ``address`` was accepted."""
+    def added(self, address: str, memory_units: int = 1) -> None:
+        """A connection from ``address`` was accepted, which takes the memory of so many plain
+        ones."""
+        self._memory_units += memory_units
         self._all.add(address)
         self._unauthenticated.add(address)
 
@@ -77,8 +80,9 @@ class ConnectionLimits:
         """The CONNECT of a connection from ``address`` has succeeded."""
         self._unauthenticated.remove(address)
 
-    def removed(self, address: str, *, is_authenticated: bool) -> None:
-        """A connection from ``address`` has ended."""
+    def removed(self, address: str, memory_units: int = 1, *, is_authenticated: bool) -> None:
+        """A connection from ``address`` has ended, with what :meth:`added` was told."""
+        self._memory_units -= memory_units
         self._all.remove(address)
         if not is_authenticated:
             self._unauthenticated.remove(address)

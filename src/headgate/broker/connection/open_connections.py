@@ -73,8 +73,8 @@ class OpenConnections(Collection["Connection"]):
         """A connection was accepted."""
         self._all.add(connection)
         self._unauthenticated.add(connection)
-        self.memory.charge(CONNECTION_BYTES)
-        self._limits.added(connection.address)
+        self.memory.charge(CONNECTION_BYTES * connection.memory_units)
+        self._limits.added(connection.address, connection.memory_units)
         self.counts.connections_accepted += 1
 
     def authenticated(self, connection: Connection) -> None:
@@ -89,7 +89,9 @@ class OpenConnections(Collection["Connection"]):
         self._all.discard(connection)
         is_authenticated = connection not in self._unauthenticated
         self._unauthenticated.discard(connection)
-        self._limits.removed(connection.address, is_authenticated=is_authenticated)
+        self._limits.removed(
+            connection.address, connection.memory_units, is_authenticated=is_authenticated
+        )
         self.paused.pop(connection, None)
         self.counts.connections_closed += 1
         if not is_authenticated:

@@ -8,6 +8,7 @@ import pytest
 
 from headgate.base.units import NS_PER_S
 from headgate.broker.connection.connection_limits import ConnectionLimits
+from headgate.broker.held_memory import TLS_UNITS
 from headgate.policy.settings import Settings
 from headgate.testing import ConnectionLostError, World
 from headgate.testing.client import SimClient
@@ -133,3 +134,13 @@ async def test_a_connect_frees_the_place_of_a_stranger(world: World) -> None:
     await first.connect()
     other = await world.connect()
     assert await other.producer(TOPIC)
+
+
+def test_a_connection_over_tls_takes_the_memory_of_four() -> None:
+    limits = ConnectionLimits(Settings(), Clock(), memory_max=8)
+    for port in range(2):
+        assert limits.refusal(f"/a:{port}") == ""
+        limits.added(f"/a:{port}", TLS_UNITS)
+    assert limits.refusal("/a:3") == REFUSED
+    limits.removed("/a:1", TLS_UNITS, is_authenticated=False)
+    assert limits.refusal("/a:3") == ""

@@ -29,13 +29,14 @@ class Limits:
     def refusal(self, address: str) -> str:
         return f"no {address}"
 
-    def added(self, address: str) -> None:
+    def added(self, address: str, memory_units: int) -> None:
         self.present.append(address)
 
     def authenticated(self, address: str) -> None:
         self.authenticated_ones.append(address)
 
-    def removed(self, address: str, *, is_authenticated: bool) -> None:
+    def removed(self, address: str, memory_units: int, *, is_authenticated: bool) -> None:
+        assert memory_units == 1
         assert is_authenticated == (address in self.authenticated_ones)
         self.present.remove(address)
 
@@ -46,6 +47,8 @@ class Peer:
     def __init__(self, address: str, resumed: list[str]) -> None:
         self.address = address
         self._resumed = resumed
+
+    memory_units = 1
 
     def resume_reading(self) -> None:
         self._resumed.append(self.address)
