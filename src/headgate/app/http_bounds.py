@@ -24,6 +24,7 @@ from headgate.app.http_connections import HttpConnections
 from headgate.app.web_guard import OWN_HEADERS
 from headgate.broker.connection.address_counts import address_of
 from headgate.broker.http_memory import REQUEST_BYTES, HttpMemory
+from headgate.wire.frame import TLS_RECORD
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
@@ -217,6 +218,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP, or too long."""
+        if self._data.startswith(TLS_RECORD):
+            msg = "TLS at a port of HTTP: https:// belongs to the port webServicePortTls"
+        if self.others is not None:
+            self.others.lines.info("%s is disconnected: %s", self._address, msg)
         self._refuse(400, msg)
 
     # -- the request -----------------------------------------------------------------------

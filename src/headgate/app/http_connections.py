@@ -22,7 +22,8 @@ class HttpConnections:
     def __init__(self, settings: Settings, now_ns: Callable[[], int]) -> None:
         self._settings = settings
         self._counts = AddressCounts()
-        self._lines = BoundedLines(logger, now_ns)
+        self.lines = BoundedLines(logger, now_ns)
+        """Log lines about clients that have sent no valid request."""
         self.refused_count = 0
         """Connections refused since the start."""
 
@@ -34,7 +35,7 @@ class HttpConnections:
         if not exceeded:
             return ""
         self.refused_count += 1
-        self._lines.info(
+        self.lines.info(
             "a connection from %s to the web port is refused: maxHttpServerConnections allows %s",
             address,
             exceeded,

@@ -87,7 +87,7 @@ _FOREIGN_PROTOCOLS = {
     b"POST": "an HTTP request: the admin API listens on another port",
     b"HEAD": "an HTTP request: the admin API listens on another port",
 }
-_TLS_RECORD = b"\x16\x03"
+TLS_RECORD = b"\x16\x03"
 """The first bytes of a TLS handshake."""
 
 
@@ -463,7 +463,7 @@ class FrameDecoder:
 
     def _refuse_sizes(self, total_size: int, command_size: int) -> RemoteProtocolError:
         first_word = total_size.to_bytes(_WORD_BYTES)
-        if first_word.startswith(_TLS_RECORD):
+        if first_word.startswith(TLS_RECORD):
             return self._fail(
                 "not a frame but a TLS handshake: this port speaks plain Pulsar protocol, and "
                 "pulsar+ssl:// belongs to the port brokerServicePortTls"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -560,6 +561,27 @@ def test_too_many_connections_are_refused_with_a_reason_and_counted_once() -> No
             one.connection_lost(None)
             one.connection_lost(None)
         assert others.refusal("") == ""
+
+    play(story)
+
+
+def test_bytes_that_are_no_request_have_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "headgate.web")
+    others = HttpConnections(Settings(), lambda: 0)
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        for data, text in (
+            (b"\x16\x03\x01\x02\x00\x01", "TLS at a port of HTTP: https:// belongs to the port"),
+            (b"no request\r\n\r\n", "Invalid HTTP request received."),
+        ):
+            one = BoundedHttpProtocol(protocol.config, ServerState(), {}, protocol.loop)
+            one.others = others
+            wire = Wire()
+            one.connection_made(wire)
+            one.data_received(data)
+            assert reason_of(wire).startswith(text)
+            assert caplog.records.pop().getMessage().startswith(f" is disconnected: {text}")
+            one.connection_lost(None)
 
     play(story)
 

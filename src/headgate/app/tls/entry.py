@@ -1,9 +1,9 @@
 """Takes each connection of a TLS port through its handshake, before its protocol exists.
 
-A handshake is the costliest thing that a stranger can ask for. So the broker first applies the
-limits on connections, then reads the client's first record without TLS, and begins the handshake
-only when that record is whole: a few of them in each turn of the loop. A client that sends slowly,
-or something else, costs a timer and a buffer.
+A handshake is the costliest thing that an unauthenticated client can ask for. So the broker first
+applies the limits on connections, then reads the client's first record without TLS, and begins the
+handshake only when that record is whole: a few of them in each turn of the loop. A client that
+sends slowly, or something else, costs a timer and a buffer.
 """
 
 from __future__ import annotations
@@ -219,7 +219,13 @@ class TlsEntry(asyncio.BufferedProtocol):
             self.end(HandshakeEnd.FAILED, "left in its TLS handshake")
             return
         self._release(HandshakeEnd.DONE)
-        self._hand_on(TlsTransport(inner, self._plain))
+        try:
+            self._hand_on(TlsTransport(inner, self._plain))
+        except Exception as error:
+            # As the loop does for a protocol of a socket: a broken invariant must be seen now.
+            self._plain.abort()
+            message = "the protocol of a connection over TLS failed at its beginning"
+            port.loop.call_exception_handler({"message": message, "exception": error})
 
     def _hand_on(self, transport: TlsTransport) -> None:
         """Let the connection's own protocol take over."""

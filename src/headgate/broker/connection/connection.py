@@ -37,6 +37,7 @@ from headgate.broker.connection.bounds import (
 )
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.command_budget import CommandBudget
+from headgate.broker.connection.connection_limits import memory_units_of
 from headgate.broker.connection.consumers import ConnectionConsumers
 from headgate.broker.connection.delayed_sends import DelayedSends
 from headgate.broker.connection.frame_writer import FrameWriter
@@ -44,15 +45,10 @@ from headgate.broker.connection.keep_alive import KeepAlive
 from headgate.broker.connection.open_connections import OpenConnections
 from headgate.broker.connection.producers import ConnectionProducers
 from headgate.broker.connection.receive_buffers import receive_buffer
-from headgate.broker.connection.refusals import RefusalLogger, protocol_error
+from headgate.broker.connection.refusals import RefusalLogger, protocol_error, unrequested_error
 from headgate.broker.connection.throttle_tracker import ThrottleTracker
 from headgate.broker.connection.waiting_commands import WaitingCommands
-from headgate.broker.held_memory import (
-    CONNECTION_BYTES,
-    PENDING_ENTRY_BYTES,
-    TLS_UNITS,
-    HeldMemory,
-)
+from headgate.broker.held_memory import CONNECTION_BYTES, PENDING_ENTRY_BYTES, HeldMemory
 from headgate.broker.info import BrokerInfo
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
 from headgate.engine.consumer import Consumer
@@ -64,7 +60,7 @@ from headgate.engine.topic import Topic
 from headgate.metadata.errors import RefusalError
 from headgate.policy.settings import Settings
 from headgate.wire import commands, encode
-from headgate.wire.codes import CommandType, ServerError
+from headgate.wire.codes import CommandType
 from headgate.wire.errors import CommandTooLongError, RemoteProtocolError
 from headgate.wire.frame import FrameDecoder
 from headgate.wire.limits import BUFFER_BYTES_START, CONNECT_BYTES_MAX, frame_bytes_max
@@ -198,18 +194,14 @@ class Connection(asyncio.BufferedProtocol):
         if refusal := self._connections.refusal(self.address):
             self._refuse_connection(refusal)
             return
-        if transport.get_extra_info("ssl_object") is not None:
-            self.memory_units = TLS_UNITS
+        self.memory_units = memory_units_of(transport)
         self.is_open = True
         self._frames.open(self._transport)
         self._connections.add(self)
         self.keep_alive.await_handshake()
 
     def _refuse_connection(self, text: str) -> None:
-        connect = BaseCommand(type=CommandType.CONNECT)  # the answer does not wait for it
-        answer = commands.refuse(connect, ServerError.NOT_ALLOWED_ERROR, text)
-        if answer is not None:
-            self._transport.write(answer)
+        self._transport.write(unrequested_error(text))  # it does not wait for the CONNECT
         self._transport.close()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -580,10 +572,7 @@ class Connection(asyncio.BufferedProtocol):
         if self.peer_blocked:
             self.abort()
             return
-        connect = BaseCommand(type=CommandType.CONNECT)  # an answer to no request
-        answer = commands.refuse(connect, ServerError.NOT_ALLOWED_ERROR, reason)
-        if answer is not None:
-            self.write(answer)
+        self.write(unrequested_error(reason))
         self.close()
 
     # -- the end ---------------------------------------------------------------------------

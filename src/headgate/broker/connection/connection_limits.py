@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Final
@@ -9,12 +10,18 @@ from typing import Final
 from headgate.base.units import INT32_MAX, NS_PER_S
 from headgate.broker.connection.address_counts import AddressCounts, unauthenticated_bounds
 from headgate.broker.connection.bounded_lines import BoundedLines
+from headgate.broker.held_memory import TLS_UNITS
 from headgate.policy.settings import Settings
 from headgate.storage.repeated_failures import QUIET_NS
 
 logger = logging.getLogger("headgate.connection")
 
 _REFUSED: Final = "Reached the maximum number of connections"
+
+
+def memory_units_of(transport: asyncio.BaseTransport) -> int:
+    """How much an idle connection takes, in ``CONNECTION_BYTES``: over TLS more."""
+    return 1 if transport.get_extra_info("ssl_object") is None else TLS_UNITS
 
 
 class ConnectionLimits:

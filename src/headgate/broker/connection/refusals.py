@@ -17,7 +17,9 @@ from headgate.metadata.errors import (
     RefusalError,
     TooManyTopicsError,
 )
+from headgate.wire import commands
 from headgate.wire.codes import CommandType, ServerError
+from headgate.wire.messages import BaseCommand
 
 logger = logging.getLogger("headgate.connection")
 
@@ -61,6 +63,12 @@ def protocol_error(error: HeadgateError) -> tuple[ServerError, str]:
         if isinstance(error, kind):
             return code, str(error)
     return ServerError.UNKNOWN_ERROR, str(error)
+
+
+def unrequested_error(text: str) -> bytes:
+    """The frame that tells a client why its connection ends, though it has asked nothing."""
+    connect = BaseCommand(type=CommandType.CONNECT)
+    return commands.refuse(connect, ServerError.NOT_ALLOWED_ERROR, text) or b""
 
 
 class RefusalLogger:
