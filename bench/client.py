@@ -92,10 +92,14 @@ class Client:
     """One connection, after its handshake."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.connect(port)
         self._decoder = FrameDecoder()
         self.ask(client.connect())
+
+    def connect(self, port: int) -> None:
+        """Open the socket."""
+        self.socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def ask(self, frame: bytes) -> BaseCommand:
         """Send a command and return what answers it."""

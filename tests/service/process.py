@@ -17,7 +17,9 @@ STOP_TIMEOUT_S = 30.0
 
 _READY = re.compile(
     r"Headgate \S+ ready(?: in (?P<age_s>[\d.]+) s)?: "
-    r"(?P<service_url>pulsar://\S+)  (?P<admin_url>http://\S+)  data in (?P<data>.+)\n"
+    r"(?:(?P<service_url>pulsar://\S+)  )?(?:(?P<admin_url>http://\S+)  )?"
+    r"(?:(?P<service_url_tls>pulsar\+ssl://\S+)  )?(?:(?P<admin_url_tls>https://\S+)  )?"
+    r"data in (?P<data>.+)\n"
 )
 
 
@@ -38,12 +40,16 @@ class BrokerProcess:
         self.data_path = folder / "data"
         self.log_path = folder / "broker.log"
         self.words = list(words)
+        self.has_plain_ports = True
+        """Whether to ask for free ports without TLS."""
         self.wrapper: list[str] = []
         """Words before the command, of a program that carries it out."""
         self.module = "headgate.cli"
         """The module that is ``headgate``."""
         self.service_url = ""
         self.admin_url = ""
+        self.service_url_tls = ""
+        self.admin_url_tls = ""
         self.ready_line = ""
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -57,7 +63,8 @@ class BrokerProcess:
         """Start it and return when it says that it is ready."""
         command = [
             *self.wrapper, sys.executable, "-m", self.module, "standalone",
-            "--data-dir", str(self.data_path), "--broker-port", "0", "--web-port", "0",
+            "--data-dir", str(self.data_path),
+            *(["--broker-port", "0", "--web-port", "0"] if self.has_plain_ports else []),
             *self.words,
         ]  # fmt: skip
         with self.log_path.open("ab") as log:
@@ -76,7 +83,9 @@ class BrokerProcess:
             if self._process is not None:
                 self.kill()
             raise
-        self.service_url, self.admin_url = match["service_url"], match["admin_url"]
+        self.service_url, self.admin_url = match["service_url"] or "", match["admin_url"] or ""
+        self.service_url_tls = match["service_url_tls"] or ""
+        self.admin_url_tls = match["admin_url_tls"] or ""
         return self
 
     def terminate(self, number: signal.Signals = signal.SIGTERM) -> int:

@@ -144,7 +144,7 @@ def test_a_busy_port(make_broker: Make, word: str, key: str) -> None:
 
 
 def test_an_address_of_another_machine(make_broker: Make) -> None:
-    broker = make_broker(words=["--set", "bindAddress=192.0.2.1"])
+    broker = make_broker(words=["--set", "bindAddress=192.0.2.1", "--insecure-listen"])
     assert _failure(broker) == "Error: bindAddress='192.0.2.1' is not an address of this machine"
     assert "every client that reaches" not in broker.log()  # nobody can: it is not bound
 
@@ -206,11 +206,14 @@ def test_another_cluster_name_on_old_data(make_broker: Make) -> None:
 def test_warnings_of_a_start(make_broker: Make, tmp_path: Path) -> None:
     path = tmp_path / "broker.conf"
     path.write_text("bindAddress=0.0.0.0\nadvertisedAddress=127.0.0.1\nnumIOThreads=8\n")
-    broker = make_broker(words=["--config", str(path)]).start()
+    assert "bindAddress='0.0.0.0' is not allowed without authentication" in _failure(
+        make_broker(words=["--config", str(path)]), status=2
+    )
+    broker = make_broker(words=["--config", str(path), "--insecure-listen"]).start()
     warnings = [line for line in broker.log().splitlines() if " WARNING " in line]
-    assert len(warnings) == 2
-    assert warnings[0].endswith("one key is not supported and has no effect: numIOThreads")
-    assert "bindAddress=0.0.0.0 without authenticationEnabled" in warnings[1]
+    assert len(warnings) == 3
+    assert warnings[1].endswith("one key is not supported and has no effect: numIOThreads")
+    assert "bindAddress=0.0.0.0: --insecure-listen is given" in warnings[2]
     assert broker.service_url.startswith("pulsar://127.0.0.1:")
 
 

@@ -73,6 +73,7 @@ def test_brokers_may_share_a_key(make_broker: Make, tmp_path: Path) -> None:
         "No such file or directory\n"
     )
     key_file.write_text("the same for all of us\n")
+    key_file.chmod(0o600)
     broker.start()
     assert topics_told(broker)[0] == {expected_name("the same for all of us")}
     assert not (broker.data_path / "telemetry-names.key").exists()

@@ -21,9 +21,14 @@ async def get_cluster(call: Call) -> Reply:
     """A cluster's addresses: the present ones of this broker."""
     _check_cluster(call)
     info = call.facade.info
-    reply: dict[str, Any] = {
+    urls = {
         "serviceUrl": info.web_url,
+        "serviceUrlTls": info.web_url_tls,
         "brokerServiceUrl": info.broker_url,
+        "brokerServiceUrlTls": info.broker_url_tls,
+    }
+    reply: dict[str, Any] = {
+        **{name: url for name, url in urls.items() if url},
         "brokerClientTlsEnabled": False,
         "tlsAllowInsecureConnection": False,
         "brokerClientTlsEnabledWithKeyStore": False,
@@ -61,7 +66,7 @@ async def identity(call: Call) -> Reply:
 async def leader_broker(call: Call) -> Reply:
     """The leader: this broker."""
     info = call.facade.info
-    return as_json({"brokerId": info.broker_id, "serviceUrl": info.web_url})
+    return as_json({"brokerId": info.broker_id, "serviceUrl": info.web_url or info.web_url_tls})
 
 
 async def ready(call: Call) -> Reply:

@@ -15,13 +15,15 @@ async def lookup(call: Call) -> Reply:
     if call.facade.catalog.namespace(topic.namespace) is None:
         raise not_found("Namespace not found")
     info = call.facade.info
+    tls = {"httpUrlTls": info.web_url_tls} if info.web_url_tls else {}
     return as_json(
         {
             "brokerUrl": info.broker_url,
             "httpUrl": info.web_url,
+            **tls,
             "nativeUrl": info.broker_url,
-            "brokerUrlSsl": "",
-            "brokerUrlTls": "",
+            "brokerUrlSsl": info.broker_url_tls,
+            "brokerUrlTls": info.broker_url_tls,
         }
     )
 

@@ -27,13 +27,18 @@ CONFIG_BYTES_MAX = 4 * 1024 * 1024
 """Largest settings file that is read; Pulsar's own has 100 KB."""
 
 PROTECTING = {
-    "brokerServicePortTls": "TLS",
-    "webServicePortTls": "TLS",
-    "tlsEnabled": "TLS",
     "encryptionRequireOnProducer": "check that messages are encrypted",
 }
 """Keys that Headgate does not have, with the protection that each asks for. An operator who sets
 one relies on it: a broker that ignored the key would be open, and only its log would show that."""
+
+_REPLACED = {
+    "tlsEnabled": "set brokerServicePortTls and webServicePortTls",
+    "tlsEnabledWithKeyStore": "key stores of Java are not supported: set tlsCertificateFilePath "
+    "and tlsKeyFilePath to files in PEM",
+}
+"""Keys of which Headgate has another form. A broker that ignored one would lack what it asks
+for."""
 
 TYPO_RATIO = 0.95
 """Keys of a real ``broker.conf`` resemble each other: a typing error differs in a letter or two."""
@@ -80,7 +85,7 @@ def parse_overrides(texts: Sequence[str]) -> list[Assignment]:
         key, separator, value = (part.strip() for part in text.partition("="))
         if not separator or not key:
             raise InputError(f"--set {text}: key=value is allowed")
-        if key not in SETTINGS and key not in PROTECTING:
+        if key not in SETTINGS and key not in PROTECTING and key not in _REPLACED:
             hint = did_you_mean(key, SETTINGS)
             raise InputError(f"--set {text}: there is no setting {key!r}{hint}")
         if key in SETTINGS and SETTINGS[key].shown(value) != value:
@@ -117,8 +122,15 @@ def load_settings(
                 f"{assignment.where}: {assignment.key}={assignment.value!r} is not allowed: "
                 f"there is no {PROTECTING[assignment.key]} yet"
             )
+        elif assignment.key in _REPLACED and assignment.value.lower() not in ("", "false"):
+            problems.append(
+                f"{assignment.where}: {assignment.key}={assignment.value!r} is not allowed: "
+                f"{_REPLACED[assignment.key]}"
+            )
         elif assignment.key not in SETTINGS:
             unsupported[assignment.key] = None
+        elif not assignment.value and (empty := SETTINGS[assignment.key].empty) is not None:
+            setattr(settings, assignment.key, empty)
         elif assignment.value or assignment.where == "--set":
             try:
                 settings.set(assignment.key, assignment.value)
@@ -152,10 +164,28 @@ def check_settings(settings: Settings) -> list[str]:
             f"headgateTelemetryIntervalMs={settings.headgateTelemetryIntervalMs} is not allowed; "
             f"use an integer that divides {MS_PER_MINUTE}"
         )
-    ports = (settings.brokerServicePort, settings.webServicePort)
-    if ports[0] and ports[0] == ports[1]:
+    return problems + _port_problems(settings)
+
+
+def _port_problems(settings: Settings) -> list[str]:
+    problems = []
+    keys_of: dict[int, list[str]] = {}
+    for plain in ("brokerServicePort", "webServicePort"):
+        if getattr(settings, plain) < 0 and getattr(settings, f"{plain}Tls") < 0:
+            problems.append(f"neither {plain} nor {plain}Tls is a port: one of them is needed")
+        for key in (plain, f"{plain}Tls"):
+            if (number := getattr(settings, key)) > 0:
+                keys_of.setdefault(number, []).append(key)
+    for number, keys in keys_of.items():
+        if len(keys) > 1:
+            problems.append(
+                f"{' and '.join(keys)} are {'both' if len(keys) == 2 else 'all'} {number}: "
+                "different ports are allowed"
+            )
+    if settings.tlsAllowInsecureConnection:
         problems.append(
-            f"brokerServicePort and webServicePort are both {ports[0]}: two different ports are "
-            "allowed"
+            "tlsAllowInsecureConnection=true is not allowed: a certificate that is not verified "
+            "proves nothing. Put the authority of the clients into tlsTrustCertsFilePath, or do "
+            "not ask for certificates"
         )
     return problems

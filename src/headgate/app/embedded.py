@@ -12,7 +12,8 @@ from contextlib import suppress
 import uvloop
 
 from headgate.app.config_file import load_settings
-from headgate.app.node import Node, Urls
+from headgate.app.node import Node
+from headgate.app.ports import Urls
 from headgate.app.run import SWITCH_INTERVAL_S
 from headgate.base.errors import InputError, invariant
 from headgate.base.properties import Assignment

@@ -20,8 +20,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from headgate.app.http_connections import HttpConnections
 from headgate.app.web_guard import OWN_HEADERS
+from headgate.broker.connection.address_counts import address_of
 from headgate.broker.http_memory import REQUEST_BYTES, HttpMemory
+from headgate.wire.frame import TLS_RECORD
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
@@ -66,6 +69,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     """Bytes of their bodies."""
     memory: HttpMemory | None = None
     """Bounds what all connections hold; a subclass has it."""
+    others: HttpConnections | None = None
+    """Bounds the number of connections; a subclass has it."""
+    _address = ""
+    _is_counted = False
+    _peer_certificate: dict[str, Any] | None = None
     _limit_s = HEAD_TIMEOUT_S
     _data = b""
     """The bytes in the parser."""
@@ -81,14 +89,25 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if self.admit(transport):
-            self._wait(HEAD_TIMEOUT_S)
-        else:
+        if not self.admit(transport):
             transport.abort()
+            return
+        self._peer_certificate = transport.get_extra_info("peercert") or None
+        self._address = address_of(transport.get_extra_info("peername"))
+        if self.others is not None:
+            if refusal := self.others.refusal(self._address):
+                self._refuse(503, refusal)
+                return
+            self.others.added(self._address)
+            self._is_counted = True
+        self._wait(HEAD_TIMEOUT_S)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
         self._stop_write_timer()
+        if self._is_counted and self.others is not None:
+            self._is_counted = False
+            self.others.left(self._address)
         if self.memory is not None:
             self.memory.hold(self, 0)
             if self._requests:
@@ -199,6 +218,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is not HTTP, or too long."""
+        if self._data.startswith(TLS_RECORD):
+            msg = "TLS at a port of HTTP: https:// belongs to the port webServicePortTls"
+        if self.others is not None:
+            self.others.lines.info("%s is disconnected: %s", self._address, msg)
         self._refuse(400, msg)
 
     # -- the request -----------------------------------------------------------------------
@@ -227,6 +250,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.scope["extensions"] = {
             "headgate.abort": {"call": self._abort},
             "headgate.is_open": {"call": self._is_open},
+            # What ssl's getpeercert says of the client's certificate, which TLS has verified; None
+            # without one.
+            "headgate.peer_certificate": self._peer_certificate,  # type: ignore[dict-item]
         }
         self._head_bytes = 0
         self._in_head = self._just_begun = True

@@ -9,13 +9,12 @@ import os
 import stat
 from typing import Final
 
+from headgate.app.private_files import OTHERS
 from headgate.security.errors import InvalidKeyError
 from headgate.security.key_sources import decoded, key_of_data_url, path_of_file_url
 
 FILE_BYTES_MAX: Final = 1 << 20
 """More than this is no key."""
-
-_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 def read_key(source: str, what: str, *, is_secret: bool) -> bytes:
@@ -41,14 +40,33 @@ def read_key(source: str, what: str, *, is_secret: bool) -> bytes:
         ) from None
 
 
+def read_file(path: str, what: str, *, is_secret: bool = False) -> bytes:
+    """The bytes of a file that a setting names; ``what`` is that setting.
+
+    Raises:
+        InvalidKeyError: it cannot be read, is empty or too long, or is a secret that others than
+            its owner may read.
+    """
+    return _of_file(path, what, is_secret=is_secret)
+
+
 def write_secret(path: str, data: bytes) -> None:
     """Write a new file that only its owner may read.
 
     Raises:
         InvalidKeyError: a file of that name exists, or it cannot be written.
     """
+    write_new(path, data, mode=0o600)
+
+
+def write_new(path: str, data: bytes, *, mode: int = 0o644) -> None:
+    """Write a new file.
+
+    Raises:
+        InvalidKeyError: a file of that name exists, or it cannot be written.
+    """
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with open(descriptor, "wb") as file:
             file.write(data)
     except FileExistsError:
@@ -63,7 +81,7 @@ def _of_file(path: str, what: str, *, is_secret: bool) -> bytes:
             mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode):
                 raise InvalidKeyError(f"{what}: {path} is no file")
-            if is_secret and mode & _OTHERS:
+            if is_secret and mode & OTHERS:
                 raise InvalidKeyError(
                     f"{what}: {path} may be read or written by others "
                     f"(mode {stat.S_IMODE(mode):04o}): chmod 600 {path}"
@@ -72,5 +90,7 @@ def _of_file(path: str, what: str, *, is_secret: bool) -> bytes:
     except OSError as error:
         raise InvalidKeyError(f"{what}: {path} cannot be read: {error.strerror}") from error
     if not found or len(found) > FILE_BYTES_MAX:
-        raise InvalidKeyError(f"{what}: {path} has {len(found):,} bytes, which is no key")
+        raise InvalidKeyError(
+            f"{what}: {path} has {len(found):,} bytes, which is no key or certificate"
+        )
     return found

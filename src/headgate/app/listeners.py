@@ -10,7 +10,7 @@ import errno
 import ipaddress
 import socket
 
-from headgate.base.errors import HeadgateError
+from headgate.base.errors import HeadgateError, InputError
 from headgate.policy.settings import Settings
 
 BACKLOG_CONNECTIONS_MAX = 4_096
@@ -20,6 +20,32 @@ client beyond it tries again after a second: thousands reconnect at once after a
 
 class ListenError(HeadgateError):
     """The broker cannot listen on an address or port; the text names the setting."""
+
+
+class OpenAddressError(InputError):
+    """The broker would listen where other machines reach it, and it would ask them for nothing."""
+
+
+def check_address(host: str, *, has_authentication: bool, is_insecure_allowed: bool) -> str:
+    """Check that ``bindAddress=host`` is safe to listen on; returns a warning for each start, empty
+    if it is.
+
+    Raises:
+        OpenAddressError: others than this machine can reach it, clients need not authenticate, and
+            the operator has not said that this is meant.
+    """
+    if has_authentication or is_loopback(host):
+        return ""
+    if is_insecure_allowed:
+        return (
+            f"bindAddress={host}: --insecure-listen is given and there is no authentication: every "
+            "client that reaches this address can read, write and delete"
+        )
+    raise OpenAddressError(
+        f"bindAddress={host!r} is not allowed without authentication: every client that reaches "
+        "it could read, write and delete. Set authenticationEnabled=true, listen on 127.0.0.1, or "
+        "say that this is meant with --insecure-listen"
+    )
 
 
 def listen(host: str, port: int, *, key: str) -> socket.socket:

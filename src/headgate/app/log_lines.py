@@ -34,8 +34,9 @@ def start_logging(level: str, file_path: str | None = None) -> None:
     root = logging.getLogger()
     root.handlers[:] = handlers
     root.setLevel(number)
-    # The broker's ready line and log replace the web server's own lines.
-    logging.getLogger("uvicorn").setLevel(max(number, logging.WARNING))
+    # The broker's ready line and log replace the web server's own lines. Its warnings are about
+    # bytes that are no HTTP, one for each client without a bound: the broker has lines with one.
+    logging.getLogger("uvicorn").setLevel(max(number, logging.ERROR))
 
 
 class _LogFile(WatchedFileHandler):

@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+from headgate.app.private_files import OTHERS
 from headgate.base.errors import InputError, StorageError
 from headgate.fs import OsFs
 from headgate.policy.settings import Settings
@@ -39,6 +40,11 @@ def names_key(settings: Settings, data_path: str) -> bytes | None:
     try:
         if not given and not path.exists():
             _make(path)
+        if given and path.stat().st_mode & OTHERS:
+            raise InputError(
+                f"headgateTelemetryNamesKeyFile={given} may be read or written by others: "
+                f"chmod 600 {given}"
+            )
         key = path.read_bytes().rstrip(b"\r\n")
         problem = f"it has {len(key)} bytes, and {KEY_BYTES_MIN} or more are needed"
         if len(key) >= KEY_BYTES_MIN:

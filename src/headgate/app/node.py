@@ -12,8 +12,6 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,22 +25,22 @@ from headgate.app.data_directory import DataDirectory
 from headgate.app.descriptors import descriptors_max
 from headgate.app.disk_reserve import DiskReserve
 from headgate.app.export_settings import export_settings
-from headgate.app.listeners import (
-    BACKLOG_CONNECTIONS_MAX,
-    advertised_host,
-    is_loopback,
-    listen,
-    port_of,
-)
+from headgate.app.http_rate import HttpRate
+from headgate.app.listeners import check_address
 from headgate.app.machine import boot_id, physical_memory_bytes, read_text
 from headgate.app.names_key import names_key
 from headgate.app.open_stores import open_copied, open_log
 from headgate.app.open_telemetry import start_export
+from headgate.app.ports import Ports, Urls
+from headgate.app.private_files import make_private, tighten
 from headgate.app.segment_copying.copy_process import CopyProcess
 from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.app.telemetry_log import has_telemetry_log, open_telemetry_log
+from headgate.app.tls.current import CurrentTls
+from headgate.app.tls.entry import HandshakePace
+from headgate.app.tls.refresh import TlsRefresh
 from headgate.app.turn_parts import measure_callbacks, measured_connection
-from headgate.app.web import WebApp, WebServer
+from headgate.app.web import WebApp
 from headgate.app.web_authentication import METRICS_PATH, WebAuthentication
 from headgate.app.web_guard import HostNames, WebGuard
 from headgate.base.clock import Clock, SystemClock, thread_cpu_ns
@@ -54,7 +52,6 @@ from headgate.broker.client_memory import client_memory_bytes
 from headgate.broker.connection.connection import Connection
 from headgate.broker.info import BrokerInfo
 from headgate.broker.lanes import Lanes
-from headgate.broker.server import serve_binary
 from headgate.broker.service import Broker
 from headgate.broker.work.turn_meter import logger as turns_logger
 from headgate.facade.admin_facade import AdminFacade
@@ -79,16 +76,6 @@ Bug = Callable[[BaseException], None]
 """Receives a broken invariant. It must stop everything of the node."""
 
 
-@dataclass(frozen=True, slots=True)
-class Urls:
-    """Where a running broker is reached."""
-
-    broker: str
-    """``pulsar://host:port``."""
-    web: str
-    """``http://host:port``."""
-
-
 class Node:
     """A running broker and its parts. Made by :meth:`start`."""
 
@@ -100,38 +87,44 @@ class Node:
         self._stack = stack
 
     @classmethod
-    async def start(cls, settings: Settings, data_path: str, *, on_bug: Bug) -> Node:
+    async def start(
+        cls,
+        settings: Settings,
+        data_path: str,
+        *,
+        on_bug: Bug,
+        is_insecure_allowed: bool = False,
+    ) -> Node:
         """Open everything on the running loop and return when clients are served.
 
+        With ``is_insecure_allowed`` other machines may reach a broker without authentication.
+
         Raises:
-            HeadgateError: a port, the data directory, its content or the environment cannot be
-                used; nothing is left open then.
+            HeadgateError: a port, a file of TLS, the data directory, its content or the
+                environment cannot be used; nothing is left open then.
         """
+        warning = check_address(
+            settings.bindAddress,
+            has_authentication=settings.authenticationEnabled,
+            is_insecure_allowed=is_insecure_allowed,
+        )
         export = export_settings(os.environ)
         async with AsyncExitStack() as stack:
             loop = asyncio.get_running_loop()
             loop.set_exception_handler(exception_handler(on_bug))
             data_path = str(Path(data_path).absolute())
-            binary = listen(
-                settings.bindAddress, settings.brokerServicePort, key="brokerServicePort"
-            )
-            stack.callback(binary.close)
-            web = listen(settings.bindAddress, settings.webServicePort, key="webServicePort")
-            stack.callback(web.close)
-            if not is_loopback(settings.bindAddress) and not settings.authenticationEnabled:
-                logger.warning(
-                    "bindAddress=%s without authenticationEnabled: every client that reaches this "
-                    "address can read, write and delete",
-                    settings.bindAddress,
-                )
-            if warning := authorization_warning(settings):
-                logger.warning("%s", warning)
+            tls = CurrentTls.open(settings)
+            ports = Ports.open(settings, stack)
+            for each in (warning, authorization_warning(settings)):
+                if each:
+                    logger.warning("%s", each)
             authentication = open_authentication(settings, loop, stack)
             spare = SpareFiles()
             stack.callback(spare.close)
             directory = DataDirectory.open(OsFs(spare), data_path)
             stack.callback(directory.close)
-            info = broker_info(settings, port_of(binary), port_of(web), directory)
+            tighten(directory.path)
+            info = broker_info(ports, directory)
             broker, observer, backups = await _open_broker(
                 settings, directory, info, loop, stack, authentication
             )
@@ -142,20 +135,22 @@ class Node:
                 connection_class = measured_connection(broker.turns)
             if export is not None:
                 stack.push_async_callback(start_export(broker, export).stop)
-            server = await serve_binary(broker, binary, BACKLOG_CONNECTIONS_MAX, connection_class)
-            stack.push_async_callback(server.close)
+            if tls is not None:
+                stack.callback(_start_refresh(tls, broker).stop)
+            pace = HandshakePace(loop)
+            await ports.serve_binary(broker, tls, pace, connection_class, stack)
             admin = AdminApp(AdminFacade(broker, observer, backups), broker.clock)
             app: ASGIApp = WebApp(
                 admin, {METRICS_PATH: metrics_route(broker)}, on_bug, broker.turns
             )
             if authentication is not None:
                 app = WebAuthentication(app, authentication, settings)
-            guarded = WebGuard(app, HostNames.of(settings))
-            admit = partial(broker.connection_admission.admit, web=True)
-            web_server = await WebServer.start(guarded, web, admit, broker.http_memory)
-            stack.push_async_callback(web_server.close)
-            urls = Urls(info.broker_url, info.web_url)
-            return cls(broker, urls, data_path, stack.pop_all())
+            rate = HttpRate(settings, broker.clock.monotonic_ns())
+            guarded = WebGuard(
+                app, HostNames.of(settings), lambda: rate.refusal(broker.clock.monotonic_ns())
+            )
+            await ports.serve_web(guarded, broker, tls, pace, stack)
+            return cls(broker, ports.urls, data_path, stack.pop_all())
 
     async def close(self) -> None:
         """End connections, make everything durable, release ports and directory."""
@@ -183,18 +178,26 @@ def open_authentication(
     return Authentication(settings, providers, attempts, lambda: time.time_ns() / NS_PER_S)
 
 
-def broker_info(
-    settings: Settings, broker_port: int, web_port: int, directory: DataDirectory
-) -> BrokerInfo:
+def broker_info(ports: Ports, directory: DataDirectory) -> BrokerInfo:
     """The broker's names and URLs, once its ports are known."""
-    host = advertised_host(settings)
+    urls = ports.urls
     return BrokerInfo(
-        broker_id=f"{host}:{web_port}",
-        broker_url=f"pulsar://{host}:{broker_port}",
-        web_url=f"http://{host}:{web_port}",
+        broker_id=ports.broker_id,
+        broker_url=urls.broker,
+        web_url=urls.web,
         version=__version__,
         metadata_url=f"sqlite:{directory.metadata_path}",
+        broker_url_tls=urls.broker_tls,
+        web_url_tls=urls.web_tls,
     )
+
+
+def _start_refresh(tls: CurrentTls, broker: Broker) -> TlsRefresh:
+    lane = ThreadLane(broker.loop, "headgate-tls")
+    period_s = broker.settings.tlsCertRefreshCheckDurationSec
+    refresh = TlsRefresh(tls, broker.tls, lane, period_s, lambda: broker.clock.wall_ns() / NS_PER_S)
+    refresh.start()
+    return refresh
 
 
 def ledger_settings(settings: Settings) -> LedgerSettings:
@@ -244,6 +247,7 @@ async def _open_broker(
     await run_on(lanes.metadata, reserve.keep)  # before the log takes the free space
     store = await run_on(lanes.metadata, lambda: open_copied(directory, reserve.release))
     stack.push_async_callback(run_on, lanes.metadata, store.close)
+    await run_on(lanes.metadata, lambda: make_private(directory.path))  # SQLite makes its own files
     catalog = Catalog(settings.clusterName, await run_on(lanes.metadata, store.load))
     log = await run_on(
         # Opening reads both stores and binds them to each other; no other thread uses them yet.
@@ -287,14 +291,21 @@ async def _open_broker(
     broker.disk.reserve = reserve
     broker.identity_writer.copier = MetadataCopier(store, broker.lanes.metadata)
     broker.connection_admission.set_limit(descriptors_max())
+    broker.connection_limits.set_descriptors(broker.connection_admission.clients_max)
+    observer = await _start_observed(broker, names_hash_key, stack)
+    return broker, observer, await _backups(broker, directory, store)
+
+
+async def _start_observed(broker: Broker, names_hash_key: bytes, stack: AsyncExitStack) -> Observer:
+    """Start the broker. What observes it is made before the topics are loaded, so that it observes
+    each from its loading on."""
     observer = Observer(broker)
-    # Made before the topics are loaded, so that it observes each from its loading on.
     telemetry = TelemetryPublisher(broker, entropy=os.urandom, names_key=names_hash_key)
     stack.push_async_callback(broker.close)
     await broker.start()
     telemetry.start()
     stack.push_async_callback(telemetry.stop)
-    return broker, observer, await _backups(broker, directory, store)
+    return observer
 
 
 def _keep_log(stack: AsyncExitStack, log: CommitLog, upkeep: Lane, commits: Lane) -> None:

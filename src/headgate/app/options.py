@@ -20,3 +20,5 @@ class StandaloneOptions:
     config_path: str | None = None
     assignments: Sequence[str] = ()
     """``key=value`` each; they override the file."""
+    is_insecure_allowed: bool = False
+    """Whether other machines may reach a broker without authentication."""

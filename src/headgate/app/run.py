@@ -72,15 +72,22 @@ def run_standalone(options: StandaloneOptions, announce: Callable[[str], None]) 
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     raise_descriptors_max()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(settings, options.data_path, announce))
+        runner.run(_serve(settings, options, announce))
 
 
-async def _serve(settings: Settings, data_path: str, announce: Callable[[str], None]) -> None:
+async def _serve(
+    settings: Settings, options: StandaloneOptions, announce: Callable[[str], None]
+) -> None:
     stop = StopSignals(time.monotonic, os._exit)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.receive, number)
-    node = await Node.start(settings, data_path, on_bug=_end_at_once)
+    node = await Node.start(
+        settings,
+        options.data_path,
+        on_bug=_end_at_once,
+        is_insecure_allowed=options.is_insecure_allowed,
+    )
     gc.set_threshold(*AUTOMATIC)
     broker = node.broker
     collection = GarbageCollection(loop, broker.turns, lambda: activity_of(broker), Collector())
@@ -126,8 +133,7 @@ def ready_line(node: Node, age_s: float | None) -> str:
     """The line that says that the broker serves clients."""
     age = "" if age_s is None else f" in {age_s:.2f} s"
     return (
-        f"Headgate {__version__} ready{age}: {node.urls.broker}  {node.urls.web}  "
-        f"data in {node.data_path}"
+        f"Headgate {__version__} ready{age}: {'  '.join(node.urls.all())}  data in {node.data_path}"
     )
 
 

@@ -6,14 +6,18 @@ import asyncio
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from typing import Any, cast
 
 import msgspec
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.app.http_bounds import BoundedHttpProtocol
+from headgate.app.http_connections import HttpConnections
 from headgate.app.listeners import BACKLOG_CONNECTIONS_MAX
-from headgate.base.errors import InvariantError
+from headgate.app.tls.entry import TlsPort
+from headgate.base.errors import InvariantError, invariant
 from headgate.broker.http_memory import HttpMemory
 from headgate.broker.work.turn_meter import TurnMeter
 
@@ -109,10 +113,11 @@ class _Server(uvicorn.Server):
 class WebServer:
     """An open web port."""
 
-    def __init__(self, server: _Server, task: asyncio.Task[None]) -> None:
+    def __init__(self, server: _Server, task: asyncio.Task[None], tls: TlsPort | None) -> None:
         """For :meth:`start` only."""
         self._server = server
         self._task = task
+        self._tls = tls
 
     @classmethod
     async def start(
@@ -121,14 +126,25 @@ class WebServer:
         listener: socket.socket,
         admit: Callable[[asyncio.BaseTransport], bool] = lambda _: True,
         memory: HttpMemory | None = None,
+        connections: HttpConnections | None = None,
+        tls: TlsPort | None = None,
     ) -> WebServer:
         """Serve ``app`` on a listening socket, and close the socket with the server. A connection
-        that ``admit`` rejects is ended at once. ``memory`` bounds what all requests hold."""
+        that ``admit`` rejects is ended at once. ``memory`` bounds what all requests hold,
+        ``connections`` their number. With ``tls`` each connection begins with a handshake."""
+        protocol = type(
+            "Http",
+            (BoundedHttpProtocol,),
+            {"admit": staticmethod(admit), "memory": memory, "others": connections},
+        )
+
+        def after_handshake(**arguments: Any) -> asyncio.BaseProtocol:
+            invariant(tls is not None, "a handshake needs a port of TLS")
+            return cast(TlsPort, tls).entry(partial(protocol, **arguments))
+
         config = uvicorn.Config(
             app,
-            http=type(
-                "Http", (BoundedHttpProtocol,), {"admit": staticmethod(admit), "memory": memory}
-            ),
+            http=protocol if tls is None else cast(Any, after_handshake),
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -147,9 +163,11 @@ class WebServer:
         if task.done():
             ready.cancel()
             await task
-        return cls(server, task)
+        return cls(server, task, tls)
 
     async def close(self) -> None:
         """Accept no more connections, finish requests in progress, end idle connections."""
         self._server.should_exit = True
+        if self._tls is not None:
+            self._tls.close()
         await self._task

@@ -20,7 +20,7 @@ import ipaddress
 import logging
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -45,8 +45,17 @@ _SHOWN_CHARACTERS: Final = 80
 OWN_HEADERS: Final = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
 )
-"""Headers of every response: no foreign page may use it, and no browser guesses its type."""
+"""Headers of every response: no foreign page may use it, no browser guesses its type, shows it as a
+page that loads or runs something, or keeps what belongs to one user."""
+
+HTTPS_ONLY: Final = (b"strict-transport-security", b"max-age=31536000")
+"""A header of responses over TLS: a browser that reaches this host so uses no HTTP for a year."""
+
+RETRY_AFTER: Final = (b"retry-after", b"1")
 
 Refusal = tuple[int, str]
 """A status and the reason."""
@@ -88,20 +97,27 @@ class HostNames:
 class WebGuard:
     """An ASGI application that applies these rules before another one."""
 
-    def __init__(self, app: ASGIApp, names: HostNames) -> None:
+    def __init__(
+        self, app: ASGIApp, names: HostNames, rate_refusal: Callable[[], str] = lambda: ""
+    ) -> None:
+        """``rate_refusal`` says why there are too many requests now, or nothing."""
         self._app = app
         self._names = names
+        self._rate_refusal = rate_refusal
         self._logged: set[str] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve or refuse one request."""
 
+        own = own_headers(scope)
+
         async def send_own(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), *OWN_HEADERS]}
+                message = {**message, "headers": [*message.get("headers", ()), *own]}
             await send(message)
 
-        refusal = refusal_of(scope, self._names)
+        too_many = self._rate_refusal()
+        refusal = (429, too_many) if too_many else refusal_of(scope, self._names)
         if refusal is None:
             await self._app(scope, receive, send_own)
             return
@@ -114,10 +130,27 @@ class WebGuard:
             (b"content-type", b"application/json"),
             (b"content-length", str(len(body)).encode()),
         ]
+        if too_many:
+            headers.append(RETRY_AFTER)
         await send_own({"type": "http.response.start", "status": status, "headers": headers})
         await send(
             {"type": "http.response.body", "body": body if scope["method"] != "HEAD" else b""}
         )
+
+
+def own_headers(scope: Scope) -> tuple[tuple[bytes, bytes], ...]:
+    """The headers that each response to this request has.
+
+    A browser applies :data:`HTTPS_ONLY` to all ports of a host. So loopback names do not get it: it
+    would make other programs on the same machine unreachable.
+    """
+    if scope.get("scheme") != "https":
+        return OWN_HEADERS
+    host = next((value for name, value in scope["headers"] if name == b"host"), b"")
+    name = _plain(_without_port(host.decode("latin-1")))
+    if not name or name == "localhost" or name.endswith(".localhost"):
+        return OWN_HEADERS
+    return (*OWN_HEADERS, HTTPS_ONLY)
 
 
 def refusal_of(scope: Scope, names: HostNames) -> Refusal | None:

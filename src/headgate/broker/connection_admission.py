@@ -45,6 +45,11 @@ class ConnectionAdmission:
             self._web_end = descriptors_max - reserve // 2
 
     @property
+    def clients_max(self) -> int | None:
+        """The descriptors that clients may have; None without a limit."""
+        return None if self._limit is None else self._clients_end
+
+    @property
     def sentence(self) -> str:
         """A sentence which says that the broker refuses connections; empty if it refuses none."""
         if self._refused_ns is None:

@@ -9,6 +9,10 @@ from headgate.base.units import KIB, MIB
 CONNECTION_BYTES: Final = 24 * KIB
 """What an idle connection takes: its objects, its transport and its first receive buffer."""
 
+TLS_UNITS: Final = 4
+"""A connection over TLS takes so many times :data:`CONNECTION_BYTES`: the state of its ciphers, and
+buffers of encrypted bytes."""
+
 DESCRIPTION_FACTOR: Final = 2
 OBJECT_BYTES: Final = KIB
 """A producer or consumer takes this, and :data:`DESCRIPTION_FACTOR` times the bytes of its names,

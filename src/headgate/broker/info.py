@@ -12,12 +12,16 @@ class BrokerInfo:
     broker_id: str
     """``host:web port``, as in ``GET /admin/v2/brokers``."""
     broker_url: str
-    """``pulsar://host:port``."""
+    """``pulsar://host:port``; empty if only the port of TLS is open."""
     web_url: str
-    """``http://host:port``."""
+    """``http://host:port``; empty if only the port of TLS is open."""
     version: str
     metadata_url: str
     """Where the metadata is, as ``internal-configuration`` shows it."""
+    broker_url_tls: str = ""
+    """``pulsar+ssl://host:port``; empty without TLS."""
+    web_url_tls: str = ""
+    """``https://host:port``; empty without TLS."""
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -31,9 +32,7 @@ def command_handlers(broker: Broker) -> CommandHandlers:
     """A handler for each command that a connection does not carry out itself."""
     registry, catalog = broker.registry, broker.catalog
     schemas = TopicSchemas(registry, catalog, broker.writer, broker.begin_turn)
-    lookups = LookupCommands(
-        registry, catalog, broker.settings, broker.counts, broker.info.broker_url
-    )
+    lookups = LookupCommands(registry, catalog, broker.settings, broker.counts, broker.info)
     schema_commands = SchemaCommands(schemas, registry, catalog)
 
     def check(connection: ClientConnection, command: BaseCommand) -> None:
@@ -98,11 +97,12 @@ async def serve_binary(
     broker: Broker,
     listener: socket.socket,
     backlog: int,
-    connection_class: type[Connection] = Connection,
+    make: Callable[[], asyncio.BaseProtocol] | None = None,
 ) -> BinaryServer:
     """Serve clients on a listening socket, which is closed with the server. ``backlog`` connections
-    may wait to be accepted."""
-    make = connection_factory(broker, connection_class)
+    may wait to be accepted. ``make`` makes the protocol of each, a :class:`Connection` if it is
+    left out."""
+    make = make or connection_factory(broker)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, KERNEL_UNSENT_BYTES)
     # asyncio listens once more, with a backlog of 100 unless it is told another.
     server = await broker.loop.create_server(make, sock=listener, backlog=backlog)

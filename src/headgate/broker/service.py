@@ -50,6 +50,7 @@ from headgate.broker.sweeps.sweeps import Sweeps
 from headgate.broker.sweeps.topic_growth import TopicGrowthSweep
 from headgate.broker.sweeps.topic_sweeps import TopicSweeps
 from headgate.broker.sweeps.trimming import Trimming
+from headgate.broker.tls_status import TlsStatus
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
 from headgate.broker.work.turn_meter import NOTED_NS_MIN, TurnMeter
 from headgate.control.adaptive import AdaptiveThrottle
@@ -144,7 +145,7 @@ class Broker:
         self.started_ms = self.engine.now_ms
         self.connection_admission = ConnectionAdmission(self.engine)
         self.client_memory = self._make_client_memory(client_memory_bytes_max)
-        self.http_memory = HttpMemory.of(settings)
+        self.http_memory, self.tls = HttpMemory.of(settings), TlsStatus()
         self.connection_limits = self._make_connection_limits()
         self.disk = DiskMonitor(log, lanes.metadata, self.engine, logs[1:])
         self._publish_buffer = self._make_publish_buffer()

@@ -121,6 +121,10 @@ main = _Main(
             "headgate.cli.tokens:tokens_group",
             "Make keys and tokens for clients of any Pulsar cluster.",
         ),
+        "certs": (
+            "headgate.cli.certs:certs_group",
+            "Make certificates for a trial of TLS.",
+        ),
         "admin": (
             "headgate.cli.admin.command:admin_group",
             "Administer a broker with pulsar-admin's verbs.",

@@ -46,6 +46,12 @@ PORT = click.IntRange(0, 65_535)
     help="One setting, which overrides the file; may be repeated.",
 )
 @click.option(
+    "--insecure-listen",
+    is_flag=True,
+    help="Let other machines reach the broker although it asks clients for no credentials. Each "
+    "start warns.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(LOG_LEVELS),
     default="info",
@@ -66,6 +72,8 @@ def standalone_command(
     assignments: tuple[str, ...],
     log_level: str,
     log_path: str | None,
+    *,
+    insecure_listen: bool,
 ) -> None:
     """Run a broker until it is interrupted.
 
@@ -83,4 +91,5 @@ def standalone_command(
         *(f"{key}={port}" for key, port in ports if port is not None),
     ]
     start_logging(log_level, log_path)
-    run_standalone(StandaloneOptions(data_path, config_path, all_assignments), click.echo)
+    options = StandaloneOptions(data_path, config_path, all_assignments, insecure_listen)
+    run_standalone(options, click.echo)

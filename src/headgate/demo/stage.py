@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from headgate.app.embedded import EmbeddedBroker
-from headgate.app.node import Urls
+from headgate.app.ports import Urls
 from headgate.demo import adaptive
 from headgate.demo.admin import AdminClient, limit_calls, quota_calls, topic_calls
 from headgate.demo.children import Child

@@ -212,7 +212,8 @@ class AdminFacade:
             raise RefusalError(503, f"{sentence}; {MAKE_ROOM}")
         if damage := damage_text(broker.engine):
             raise RefusalError(500, damage)
-        return self._observer.storage_state().sentence
+        warnings = (self._observer.storage_state().sentence, broker.tls.problem)
+        return "; ".join(warning for warning in warnings if warning)
 
     async def explain_top(self, count: int) -> Any:
         self._broker.begin_turn()

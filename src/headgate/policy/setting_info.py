@@ -36,6 +36,8 @@ class SettingInfo:
     doc: str
     is_secret: bool = False
     """Whether the value may be a secret, or name the file that has it."""
+    empty: int | None = None
+    """What an empty value in a file means; None if it means that the setting is not set."""
 
     @property
     def allowed(self) -> str:
@@ -93,6 +95,7 @@ def setting(
     excluded: tuple[int, ...] = (),
     choices: tuple[str, ...] = (),
     is_secret: bool = False,
+    empty: int | None = None,
 ) -> Any:
     """A field of :class:`headgate.policy.settings.Settings`. Numbers are from ``minimum`` to
     ``maximum``; what ``is_secret`` is not shown."""
@@ -107,8 +110,18 @@ def setting(
             "choices": choices,
             "doc": doc,
             "is_secret": is_secret,
+            "empty": empty,
         },
     )
+
+
+NO_PORT = -1
+"""The value of a port's setting for which the broker does not listen."""
+
+
+def port_setting(default: int, doc: str) -> Any:
+    """A field for a port; :data:`NO_PORT`, or an empty value as in Pulsar, is none."""
+    return setting(default, doc, minimum=NO_PORT, maximum=65_535, empty=NO_PORT)
 
 
 def rate_setting(doc: str, *, maximum: int = INT32_MAX) -> Any:

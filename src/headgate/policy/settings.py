@@ -14,33 +14,38 @@ from headgate.base.units import GIB, INT64_MAX, KIB, MIB
 from headgate.metadata.checks import PARTITIONS_MAX
 from headgate.policy.authentication_settings import authentication_problems
 from headgate.policy.authorization_settings import (
-    AuthorizationSettings,
     authorization_problems,
 )
 from headgate.policy.setting_info import (
     SettingInfo,
     count_setting,
+    port_setting,
     rate_setting,
     setting,
     share_setting,
 )
+from headgate.policy.tls_settings import TlsSettings
 
 
 @dataclass(slots=True)
-class Settings(AuthorizationSettings):
+class Settings(TlsSettings):
     """The values in force. Field names are Pulsar's keys."""
 
     clusterName: str = setting("standalone", "Name of the cluster that this broker is.")
-    brokerServicePort: int = setting(
-        6650, "Port of the binary protocol; 0 picks a free one.", maximum=65_535
+    brokerServicePort: int = port_setting(
+        6650,
+        "Port of the binary protocol without TLS; 0 picks a free one, -1 or an empty value in the "
+        "file is none.",
     )
-    webServicePort: int = setting(
-        8080, "Port of the admin API and /metrics; 0 picks a free one.", maximum=65_535
+    webServicePort: int = port_setting(
+        8080,
+        "Port of the admin API and /metrics without TLS; 0 picks a free one, -1 or an empty value "
+        "in the file is none.",
     )
     bindAddress: str = setting(
         "127.0.0.1",
-        "Address of the listening ports. Without authenticationEnabled every client that reaches "
-        "it can do everything, so it should be loopback then.",
+        "Address of the listening ports. An address that other machines reach needs "
+        "authentication, or the option --insecure-listen: else the broker does not start.",
     )
     advertisedAddress: str = setting(
         "",
@@ -109,6 +114,22 @@ class Settings(AuthorizationSettings):
     maxConcurrentHttpRequests: int = setting(
         1_024,
         "Requests at the web port that are answered at the same time; more are refused (503).",
+        dynamic=True,
+        minimum=1,
+    )
+    maxHttpServerConnections: int = setting(
+        2_048,
+        "Connections to the web ports, half of them at most from one address; more are refused.",
+        dynamic=True,
+        minimum=2,
+    )
+    httpRequestsLimitEnabled: bool = setting(
+        False, "Enforce httpRequestsMaxPerSecond.", dynamic=True
+    )
+    httpRequestsMaxPerSecond: float = setting(
+        100.0,
+        "Requests in any second, of all clients together, that the web ports accept; more get "
+        "status 429.",
         dynamic=True,
         minimum=1,
     )

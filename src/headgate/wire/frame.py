@@ -86,9 +86,9 @@ _FOREIGN_PROTOCOLS = {
     b"PUT ": "an HTTP request: the admin API listens on another port",
     b"POST": "an HTTP request: the admin API listens on another port",
     b"HEAD": "an HTTP request: the admin API listens on another port",
-    b"\x16\x03\x01\x02": "a TLS handshake: this port speaks plain Pulsar protocol",
-    b"\x16\x03\x01\x00": "a TLS handshake: this port speaks plain Pulsar protocol",
 }
+TLS_RECORD = b"\x16\x03"
+"""The first bytes of a TLS handshake."""
 
 
 def encode_frame(command: BaseCommand) -> bytes:
@@ -463,6 +463,11 @@ class FrameDecoder:
 
     def _refuse_sizes(self, total_size: int, command_size: int) -> RemoteProtocolError:
         first_word = total_size.to_bytes(_WORD_BYTES)
+        if first_word.startswith(TLS_RECORD):
+            return self._fail(
+                "not a frame but a TLS handshake: this port speaks plain Pulsar protocol, and "
+                "pulsar+ssl:// belongs to the port brokerServicePortTls"
+            )
         if foreign := _FOREIGN_PROTOCOLS.get(first_word):
             return self._fail(f"not a frame but {foreign}")
         if total_size > self._frame_size_max:

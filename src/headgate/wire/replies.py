@@ -123,6 +123,7 @@ def lookup_connect(
     through_service_url: bool = False,
 ) -> bytes:
     """Report the addresses of the broker that serves the topic; a client picks the one it can use.
+    An empty address is left out.
 
     ``through_service_url`` makes the client connect through the address that it already uses.
     """
@@ -131,7 +132,8 @@ def lookup_connect(
     reply.request_id = request_id
     reply.response = LookupResult.CONNECT
     reply.authoritative = True
-    reply.brokerServiceUrl = broker_url
+    if broker_url:
+        reply.brokerServiceUrl = broker_url
     if broker_url_tls:
         reply.brokerServiceUrlTls = broker_url_tls
     reply.proxy_through_service_url = through_service_url

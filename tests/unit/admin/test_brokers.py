@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from tests.unit.admin.conftest import Ask
@@ -105,3 +107,19 @@ def test_quotas_are_verified_before_the_answer(api: Ask, broker: FakeFacade) -> 
     assert (answer.status, answer.body, broker.quota_checks) == (204, b"", 1)
     assert api("POST", f"{B}/backlog-quota-check").status == 405
     assert broker.quota_checks == 1
+
+
+def test_a_cluster_of_tls_alone_has_no_plain_addresses(api: Ask, broker: FakeFacade) -> None:
+    broker.info = replace(
+        broker.info,
+        broker_url="",
+        web_url="",
+        broker_url_tls="pulsar+ssl://b:6651",
+        web_url_tls="https://b:8443",
+    )
+    answer = api("GET", "/admin/v2/clusters/standalone").json()
+    assert answer["serviceUrlTls"] == "https://b:8443"
+    assert answer["brokerServiceUrlTls"] == "pulsar+ssl://b:6651"
+    assert not {"serviceUrl", "brokerServiceUrl"} & answer.keys()
+    leader = api("GET", "/admin/v2/brokers/leaderBroker").json()
+    assert leader["serviceUrl"] == "https://b:8443"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.unit.admin.conftest import Ask
+from tests.unit.admin.fake_facade import FakeFacade
 
 L = "/lookup/v2/topic"
 
@@ -20,3 +23,13 @@ def test_the_bundle(api: Ask) -> None:
     low, _, high = text.partition("_")
     assert int(low, 16) < int(high, 16)
     assert api("GET", f"{L}/persistent/public/none/t/bundle").status == 404
+
+
+def test_with_tls_both_addresses_are_there(api: Ask, broker: FakeFacade) -> None:
+    broker.info = replace(
+        broker.info, broker_url_tls="pulsar+ssl://b:6651", web_url_tls="https://b:8443"
+    )
+    answer = api("GET", f"{L}/persistent/public/default/t").json()
+    assert (answer["brokerUrl"], answer["httpUrl"]) == (broker.info.broker_url, broker.info.web_url)
+    assert answer["brokerUrlTls"] == answer["brokerUrlSsl"] == "pulsar+ssl://b:6651"
+    assert answer["httpUrlTls"] == "https://b:8443"

@@ -69,7 +69,7 @@ def test_a_slip_in_a_key_is_named_with_what_may_be_meant() -> None:
     meant = "adaptivePublisherThrottlingObserveOnly"
     assert with_suggestion(typo) == f"{typo} (did you mean {meant}?)"
     # A key that Pulsar has and Headgate does not is no slip.
-    for other in ("dispatchThrottlingRatePerReplicatorInMsg", "webServicePortTls"):
+    for other in ("dispatchThrottlingRatePerReplicatorInMsg", "webServiceTlsProvider"):
         assert with_suggestion(other) == other
 
 
@@ -107,8 +107,42 @@ def test_bad_overrides(text: str, message: str) -> None:
 
 
 def test_an_override_may_not_be_empty_where_a_number_is_needed() -> None:
-    with pytest.raises(InputError, match="--set: webServicePort='' is not allowed"):
-        load_settings((), parse_overrides(["webServicePort="]))
+    with pytest.raises(InputError, match="--set: maxMessageSize='' is not allowed"):
+        load_settings((), parse_overrides(["maxMessageSize="]))
+
+
+def test_an_empty_port_is_none_as_in_pulsar() -> None:
+    """A broker.conf of a cluster with TLS alone must not open the plain ports."""
+    file = parse_properties(
+        "brokerServicePort=\nbrokerServicePortTls=6651\nwebServicePortTls=\n", "f"
+    )
+    for overrides in ((), parse_overrides(["brokerServicePort="])):
+        settings = load_settings(file, overrides).settings
+        assert (settings.brokerServicePort, settings.brokerServicePortTls) == (-1, 6651)
+        assert (settings.webServicePort, settings.webServicePortTls) == (8080, -1)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["brokerServicePort="], "neither brokerServicePort nor brokerServicePortTls is a port"),
+        (["webServicePort=-1"], "neither webServicePort nor webServicePortTls is a port"),
+        (
+            ["brokerServicePortTls=8080"],
+            "brokerServicePortTls and webServicePort are both 8080: different ports are allowed",
+        ),
+        (
+            ["brokerServicePort=1", "webServicePort=1", "webServicePortTls=1"],
+            "brokerServicePort and webServicePort and webServicePortTls are all 1",
+        ),
+        (["tlsAllowInsecureConnection=true"], "tlsAllowInsecureConnection=true is not allowed: a"),
+        (["tlsEnabled=true"], "tlsEnabled='true' is not allowed: set brokerServicePortTls and"),
+        (["tlsEnabledWithKeyStore=true"], "is not allowed: key stores of Java are not supported"),
+    ],
+)
+def test_ports_and_keys_of_tls_that_cannot_be(words: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load_settings((), parse_overrides(words))
 
 
 @pytest.mark.parametrize(

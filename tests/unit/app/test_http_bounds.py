@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -20,7 +21,9 @@ from headgate.app.http_bounds import (
     WRITE_TIMEOUT_S,
     BoundedHttpProtocol,
 )
+from headgate.app.http_connections import HttpConnections
 from headgate.broker.http_memory import REQUEST_BYTES, HttpMemory
+from headgate.policy.settings import Settings
 from headgate.testing.clock import ManualClock
 from headgate.testing.loop import SimLoop
 
@@ -539,3 +542,68 @@ def test_the_answer_to_an_earlier_request_is_not_mixed_with_a_refusal() -> None:
         other.connection_lost(None)
 
     play(story, begin, memory)
+
+
+def test_too_many_connections_are_refused_with_a_reason_and_counted_once() -> None:
+    others = HttpConnections(Settings(maxHttpServerConnections=2), lambda: 0)
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        made = []
+        for _ in range(3):
+            one = BoundedHttpProtocol(protocol.config, ServerState(), {}, protocol.loop)
+            one.others = others
+            wire = Wire()
+            one.connection_made(wire)
+            made.append((one, wire))
+        assert [wire.closed for _, wire in made] == [False, False, True]
+        assert reason_of(made[2][1]).startswith("Too many connections: maxHttpServerConnections")
+        for one, _ in made:
+            one.connection_lost(None)
+            one.connection_lost(None)
+        assert others.refusal("") == ""
+
+    play(story)
+
+
+def test_bytes_that_are_no_request_have_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "headgate.web")
+    others = HttpConnections(Settings(), lambda: 0)
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        for data, text in (
+            (b"\x16\x03\x01\x02\x00\x01", "TLS at a port of HTTP: https:// belongs to the port"),
+            (b"no request\r\n\r\n", "Invalid HTTP request received."),
+        ):
+            one = BoundedHttpProtocol(protocol.config, ServerState(), {}, protocol.loop)
+            one.others = others
+            wire = Wire()
+            one.connection_made(wire)
+            one.data_received(data)
+            assert reason_of(wire).startswith(text)
+            assert caplog.records.pop().getMessage().startswith(f" is disconnected: {text}")
+            one.connection_lost(None)
+
+    play(story)
+
+
+def test_a_verified_certificate_reaches_the_application() -> None:
+    scopes: list[Any] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        scopes.append(scope["extensions"]["headgate.peer_certificate"])
+        await _answer(scope, receive, send)
+
+    certificate = {"subject": ((("commonName", "admin"),),)}
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        for each in (certificate, {}, None):
+            one = BoundedHttpProtocol(protocol.config, ServerState(), {}, protocol.loop)
+            wire = Wire()
+            wire._extra = {"peercert": each}  # type: ignore[attr-defined]
+            one.connection_made(wire)
+            one.data_received(b"GET / HTTP/1.1\r\nhost: b\r\n\r\n")
+            await asyncio.sleep(0)
+            one.connection_lost(None)
+
+    play(story, app)
+    assert scopes == [certificate, None, None]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.app.key_files import read_key, write_secret
+from headgate.app.key_files import read_file, read_key, write_new, write_secret
 from headgate.security.errors import InvalidKeyError
 
 KEY = bytes(range(32))
@@ -78,3 +78,17 @@ def test_a_new_secret_is_for_its_owner_and_overwrites_nothing(tmp_path: Path) ->
     assert path.read_bytes() == KEY
     with pytest.raises(InvalidKeyError, match="cannot be written"):
         write_secret(str(tmp_path / "none" / "new"), KEY)
+
+
+def test_files_that_settings_name(tmp_path: Path) -> None:
+    path = tmp_path / "cert.pem"
+    write_new(str(path), b"public")
+    assert path.stat().st_mode & 0o777 & ~0o022 == 0o644 & ~0o022
+    assert read_file(str(path), "x") == b"public"
+    path.chmod(0o644)
+    with pytest.raises(InvalidKeyError, match=r"x: \S+ may be read or written by others"):
+        read_file(str(path), "x", is_secret=True)
+    with pytest.raises(InvalidKeyError, match="exists already"):
+        write_new(str(path), b"other")
+    with pytest.raises(InvalidKeyError, match="x: /nowhere cannot be read: No such file"):
+        read_file("/nowhere", "x")

@@ -10,7 +10,13 @@ import socket
 
 import pytest
 
-from headgate.app.listeners import advertised_host, is_loopback, listen_error
+from headgate.app.listeners import (
+    OpenAddressError,
+    advertised_host,
+    check_address,
+    is_loopback,
+    listen_error,
+)
 from headgate.policy.settings import Settings
 
 
@@ -60,3 +66,14 @@ def test_answers_to_clients(bind: str, advertised: str, expected: str) -> None:
 def test_errors_name_the_setting(number: int, message: str) -> None:
     error = OSError(number, "whatever")
     assert str(listen_error(error, "::1", 80, "webServicePort")).startswith(message)
+
+
+def test_an_address_that_others_reach_needs_authentication_or_the_operators_word() -> None:
+    for host in ("127.0.0.1", "::1", "localhost"):
+        assert check_address(host, has_authentication=False, is_insecure_allowed=False) == ""
+    for host in ("0.0.0.0", "::", "10.0.0.1", "broker.example"):
+        assert check_address(host, has_authentication=True, is_insecure_allowed=False) == ""
+        warning = check_address(host, has_authentication=False, is_insecure_allowed=True)
+        assert warning.startswith(f"bindAddress={host}: --insecure-listen is given")
+        with pytest.raises(OpenAddressError, match="not allowed without authentication"):
+            check_address(host, has_authentication=False, is_insecure_allowed=False)

@@ -38,6 +38,10 @@ def test_a_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
 def test_a_given_key_is_used_and_none_is_made(tmp_path: Path) -> None:
     given = tmp_path / "shared.key"
     given.write_bytes(b" any sixteen bytes\r\n")
+    given.chmod(0o640)
+    with pytest.raises(InputError, match=r"may be read or written by others: chmod 600 \S+key$"):
+        names_key(hashing(given), str(tmp_path))
+    given.chmod(0o600)
     assert names_key(hashing(given), str(tmp_path)) == b" any sixteen bytes"
     assert [path.name for path in tmp_path.iterdir()] == ["shared.key"]
 
@@ -45,6 +49,7 @@ def test_a_given_key_is_used_and_none_is_made(tmp_path: Path) -> None:
 def test_a_given_file_that_is_no_key_is_refused(tmp_path: Path) -> None:
     short = tmp_path / "short.key"
     short.write_bytes(b"fifteen bytes..\n\n")
+    short.chmod(0o600)
     wanted = r"headgateTelemetryNamesKeyFile=\S+short.key cannot be used: it has 15 bytes"
     with pytest.raises(InputError, match=wanted):
         names_key(hashing(short), str(tmp_path))

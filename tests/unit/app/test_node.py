@@ -6,6 +6,8 @@ import asyncio
 import base64
 import logging
 from contextlib import AsyncExitStack
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -17,8 +19,10 @@ from headgate.app.node import (
     ledger_settings,
     open_authentication,
 )
+from headgate.app.ports import Urls
 from headgate.base.errors import InvariantError
 from headgate.base.units import MIB
+from headgate.broker.info import BrokerInfo
 from headgate.fs import MemFs
 from headgate.ledger import LedgerSettings
 from headgate.policy.settings import SETTINGS, Settings
@@ -28,13 +32,18 @@ MINUTE_MS = 60_000
 
 def test_who_the_broker_is() -> None:
     directory = DataDirectory.open(MemFs(), "/data")
-    info = broker_info(Settings(advertisedAddress="b1"), 6650, 8080, directory)
-    assert (info.broker_id, info.broker_url, info.web_url, info.version, info.metadata_url) == (
-        "b1:8080",
-        "pulsar://b1:6650",
-        "http://b1:8080",
-        __version__,
-        "sqlite:/data/metadata.sqlite3",
+    ports: Any = SimpleNamespace(
+        urls=Urls("pulsar://b1:6650", "", "pulsar+ssl://b1:6651", "https://b1:8443"),
+        broker_id="b1:8443",
+    )
+    assert broker_info(ports, directory) == BrokerInfo(
+        broker_id="b1:8443",
+        broker_url="pulsar://b1:6650",
+        web_url="",
+        version=__version__,
+        metadata_url="sqlite:/data/metadata.sqlite3",
+        broker_url_tls="pulsar+ssl://b1:6651",
+        web_url_tls="https://b1:8443",
     )
 
 

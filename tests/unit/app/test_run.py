@@ -11,8 +11,9 @@ from typing import Any, cast
 import pytest
 
 from headgate import __version__
-from headgate.app.node import Node, Urls
+from headgate.app.node import Node
 from headgate.app.options import StandaloneOptions
+from headgate.app.ports import Urls
 from headgate.app.run import StopSignals, process_age_s, ready_line, settings_of
 from headgate.base.errors import InputError
 
@@ -38,8 +39,8 @@ def test_no_warning_without_a_reason(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_bad_values_stop_the_start() -> None:
-    with pytest.raises(InputError, match="brokerServicePort='-1' is not allowed"):
-        settings_of(StandaloneOptions(assignments=["brokerServicePort=-1"]))
+    with pytest.raises(InputError, match="brokerServicePort='-2' is not allowed"):
+        settings_of(StandaloneOptions(assignments=["brokerServicePort=-2"]))
 
 
 def test_the_ready_line_has_every_address() -> None:

@@ -202,3 +202,36 @@ def test_refusals_are_reported_in_the_log_a_few_times(caplog: pytest.LogCaptureF
             answer(scope_of(host=f"evil{number % 25}.example"), guard)
     assert len(caplog.messages) == 8
     assert "421 from 127.0.0.1: Host 'evil0.example'" in caplog.messages[0]
+
+
+def test_too_many_requests_come_before_all_else() -> None:
+    guard = WebGuard(_app, NAMES, lambda: "Too many requests")
+    found, headers, body = answer(scope_of(host="evil.example"), guard)
+    assert (found, json.loads(body)) == (429, {"reason": "Too many requests"})
+    assert headers[b"retry-after"] == b"1"
+    assert headers[b"x-content-type-options"] == b"nosniff"
+
+
+def test_every_response_has_the_headers_of_an_api() -> None:
+    for host, expected in (("broker.internal", 204), ("evil.example", 421)):
+        found, headers, _ = answer(scope_of(host=host))
+        assert found == expected
+        assert headers[b"content-security-policy"] == b"default-src 'none'; frame-ancestors 'none'"
+        assert headers[b"referrer-policy"] == b"no-referrer"
+        assert headers[b"cache-control"] == b"no-store"
+        assert headers[b"cross-origin-resource-policy"] == b"same-origin"
+        assert not [name for name in headers if name.startswith(b"access-control-")]
+        assert b"strict-transport-security" not in headers
+
+
+@pytest.mark.parametrize(
+    ("host", "is_told"),
+    [
+        ("broker.internal:8443", True), ("localhost:8443", False), ("x.localhost", False),
+        ("absent", False),
+    ],
+)  # fmt: skip
+def test_browsers_are_told_to_stay_with_tls_except_on_loopback(host: str, is_told: bool) -> None:
+    scope = {**scope_of(host=host, version="1.0"), "scheme": "https"}
+    _, headers, _ = answer(scope)
+    assert (b"strict-transport-security" in headers) == is_told

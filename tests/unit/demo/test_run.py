@@ -13,7 +13,7 @@ from types import TracebackType
 import pytest
 from rich.console import Console
 
-from headgate.app.node import Urls
+from headgate.app.ports import Urls
 from headgate.base.errors import InputError
 from headgate.demo import adaptive, run
 from headgate.demo.admin import HttpCall

@@ -98,3 +98,15 @@ def test_where_no_hole_can_be_made(
     monkeypatch.setattr(os_fs, "_fallocate", None)
     assert not file.punch(0, 4096)
     file.close()
+
+
+def test_other_users_may_not_read_what_it_makes(tmp_path: Path) -> None:
+    fs, before = OsFs(), os.umask(0)
+    try:
+        fs.make_directory(f"{tmp_path}/a/b")
+        fs.create(f"{tmp_path}/a/b/file").close()
+        fs.lock(f"{tmp_path}/a/b/lock").release()
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "a").rglob("*")}
+    assert modes == {"b": 0o700, "file": 0o600, "lock": 0o600}

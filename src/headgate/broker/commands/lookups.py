@@ -10,7 +10,7 @@ from headgate.base.errors import HeadgateError
 from headgate.base.names import NamespaceName, TopicName, parse_topic
 from headgate.base.work_units import TURN_UNITS
 from headgate.broker.connection.client_connection import ClientConnection
-from headgate.broker.info import BrokerCounts
+from headgate.broker.info import BrokerCounts, BrokerInfo
 from headgate.broker.registry import TopicRegistry, check_persistent
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.errors import RefusalError
@@ -32,13 +32,13 @@ class LookupCommands:
         catalog: Catalog,
         settings: Settings,
         counts: BrokerCounts,
-        broker_url: str,
+        info: BrokerInfo,
     ) -> None:
         self._registry = registry
         self._catalog = catalog
         self._settings = settings
         self._counts = counts
-        self._broker_url = broker_url
+        self._info = info
 
     def _check_namespace(self, name: TopicName) -> None:
         if self._catalog.namespace(name.namespace) is None:
@@ -75,7 +75,14 @@ class LookupCommands:
         except HeadgateError:
             self._counts.lookups_failed += 1
             raise
-        connection.write(encode.lookup_connect(request.request_id, broker_url=self._broker_url))
+        info = self._info
+        connection.write(
+            encode.lookup_connect(
+                request.request_id,
+                broker_url=info.broker_url,
+                broker_url_tls=info.broker_url_tls,
+            )
+        )
         self._counts.lookups_answered += 1
 
     async def partition_metadata(self, connection: ClientConnection, command: BaseCommand) -> None:

@@ -27,6 +27,7 @@ from headgate.base.work_units import (
     TURN_UNITS,
     WAITED,
 )
+from headgate.broker.connection.address_counts import address_of
 from headgate.broker.connection.bounds import (
     CLOSE_TIMEOUT_S,
     SAMPLE_COMMANDS,
@@ -35,6 +36,7 @@ from headgate.broker.connection.bounds import (
     work_expected,
 )
 from headgate.broker.connection.connection_host import CommandHandlers, ConnectionHost
+from headgate.broker.connection.connection_limits import memory_units_of
 from headgate.broker.connection.consumers import ConnectionConsumers
 from headgate.broker.connection.delayed_sends import DelayedSends
 from headgate.broker.connection.frame_writer import FrameWriter
@@ -43,7 +45,7 @@ from headgate.broker.connection.keep_alive import KeepAlive
 from headgate.broker.connection.open_connections import OpenConnections
 from headgate.broker.connection.producers import ConnectionProducers
 from headgate.broker.connection.receive_buffers import receive_buffer
-from headgate.broker.connection.refusals import RefusalLogger, protocol_error
+from headgate.broker.connection.refusals import RefusalLogger, protocol_error, unrequested_error
 from headgate.broker.connection.throttle_tracker import ThrottleTracker
 from headgate.broker.connection.waiting_commands import WaitingCommands
 from headgate.broker.held_memory import CONNECTION_BYTES, PENDING_ENTRY_BYTES, HeldMemory
@@ -57,7 +59,7 @@ from headgate.engine.topic import Topic
 from headgate.metadata.errors import RefusalError
 from headgate.policy.settings import Settings
 from headgate.wire import commands, encode
-from headgate.wire.codes import CommandType, ServerError
+from headgate.wire.codes import CommandType
 from headgate.wire.errors import CommandTooLongError, RemoteProtocolError
 from headgate.wire.frame import FrameDecoder
 from headgate.wire.limits import BUFFER_BYTES_START, CONNECT_BYTES_MAX, frame_bytes_max
@@ -99,6 +101,8 @@ class Connection(asyncio.BufferedProtocol):
         self.consumers: dict[int, tuple[Consumer, Subscription]] = {}
         self.creating: dict[tuple[str, int], object] = {}
         self.described_bytes: dict[tuple[str, int], int] = {}
+        self.memory_units = 1
+        """How much an idle connection like this takes, in CONNECTION_BYTES."""
         self.is_open = False
         self.socket_paused = False
         self._commands_paused = False
@@ -111,7 +115,7 @@ class Connection(asyncio.BufferedProtocol):
         """Work that was done while all connections together had used up their budget."""
         self._unfinished: Iterator[int] | None = None
         """The remaining slices of a long command."""
-        self.keep_alive = KeepAlive(self, host.loop, settings)
+        self.keep_alive = KeepAlive(self, host.loop, settings, connections.lines)
         counts = connections.counts
         self.throttle = ThrottleTracker(self.producers, counts, self.keep_alive.send_pongs_while)
         self._refusal_logger = RefusalLogger()
@@ -151,21 +155,18 @@ class Connection(asyncio.BufferedProtocol):
         if not self._connections.admit(transport):
             self._transport.abort()
             return
-        peername = transport.get_extra_info("peername")
-        self.address = f"/{peername[0]}:{peername[1]}" if peername else ""
+        self.address = address_of(transport.get_extra_info("peername"))
         if refusal := self._connections.refusal(self.address):
             self._refuse_connection(refusal)
             return
+        self.memory_units = memory_units_of(transport)
         self.is_open = True
         self._frames.open(self._transport)
         self._connections.add(self)
         self.keep_alive.await_handshake()
 
     def _refuse_connection(self, text: str) -> None:
-        connect = BaseCommand(type=CommandType.CONNECT)  # the answer does not wait for it
-        answer = commands.refuse(connect, ServerError.NOT_ALLOWED_ERROR, text)
-        if answer is not None:
-            self._transport.write(answer)
+        self._transport.write(unrequested_error(text))  # it does not wait for the CONNECT
         self._transport.close()
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -285,7 +286,8 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(error, CommandTooLongError):
             self._refuse_too_long(error)
         elif isinstance(error, RemoteProtocolError):
-            logger.info("%s broke the protocol and is disconnected: %s", self.address, error)
+            info = logger.info if self.peer is not None else self._connections.lines.info
+            info("%s broke the protocol and is disconnected: %s", self.address, error)
             self.close()
         elif isinstance(error, InvariantError):
             raise error
@@ -404,7 +406,7 @@ class Connection(asyncio.BufferedProtocol):
         """The client may send commands from now on."""
         self._decoder.set_limits(self._frame_bytes_max, self._settings.headgateMaxCommandBytes)
         self.peer = peer
-        self._connections.counts.connections_established += 1
+        self._connections.authenticated(self)
         self.consumer_port.strips_checksums = not peer.knows_checksums
         self.write(
             encode.connected(
@@ -516,7 +518,7 @@ class Connection(asyncio.BufferedProtocol):
             described = {key: size for key, size in described.items() if key[1] in present[key[0]]}
             self.described_bytes = described
         return HeldMemory(
-            CONNECTION_BYTES,
+            CONNECTION_BYTES * self.memory_units,
             self._decoder.buffer_bytes - BUFFER_BYTES_START,
             self.unsent_bytes(),
             sum(described.values()) if described else 0,
@@ -540,10 +542,7 @@ class Connection(asyncio.BufferedProtocol):
         if self.peer_blocked:
             self.abort()
             return
-        connect = BaseCommand(type=CommandType.CONNECT)  # an answer to no request
-        answer = commands.refuse(connect, ServerError.NOT_ALLOWED_ERROR, reason)
-        if answer is not None:
-            self.write(answer)
+        self.write(unrequested_error(reason))
         self.close()
 
     # -- the end ---------------------------------------------------------------------------

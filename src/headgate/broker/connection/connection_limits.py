@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
 from headgate.base.units import INT32_MAX, NS_PER_S
+from headgate.broker.connection.address_counts import AddressCounts, unauthenticated_bounds
+from headgate.broker.connection.bounded_lines import BoundedLines
+from headgate.broker.held_memory import TLS_UNITS
 from headgate.policy.settings import Settings
 from headgate.storage.repeated_failures import QUIET_NS
 
@@ -16,18 +19,32 @@ logger = logging.getLogger("headgate.connection")
 _REFUSED: Final = "Reached the maximum number of connections"
 
 
+def memory_units_of(transport: asyncio.BaseTransport) -> int:
+    """How much an idle connection takes, in ``CONNECTION_BYTES``: over TLS more."""
+    return 1 if transport.get_extra_info("ssl_object") is None else TLS_UNITS
+
+
 class ConnectionLimits:
-    """The number of open connections of one broker, also by host, and its limits."""
+    """The number of open connections of one broker, also by host, and its limits.
+
+    It counts a connection from the instant at which the broker accepts it: one of TLS before its
+    handshake, which is the costly part. Until its CONNECT has succeeded a connection also counts
+    as unauthenticated, and these have bounds of their own.
+    """
 
     def __init__(
         self, settings: Settings, now_ns: Callable[[], int], memory_max: int = INT32_MAX
     ) -> None:
-        """``memory_max`` connections fit into the memory of clients."""
+        """``memory_max`` plain connections fit into the memory of clients."""
         self._memory_max = memory_max
         self._settings = settings
         self._now_ns = now_ns
-        self._count = 0
-        self._by_host: Counter[str] = Counter()
+        self._all = AddressCounts()
+        self._memory_units = 0
+        self._unauthenticated = AddressCounts()
+        self._unauthenticated_max = unauthenticated_bounds(None)
+        self.lines = BoundedLines(logger, now_ns)
+        """Log lines about clients that have not authenticated."""
         self.refused_count = 0
         """Connections refused since the start."""
         self._refused_ns = 0
@@ -35,34 +52,47 @@ class ConnectionLimits:
         """:attr:`refused_count` before the refusals that the broker has logged; None once it has
         logged that they are over."""
 
+    def set_descriptors(self, descriptors: int | None) -> None:
+        """Set how many file descriptors clients may have; None for no limit."""
+        self._unauthenticated_max = unauthenticated_bounds(descriptors)
+
     def refusal(self, address: str) -> str:
         """The answer to a new connection from ``address``, which must end; empty if it may stay.
         The texts are Pulsar's."""
         settings = self._settings
-        if 0 < settings.brokerMaxConnections <= self._count:
+        if 0 < settings.brokerMaxConnections <= self._all.total:
             limit = f"brokerMaxConnections={settings.brokerMaxConnections}"
             return self._refused(_REFUSED, limit, address)
-        if self._memory_max <= self._count:
+        if self._memory_max <= self._memory_units:
             limit = f"{self._memory_max} connections fit into the memory of clients"
             return self._refused(_REFUSED, f"{limit} (headgateClientMemoryMB)", address)
-        if address and 0 < settings.brokerMaxConnectionsPerIp <= self._by_host[_host(address)]:
+        if address and 0 < settings.brokerMaxConnectionsPerIp <= self._all.of(address):
             text = f"{_REFUSED} on address{address}"
             limit = f"brokerMaxConnectionsPerIp={settings.brokerMaxConnectionsPerIp}"
             return self._refused(text, limit, address)
+        exceeded = self._unauthenticated.exceeded(address, self._unauthenticated_max)
+        if exceeded:
+            limit = f"{exceeded} may wait for their CONNECT"
+            return self._refused(_REFUSED, limit, address)
         return ""
 
-    def added(self, address: str) -> None:
-        """A connection from ``address`` was accepted."""
-        self._count += 1
-        self._by_host[_host(address)] += 1
+    def added(self, address: str, memory_units: int = 1) -> None:
+        """A connection from ``address`` was accepted, which takes the memory of so many plain
+        ones."""
+        self._memory_units += memory_units
+        self._all.add(address)
+        self._unauthenticated.add(address)
 
-    def removed(self, address: str) -> None:
-        """A connection from ``address`` has ended."""
-        self._count -= 1
-        host = _host(address)
-        self._by_host[host] -= 1
-        if not self._by_host[host]:
-            del self._by_host[host]
+    def authenticated(self, address: str) -> None:
+        """The CONNECT of a connection from ``address`` has succeeded."""
+        self._unauthenticated.remove(address)
+
+    def removed(self, address: str, memory_units: int = 1, *, is_authenticated: bool) -> None:
+        """A connection from ``address`` has ended, with what :meth:`added` was told."""
+        self._memory_units -= memory_units
+        self._all.remove(address)
+        if not is_authenticated:
+            self._unauthenticated.remove(address)
 
     def log_if_due(self) -> None:
         """Log when refusals have ended. Call about once a second."""
@@ -81,7 +111,3 @@ class ConnectionLimits:
         self.refused_count += 1
         self._refused_ns = self._now_ns()
         return text
-
-
-def _host(address: str) -> str:
-    return address.rpartition(":")[0]

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from headgate.broker.connection.bounded_lines import BoundedLines
 from headgate.broker.connection.bounds import (
     HANDSHAKE_TIMEOUT_S,
     LIVENESS_TIMEOUT_S,
@@ -22,9 +23,15 @@ class KeepAlive:
     """Sends a PING at each interval and ends the connection when the peer stays silent."""
 
     def __init__(
-        self, connection: ClientConnection, loop: asyncio.AbstractEventLoop, settings: Settings
+        self,
+        connection: ClientConnection,
+        loop: asyncio.AbstractEventLoop,
+        settings: Settings,
+        lines: BoundedLines,
     ) -> None:
+        """``lines`` log what clients do before their CONNECT."""
         self._connection = connection
+        self._lines = lines
         self._loop = loop
         self._settings = settings
         self.peer_active = False
@@ -81,7 +88,7 @@ class KeepAlive:
         connection = self._connection
         peer = connection.peer
         if peer is None:
-            logger.info(
+            self._lines.info(
                 "%s sent no CONNECT that was accepted in time and is disconnected",
                 connection.address,
             )

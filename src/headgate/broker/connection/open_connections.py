@@ -37,7 +37,10 @@ class OpenConnections(Collection["Connection"]):
         self._limits = limits
         self.memory = memory
         self.counts = counts
+        self.lines = limits.lines
+        """Log lines about clients that have not authenticated."""
         self._all: set[Connection] = set()
+        self._unauthenticated: set[Connection] = set()
         self._call_soon = call_soon
         self.paused: dict[Connection, None] = {}
         """Connections whose commands wait, and whose sockets the broker does not read meanwhile,
@@ -69,17 +72,29 @@ class OpenConnections(Collection["Connection"]):
     def add(self, connection: Connection) -> None:
         """A connection was accepted."""
         self._all.add(connection)
-        self.memory.charge(CONNECTION_BYTES)
-        self._limits.added(connection.address)
+        self._unauthenticated.add(connection)
+        self.memory.charge(CONNECTION_BYTES * connection.memory_units)
+        self._limits.added(connection.address, connection.memory_units)
         self.counts.connections_accepted += 1
+
+    def authenticated(self, connection: Connection) -> None:
+        """The CONNECT of a connection has succeeded. A second call does nothing."""
+        if connection in self._unauthenticated:
+            self._unauthenticated.remove(connection)
+            self._limits.authenticated(connection.address)
+            self.counts.connections_established += 1
 
     def discard(self, connection: Connection) -> None:
         """A connection has ended."""
         self._all.discard(connection)
-        self._limits.removed(connection.address)
+        is_authenticated = connection not in self._unauthenticated
+        self._unauthenticated.discard(connection)
+        self._limits.removed(
+            connection.address, connection.memory_units, is_authenticated=is_authenticated
+        )
         self.paused.pop(connection, None)
         self.counts.connections_closed += 1
-        if connection.peer is None:
+        if not is_authenticated:
             self.counts.connections_failed += 1
 
     def resume_reading(self) -> None:

@@ -22,7 +22,9 @@ from headgate.security.errors import (
     OriginalPrincipalError,
     UncheckedCredentialsError,
 )
+from headgate.wire import commands
 from headgate.wire.codes import CommandType, ServerError
+from headgate.wire.messages import BaseCommand
 
 logger = logging.getLogger("headgate.connection")
 
@@ -84,6 +86,12 @@ _LOGGED: Final = (
     ServerError.INCOMPATIBLE_SCHEMA,
     ServerError.AUTHORIZATION_ERROR,
 )
+
+
+def unrequested_error(text: str) -> bytes:
+    """The frame that tells a client why its connection ends, though it has asked nothing."""
+    connect = BaseCommand(type=CommandType.CONNECT)
+    return commands.refuse(connect, ServerError.NOT_ALLOWED_ERROR, text) or b""
 
 
 class RefusalLogger:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headgate.base.units import NS_PER_S
 from headgate.broker.damage import damage_counts
+from headgate.broker.tls_status import HandshakeEnd
 from headgate.telemetry.adaptive_figures import PULSAR_BROKER, PULSAR_TOPIC
 from headgate.telemetry.otel import readings
 from headgate.telemetry.otel.readings import Values
@@ -30,6 +31,7 @@ from headgate.telemetry.prometheus.series import (
     quotas,
     storage,
     subscriptions,
+    tls,
 )
 from headgate.telemetry.prometheus.series.definition import SUBSCRIPTION_LABELS, Series
 from headgate.telemetry.prometheus.values import Number, topic_backlog_age_s
@@ -215,6 +217,18 @@ AUTHENTICATION_INSTRUMENTS: Final = (
 )
 """Their subject: the broker's authentication, if it is enabled."""
 
+TLS_INSTRUMENTS: Final = (
+    _ours(tls.TLS_EXPIRES_SERIES, GAUGE, "s", lambda status: status.expires_at_s),
+    _ours(tls.TLS_RELOADS_SERIES, COUNTER, "{reload}", lambda status: status.reloads),
+    _ours(tls.TLS_RELOAD_FAILURES_SERIES, COUNTER, "{look}",
+          lambda status: status.reload_failures),
+    _ours(tls.TLS_HALF_OPEN_SERIES, UP_DOWN_COUNTER, "{connection}",
+          lambda status: status.half_open),
+    _ours(tls.TLS_HANDSHAKES_SERIES, COUNTER, "{handshake}",
+          lambda status: (({"result": str(end)}, status.handshakes[end]) for end in HandshakeEnd)),
+)  # fmt: skip
+"""Their subject: the state of TLS. There is none without TLS."""
+
 BROKER_POLICY_INSTRUMENTS: Final = (
     _ours(limits.LIMIT_SERIES, GAUGE, "1/s", readings.broker_limit),
 )
@@ -222,7 +236,7 @@ BROKER_POLICY_INSTRUMENTS: Final = (
 BROKER_INSTRUMENTS: Final = (
     *ADAPTIVE_INSTRUMENTS, *CONNECTION_INSTRUMENTS, *LOOKUP_INSTRUMENTS, *TURN_INSTRUMENTS,
     *ENGINE_INSTRUMENTS, *STORAGE_INSTRUMENTS, *CLIENT_MEMORY_INSTRUMENTS,
-    *AUTHENTICATION_INSTRUMENTS, *BROKER_POLICY_INSTRUMENTS,
+    *AUTHENTICATION_INSTRUMENTS, *TLS_INSTRUMENTS, *BROKER_POLICY_INSTRUMENTS,
 )  # fmt: skip
 """All instruments of the broker."""
 

@@ -27,6 +27,7 @@ from headgate.telemetry.otel.instruments import (
     STORAGE_INSTRUMENTS,
     SUBSCRIPTION_INSTRUMENTS,
     SUBSCRIPTION_POLICY_INSTRUMENTS,
+    TLS_INSTRUMENTS,
     TOPIC_INSTRUMENTS,
     TOPIC_POLICY_INSTRUMENTS,
     TURN_INSTRUMENTS,
@@ -145,6 +146,8 @@ def _of_broker(broker: Broker) -> Iterator[Readable]:
     yield CONNECTION_INSTRUMENTS, broker
     yield LOOKUP_INSTRUMENTS, broker
     yield TURN_INSTRUMENTS, broker.turns
+    if broker.tls.expires_at_s is not None:
+        yield TLS_INSTRUMENTS, broker.tls
     yield ENGINE_INSTRUMENTS, broker.engine
     yield (
         STORAGE_INSTRUMENTS,

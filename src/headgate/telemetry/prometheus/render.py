@@ -58,6 +58,7 @@ from headgate.telemetry.prometheus.series.topics import LEFT_OUT_SERIES, TOPIC_S
 from headgate.telemetry.prometheus.series.writes import WRITE_SERIES
 from headgate.telemetry.prometheus.shown_topics import Shown, TopicChoice
 from headgate.telemetry.prometheus.storage_lines import StorageLines
+from headgate.telemetry.prometheus.tls_lines import TlsLines
 from headgate.telemetry.prometheus.values import (
     Number,
     Totals,
@@ -233,6 +234,7 @@ class _Renderer:
             self._page.lines_of,
         )
         storage.add_broker(cluster, engine.now_ns)
+        TlsLines(broker.tls, self._page.lines_of).add_broker(cluster)
         for kind, size_bytes in broker.client_memory.by_kind().items():
             labels = f'{cluster},kind="{kind}"'
             self._figures((CLIENT_MEMORY_BYTES_SERIES,), (size_bytes,), labels)

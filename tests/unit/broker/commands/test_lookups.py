@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from headgate.base.names import NamespaceName, parse_topic
-from headgate.broker.commands.lookups import SLICE_NAMES
+from headgate.broker.commands.lookups import SLICE_NAMES, LookupCommands
+from headgate.broker.info import BrokerInfo
 from headgate.metadata.rows import TenantRow
 from headgate.testing import RefusedError, World
 from headgate.wire.codes import CommandType, ServerError
@@ -224,3 +228,28 @@ async def test_a_list_of_topics_beyond_the_bound_is_refused(
         settings.maxMessageSize = before
     assert refusal.value.code == ServerError.TOO_MANY_REQUESTS
     assert len(await client.topics("public/default")) == 20
+
+
+@played()
+async def test_with_tls_a_lookup_has_both_addresses(world: World) -> None:
+    seen: list[tuple[str, str]] = []
+    info = BrokerInfo("b:8443", "", "", "1", "", "pulsar+ssl://b:6651", "https://b:8443")
+    for each in (info, replace(info, broker_url="pulsar://b:6650")):
+        commands = LookupCommands(
+            world.broker.registry, world.broker.catalog, world.broker.settings,
+            world.broker.counts, each,
+        )  # fmt: skip
+        connection: Any = SimpleNamespace(write=lambda frame: seen.append(urls_of(frame)))
+        command = BaseCommand(type=CommandType.LOOKUP)
+        command.lookupTopic.topic = TOPIC
+        command.lookupTopic.request_id = 7
+        await commands.lookup(connection, command)
+    assert seen == [
+        ("", "pulsar+ssl://b:6651"), ("pulsar://b:6650", "pulsar+ssl://b:6651"),
+    ]  # fmt: skip
+
+
+def urls_of(frame: bytes) -> tuple[str, str]:
+    """Both addresses of a reply."""
+    reply = BaseCommand.FromString(frame[8:]).lookupTopicResponse
+    return reply.brokerServiceUrl, reply.brokerServiceUrlTls

@@ -8,6 +8,7 @@ import pytest
 
 from headgate.base.units import NS_PER_S
 from headgate.broker.connection.connection_limits import ConnectionLimits
+from headgate.broker.held_memory import TLS_UNITS
 from headgate.policy.settings import Settings
 from headgate.testing import ConnectionLostError, World
 from headgate.testing.client import SimClient
@@ -35,7 +36,7 @@ def test_each_host_has_its_own_count() -> None:
         limits.added(f"/10.0.0.1:{port}")
     assert limits.refusal("/10.0.0.1:3") == f"{REFUSED} on address/10.0.0.1:3"
     assert limits.refusal("/10.0.0.2:3") == ""
-    limits.removed("/10.0.0.1:1")
+    limits.removed("/10.0.0.1:1", is_authenticated=False)
     assert limits.refusal("/10.0.0.1:3") == ""
     assert limits.refused_count == 1
 
@@ -49,7 +50,7 @@ def test_all_hosts_count_for_the_brokers_limit() -> None:
     settings.brokerMaxConnections = 3
     assert limits.refusal("/10.0.0.3:1") == ""
     settings.brokerMaxConnections = 1
-    limits.removed("/::1:1")
+    limits.removed("/::1:1", is_authenticated=False)
     assert limits.refusal("/10.0.0.3:1") == REFUSED
 
 
@@ -98,3 +99,48 @@ async def test_the_address_is_named(world: World) -> None:
     await world.connect()
     refused = await refusal_of(world.open_connection())
     assert refused.message.startswith(f"{REFUSED} on address/")
+
+
+def test_strangers_have_bounds_of_their_own(caplog: pytest.LogCaptureFixture) -> None:
+    """They may take half of the descriptors for clients from one address."""
+    limits = ConnectionLimits(Settings(), Clock())
+    limits.set_descriptors(8)
+    for port in range(4):
+        assert limits.refusal(f"/a:{port}") == ""
+        limits.added(f"/a:{port}")
+    assert limits.refusal("/a:4") == REFUSED
+    assert caplog.messages == [
+        "a connection from /a:4 is refused: 4 from one address may wait for their CONNECT"
+    ]
+    for port in range(2):
+        assert limits.refusal(f"/b:{port}") == ""
+        limits.added(f"/b:{port}")
+    assert limits.refusal("/c:1") == REFUSED, "three quarters in all"
+    limits.authenticated("/a:0")
+    assert limits.refusal("/a:4") == limits.refusal("/c:1") == ""
+    limits.added("/a:4")
+    limits.removed("/a:1", is_authenticated=False)
+    limits.removed("/a:0", is_authenticated=True)
+    assert limits.refusal("/a:5") == ""
+
+
+@played()
+async def test_a_connect_frees_the_place_of_a_stranger(world: World) -> None:
+    world.broker.connection_limits.set_descriptors(2)  # one from an address, one in all
+    first = world.open_connection()
+    await asyncio.sleep(0.01)
+    refused = await refusal_of(world.open_connection())
+    assert refused.message == REFUSED
+    await first.connect()
+    other = await world.connect()
+    assert await other.producer(TOPIC)
+
+
+def test_a_connection_over_tls_takes_the_memory_of_four() -> None:
+    limits = ConnectionLimits(Settings(), Clock(), memory_max=8)
+    for port in range(2):
+        assert limits.refusal(f"/a:{port}") == ""
+        limits.added(f"/a:{port}", TLS_UNITS)
+    assert limits.refusal("/a:3") == REFUSED
+    limits.removed("/a:1", TLS_UNITS, is_authenticated=False)
+    assert limits.refusal("/a:3") == ""

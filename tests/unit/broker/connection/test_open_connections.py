@@ -23,24 +23,32 @@ class Limits:
 
     def __init__(self) -> None:
         self.present: list[str] = []
+        self.authenticated_ones: list[str] = []
+        self.lines = object()
 
     def refusal(self, address: str) -> str:
         return f"no {address}"
 
-    def added(self, address: str) -> None:
+    def added(self, address: str, memory_units: int) -> None:
         self.present.append(address)
 
-    def removed(self, address: str) -> None:
+    def authenticated(self, address: str) -> None:
+        self.authenticated_ones.append(address)
+
+    def removed(self, address: str, memory_units: int, *, is_authenticated: bool) -> None:
+        assert memory_units == 1
+        assert is_authenticated == (address in self.authenticated_ones)
         self.present.remove(address)
 
 
 class Peer:
     """A connection that reports when it is resumed."""
 
-    def __init__(self, address: str, resumed: list[str], peer: object | None = None) -> None:
+    def __init__(self, address: str, resumed: list[str]) -> None:
         self.address = address
-        self.peer = peer
         self._resumed = resumed
+
+    memory_units = 1
 
     def resume_reading(self) -> None:
         self._resumed.append(self.address)
@@ -53,10 +61,13 @@ def test_connections_are_counted_and_resumed_in_the_order_in_which_they_paused()
     connections = OpenConnections(admission, limits, memory, BrokerCounts(), [].append)
     resumed: list[str] = []
     one: Any = Peer("/b:1", resumed)
-    other: Any = Peer("/a:2", resumed, peer=object())
+    other: Any = Peer("/a:2", resumed)
     for each in (one, other):
         connections.add(each)
         connections.paused[each] = None
+    for _ in range(2):
+        connections.authenticated(other)
+    assert limits.authenticated_ones == ["/a:2"]
     assert (len(connections), set(connections)) == (2, {one, other})
     assert limits.present == ["/b:1", "/a:2"]
     connections.resume_reading()

@@ -7,13 +7,13 @@ import logging
 import pytest
 
 from headgate.base.identity import Identity
-from headgate.broker.connection.refusals import LINES_MAX, RefusalLogger
+from headgate.broker.connection.refusals import LINES_MAX, RefusalLogger, unrequested_error
 from headgate.policy.access_law import AccessLaw
 from headgate.testing import RefusedError, World
 from headgate.wire import client as frames
 from headgate.wire.codes import CommandType, ServerError, SubscriptionType
 from headgate.wire.entry import build_entry
-from headgate.wire.messages import MessageMetadata
+from headgate.wire.messages import BaseCommand, MessageMetadata
 from tests.unit.broker.playing import TOPIC
 
 NOT_ALLOWED = ServerError.NOT_ALLOWED_ERROR
@@ -118,3 +118,10 @@ def test_a_delay_is_ignored_and_logged_once(caplog: pytest.LogCaptureFixture) ->
     ((level, text),) = lines(caplog)
     assert level == logging.WARNING
     assert f"of {TOPIC} asks for delayed delivery, which is not supported" in text
+
+
+def test_an_error_that_nobody_asked_for_is_a_frame() -> None:
+    frame = unrequested_error("too many")
+    command = BaseCommand.FromString(frame[8:])
+    assert (command.type, command.error.message) == (CommandType.ERROR, "too many")
+    assert command.error.error == ServerError.NOT_ALLOWED_ERROR

@@ -34,6 +34,7 @@ from headgate.telemetry.prometheus.series.subscriptions import (
     STATE_SERIES,
     SUBSCRIPTION_SERIES,
 )
+from headgate.telemetry.prometheus.series.tls import TLS_SERIES
 from headgate.telemetry.prometheus.series.topics import LEFT_OUT_SERIES, TOPIC_SERIES
 from headgate.telemetry.prometheus.series.writes import WRITE_SERIES
 
@@ -45,6 +46,7 @@ SERIES: Final = (
     CHECK_DURATION_SERIES,
     CHECK_DEFECTS_SERIES,
     *STORAGE_SERIES,
+    *TLS_SERIES,
     CLIENT_MEMORY_BYTES_SERIES,
     *CLIENT_MEMORY_SERIES,
     AUTHENTICATION_SERIES,

@@ -1,0 +1,51 @@
+"""Bounds the connections to the web ports, in all and from one address."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from headgate.broker.connection.address_counts import AddressCounts, CountBounds
+from headgate.broker.connection.bounded_lines import BoundedLines
+from headgate.policy.settings import Settings
+
+logger = logging.getLogger("headgate.web")
+
+ADDRESS_PART: Final = 2
+"""One address may have this part of all connections: behind it may be a proxy of many clients."""
+
+
+class HttpConnections:
+    """The open connections to all web ports of a broker."""
+
+    def __init__(self, settings: Settings, now_ns: Callable[[], int]) -> None:
+        self._settings = settings
+        self._counts = AddressCounts()
+        self.lines = BoundedLines(logger, now_ns)
+        """Log lines about clients that have sent no valid request."""
+        self.refused_count = 0
+        """Connections refused since the start."""
+
+    def refusal(self, address: str) -> str:
+        """Why a new connection from ``address`` must end; empty if it may stay."""
+        total = self._settings.maxHttpServerConnections
+        bounds = CountBounds(total, max(1, total // ADDRESS_PART))
+        exceeded = self._counts.exceeded(address, bounds)
+        if not exceeded:
+            return ""
+        self.refused_count += 1
+        self.lines.info(
+            "a connection from %s to the web port is refused: maxHttpServerConnections allows %s",
+            address,
+            exceeded,
+        )
+        return f"Too many connections: maxHttpServerConnections allows {exceeded}"
+
+    def added(self, address: str) -> None:
+        """A connection was accepted."""
+        self._counts.add(address)
+
+    def left(self, address: str) -> None:
+        """One has ended."""
+        self._counts.remove(address)

@@ -1,0 +1,120 @@
+"""Versions and ciphers of TLS: the intermediate profile of Mozilla's guidelines, version 5.7."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from typing import Final
+
+from headgate.base.errors import InputError
+from headgate.policy.settings import Settings
+
+VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+"""Allowed versions by their names in settings, the lowest first."""
+
+CIPHERS: Final = {
+    "ECDHE-ECDSA-AES128-GCM-SHA256": "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    "ECDHE-RSA-AES128-GCM-SHA256": "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    "ECDHE-ECDSA-AES256-GCM-SHA384": "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    "ECDHE-RSA-AES256-GCM-SHA384": "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    "ECDHE-ECDSA-CHACHA20-POLY1305": "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+    "ECDHE-RSA-CHACHA20-POLY1305": "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+}
+"""Suites of TLS 1.2, OpenSSL's names and the IANA's. The profile's two with DHE are left out: their
+handshakes cost the broker most, and every client of Pulsar has one with ECDHE."""
+
+CIPHERS_OF_TLS_1_3: Final = (
+    "TLS_AES_128_GCM_SHA256",
+    "TLS_AES_256_GCM_SHA384",
+    "TLS_CHACHA20_POLY1305_SHA256",
+)
+"""TLS 1.3 always has these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The versions and ciphers of one port."""
+
+    lowest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
+    highest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
+    ciphers: tuple[str, ...] = tuple(CIPHERS)
+    """Of TLS 1.2, by OpenSSL's names."""
+
+    def new_context(self) -> ssl.SSLContext:
+        """A server's context without certificates.
+
+        It has no session tickets: a client proves each time that it is trusted now. A client may
+        not ask for another handshake in a connection, which would cost it nothing.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = self.lowest
+        context.maximum_version = self.highest
+        if self.ciphers:
+            context.set_ciphers(":".join(self.ciphers))
+        context.options |= (
+            ssl.OP_NO_RENEGOTIATION
+            | ssl.OP_NO_COMPRESSION
+            | ssl.OP_NO_TICKET
+            | ssl.OP_SINGLE_ECDH_USE
+        )
+        # All suites are strong, and a client knows which of them its processor is fast at.
+        context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
+        context.num_tickets = 0
+        return context
+
+
+def binary_profile(settings: Settings) -> Profile:
+    """That of the binary protocol.
+
+    Raises:
+        InputError: a version or cipher is not allowed.
+    """
+    return _profile(settings, "tlsProtocols", "tlsCiphers")
+
+
+def web_profile(settings: Settings) -> Profile:
+    """That of the web port, whose settings follow those of the binary protocol.
+
+    Raises:
+        InputError: a version or cipher is not allowed.
+    """
+    protocols = "webServiceTlsProtocols" if settings.webServiceTlsProtocols else "tlsProtocols"
+    ciphers = "webServiceTlsCiphers" if settings.webServiceTlsCiphers else "tlsCiphers"
+    return _profile(settings, protocols, ciphers)
+
+
+def _profile(settings: Settings, protocols_key: str, ciphers_key: str) -> Profile:
+    names = _names(getattr(settings, protocols_key)) or list(VERSIONS)
+    for name in names:
+        if name not in VERSIONS:
+            raise InputError(
+                f"{protocols_key}: {name[:40]!r} is not allowed; use {' and '.join(VERSIONS)}"
+            )
+    versions = sorted(VERSIONS[name] for name in names)
+    ciphers = _ciphers(ciphers_key, _names(getattr(settings, ciphers_key)))
+    if versions[0] == ssl.TLSVersion.TLSv1_2 and not ciphers:
+        raise InputError(
+            f"{ciphers_key} has no cipher of TLS 1.2, and {protocols_key} allows that version: add "
+            f"one, or set {protocols_key}=TLSv1.3"
+        )
+    return Profile(versions[0], versions[-1], ciphers)
+
+
+def _ciphers(key: str, names: list[str]) -> tuple[str, ...]:
+    if not names:
+        return tuple(CIPHERS)
+    by_name = {iana: own for own, iana in CIPHERS.items()} | {own: own for own in CIPHERS}
+    found = []
+    for name in names:
+        if name in by_name:
+            found.append(by_name[name])
+        elif name not in CIPHERS_OF_TLS_1_3:
+            raise InputError(
+                f"{key}: {name[:80]!r} is not allowed; use some of "
+                f"{', '.join([*CIPHERS, *CIPHERS_OF_TLS_1_3])}"
+            )
+    return tuple(dict.fromkeys(found))
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]

@@ -1,0 +1,82 @@
+"""Counts connections, in all and by the address that they come from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final, NamedTuple
+
+TOTAL_MAX: Final = 32_768
+TOTAL_SHARE: Final = 3 / 4
+"""Connections that have not authenticated may take this share of the descriptors for clients, at
+most :data:`TOTAL_MAX`: a flood of them leaves room for clients that are connected."""
+
+PER_ADDRESS_MAX: Final = 16_384
+PER_ADDRESS_SHARE: Final = 1 / 2
+"""And from one address this share, at most :data:`PER_ADDRESS_MAX`. A machine with thousands of
+clients reconnects at once, so the share is large."""
+
+
+class CountBounds(NamedTuple):
+    """The most connections of a kind."""
+
+    total: int
+    per_address: int
+
+
+def unauthenticated_bounds(descriptors: int | None) -> CountBounds:
+    """The bounds of connections that have not authenticated, of ``descriptors`` for clients; None
+    for no limit of these."""
+    if descriptors is None:
+        return CountBounds(TOTAL_MAX, PER_ADDRESS_MAX)
+    return CountBounds(
+        max(1, min(TOTAL_MAX, int(descriptors * TOTAL_SHARE))),
+        max(1, min(PER_ADDRESS_MAX, int(descriptors * PER_ADDRESS_SHARE))),
+    )
+
+
+class AddressCounts:
+    """Open connections of one kind."""
+
+    __slots__ = ("_by_host", "total")
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._by_host: Counter[str] = Counter()
+
+    def of(self, address: str) -> int:
+        """Those from the host of ``address``, which is ``/host:port``."""
+        return self._by_host[host_of(address)]
+
+    def add(self, address: str) -> None:
+        """One more is open."""
+        self.total += 1
+        self._by_host[host_of(address)] += 1
+
+    def remove(self, address: str) -> None:
+        """One has ended, or is of this kind no more."""
+        self.total -= 1
+        host = host_of(address)
+        self._by_host[host] -= 1
+        if not self._by_host[host]:
+            del self._by_host[host]
+
+    def exceeded(self, address: str, bounds: CountBounds) -> str:
+        """Which bound one more connection from ``address`` would exceed, in words; empty if
+        none."""
+        if bounds.total <= self.total:
+            return f"{bounds.total:,} in all"
+        if address and bounds.per_address <= self.of(address):
+            return f"{bounds.per_address:,} from one address"
+        return ""
+
+
+def address_of(peername: object) -> str:
+    """``/host:port`` of a socket's peer; empty if unknown."""
+    if not isinstance(peername, tuple) or len(peername) < 2:
+        return ""
+    return f"/{peername[0]}:{peername[1]}"
+
+
+def host_of(address: str) -> str:
+    """The host of ``/host:port``."""
+    return address.rpartition(":")[0]

@@ -1,0 +1,49 @@
+"""Connections are counted in all and by host."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.broker.connection.address_counts import (
+    PER_ADDRESS_MAX,
+    TOTAL_MAX,
+    AddressCounts,
+    CountBounds,
+    address_of,
+    unauthenticated_bounds,
+)
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "bounds"),
+    [
+        (None, (TOTAL_MAX, PER_ADDRESS_MAX)),
+        (1 << 20, (TOTAL_MAX, PER_ADDRESS_MAX)),
+        (1_000, (750, 500)),
+        (1, (1, 1)),
+    ],
+)
+def test_bounds_are_a_share_of_the_descriptors(
+    descriptors: int | None, bounds: tuple[int, int]
+) -> None:
+    assert unauthenticated_bounds(descriptors) == bounds
+
+
+def test_each_bound_is_named() -> None:
+    counts, bounds = AddressCounts(), CountBounds(3, 2)
+    for address in ("/a:1", "/a:2"):
+        assert counts.exceeded(address, bounds) == ""
+        counts.add(address)
+    assert counts.exceeded("/a:3", bounds) == "2 from one address"
+    assert counts.exceeded("", bounds) == "", "an unknown address counts in all alone"
+    counts.add("/::1:5")
+    assert counts.exceeded("/c:3", bounds) == "3 in all"
+    counts.remove("/a:1")
+    assert (counts.total, counts.of("/a:9"), counts.of("/::1:9")) == (2, 1, 1)
+    assert counts.exceeded("/a:3", bounds) == ""
+
+
+def test_addresses_of_peers() -> None:
+    assert address_of(("10.0.0.1", 5)) == "/10.0.0.1:5"
+    assert address_of(("::1", 5, 0, 0)) == "/::1:5"
+    assert address_of(None) == address_of("") == ""

@@ -1,0 +1,30 @@
+"""Clients that have not authenticated cannot fill the log, nor hide each other."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from headgate.base.units import NS_PER_MINUTE
+from headgate.broker.connection.bounded_lines import LINES_PER_MINUTE, BoundedLines
+
+
+def test_a_minute_has_so_many_lines_and_the_next_says_how_many_are_missing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    now = [0]
+    lines = BoundedLines(logging.getLogger("headgate.connection"), lambda: now[0])
+    for number in range(LINES_PER_MINUTE + 7):
+        lines.info("%s is unknown", number)
+    assert len(caplog.records) == LINES_PER_MINUTE
+    lines.info("%s is of another kind", 1)
+    assert caplog.messages[-1] == "1 is of another kind"
+    now[0] = NS_PER_MINUTE
+    for number in range(2):
+        lines.info("%s is unknown", number)
+    assert [record.getMessage() for record in caplog.records[-2:]] == [
+        "0 is unknown (7 lines like this were left out before)",
+        "1 is unknown",
+    ]
