@@ -296,7 +296,9 @@ async def _open_broker(
     return broker, observer, await _backups(broker, directory, store)
 
 
-async def _start_observed(broker: Broker, names_hash_key: bytes, stack: AsyncExitStack) -> Observer:
+async def _start_observed(
+    broker: Broker, names_hash_key: bytes | None, stack: AsyncExitStack
+) -> Observer:
     """Start the broker. What observes it is made before the topics are loaded, so that it observes
     each from its loading on."""
     observer = Observer(broker)
