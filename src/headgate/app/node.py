@@ -34,6 +34,8 @@ from headgate.app.machine import boot_id, physical_memory_bytes, read_text
 from headgate.app.names_key import names_key
 from headgate.app.open_stores import open_copied, open_log
 from headgate.app.open_telemetry import start_export
+from headgate.app.revocation_file import PERIOD_S as REVOCATION_PERIOD_S
+from headgate.app.revocation_file import RevocationFile
 from headgate.app.segment_copying.copy_process import CopyProcess
 from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.app.telemetry_log import has_telemetry_log, open_telemetry_log
@@ -250,10 +252,20 @@ async def _open_broker(
     # Made before the topics are loaded, so that it observes each from its loading on.
     telemetry = TelemetryPublisher(broker, entropy=os.urandom, names_key=names_hash_key)
     stack.push_async_callback(broker.close)
+    _watch_revocations(broker, stack)
     await broker.start()
     telemetry.start()
     stack.push_async_callback(telemetry.stop)
     return broker, observer, await _backups(broker, directory, store)
+
+
+def _watch_revocations(broker: Broker, stack: AsyncExitStack) -> None:
+    """Read the file of revocations, if there is one, now and whenever it changes."""
+    if path := broker.settings.headgateRevocationFile:
+        lane = ThreadLane(broker.loop, "headgate-revocations")
+        stack.callback(lane.abandon)
+        file = RevocationFile(path, lane, broker.revoked_clients.use_file)
+        broker.sweeps.add("the revocation file", file.check, lambda: REVOCATION_PERIOD_S)
 
 
 def _keep_log(stack: AsyncExitStack, log: CommitLog, upkeep: Lane, commits: Lane) -> None:

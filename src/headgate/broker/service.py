@@ -36,6 +36,7 @@ from headgate.broker.policy_rollout import PolicyRollout
 from headgate.broker.policy_updates import PolicyUpdates, engine_limits
 from headgate.broker.quota_logger import QuotaLogger
 from headgate.broker.registry import TopicRegistry
+from headgate.broker.revoked_clients import RevokedClients
 from headgate.broker.subscriptions import Subscriptions
 from headgate.broker.sweeps.client_memory_sweep import ClientMemorySweep
 from headgate.broker.sweeps.inactive_topics import InactiveTopics
@@ -174,6 +175,7 @@ class Broker:
         self.is_ready = False
         self.counts = BrokerCounts()
         self.connections = self._make_connections()
+        self.revoked_clients = self._make_revoked_clients()
         self._names_count = 0
         self.on_flush: list[Callable[[], None]] = []
         """Actions for the end of the next flush: connections write what they gathered."""
@@ -196,6 +198,11 @@ class Broker:
         admission, limits = self.connection_admission, self.connection_limits
         call_soon = self.loop.call_soon
         return OpenConnections(admission, limits, self.client_memory, self.counts, call_soon)
+
+    def _make_revoked_clients(self) -> RevokedClients:
+        revoked = RevokedClients(self.settings, self.connections, self.work, self.engine)
+        self.sweeps.add("the revocation sweep", revoked.sweep, revoked.period_s)
+        return revoked
 
     def _make_connection_limits(self) -> ConnectionLimits:
         maximum = self.client_memory.connections_max

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,16 @@ class SettingError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
+class TextRule:
+    """What a text must be."""
+
+    allowed: str
+    """In words."""
+    problem: Callable[[str], str]
+    """What is wrong with a text; empty if nothing is."""
+
+
+@dataclass(frozen=True, slots=True)
 class SettingInfo:
     """One setting without its value."""
 
@@ -30,6 +41,7 @@ class SettingInfo:
     excluded: tuple[int, ...]
     """Ends of the range that do not belong to it: none, the lower one, or both."""
     choices: tuple[str, ...]
+    rule: TextRule | None
     doc: str
 
     @property
@@ -44,6 +56,8 @@ class SettingInfo:
                 return f"a number from {self.minimum} to {self.maximum}"
             upper = "below" if self.maximum in self.excluded else "up to"
             return f"a number above {self.minimum} and {upper} {self.maximum}"
+        if self.rule is not None:
+            return self.rule.allowed
         return " or ".join(self.choices) if self.choices else "any text"
 
     def parse(self, text: str) -> bool | int | float | str:
@@ -64,6 +78,10 @@ class SettingInfo:
                 is_inside = (self.minimum or 0) <= number <= (self.maximum or 0)
                 if is_inside and number not in self.excluded:
                     return number
+        elif self.rule is not None:
+            if problem := self.rule.problem(value):
+                raise SettingError(f"{self.name} is not allowed: {problem}; use {self.allowed}")
+            return value
         elif not self.choices or value in self.choices:
             return value
         raise SettingError(f"{self.name}={text!r} is not allowed; use {self.allowed}")
@@ -78,6 +96,7 @@ def setting(
     maximum: int = INT32_MAX,
     excluded: tuple[int, ...] = (),
     choices: tuple[str, ...] = (),
+    rule: TextRule | None = None,
 ) -> Any:
     """A field of :class:`headgate.policy.settings.Settings`. Numbers are from ``minimum`` to
     ``maximum``."""
@@ -90,6 +109,7 @@ def setting(
             "maximum": maximum if is_number else None,
             "excluded": excluded,
             "choices": choices,
+            "rule": rule,
             "doc": doc,
         },
     )

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from headgate.base.units import GIB, INT64_MAX, KIB, MIB
 from headgate.metadata.checks import PARTITIONS_MAX
+from headgate.policy.revocation_settings import RevocationSettings
 from headgate.policy.setting_info import (
     SettingInfo,
     count_setting,
@@ -22,8 +23,8 @@ from headgate.policy.setting_info import (
 
 
 @dataclass(slots=True)
-class Settings:
-    """The values in force. Field names are Pulsar's keys."""
+class Settings(RevocationSettings):
+    """The values in force. Field names are Pulsar's keys. Those of authentication are inherited."""
 
     clusterName: str = setting("standalone", "Name of the cluster that this broker is.")
     brokerServicePort: int = setting(
@@ -462,11 +463,13 @@ class Settings:
         return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+_INHERITED = {f.name for f in fields(RevocationSettings)}
+
 SETTINGS: dict[str, SettingInfo] = {
     f.name: SettingInfo(name=f.name, default=f.default, **f.metadata)  # type: ignore[arg-type]
-    for f in fields(Settings)
+    for f in sorted(fields(Settings), key=lambda f: f.name in _INHERITED)
 }
-"""Every setting by its key, in the order of the table above."""
+"""Every setting by its key, in the order of the table above, then the inherited ones."""
 
 
 class Watermarks(NamedTuple):
