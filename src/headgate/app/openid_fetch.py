@@ -108,6 +108,8 @@ def _get(url: str, bounds: FetchBounds, context: ssl.SSLContext) -> bytes:
         if isinstance(sock, ssl.SSLSocket):
             sock.do_handshake()
         document, problem = _document(url, sock), ""
+    except FetchError as error:
+        document, problem = b"", str(error)
     except (OSError, http.client.HTTPException, ValueError) as error:
         document, problem = b"", f"{url}: {_cause(error)}"
     finally:

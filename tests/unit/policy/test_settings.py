@@ -51,6 +51,8 @@ DYNAMIC = {
     "exposeTopicLevelMetricsInPrometheus",
     "headgateHoldParkMs",
     "headgateMaxParkedBytesPerConnection",
+    "headgateRevokedRoles",
+    "headgateRevokedTokenIds",
     "headgateRewriteBytesPerSecond",
     "maxConsumersPerSubscription",
     "maxConsumersPerTopic",
