@@ -34,7 +34,6 @@ from headgate.app.machine import boot_id, physical_memory_bytes, read_text
 from headgate.app.names_key import names_key
 from headgate.app.open_stores import open_copied, open_log
 from headgate.app.open_telemetry import start_export
-from headgate.app.revocation_file import PERIOD_S as REVOCATION_PERIOD_S
 from headgate.app.revocation_file import RevocationFile
 from headgate.app.segment_copying.copy_process import CopyProcess
 from headgate.app.system_memory import ProcSelfMemory, process_memory
@@ -265,7 +264,7 @@ def _watch_revocations(broker: Broker, stack: AsyncExitStack) -> None:
         lane = ThreadLane(broker.loop, "headgate-revocations")
         stack.callback(lane.abandon)
         file = RevocationFile(path, lane, broker.revoked_clients.use_file)
-        broker.sweeps.add("the revocation file", file.check, lambda: REVOCATION_PERIOD_S)
+        broker.sweeps.add("the revocation file", file.check, broker.revoked_clients.period_s)
 
 
 def _keep_log(stack: AsyncExitStack, log: CommitLog, upkeep: Lane, commits: Lane) -> None:

@@ -32,9 +32,9 @@ logger = logging.getLogger("headgate.authentication")
 METHOD: Final = "token"
 """Pulsar's OAuth2 clients present their tokens under this name."""
 
-_SHOWN_MAX: Final = 80
+_KEY_ID_SHOWN_MAX: Final = 80
 
-WAITING_MAX: Final = 10_000
+CLIENTS_WAITING_MAX: Final = 10_000
 """Clients that wait for keys at the same time; more are refused."""
 
 
@@ -89,7 +89,7 @@ class OpenIdProvider:
         now_ns = self._clock.monotonic_ns()
         answer = issuer.cache.answer(token.key_id, now_ns)
         if answer is Answer.FETCH:
-            if self._waiting_count >= WAITING_MAX:
+            if self._waiting_count >= CLIENTS_WAITING_MAX:
                 raise CredentialsError(f"too many clients wait for the keys of {issuer.name}")
             return self._principal_later(token, issuer, now_s, now_ns)
         if answer is Answer.USE_AND_FETCH:
@@ -127,7 +127,9 @@ class OpenIdProvider:
         if issuer.fetch is not None:
             why = "fetching them takes too long"
         else:
-            why = issuer.cache.error or f"the issuer has no key {token.key_id[:_SHOWN_MAX]!r}"
+            why = (
+                issuer.cache.error or f"the issuer has no key {token.key_id[:_KEY_ID_SHOWN_MAX]!r}"
+            )
         raise CredentialsError(f"there is no key for a token of {issuer.name}: {why}")
 
     def _begin_fetch(self, issuer: _Issuer) -> None:

@@ -16,8 +16,6 @@ from headgate.storage.lanes import Lane, run_on
 logger = logging.getLogger("headgate.authentication")
 
 FILE_BYTES_MAX: Final = 16 * MIB
-PERIOD_S: Final = 0.5
-"""Seconds from one look at the file to the next."""
 
 _State = tuple[int, int, int]
 """Inode, size and time of the last change: what replacing or writing a file changes."""

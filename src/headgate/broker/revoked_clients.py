@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from headgate.base.identity import Identity
@@ -67,7 +68,9 @@ class RevokedClients:
         self._settings = settings
         self._work = work
         self._engine = engine
-        self._walk = lambda: _walk(connections, principal_of, self.why_refused)
+        self._walk: Callable[[], Steps] = partial(
+            _walk, connections, principal_of, self.why_refused
+        )
         self._texts = ("", "")
         self._of_settings = NO_REVOCATIONS
         self._of_file = NO_REVOCATIONS

@@ -174,8 +174,7 @@ class Broker:
         self.closed = asyncio.Event()
         self.is_ready = False
         self.counts = BrokerCounts()
-        self.connections = self._make_connections()
-        self.revoked_clients = self._make_revoked_clients()
+        self.connections, self.revoked_clients = self._make_connections()
         self._names_count = 0
         self.on_flush: list[Callable[[], None]] = []
         """Actions for the end of the next flush: connections write what they gathered."""
@@ -194,15 +193,13 @@ class Broker:
     def _make_current_dispatch_limits(self) -> CurrentDispatchLimits:
         return CurrentDispatchLimits(self.policies.dispatch_limits, self.engine)
 
-    def _make_connections(self) -> OpenConnections:
+    def _make_connections(self) -> tuple[OpenConnections, RevokedClients]:
         admission, limits = self.connection_admission, self.connection_limits
         call_soon = self.loop.call_soon
-        return OpenConnections(admission, limits, self.client_memory, self.counts, call_soon)
-
-    def _make_revoked_clients(self) -> RevokedClients:
-        revoked = RevokedClients(self.settings, self.connections, self.work, self.engine)
+        found = OpenConnections(admission, limits, self.client_memory, self.counts, call_soon)
+        revoked = RevokedClients(self.settings, found, self.work, self.engine)
         self.sweeps.add("the revocation sweep", revoked.sweep, revoked.period_s)
-        return revoked
+        return found, revoked
 
     def _make_connection_limits(self) -> ConnectionLimits:
         maximum = self.client_memory.connections_max

@@ -12,7 +12,7 @@ import pytest
 
 from headgate.app.openid_fetch import FetchError
 from headgate.app.openid_provider import (
-    WAITING_MAX,
+    CLIENTS_WAITING_MAX,
     WOKEN_MAX,
     OpenIdProvider,
     open_id_provider,
@@ -150,7 +150,7 @@ async def test_thousands_wait_for_one_fetch_and_are_woken_in_turns(scene: Scene)
 @played
 async def test_too_many_that_wait_are_refused(scene: Scene) -> None:
     text = scene.valid()
-    tasks = [asyncio.create_task(scene.role(text)) for _ in range(WAITING_MAX)]
+    tasks = [asyncio.create_task(scene.role(text)) for _ in range(CLIENTS_WAITING_MAX)]
     await asyncio.sleep(0)
     assert "too many clients wait" in await scene.refusal(text)
     for task in tasks:
