@@ -18,8 +18,9 @@ from headgate.app.openid_fetch import Fetch, FetchBounds, FetchError, fetch_keys
 from headgate.base.clock import Clock
 from headgate.base.errors import InputError, InvariantError
 from headgate.base.units import MS_PER_S, NS_PER_S
+from headgate.policy.setting_info import names_of
 from headgate.policy.settings import Settings
-from headgate.security.errors import CredentialsError
+from headgate.security.errors import CredentialsError, UncheckedCredentialsError
 from headgate.security.jwks import check_issuer_url
 from headgate.security.key_cache import Answer, CachedKeys, CacheTimes
 from headgate.security.openid import OpenIdRules, OpenIdToken, opened, principal_of
@@ -90,7 +91,9 @@ class OpenIdProvider:
         answer = issuer.cache.answer(token.key_id, now_ns)
         if answer is Answer.FETCH:
             if self._waiting_count >= CLIENTS_WAITING_MAX:
-                raise CredentialsError(f"too many clients wait for the keys of {issuer.name}")
+                raise UncheckedCredentialsError(
+                    f"too many clients wait for the keys of {issuer.name}"
+                )
             return self._principal_later(token, issuer, now_s, now_ns)
         if answer is Answer.USE_AND_FETCH:
             self._begin_fetch(issuer)
@@ -124,13 +127,12 @@ class OpenIdProvider:
         keys = issuer.cache.keys(token.key_id, now_ns)
         if keys:
             return principal_of(token, keys, self._rules, now_s)
+        what = f"there is no key for a token of {issuer.name}: "
         if issuer.fetch is not None:
-            why = "fetching them takes too long"
-        else:
-            why = (
-                issuer.cache.error or f"the issuer has no key {token.key_id[:_KEY_ID_SHOWN_MAX]!r}"
-            )
-        raise CredentialsError(f"there is no key for a token of {issuer.name}: {why}")
+            raise UncheckedCredentialsError(f"{what}fetching the keys takes too long")
+        if issuer.cache.error:
+            raise UncheckedCredentialsError(what + issuer.cache.error)
+        raise CredentialsError(f"{what}it has no key {token.key_id[:_KEY_ID_SHOWN_MAX]!r}")
 
     def _begin_fetch(self, issuer: _Issuer) -> None:
         """Fetch the keys of an issuer, unless a fetch runs."""
@@ -214,8 +216,8 @@ def open_id_rules(settings: Settings) -> OpenIdRules:
     Raises:
         InputError: settings that it needs are missing or not allowed: all of them.
     """
-    issuers = _names(settings.openIDAllowedTokenIssuers)
-    audiences = _names(settings.openIDAllowedAudiences)
+    issuers = names_of(settings.openIDAllowedTokenIssuers)
+    audiences = names_of(settings.openIDAllowedAudiences)
     problems = [
         f"{key} is empty: AuthenticationProviderOpenID needs {what}"
         for key, what, names in (
@@ -237,11 +239,7 @@ def open_id_rules(settings: Settings) -> OpenIdRules:
         raise InputError("\n".join(problems))
     return OpenIdRules(
         frozenset(issuers),
-        tuple(audiences),
+        audiences,
         settings.openIDRoleClaim,
         settings.openIDAcceptedTimeLeewaySeconds,
     )
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]

@@ -87,6 +87,11 @@ class SettingInfo:
         raise SettingError(f"{self.name}={text!r} is not allowed; use {self.allowed}")
 
 
+def names_of(text: str) -> tuple[str, ...]:
+    """The names in a setting that has several, with commas between."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def setting(
     default: bool | int | float | str,
     doc: str,

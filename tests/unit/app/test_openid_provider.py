@@ -21,7 +21,7 @@ from headgate.app.openid_provider import (
 from headgate.base.errors import InputError
 from headgate.base.units import NS_PER_S
 from headgate.policy.settings import Settings
-from headgate.security.errors import CredentialsError
+from headgate.security.errors import CredentialsError, UncheckedCredentialsError
 from headgate.security.jwks import keys_of
 from headgate.security.key_cache import CacheTimes, Keys
 from headgate.security.openid import OpenIdRules
@@ -98,6 +98,13 @@ class Scene:
     async def refusal(self, text: str) -> str:
         with pytest.raises(CredentialsError) as caught:
             await self.role(text)
+        assert not isinstance(caught.value, UncheckedCredentialsError)
+        return str(caught.value)
+
+    async def unchecked(self, text: str) -> str:
+        """A refusal after which the client should try again: its token may be good."""
+        with pytest.raises(UncheckedCredentialsError) as caught:
+            await self.role(text)
         return str(caught.value)
 
 
@@ -152,7 +159,7 @@ async def test_too_many_that_wait_are_refused(scene: Scene) -> None:
     text = scene.valid()
     tasks = [asyncio.create_task(scene.role(text)) for _ in range(CLIENTS_WAITING_MAX)]
     await asyncio.sleep(0)
-    assert "too many clients wait" in await scene.refusal(text)
+    assert "too many clients wait" in await scene.unchecked(text)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -218,7 +225,7 @@ async def test_keys_serve_while_their_issuer_is_down(scene: Scene) -> None:
     asked_count = len(scene.issuer.asked)
     assert 2 < asked_count < 12  # once in a pause of ten seconds
     await asyncio.sleep(20)
-    assert "Connection refused" in await scene.refusal(scene.valid())
+    assert "Connection refused" in await scene.unchecked(scene.valid())
     scene.issuer.is_down = False
     await asyncio.sleep(10)
     assert await scene.role(scene.valid()) == "app"
@@ -231,11 +238,11 @@ def test_a_dead_issuer_is_logged_once_and_asked_after_a_pause(
     async def story(scene: Scene) -> None:
         scene.issuer.is_down = True
         for _ in range(50):
-            assert "Connection refused" in await scene.refusal(scene.valid())
+            assert "Connection refused" in await scene.unchecked(scene.valid())
         assert len(scene.issuer.asked) == 1
         for _ in range(3):
             await asyncio.sleep(10)
-            assert "Connection refused" in await scene.refusal(scene.valid())
+            assert "Connection refused" in await scene.unchecked(scene.valid())
         scene.issuer.is_down = False
         await asyncio.sleep(10)
         assert await scene.role(scene.valid()) == "app"
@@ -250,14 +257,14 @@ def test_a_dead_issuer_is_logged_once_and_asked_after_a_pause(
 
 @played
 async def test_a_hanging_issuer_holds_up_its_own_clients_only(scene: Scene) -> None:
-    hanging = asyncio.create_task(scene.refusal(scene.valid()))
+    hanging = asyncio.create_task(scene.unchecked(scene.valid()))
     await asyncio.sleep(0)
     scene.issuer.lanes[0].freeze()
     assert await scene.role(scene.valid(iss=OTHER)) == "app"
     assert "takes too long" in await hanging
     assert scene.loop.time() - scene.began_s == pytest.approx(WAIT_S)
     # The next one waits for the same fetch: no second thread hangs.
-    assert "takes too long" in await scene.refusal(scene.valid())
+    assert "takes too long" in await scene.unchecked(scene.valid())
     assert len(scene.issuer.lanes) == 2
     scene.issuer.lanes[0].thaw()
     await asyncio.sleep(FETCH_S)
@@ -272,7 +279,7 @@ async def test_time_passes_while_a_client_waits(scene: Scene) -> None:
 
 @played
 async def test_an_unexpected_error_refuses_and_is_logged(scene: Scene) -> None:
-    task = asyncio.create_task(scene.refusal(scene.valid()))
+    task = asyncio.create_task(scene.unchecked(scene.valid()))
     await asyncio.sleep(0)
     scene.issuer.lanes[0].fail_next(RuntimeError("a defect"))
     assert "internal error" in await task
