@@ -41,7 +41,7 @@ CLIENTS_WAITING_MAX: Final = 10_000
 
 WOKEN_MAX: Final = 8
 """Clients whose tokens are checked in one iteration of the loop when their key has come: a
-millisecond of signatures."""
+millisecond or two of signatures."""
 
 
 class _Issuer:
