@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from headgate.app.openid_fetch import Fetch, FetchBounds, FetchError, fetch_keys, trust_context
@@ -54,7 +54,8 @@ class _Issuer:
         """Made with the first fetch. Each issuer has one, so that none waits for another."""
         self.fetch: asyncio.Task[None] | None = None
         """The fetch that runs; None if none does."""
-        self.waiting: deque[asyncio.Future[None]] = deque()
+        self.waiting: dict[asyncio.Future[None], None] = {}
+        """Those who wait, the first one first."""
         self.failures = RepeatedFailureLogger(logger, f"fetching the keys of {name}")
 
 
@@ -111,15 +112,16 @@ class OpenIdProvider:
     async def _principal_later(
         self, token: OpenIdToken, issuer: _Issuer, now_s: float, now_ns: int
     ) -> Principal:
+        self._begin_fetch(issuer)
+        arrived = asyncio.get_running_loop().create_future()
+        issuer.waiting[arrived] = None
         self._waiting_count += 1
         try:
-            self._begin_fetch(issuer)
-            arrived = asyncio.get_running_loop().create_future()
-            issuer.waiting.append(arrived)
             # The fetch goes on if this client leaves, or has waited long enough.
             await asyncio.wait([arrived], timeout=self._wait_s)
         finally:
             self._waiting_count -= 1
+            issuer.waiting.pop(arrived, None)
         after_ns = self._clock.monotonic_ns()
         return self._checked(token, issuer, now_s + (after_ns - now_ns) / NS_PER_S, after_ns)
 
@@ -171,12 +173,9 @@ class OpenIdProvider:
 
     def _wake_some(self, issuer: _Issuer, loop: asyncio.AbstractEventLoop) -> None:
         """Wake those that wait, a few in each iteration of the loop."""
-        woken_count = 0
-        while issuer.waiting and woken_count < WOKEN_MAX:
-            arrived = issuer.waiting.popleft()
-            if not arrived.done():
-                arrived.set_result(None)
-                woken_count += 1
+        for arrived in list(islice(issuer.waiting, WOKEN_MAX)):
+            del issuer.waiting[arrived]
+            arrived.set_result(None)
         if issuer.waiting:
             loop.call_soon(self._wake_some, issuer, loop)
 

@@ -263,9 +263,10 @@ async def test_a_hanging_issuer_holds_up_its_own_clients_only(scene: Scene) -> N
     assert await scene.role(scene.valid(iss=OTHER)) == "app"
     assert "takes too long" in await hanging
     assert scene.loop.time() - scene.began_s == pytest.approx(WAIT_S)
-    # The next one waits for the same fetch: no second thread hangs.
+    # The next one waits for the same fetch: no second thread hangs, and nothing piles up.
     assert "takes too long" in await scene.unchecked(scene.valid())
     assert len(scene.issuer.lanes) == 2
+    assert not scene.provider._issuers[ISSUER].waiting
     scene.issuer.lanes[0].thaw()
     await asyncio.sleep(FETCH_S)
     assert await scene.role(scene.valid()) == "app"
