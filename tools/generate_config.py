@@ -44,6 +44,8 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         "adaptivePublisherThrottlingEnabled": "Adaptive publish throttling (experimental)",
         "exposeTopicLevelMetricsInPrometheus": "Metrics",
         "headgateTelemetryEnabled": "Telemetry",
+        "openIDAllowedTokenIssuers": "OpenID Connect (AuthenticationProviderOpenID)",
+        "headgateRevokedRoles": "Revocation of roles and tokens",
     }
 )
 """The titles, each by the key that it stands before; the order is the model's."""

@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "record": {"base"},
     "security": {"base"},
     "engine": {"flow", "base"},
-    "policy": {"engine", "metadata", "flow", "base"},
+    "policy": {"engine", "metadata", "security", "flow", "base"},
     "control": {"policy", "engine", "flow", "base"},
     "storage": {"engine", "ledger", "metadata", "flow", "base"},
     "broker": {

@@ -8,8 +8,10 @@ import os
 from collections.abc import Callable
 
 from headgate.app.key_files import read_key
+from headgate.app.openid_provider import open_id_provider
+from headgate.base.clock import Clock
 from headgate.broker.basic_provider import BasicProvider
-from headgate.policy.authentication_settings import PROVIDER_METHODS
+from headgate.policy.authentication_settings import PROVIDER_KINDS
 from headgate.policy.setting_info import names_of
 from headgate.policy.settings import Settings
 from headgate.security.certificate_provider import CertificateProvider
@@ -27,15 +29,16 @@ _CACHE_KEY_BYTES = 32
 
 
 def providers_of(
-    settings: Settings, attempts: FailedAttempts, open_lane: Callable[[], Lane]
+    settings: Settings, attempts: FailedAttempts, open_lane: Callable[[], Lane], clock: Clock
 ) -> list[Provider]:
-    """One provider for each method that the settings name, in their order. Reads files.
+    """The providers that the settings name, in their order. Reads files.
 
     ``attempts`` bounds how many passwords are checked; ``open_lane`` opens the thread that checks
-    them, if there are any.
+    them, if there are any. ``clock`` gives the age of keys that are fetched.
 
     Raises:
         InvalidKeyError: a key or the file of passwords cannot be used.
+        InputError: settings of OpenID Connect are missing or not allowed.
     """
     makers: dict[str, Callable[[], Provider]] = {
         "token": lambda: TokenProvider(TokenVerifier(token_keys(settings), token_rules(settings))),
@@ -44,9 +47,10 @@ def providers_of(
             attempts,
         ),
         "tls": CertificateProvider,
+        "openid": lambda: open_id_provider(settings, clock),
     }  # fmt: skip
     names = names_of(settings.authenticationProviders)
-    return [makers[method]() for method in dict.fromkeys(PROVIDER_METHODS[name] for name in names)]
+    return [makers[kind]() for kind in dict.fromkeys(PROVIDER_KINDS[name] for name in names)]
 
 
 def token_keys(settings: Settings) -> list[TokenKey]:

@@ -31,8 +31,10 @@ from headgate.app.machine import boot_id, physical_memory_bytes, read_text
 from headgate.app.names_key import names_key
 from headgate.app.open_stores import open_copied, open_log
 from headgate.app.open_telemetry import start_export
+from headgate.app.openid_provider import OpenIdProvider
 from headgate.app.ports import Ports, Urls
 from headgate.app.private_files import make_private, tighten
+from headgate.app.revocation_file import RevocationFile
 from headgate.app.segment_copying.copy_process import CopyProcess
 from headgate.app.system_memory import ProcSelfMemory, process_memory
 from headgate.app.telemetry_log import has_telemetry_log, open_telemetry_log
@@ -174,7 +176,10 @@ def open_authentication(
         return lane
 
     attempts = FailedAttempts()
-    providers = providers_of(settings, attempts, open_lane)
+    providers = providers_of(settings, attempts, open_lane, SystemClock())
+    for provider in providers:
+        if isinstance(provider, OpenIdProvider):
+            stack.callback(provider.close)
     return Authentication(settings, providers, attempts, lambda: time.time_ns() / NS_PER_S)
 
 
@@ -304,10 +309,20 @@ async def _start_observed(
     observer = Observer(broker)
     telemetry = TelemetryPublisher(broker, entropy=os.urandom, names_key=names_hash_key)
     stack.push_async_callback(broker.close)
+    _watch_revocations(broker, stack)
     await broker.start()
     telemetry.start()
     stack.push_async_callback(telemetry.stop)
     return observer
+
+
+def _watch_revocations(broker: Broker, stack: AsyncExitStack) -> None:
+    """Read the file of revocations, if there is one, now and whenever it changes."""
+    if path := broker.settings.headgateRevocationFile:
+        lane = ThreadLane(broker.loop, "headgate-revocations")
+        stack.callback(lane.abandon)
+        file = RevocationFile(path, lane, broker.revoked_clients.use_file)
+        broker.sweeps.add("the revocation file", file.check, broker.revoked_clients.period_s)
 
 
 def _keep_log(stack: AsyncExitStack, log: CommitLog, upkeep: Lane, commits: Lane) -> None:

@@ -66,6 +66,7 @@ class WebAuthentication:
         try:
             found = self._authentication.session(presented(scope))
             session = found if isinstance(found, Session) else await found
+            self._authentication.check_not_revoked(session, client_host(scope))
         except UncheckedCredentialsError:
             reason = "Credentials are not checked now: try again later"
             await self._refuse(scope, send, 429, reason)
@@ -110,13 +111,17 @@ class WebAuthentication:
         )
 
 
+def client_host(scope: Scope) -> str:
+    """The address from which a request came; empty if it is unknown."""
+    return str((scope.get("client") or ("",))[0])
+
+
 def presented(scope: Scope) -> ClientCredentials:
     """What the client of a request presents.
 
     Raises:
         CredentialsError: its headers contradict each other or cannot be read.
     """
-    address = (scope.get("client") or ("",))[0]
     authorization = _single(scope, b"authorization")
     certificate = scope.get("extensions", {}).get(CERTIFICATE_EXTENSION)
     original = _single(scope, b"x-original-principal") or b""
@@ -128,7 +133,7 @@ def presented(scope: Scope) -> ClientCredentials:
         named = original.decode()
     except UnicodeDecodeError:
         raise CredentialsError("X-Original-Principal is no UTF-8 text") from None
-    own = Credentials(method, data, certificate, address)
+    own = Credentials(method, data, certificate, client_host(scope))
     return ClientCredentials(own, named, can_forward=False)
 
 

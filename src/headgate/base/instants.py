@@ -15,3 +15,14 @@ def iso_time(wall_ms: int) -> str:
         return EPOCH_TEXT
     when = datetime.fromtimestamp(wall_ms // MS_PER_S, UTC).replace(tzinfo=None)
     return f"{when.isoformat()}.{wall_ms % MS_PER_S:03d}Z"
+
+
+def seconds_of(text: str) -> float:
+    """Seconds since the epoch of ``2026-12-31T00:00:00Z``.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if not text.endswith("Z"):
+        raise ValueError("an instant in UTC ends with Z")
+    return datetime.fromisoformat(text).timestamp()

@@ -185,5 +185,7 @@ CONNECTION_SLOWED: Final = _step(
 CONNECTION_RESUMED: Final = _step(
     "connection resumed", 16, "a connection that is read again, with a larger buffer", _JOBS
 )
+REVOCATIONS_LOOKED_UP_PER_UNIT: Final = 3
+"""Connections whose role and token a walk looks up among the revoked ones with 1 unit."""
 CONNECTION_ENDED: Final = _step("connection ended", 16, "a connection that is closed", _JOBS)
 """Its many clients are closed in slices of their own."""

@@ -74,14 +74,15 @@ class Session:
     """Who the client behind a proxy is, by forwarded credentials."""
 
     @property
+    def principals(self) -> tuple[Principal, ...]:
+        """Whose credentials were accepted."""
+        return (self.own,) if self.original is None else (self.own, self.original)
+
+    @property
     def expires_s(self) -> float | None:
         """When the first of its credentials lapses, in seconds since the epoch; None: never."""
-        instants = [
-            each.expires_s
-            for each in (self.own, self.original)
-            if each is not None and each.expires_s is not None
-        ]
-        return min(instants, default=None)
+        instants = (each.expires_s for each in self.principals)
+        return min((at for at in instants if at is not None), default=None)
 
 
 _Steps = Generator[Awaitable[Principal], Principal, Session]
@@ -113,6 +114,9 @@ class Authentication:
         self.now_s = now_s
         self.sessions = SessionWatch()
         """The sessions of connections whose credentials lapse."""
+        self.why_revoked: Callable[[Principal, str], str] = lambda _, __: ""
+        """Why a client may not be connected, by its principal and the role of the client behind it;
+        empty if it may."""
         self.counts: Counter[tuple[str, str]] = Counter()
         """Attempts since the start, by method and result."""
 
@@ -141,6 +145,20 @@ class Authentication:
             CredentialsError: they are not accepted, of another method or of another role.
         """
         return _carried_out(self._counted(self._refreshed(session, credentials), credentials))
+
+    def check_not_revoked(self, session: Session, address: str) -> None:
+        """Check a session in the turn in which it begins.
+
+        Raises:
+            CredentialsError: a role or a token of it is revoked.
+        """
+        for principal in session.principals:
+            if why := self.why_revoked(principal, session.identity.original_role):
+                error = CredentialsError(why)
+                method = session.method or NO_CREDENTIALS
+                self.counts[method, FAILURE] += 1
+                self._failed(method, address, error)
+                raise error
 
     def log_ended_periods(self) -> None:
         """Log how many attempts failed since the last line about an address. Call once a second."""

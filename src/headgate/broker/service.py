@@ -37,6 +37,7 @@ from headgate.broker.policy_rollout import PolicyRollout
 from headgate.broker.policy_updates import PolicyUpdates, engine_limits
 from headgate.broker.quota_logger import QuotaLogger
 from headgate.broker.registry import TopicRegistry
+from headgate.broker.revoked_clients import RevokedClients, principals_by_role
 from headgate.broker.rights_rollout import RightsRollout
 from headgate.broker.subscriptions import Subscriptions
 from headgate.broker.sweeps.client_memory_sweep import ClientMemorySweep
@@ -161,7 +162,7 @@ class Broker:
         self.sweeps = self._make_sweeps(effects)
         self.closed = asyncio.Event()
         self.counts = BrokerCounts()
-        self.connections = self._make_connections()
+        self.connections, self.revoked_clients = self._make_connections()
         self.on_flush: list[Callable[[], None]] = []
         """Actions for the end of the next flush: connections write what they gathered."""
 
@@ -176,10 +177,18 @@ class Broker:
     def _make_current_dispatch_limits(self) -> CurrentDispatchLimits:
         return CurrentDispatchLimits(self.policies.dispatch_limits, self.engine)
 
-    def _make_connections(self) -> OpenConnections:
+    def _make_connections(self) -> tuple[OpenConnections, RevokedClients]:
         admission, limits = self.connection_admission, self.connection_limits
         call_soon = self.loop.call_soon
-        return OpenConnections(admission, limits, self.client_memory, self.counts, call_soon)
+        found = OpenConnections(admission, limits, self.client_memory, self.counts, call_soon)
+        revoked = RevokedClients(
+            self.settings, found, self.work, self.engine,
+            lambda connection: connection.principals or principals_by_role(connection),
+        )  # fmt: skip
+        if self.authentication is not None:
+            self.authentication.why_revoked = revoked.why_refused
+        self.sweeps.add("the revocation sweep", revoked.sweep, revoked.period_s)
+        return found, revoked
 
     def _make_connection_limits(self) -> ConnectionLimits:
         maximum = self.client_memory.connections_max

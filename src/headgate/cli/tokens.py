@@ -15,9 +15,13 @@ import click
 
 from headgate.app.key_files import read_key, write_secret
 from headgate.base.errors import InputError
+from headgate.base.instants import iso_time
+from headgate.base.units import MS_PER_S, S_PER_HOUR
 from headgate.cli.group import SuggestingGroup
 from headgate.security import token_keys
+from headgate.security.claims import instant, token_id_of
 from headgate.security.errors import CredentialsError, InvalidKeyError
+from headgate.security.revocation import revocations_of_file
 from headgate.security.token_keys import (
     PAIR_ALGORITHMS,
     SECRET_ALGORITHMS,
@@ -207,6 +211,28 @@ def validate_command(
     except CredentialsError as error:
         raise click.ClickException(f"not valid: {error}") from error
     click.echo(json.dumps(shown(text)[1]))
+
+
+@tokens_group.command("revocation")
+@_token_options
+def revocation_command(token: str | None, token_file: str | None, *, from_stdin: bool) -> None:
+    """Print the line of headgateRevocationFile that revokes a token.
+
+    It begins with the word token; what follows is an entry of headgateRevokedTokenIds. If the token
+    expires, the entry lapses an hour later, because brokers may accept a token for a while longer.
+    The signature is not checked.
+    """
+    claims = shown(_token(token, token_file, from_stdin=from_stdin))[1]
+    token_id = token_id_of(claims)
+    if not token_id:
+        raise click.ClickException("the token has no id (claim jti): revoke its role instead")
+    expires_s = instant(claims, "exp")
+    line = f"token {token_id}"
+    if expires_s is not None:
+        line += f" until {iso_time(round(expires_s + S_PER_HOUR) * MS_PER_S)}"
+    if list(revocations_of_file(line, "the token").token_ids) != [token_id]:
+        raise click.ClickException("the id of the token is no name for a revocation")
+    click.echo(line)
 
 
 def _signing_key(secret: str | None, private: str | None, algorithm: str | None) -> SigningKey:

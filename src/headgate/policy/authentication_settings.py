@@ -9,16 +9,18 @@ from headgate.policy.setting_info import names_of, setting
 
 _PULSAR: Final = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
 
-PROVIDER_METHODS: Final = {
+PROVIDER_KINDS: Final = {
     "token": "token",
     f"{_PULSAR}Token": "token",
     "basic": "basic",
     f"{_PULSAR}Basic": "basic",
     "tls": "tls",
     f"{_PULSAR}Tls": "tls",
+    "openid": "openid",
+    "org.apache.pulsar.broker.authentication.oidc.AuthenticationProviderOpenID": "openid",
 }
-"""What ``authenticationProviders`` may name: short names and Pulsar's classes, each with the method
-that clients name in CONNECT."""
+"""What ``authenticationProviders`` may name: short names, and Pulsar's classes with theirs. Clients
+name the method in CONNECT: ``openid`` takes tokens, too."""
 
 _TOKENS_ONLY: Final = "Only with authenticationProviders=token."
 
@@ -34,8 +36,9 @@ class AuthenticationSettings:
     )
     authenticationProviders: str = setting(
         "",
-        "How clients may authenticate, with commas between: token, basic, tls, or Pulsar's classes "
-        "(org.apache.pulsar.broker.authentication.AuthenticationProviderToken, ...Basic, ...Tls).",
+        "How clients may authenticate, with commas between: token, basic, tls, openid, or Pulsar's "
+        "classes (org.apache.pulsar.broker.authentication.AuthenticationProviderToken, ...Basic, "
+        "...Tls, ....oidc.AuthenticationProviderOpenID).",
     )
     authenticationRefreshCheckSeconds: int = setting(
         60,
@@ -109,11 +112,11 @@ class AuthenticationSettings:
 
 def authentication_problems(settings: AuthenticationSettings) -> list[str]:
     """A sentence for each contradiction among the settings of authentication."""
-    methods = {PROVIDER_METHODS.get(name) for name in names_of(settings.authenticationProviders)}
+    kinds = {PROVIDER_KINDS.get(name) for name in names_of(settings.authenticationProviders)}
     problems = [
-        f"authenticationProviders names {name!r}: {', '.join(PROVIDER_METHODS)} are allowed"
+        f"authenticationProviders names {name!r}: {', '.join(PROVIDER_KINDS)} are allowed"
         for name in names_of(settings.authenticationProviders)
-        if name not in PROVIDER_METHODS
+        if name not in PROVIDER_KINDS
     ]
     if (settings.tokenAudienceClaim == "") != (settings.tokenAudience == ""):
         problems.append(
@@ -133,13 +136,13 @@ def authentication_problems(settings: AuthenticationSettings) -> list[str]:
             problems.append(f"{other} is a second key: set {first} first")
     if not settings.authenticationEnabled:
         return problems
-    if not methods:
+    if not kinds:
         problems.append(
-            "authenticationEnabled=true needs authenticationProviders: token, basic or tls, or "
-            "several with commas between"
+            "authenticationEnabled=true needs authenticationProviders: token, basic, tls or "
+            "openid, or several with commas between"
         )
-    if "token" in methods and not (settings.tokenSecretKey or settings.tokenPublicKey):
+    if "token" in kinds and not (settings.tokenSecretKey or settings.tokenPublicKey):
         problems.append("authenticationProviders has token: set tokenSecretKey or tokenPublicKey")
-    if "basic" in methods and not settings.basicAuthConf:
+    if "basic" in kinds and not settings.basicAuthConf:
         problems.append("authenticationProviders has basic: set basicAuthConf")
     return problems

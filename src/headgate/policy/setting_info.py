@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -22,6 +23,16 @@ class SettingError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
+class TextRule:
+    """What a text must be."""
+
+    allowed: str
+    """In words."""
+    problem: Callable[[str], str]
+    """What is wrong with a text; empty if nothing is."""
+
+
+@dataclass(frozen=True, slots=True)
 class SettingInfo:
     """One setting without its value."""
 
@@ -33,6 +44,7 @@ class SettingInfo:
     excluded: tuple[int, ...]
     """Ends of the range that do not belong to it: none, the lower one, or both."""
     choices: tuple[str, ...]
+    rule: TextRule | None
     doc: str
     is_secret: bool = False
     """Whether the value may be a secret, or name the file that has it."""
@@ -51,6 +63,8 @@ class SettingInfo:
                 return f"a number from {self.minimum} to {self.maximum}"
             upper = "below" if self.maximum in self.excluded else "up to"
             return f"a number above {self.minimum} and {upper} {self.maximum}"
+        if self.rule is not None:
+            return self.rule.allowed
         return " or ".join(self.choices) if self.choices else "any text"
 
     def shown(self, text: str) -> str:
@@ -75,6 +89,10 @@ class SettingInfo:
                 is_inside = (self.minimum or 0) <= number <= (self.maximum or 0)
                 if is_inside and number not in self.excluded:
                     return number
+        elif self.rule is not None:
+            if problem := self.rule.problem(value):
+                raise SettingError(f"{self.name} is not allowed: {problem}; use {self.allowed}")
+            return value
         elif not self.choices or value in self.choices:
             return value
         raise SettingError(f"{self.name}={text!r} is not allowed; use {self.allowed}")
@@ -96,6 +114,7 @@ def setting(
     choices: tuple[str, ...] = (),
     is_secret: bool = False,
     empty: int | None = None,
+    rule: TextRule | None = None,
 ) -> Any:
     """A field of :class:`headgate.policy.settings.Settings`. Numbers are from ``minimum`` to
     ``maximum``; what ``is_secret`` is not shown."""
@@ -108,6 +127,7 @@ def setting(
             "maximum": maximum if is_number else None,
             "excluded": excluded,
             "choices": choices,
+            "rule": rule,
             "doc": doc,
             "is_secret": is_secret,
             "empty": empty,

@@ -13,9 +13,8 @@ from typing import NamedTuple
 from headgate.base.units import GIB, INT64_MAX, KIB, MIB
 from headgate.metadata.checks import PARTITIONS_MAX
 from headgate.policy.authentication_settings import authentication_problems
-from headgate.policy.authorization_settings import (
-    authorization_problems,
-)
+from headgate.policy.authorization_settings import authorization_problems
+from headgate.policy.revocation_settings import RevocationSettings
 from headgate.policy.setting_info import (
     SettingInfo,
     count_setting,
@@ -24,12 +23,11 @@ from headgate.policy.setting_info import (
     setting,
     share_setting,
 )
-from headgate.policy.tls_settings import TlsSettings
 
 
 @dataclass(slots=True)
-class Settings(TlsSettings):
-    """The values in force. Field names are Pulsar's keys."""
+class Settings(RevocationSettings):
+    """The values in force. Field names are Pulsar's keys. Those of security are inherited."""
 
     clusterName: str = setting("standalone", "Name of the cluster that this broker is.")
     brokerServicePort: int = port_setting(

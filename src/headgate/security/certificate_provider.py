@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from ssl import cert_time_to_seconds
 from typing import Any, Final
 
+from headgate.security.claims import ROLE_CHARACTERS_MAX
 from headgate.security.errors import CredentialsError
 from headgate.security.provider import Credentials, Principal
-from headgate.security.tokens import ROLE_CHARACTERS_MAX
 
 _ROLE_KINDS: Final = ("DNS", "URI", "email")
 

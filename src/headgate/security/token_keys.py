@@ -46,15 +46,15 @@ RSA_BITS_MIN: Final = 2048
 RSA_BITS: Final = 2048
 """Of a new key."""
 
-_CURVES: Final[dict[str, type[EllipticCurve]]] = {
+CURVES: Final[dict[str, type[EllipticCurve]]] = {
     "ES256": SECP256R1,
     "ES384": SECP384R1,
     "ES512": SECP521R1,
 }
-_RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+RSA_ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 
 SECRET_ALGORITHMS: Final = tuple(SECRET_BYTES_MIN)
-PAIR_ALGORITHMS: Final = (*_RSA, *_CURVES)
+PAIR_ALGORITHMS: Final = (*RSA_ALGORITHMS, *CURVES)
 
 PublicKey = RSAPublicKey | EllipticCurvePublicKey
 PrivateKey = RSAPrivateKey | EllipticCurvePrivateKey
@@ -146,7 +146,7 @@ def new_key_pair(algorithm: str) -> tuple[bytes, bytes]:
         InvalidKeyError: no algorithm of key pairs.
     """
     _check_algorithm(algorithm, PAIR_ALGORITHMS, "the key pair")
-    curve = _CURVES.get(algorithm)
+    curve = CURVES.get(algorithm)
     private: PrivateKey
     if curve is None:
         private = generate_rsa_key(public_exponent=65537, key_size=RSA_BITS)
@@ -185,7 +185,7 @@ def _is_of_pair(data: bytes) -> bool:
 
 
 def _check_suited(key: PublicKey | PrivateKey, what: str, algorithm: str) -> None:
-    curve = _CURVES.get(algorithm)
+    curve = CURVES.get(algorithm)
     if isinstance(key, RSAPublicKey | RSAPrivateKey):
         if curve is not None:
             raise InvalidKeyError(f"{what} is an RSA key: {algorithm} needs one of a curve")

@@ -10,6 +10,7 @@ import bcrypt
 import pytest
 
 from headgate.app.authentication_providers import providers_of, token_keys
+from headgate.base.errors import InputError
 from headgate.policy.settings import Settings
 from headgate.security.errors import CredentialsError, InvalidKeyError
 from headgate.security.failed_attempts import FailedAttempts
@@ -17,6 +18,7 @@ from headgate.security.provider import Credentials, Principal, Provider
 from headgate.security.token_keys import new_key_pair, private_key, secret_key
 from headgate.security.tokens import new_token
 from headgate.storage.lanes import ThreadLane
+from headgate.testing import ManualClock
 
 NOW_S = 1_800_000_000.0
 SECRETS = [bytes([number]) * 32 for number in (1, 2)]
@@ -40,7 +42,7 @@ def providers(**values: Any) -> list[Provider]:
     def no_lane() -> ThreadLane:
         raise AssertionError("no passwords, no thread")
 
-    return providers_of(Settings(**values), FailedAttempts(), no_lane)
+    return providers_of(Settings(**values), FailedAttempts(), no_lane, ManualClock())
 
 
 def role(provider: Provider, token: str) -> str:
@@ -56,6 +58,18 @@ def test_the_order_is_that_of_the_setting_and_each_method_has_one(folder: Path) 
         tokenSecretKey=f"file://{folder}/secret0",
     )
     assert [provider.method for provider in made] == ["tls", "token"]
+
+
+def test_tokens_of_an_issuer_are_taken_beside_those_of_a_key(folder: Path) -> None:
+    both = {
+        "authenticationProviders": "token, openid",
+        "tokenSecretKey": f"file://{folder}/secret0",
+        "openIDAllowedAudiences": "here",
+    }
+    made = providers(**both, openIDAllowedTokenIssuers="https://issuer.example.com")
+    assert [provider.method for provider in made] == ["token", "token"]
+    with pytest.raises(InputError, match="openIDAllowedTokenIssuers is empty"):
+        providers(**both)
 
 
 def test_tokens_of_both_secrets_and_of_the_pair_are_taken(folder: Path) -> None:
@@ -85,7 +99,7 @@ def test_passwords_are_checked_on_a_thread_of_their_own(folder: Path) -> None:
     async def whole() -> Principal:
         lane = ThreadLane(asyncio.get_running_loop(), "passwords")
         settings = Settings(authenticationProviders="basic", basicAuthConf=f"file://{folder}/users")
-        (provider,) = providers_of(settings, FailedAttempts(), lambda: lane)
+        (provider,) = providers_of(settings, FailedAttempts(), lambda: lane, ManualClock())
         found = provider.principal(Credentials("basic", b"ann:secret"), NOW_S)
         assert not isinstance(found, Principal)
         try:

@@ -64,6 +64,7 @@ def ask(
     path: str = CLUSTERS,
     certificate: dict[str, Any] | None = None,
     raw_path: bytes | None = None,
+    revoked: str = "",
     **settings: Any,
 ) -> Answer:
     answer = Answer()
@@ -90,6 +91,7 @@ def ask(
     whole = Settings(**settings)
     providers = (token_provider(), Passwords(), CertificateProvider())
     authentication = Authentication(whole, providers, FailedAttempts(), lambda: 1.8e9)
+    authentication.why_revoked = lambda who, _: "it is revoked" if who.role == revoked else ""
     asyncio.run(WebAuthentication(app, authentication, whole)(scope, receive, send))
     return answer
 
@@ -113,6 +115,13 @@ def basic(text: str) -> tuple[str, str]:
 def test_good_credentials_are_served_as_their_role(headers: list[tuple[str, str]]) -> None:
     assert ask(*headers).served == Identity("ann")
     assert ask(*headers, method="POST").served == Identity("ann")
+
+
+def test_a_revoked_role_is_refused_at_its_next_request() -> None:
+    answer = ask(bearer("ann"), revoked="ann")
+    assert answer.status == 401
+    assert answer.served is None
+    assert ask(bearer("bob"), revoked="ann").served == Identity("bob")
 
 
 def test_so_is_a_certificate_unless_a_header_speaks() -> None:

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from headgate.base.instants import EPOCH_TEXT, iso_time
+import pytest
+
+from headgate.base.instants import EPOCH_TEXT, iso_time, seconds_of
 
 
 def test_instants_are_written_as_pulsar_writes_them() -> None:
     assert iso_time(1_795_218_393_103) == "2026-11-20T23:46:33.103Z"
     assert iso_time(1_795_218_393_000) == "2026-11-20T23:46:33.000Z"
     assert iso_time(0) == EPOCH_TEXT
+
+
+def test_an_instant_is_read() -> None:
+    assert seconds_of(EPOCH_TEXT) == 0
+    assert seconds_of("2027-01-15T08:00:00Z") == 1_800_000_000
+    assert seconds_of(iso_time(1_800_000_000_250)) == 1_800_000_000.25
+
+
+@pytest.mark.parametrize("text", ["", "Z", "2027-01-15", "2027-01-15T08:00:00", "1800000000Z", "x"])
+def test_what_is_no_instant(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        seconds_of(text)

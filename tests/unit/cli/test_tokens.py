@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from headgate.cli.group import main
+from headgate.security.revocation import revocations_of_file
 
 
 def call(*words: str, given: str | None = None) -> Result:
@@ -83,3 +84,27 @@ def test_no_key_is_overwritten(tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert "exists already" in result.stderr
     assert path.read_text() == "mine"
+
+
+def test_the_line_that_revokes_a_token(tmp_path: Path) -> None:
+    secret = call("create-secret-key", "--base64").stdout.strip()
+    words = ("create", "-s", "app", "-sk", secret, "--id", "t 1")
+    text = call(*words, "-e", "10h").stdout
+    line = call("revocation", "-i", given=text).stdout
+    found = revocations_of_file(line, "f").token_ids
+    assert abs(found["t 1"] - time.time() - 11 * 3_600) < 60
+    assert call("revocation", call(*words).stdout.strip()).stdout == "token t 1\n"
+
+
+@pytest.mark.parametrize(
+    ("token_id", "why"),
+    [(None, "has no id (claim jti): revoke its role"), ("x" * 2_000, "is no name"),
+     ("until x", "is no name"), (" x", "is no name for a revocation")],
+)  # fmt: skip
+def test_a_token_that_cannot_be_revoked_by_its_id(token_id: str | None, why: str) -> None:
+    secret = call("create-secret-key", "--base64").stdout.strip()
+    more = () if token_id is None else ("--id", token_id)
+    made = call("create", "-s", "app", "-sk", secret, *more).stdout.strip()
+    refused = call("revocation", made)
+    assert refused.exit_code != 0
+    assert why in refused.stderr

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.policy.authentication_settings import (
-    PROVIDER_METHODS,
+    PROVIDER_KINDS,
     AuthenticationSettings,
     authentication_problems,
 )
@@ -59,8 +59,8 @@ def test_what_contradicts_itself_is_said(values: dict[str, Any], said: str) -> N
 
 
 def test_every_provider_has_a_short_name_and_a_class_of_pulsar() -> None:
-    assert PROVIDER_METHODS[PULSAR] == "token"
-    assert len(PROVIDER_METHODS) == 2 * len(set(PROVIDER_METHODS.values()))
+    assert PROVIDER_KINDS[PULSAR] == "token"
+    assert len(PROVIDER_KINDS) == 2 * len(set(PROVIDER_KINDS.values()))
 
 
 def test_secrets_are_not_shown_and_paths_are() -> None:

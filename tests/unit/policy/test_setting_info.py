@@ -9,6 +9,7 @@ import pytest
 from headgate.policy.setting_info import (
     SettingError,
     SettingInfo,
+    TextRule,
     count_setting,
     names_of,
     rate_setting,
@@ -17,11 +18,16 @@ from headgate.policy.setting_info import (
 )
 
 
+def _second_word(text: str) -> str:
+    return f"{text.split()[1]!r} is one too many" if " " in text else ""
+
+
 @dataclass
 class Some:
     flag: bool = setting(True, "A flag.")
     count: int = setting(3, "A count.", minimum=1, maximum=9)
     mode: str = setting("a", "A mode.", choices=("a", "b"))
+    name: str = setting("", "A name.", rule=TextRule("one word", _second_word))
     rate: int = rate_setting("A rate.", maximum=50)
     most: int = count_setting("A limit on a number.")
     share: float = share_setting(0.5, "A share.", excluded=(0, 1))
@@ -36,6 +42,7 @@ INFO = {f.name: SettingInfo(name=f.name, default=f.default, **f.metadata) for f 
         ("flag", " FALSE ", False),
         ("count", "9", 9),
         ("mode", "b", "b"),
+        ("name", " word ", "word"),
         ("rate", "-1", -1),
         ("most", "-1", -1),
         ("share", "1e-1", 0.1),
@@ -69,3 +76,10 @@ def test_rates_counts_and_shares_are_dynamic() -> None:
 def test_names_with_commas_between() -> None:
     assert names_of(" a, b ,,c") == ("a", "b", "c")
     assert names_of(" ") == ()
+
+
+def test_a_rule_says_what_is_wrong() -> None:
+    assert INFO["name"].allowed == "one word"
+    with pytest.raises(SettingError) as caught:
+        INFO["name"].parse("two words")
+    assert str(caught.value) == "name is not allowed: 'words' is one too many; use one word"

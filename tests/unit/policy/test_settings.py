@@ -54,6 +54,8 @@ DYNAMIC = {
     "exposeTopicLevelMetricsInPrometheus",
     "headgateHoldParkMs",
     "headgateMaxParkedBytesPerConnection",
+    "headgateRevokedRoles",
+    "headgateRevokedTokenIds",
     "headgateRewriteBytesPerSecond",
     "maxConsumersPerSubscription",
     "maxConsumersPerTopic",

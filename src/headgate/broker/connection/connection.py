@@ -58,6 +58,7 @@ from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.metadata.errors import RefusalError
 from headgate.policy.settings import Settings
+from headgate.security.provider import Principal
 from headgate.wire import commands, encode
 from headgate.wire.codes import CommandType
 from headgate.wire.errors import CommandTooLongError, RemoteProtocolError
@@ -423,6 +424,12 @@ class Connection(asyncio.BufferedProtocol):
 
     def forget_producer(self, producer_id: int) -> bool:
         return self.producer_port.forget(producer_id)
+
+    @property
+    def principals(self) -> tuple[Principal, ...]:
+        """Whose credentials were accepted: the client's, and those of the client behind it that a
+        proxy forwarded."""
+        return self._handshake.principals
 
     async def is_alive(self) -> bool:
         return await self.keep_alive.is_alive()

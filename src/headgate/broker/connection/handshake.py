@@ -24,10 +24,9 @@ from headgate.broker.authentication import (
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.refusals import protocol_error
 from headgate.broker.info import BrokerInfo
-from headgate.metadata.errors import RefusalError
 from headgate.policy.settings import Settings
-from headgate.security.errors import UncheckedCredentialsError
-from headgate.security.provider import Credentials
+from headgate.security.errors import CredentialsError, UncheckedCredentialsError
+from headgate.security.provider import Credentials, Principal
 from headgate.wire import encode
 from headgate.wire.errors import RemoteProtocolError
 from headgate.wire.ids import NO_REQUEST
@@ -78,6 +77,12 @@ class Handshake:
         self._is_challenged = False
         """Whether the client was asked for new credentials and has not answered."""
         self.due_s = _WATCHED_FOR_EVER
+
+    @property
+    def principals(self) -> tuple[Principal, ...]:
+        """Whose credentials were accepted."""
+        session = self._session
+        return () if session is None else session.principals
 
     def connect(self, command: BaseCommand) -> None:
         """Carry out CONNECT: welcome the client, or refuse it and end the connection."""
@@ -185,11 +190,12 @@ class Handshake:
         connection = self._connection
         if not connection.is_open:
             return
-        if session is not None:
-            connection.identity = session.identity
         try:
+            if session is not None:
+                self._check_not_revoked(session)
+                connection.identity = session.identity
             self._check(connection, command)
-        except RefusalError as error:
+        except HeadgateError as error:
             self._refuse(command, error)
             return
         self._state_machine.authenticated()
@@ -216,8 +222,20 @@ class Handshake:
         self._refresh(session)
 
     def _refresh(self, session: Session) -> None:
-        if self._connection.is_open:
+        if not self._connection.is_open:
+            return
+        try:
+            self._check_not_revoked(session)
+        except CredentialsError as error:
+            self._refuse_refresh(error)
+        else:
             self._watch(session)
+
+    def _check_not_revoked(self, session: Session) -> None:
+        """In the turn in which the session begins: a revocation before it is found here, one after
+        it by the sweep."""
+        if self._authentication is not None:
+            self._authentication.check_not_revoked(session, _host_of(self._connection.address))
 
     def _refuse_refresh(self, error: HeadgateError) -> None:
         connection, session = self._connection, self._session

@@ -22,6 +22,7 @@ from headgate.wire.ids import NO_REQUEST
 from headgate.wire.messages import BaseCommand
 from headgate.wire.replies import REFRESH
 from tests.unit.broker.playing import TOPIC, played
+from tests.unit.broker.test_policy_updates import set_dynamic
 from tests.unit.denying import Deny
 from tests.unit.security.made_tokens import token_of, token_provider
 
@@ -464,3 +465,47 @@ async def test_thousands_of_tokens_that_lapse_together(world: World) -> None:
     assert authentication is not None
     assert authentication.counts == {("token", SUCCESS): 600}
     assert ("token", FAILURE) not in authentication.counts
+
+
+@authenticated()
+async def test_a_revoked_client_may_not_connect_and_its_connection_ends(world: World) -> None:
+    client = await world.connect(**token("ann"))
+    other = await world.connect(**token("bob"))
+    await set_dynamic(world, "headgateRevokedRoles", "ann")
+    await asyncio.sleep(1)
+    assert [client.is_open, other.is_open] == [False, True]
+    with pytest.raises(RefusedError) as refusal:
+        await world.connect(**token("ann"))
+    assert refusal.value.code == ServerError.AUTHENTICATION_ERROR
+    authentication = world.broker.authentication
+    assert authentication is not None
+    assert authentication.counts["token", FAILURE] == 1
+
+
+@authenticated()
+async def test_who_is_revoked_while_its_credentials_are_checked_is_not_let_in(world: World) -> None:
+    slow = slow_of(world)
+    connecting = asyncio.ensure_future(world.connect(auth_method="slow", auth_data=b"ann"))
+    while not slow.waiting:
+        await asyncio.sleep(0.01)
+    await set_dynamic(world, "headgateRevokedTokenIds", "t1")
+    await asyncio.sleep(2)
+    slow.waiting[0].set_result(Principal("ann", None, "t1"))
+    with pytest.raises(RefusedError) as refusal:
+        await connecting
+    assert refusal.value.code == ServerError.AUTHENTICATION_ERROR
+
+
+@authenticated()
+async def test_a_token_that_is_revoked_by_its_id_ends_its_connection_alone(world: World) -> None:
+    slow = slow_of(world)
+    clients = []
+    for number in range(2):
+        connecting = asyncio.ensure_future(world.connect(auth_method="slow", auth_data=b"ann"))
+        while len(slow.waiting) == number:
+            await asyncio.sleep(0.01)
+        slow.waiting[number].set_result(Principal("ann", None, f"t{number}"))
+        clients.append(await connecting)
+    await set_dynamic(world, "headgateRevokedTokenIds", "t1")
+    await asyncio.sleep(1)
+    assert [client.is_open for client in clients] == [True, False]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -174,7 +175,7 @@ def test_slips_are_reported_from_verbs_that_are_not_there() -> None:
 def test_the_command_lines_of_the_guides_are_right(server: FakeServer) -> None:
     text = "".join(path.read_text() for path in sorted(GUIDES.glob("*.md")))
     lines = re.findall(r"^    (?:\$ )?headgate admin (.*)$", text.replace("\\\n", ""), re.MULTILINE)
-    typed = [line.partition("|")[0].split() for line in lines if "[" not in line]
+    typed = [shlex.split(line.partition("|")[0]) for line in lines if "[" not in line]
     assert len(typed) >= 7
     for words in typed:
         result = admin(*words)
