@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -15,7 +15,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from headgate.security.errors import InvalidCertificateError, InvalidKeyError
-from headgate.security.token_keys import RSA_BITS_MIN
+
+RSA_BITS_MIN: Final = 2048
+"""A shorter key is not safe (NIST SP 800-131A)."""
 
 
 class CertificateFacts(NamedTuple):

@@ -37,12 +37,12 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
+from headgate.security.certificates import RSA_BITS_MIN
 from headgate.security.errors import InvalidKeyError
 
 SECRET_BYTES_MIN: Final = {"HS256": 32, "HS384": 48, "HS512": 64}
 """A shorter secret is refused for the algorithm, as Pulsar's library does (RFC 7518, 3.2)."""
 
-RSA_BITS_MIN: Final = 2048
 RSA_BITS: Final = 2048
 """Of a new key."""
 
