@@ -10,6 +10,7 @@ from typing import Final
 from headgate.base.units import KIB
 from headgate.broker.authorization import check_command
 from headgate.broker.commands.acknowledging import Acknowledgements
+from headgate.broker.commands.auditing import CommandAudit
 from headgate.broker.commands.consuming import ConsumerCommands, close_consumer, redeliver
 from headgate.broker.commands.lookups import LookupCommands
 from headgate.broker.commands.producing import ProducerCommands
@@ -17,6 +18,7 @@ from headgate.broker.commands.schemas import SchemaCommands, TopicSchemas
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.connection import CommandHandlers, Connection
 from headgate.broker.service import Broker
+from headgate.metadata.errors import RefusalError
 from headgate.wire.codes import CommandType
 from headgate.wire.messages import BaseCommand
 
@@ -42,8 +44,14 @@ def command_handlers(broker: Broker) -> CommandHandlers:
         broker.logs,
     )  # fmt: skip
 
+    audit = CommandAudit(broker.audit)
+
     def check(connection: ClientConnection, command: BaseCommand) -> None:
-        check_command(broker.authorizer, connection, command)
+        try:
+            check_command(broker.authorizer, connection, command)
+        except RefusalError as refusal:
+            audit.refused(connection, command, refusal)
+            raise
 
     return CommandHandlers(
         check=check,
@@ -54,11 +62,11 @@ def command_handlers(broker: Broker) -> CommandHandlers:
             CommandType.GET_TOPICS_OF_NAMESPACE: lookups.topics_of_namespace,
             CommandType.GET_SCHEMA: schema_commands.get_schema,
             CommandType.GET_OR_CREATE_SCHEMA: schema_commands.get_or_create_schema,
-            CommandType.PRODUCER: producers.create_producer,
+            CommandType.PRODUCER: audit.noted(producers.create_producer),
             CommandType.CLOSE_PRODUCER: producers.close_producer,
-            CommandType.SUBSCRIBE: consumers.subscribe,
-            CommandType.UNSUBSCRIBE: consumers.unsubscribe,
-            CommandType.SEEK: consumers.seek,
+            CommandType.SUBSCRIBE: audit.noted(consumers.subscribe),
+            CommandType.UNSUBSCRIBE: audit.noted(consumers.unsubscribe),
+            CommandType.SEEK: audit.noted(consumers.seek),
             CommandType.REDELIVER_UNACKNOWLEDGED_MESSAGES: partial(
                 redeliver, broker.logs, broker.work
             ),

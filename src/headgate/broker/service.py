@@ -20,6 +20,7 @@ from headgate.base.errors import HeadgateError, StorageError, broken
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.base.work_units import PRODUCER_RESOLVED
+from headgate.broker.audit import AuditLog
 from headgate.broker.authorization import AllowAll, Authorizer
 from headgate.broker.client_memory import CLIENT_MEMORY_BYTES_MIN, ClientMemory
 from headgate.broker.connection.command_budget import CommandBudget
@@ -138,6 +139,7 @@ class Broker:
         self.lanes = lanes = lanes.watched(self.lane_watch)
         self.info = info
         self.authorizer: Authorizer = authorizer or AllowAll()
+        self.audit = AuditLog(clock, loop)
         self._telemetry_topic = parse_topic(settings.headgateTelemetryTopic)
         self.policies = PolicyResolver(catalog, settings, [self._telemetry_topic.full])
         self.count_limits = CountLimits(self.policies.counts)
@@ -389,6 +391,7 @@ class Broker:
         """Stop the sweeps and make everything staged durable. Connections are closed already."""
         self.is_ready = False
         self.stop_sweeps()
+        self.audit.close()
         try:
             await self._make_durable()
         finally:

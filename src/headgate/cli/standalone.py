@@ -58,6 +58,13 @@ PORT = click.IntRange(0, 65_535)
     metavar="FILE",
     help="Also append log lines to this file. It may be moved away while the broker runs.",
 )
+@click.option(
+    "--audit-log",
+    "audit_path",
+    metavar="FILE",
+    help="Append who changed what, and who was refused, to this file, one JSON object a line. "
+    "Without it these lines are part of the log. It may be moved away while the broker runs.",
+)
 def standalone_command(
     config_path: str | None,
     data_path: str,
@@ -66,6 +73,7 @@ def standalone_command(
     assignments: tuple[str, ...],
     log_level: str,
     log_path: str | None,
+    audit_path: str | None,
 ) -> None:
     """Run a broker until it is interrupted.
 
@@ -82,5 +90,5 @@ def standalone_command(
         *assignments,
         *(f"{key}={port}" for key, port in ports if port is not None),
     ]
-    start_logging(log_level, log_path)
+    start_logging(log_level, log_path, audit_path)
     run_standalone(StandaloneOptions(data_path, config_path, all_assignments), click.echo)
