@@ -63,3 +63,10 @@ def test_another_text_is_refused_with_the_range(name: str, text: str, allowed: s
 
 def test_rates_counts_and_shares_are_dynamic() -> None:
     assert [name for name, info in INFO.items() if info.dynamic] == ["rate", "most", "share"]
+
+
+def test_a_refusal_does_not_repeat_a_long_value() -> None:
+    """A request to the admin API got back what it had sent: 60 KB in its path, 60 KB in the reason."""
+    with pytest.raises(SettingError) as refusal:
+        INFO["count"].parse("x" * 60_000)
+    assert len(str(refusal.value)) < 200
