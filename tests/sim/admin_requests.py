@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -31,6 +31,9 @@ KNOWN = {
     "entry": ("0", "3", "99", "-1"),
 }
 """Values of a path's parameters that mean something to the broker under test."""
+
+NUMBERS = ("1", "0", "-1")
+"""Values of all other parameters."""
 
 TRICKS = (
     "..", ".", "...", "%2e%2e", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "..%5c..%5cx", "%2f", "%2F%2F",
@@ -57,15 +60,23 @@ class Wild:
     """Whether the path may be that of another route."""
 
 
-def requests(document: Mapping[str, Any], number: int, each: int) -> list[Wild]:
-    """``each`` requests for every operation and mode of schemathesis, in a mixed order."""
+def requests(
+    document: Mapping[str, Any],
+    number: int,
+    each: int,
+    known: Mapping[str, Sequence[str]] = KNOWN,
+) -> list[Wild]:
+    """``each`` requests for every operation and mode of schemathesis, in a mixed order. ``known``
+    values of parameters are in most of their paths."""
     chance = random.Random(number)
     made = []
     for operation in operations(document):
         # Text in a path is never of the wrong type: without more there is nothing to negate.
         negates = operation.query or operation.body
         for mode in MODES if negates else MODES[:1]:
-            made += [_request(case, chance) for case in _cases(operation, mode, number, each)]
+            made += [
+                _request(case, chance, known) for case in _cases(operation, mode, number, each)
+            ]
     chance.shuffle(made)
     return made
 
@@ -76,7 +87,7 @@ def tricks(document: Mapping[str, Any], number: int) -> Iterator[Wild]:
     for operation in operations(document):
         names = [parameter.name for parameter in operation.path_parameters]
         for trick in TRICKS if names else ():
-            values = {name: _known(name, chance) for name in names}
+            values = {name: chance.choice(KNOWN.get(name, NUMBERS)) for name in names}
             values[chance.choice(names)] = trick
             path = operation.path
             for name, value in values.items():
@@ -110,10 +121,12 @@ def _cases(operation: Any, mode: GenerationMode, number: int, each: int) -> list
     return found
 
 
-def _request(case: Any, chance: random.Random) -> Wild:
+def _request(case: Any, chance: random.Random, known: Mapping[str, Sequence[str]]) -> Wild:
     path = case.operation.path
     for name, value in (case.path_parameters or {}).items():
-        text = _known(name, chance) if chance.random() < 0.85 else quote(str(value), safe="%")
+        text = chance.choice(known.get(name, NUMBERS))
+        if chance.random() > 0.85:
+            text = quote(str(value), safe="%")
         path = path.replace(f"{{{name}}}", text)
     query = urlencode(
         {_plain(name): _plain(value) for name, value in (case.query or {}).items()},
@@ -125,10 +138,6 @@ def _request(case: Any, chance: random.Random) -> Wild:
         _encoded(case.body),
         case.operation.path,
     )
-
-
-def _known(name: str, chance: random.Random) -> str:
-    return chance.choice(KNOWN.get(name, ("1", "0", "-1")))
 
 
 def _plain(value: Any) -> str:

@@ -66,7 +66,7 @@ def test_rates_counts_and_shares_are_dynamic() -> None:
 
 
 def test_a_refusal_does_not_repeat_a_long_value() -> None:
-    """A request to the admin API got back what it had sent: 60 KB in its path, 60 KB in the reason."""
+    """A request to the admin API got back what it had sent: 60 KB in its path and in the reason."""
     with pytest.raises(SettingError) as refusal:
         INFO["count"].parse("x" * 60_000)
     assert len(str(refusal.value)) < 200
