@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -16,6 +17,7 @@ import pulsar
 import pytest
 
 from headgate.wire import client as frames
+from headgate.wire.codes import SubscriptionType
 from tests.service.clients import EARLIEST, client_of, full, receive, send_all, wait_until
 from tests.service.fuzz_attacks import (
     BINARY_ROUNDS,
@@ -89,7 +91,8 @@ class Target:
         assert found == self.promised
 
     def close(self) -> None:
-        self._client.close()
+        with contextlib.suppress(pulsar.AlreadyClosed):
+            self._client.close()
 
     def _open_files(self) -> int:
         return len(os.listdir(f"/proc/{self.broker.pid}/fd"))
@@ -188,10 +191,11 @@ def test_a_peer_whose_machine_is_gone_is_found_and_its_messages_go_to_others(
     with client_of(broker.service_url) as client:
         client.subscribe(topic, "s", pulsar.ConsumerType.Shared).close()
         send_all(client.create_producer(topic), 10)
-        gone = ports.dial(
-            frames.connect(),
-            frames.subscribe(1, 1, topic, "s", kind=1) + frames.flow(1, 100),
-        )
+        gone = ports.dial(frames.connect())
+        assert gone.recv(4_096)
+        gone.sendall(frames.subscribe(1, 1, topic, "s", kind=SubscriptionType.SHARED))
+        assert gone.recv(4_096)
+        gone.sendall(frames.flow(1, 100))
         wait_until(lambda: _unacked(broker) == 10)
         consumer = client.subscribe(topic, "s", pulsar.ConsumerType.Shared)
         found = {each.data() for each in receive(consumer, 10)}  # within two keep-alives

@@ -167,7 +167,8 @@ class OsFs:
         self._spare = spare
 
     def make_directory(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        # What clients send is nobody else's to read. Directories above are those of the system.
+        os.makedirs(path, 0o700, exist_ok=True)
 
     def create(self, path: str, *, exclusive: bool = False) -> OsFile:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | (os.O_EXCL if exclusive else os.O_TRUNC)

@@ -86,3 +86,21 @@ def test_a_damaged_format_is_said_to_be_damaged(text: bytes) -> None:
     write_file(fs, "/data", "format", [text])
     with pytest.raises(UnknownFormatError, match="/data is damaged: its content is"):
         DataDirectory.open(fs, "/data")
+
+
+def test_a_new_directory_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """It had the modes of the process, by which every user of a machine could read messages."""
+    before = os.umask(0o022)
+    try:
+        path = tmp_path / "new"
+        DataDirectory.open(OsFs(), str(path)).close()
+        OsFs().make_directory(str(path / "log"))
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    assert stat.S_IMODE((path / "log").stat().st_mode) == 0o700
+    assert not is_open_to_all(str(path))
+    path.chmod(0o750)
+    assert not is_open_to_all(str(path))
+    path.chmod(0o755)
+    assert is_open_to_all(str(path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -539,3 +540,29 @@ def test_the_answer_to_an_earlier_request_is_not_mixed_with_a_refusal() -> None:
         other.connection_lost(None)
 
     play(story, begin, memory)
+
+
+@pytest.mark.parametrize("requests_count", [1, 3])
+def test_a_client_that_vanishes_amid_its_requests_makes_no_error(
+    caplog: pytest.LogCaptureFixture, requests_count: int
+) -> None:
+    """Each connection that was reset with requests behind the present one wrote a traceback into
+    the log: uvicorn knows only of the last request that its client is gone."""
+    go_on = asyncio.Event()
+
+    async def slowly(scope: Scope, receive: Receive, send: Send) -> None:
+        await go_on.wait()
+        await _answer(scope, receive, send)
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.data_received(GET * requests_count)
+        await asyncio.sleep(0.1)
+        wire.abort()  # as uvloop does on a reset, before it says that the connection is lost
+        go_on.set()
+        await asyncio.sleep(0.1)
+        protocol.connection_lost(ConnectionResetError())
+        await asyncio.sleep(0.1)
+        assert wire.written == b""
+
+    play(story, slowly)
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
