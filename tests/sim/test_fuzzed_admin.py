@@ -1,8 +1,8 @@
 """Any request to any route of the admin API gets an answer, and harms no client.
 
-The broker, its log and its metadata are real and on virtual time. schemathesis makes the requests
-from the API's own description, valid ones and others, and checks nothing itself: what every answer
-has to be is said here.
+The whole broker is there, with its log and its metadata, on virtual time. schemathesis makes the
+requests from the API's own description, valid ones and others, and checks nothing itself: what
+every answer has to be is said here.
 """
 
 from __future__ import annotations

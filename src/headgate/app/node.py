@@ -66,9 +66,7 @@ from headgate.telemetry.records.publisher import TelemetryPublisher
 
 logger = logging.getLogger("headgate.app")
 
-_OPEN_TO_ALL = (
-    "data directory %s: every user of this machine may read its messages: chmod 700 %s"
-)
+_OPEN_TO_ALL = "data directory %s: every user of this machine may read its messages: chmod 700 %s"
 
 Bug = Callable[[BaseException], None]
 """Receives a broken invariant. It must stop everything of the node."""

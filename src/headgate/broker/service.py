@@ -130,8 +130,7 @@ class Broker:
     ) -> None:
         """``memory`` is for the adaptive controller, ``boot_id`` for the time of the log."""
         self.settings = settings
-        self.clock = clock
-        self.loop = loop
+        self.clock, self.loop = clock, loop
         self.catalog = catalog
         self.log = log
         turns = self.turns = TurnMeter(clock)

@@ -13,9 +13,6 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 """No setting may have more than nineteen digits."""
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}(\.[0-9]{1,19})?([eE][+-]?[0-9]{1,2})?")
 
-_SHOWN_CHARACTERS = 80
-"""Of a value that is refused: a client of the admin API may send any."""
-
 
 class SettingError(InputError):
     """A setting's value is not allowed; the text names the setting, the value and the range."""
@@ -69,8 +66,8 @@ class SettingInfo:
                     return number
         elif not self.choices or value in self.choices:
             return value
-        shown = text[:_SHOWN_CHARACTERS]
-        raise SettingError(f"{self.name}={shown!r} is not allowed; use {self.allowed}")
+        # A client of the admin API may send a value of any length.
+        raise SettingError(f"{self.name}={text[:80]!r} is not allowed; use {self.allowed}")
 
 
 def setting(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
 
-from headgate.app.data_directory import DataDirectory
+from headgate.app.data_directory import DataDirectory, is_open_to_all
 from headgate.base.errors import StorageError
 from headgate.fs import MemFs, OsFs
 from headgate.ledger import LogFound
