@@ -29,6 +29,9 @@ logger = logging.getLogger("headgate.audit")
 TEXT_MAX: Final = 300
 """Characters of a name or reason that a line shows."""
 
+SHORT_MAX: Final = 50
+"""The same of a text of which most has to be escaped."""
+
 CONNECTING: Final = frozenset({"topic.produce", "topic.consume"})
 """Operations that are lines at ``debug`` when they are allowed."""
 
@@ -119,6 +122,9 @@ def _encoded(fields: dict[str, Any]) -> str:
 
 
 def _cut(value: Any) -> Any:
-    if isinstance(value, str) and len(value) > TEXT_MAX:
-        return f"{value[:TEXT_MAX]}..."
-    return value
+    if not isinstance(value, str) or len(value) <= SHORT_MAX:
+        return value
+    # Characters that are escaped take up to twelve bytes.
+    is_plain = len(json.dumps(value[:TEXT_MAX])) <= 2 * TEXT_MAX
+    shown = value[: TEXT_MAX if is_plain else SHORT_MAX]
+    return value if len(shown) == len(value) else f"{shown}..."

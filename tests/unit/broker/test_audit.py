@@ -12,7 +12,7 @@ import pytest
 from headgate.base.audit_entry import AuditEntry, AuditResult
 from headgate.base.identity import Identity
 from headgate.base.units import NS_PER_S
-from headgate.broker.audit import TEXT_MAX, AuditLog, logger
+from headgate.broker.audit import SHORT_MAX, TEXT_MAX, AuditLog, logger
 from headgate.broker.audit_limit import SOURCE_LINES, WINDOW_NS
 from headgate.testing import ManualClock, SimLoop
 
@@ -98,7 +98,11 @@ def test_no_name_makes_a_line_of_its_own(
 def test_a_long_name_is_cut(audit: AuditLog, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger.name):
         audit.note(entry(resource="\N{SNOWMAN}" * 60_000, change="x" * 60_000))
-    assert lines(caplog)[0]["resource"] == "\N{SNOWMAN}" * TEXT_MAX + "..."
+        audit.note(entry(resource="x" * (TEXT_MAX + 1), subscription="x" * TEXT_MAX))
+    first, second = lines(caplog)
+    assert first["resource"] == "\N{SNOWMAN}" * SHORT_MAX + "..."
+    assert first["change"] == second["resource"] == "x" * TEXT_MAX + "..."
+    assert second["subscription"] == "x" * TEXT_MAX
     assert len(caplog.records[0].getMessage()) < 10 * TEXT_MAX
 
 
