@@ -87,7 +87,9 @@ LANES: Final = (
         marks="not alone and not waits",
         runs_again=True,
     ),
-    TestLane("rates", ("tests/service",), budget_s=120, limit_s=900, marks="alone", runs_again=True),
+    TestLane(
+        "rates", ("tests/service",), budget_s=120, limit_s=900, marks="alone", runs_again=True
+    ),
     TestLane(
         "waits",
         ("tests/service",),

@@ -55,6 +55,10 @@ class CommandAudit:
                 result = AuditResult.FAILED if is_failure else AuditResult.REFUSED
                 self._log.note(_with(entry, result, str(error)))
                 raise
+            except Exception as error:
+                reason = f"unexpected {type(error).__name__}; the broker's log has more"
+                self._log.note(_with(entry, AuditResult.FAILED, reason))
+                raise
             self._log.note(entry)
 
         return carry_out

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from typing import Any
 
 import pytest
 
+from headgate.base.errors import StorageError
+from headgate.base.identity import Identity
 from headgate.base.positions import EARLIEST
-from headgate.broker.audit import logger
-from headgate.testing import RefusedError, World
+from headgate.broker.audit import AuditLog, logger
+from headgate.broker.commands.auditing import CommandAudit
+from headgate.metadata.errors import RefusalError
+from headgate.testing import ManualClock, RefusedError, SimLoop, World
 from headgate.wire import client as frames
+from headgate.wire.codes import CommandType
+from headgate.wire.messages import BaseCommand
 from tests.unit.broker.playing import TOPIC, played
 from tests.unit.denying import Deny
 
@@ -88,6 +95,39 @@ async def test_refusals_of_authorization_and_of_the_command_itself(world: World)
         await client.producer(TOPIC)
     found = [(line["request"], line["result"], line["status"]) for line in _found()]
     assert found == [("LOOKUP", "refused", 403), ("PRODUCER", "refused", 403)]
+
+
+class _Host:
+    """As much of a connection as an entry shows."""
+
+    identity = Identity("ops")
+    address = "/10.0.0.7:1"
+
+
+@pytest.mark.parametrize(
+    ("error", "result", "reason"),
+    [
+        (StorageError("the disk refused", retryable=True), "failed", "the disk refused"),
+        (ValueError("a bug with m4rked text"), "failed", "unexpected ValueError"),
+        (asyncio.CancelledError(), "failed", "the connection ended before the command did"),
+        (RefusalError(409, "in use"), "refused", "in use"),
+    ],
+)
+def test_how_a_command_ends_is_its_result(error: BaseException, result: str, reason: str) -> None:
+    async def fail(*_: object) -> None:
+        raise error
+
+    command = BaseCommand(type=CommandType.SUBSCRIBE)
+    command.subscribe.topic, command.subscribe.subscription = TOPIC, "s"
+    loop = SimLoop(ManualClock())
+    noted = CommandAudit(AuditLog(loop.clock, loop)).noted(fail)
+    with pytest.raises(type(error)):
+        loop.run_until_complete(noted(_Host(), command))  # type: ignore[arg-type]
+    loop.close()
+    (line,) = _found()
+    assert (line["result"], line["role"], line["subscription"]) == (result, "ops", "s")
+    assert line["reason"].startswith(reason)
+    assert "m4rked" not in line["reason"]
 
 
 @played()
