@@ -18,7 +18,6 @@ from headgate.broker.commands.schemas import SchemaCommands, TopicSchemas
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.connection import CommandHandlers, Connection
 from headgate.broker.service import Broker
-from headgate.metadata.errors import RefusalError
 from headgate.wire.codes import CommandType
 from headgate.wire.messages import BaseCommand
 
@@ -44,17 +43,12 @@ def command_handlers(broker: Broker) -> CommandHandlers:
         broker.logs,
     )  # fmt: skip
 
-    audit = CommandAudit(broker.audit)
-
     def check(connection: ClientConnection, command: BaseCommand) -> None:
-        try:
-            check_command(broker.authorizer, connection, command)
-        except RefusalError as refusal:
-            audit.refused(connection, command, refusal)
-            raise
+        check_command(broker.authorizer, connection, command)
 
+    audit = CommandAudit(broker.audit)
     return CommandHandlers(
-        check=check,
+        check=audit.checked(check),
         acknowledge=Acknowledgements(broker.logs, broker.work).acknowledge,
         by_type={
             CommandType.LOOKUP: lookups.lookup,

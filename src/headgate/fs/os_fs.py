@@ -23,6 +23,10 @@ _NO_LINKS = _UNSUPPORTED | {errno.EPERM, errno.EMLINK, errno.EXDEV}
 """FAT and some network file systems have no hard links, and say so with ``EPERM``."""
 
 
+DIRECTORY_MODE = 0o700
+FILE_MODE = 0o600
+"""The broker's user alone may read messages and metadata."""
+
 _PUNCH_HOLE_KEEP_SIZE = 0x02 | 0x01
 """``FALLOC_FL_PUNCH_HOLE`` and ``FALLOC_FL_KEEP_SIZE`` of Linux."""
 _BLOCK_BYTES = 512
@@ -167,8 +171,7 @@ class OsFs:
         self._spare = spare
 
     def make_directory(self, path: str) -> None:
-        # What clients send is nobody else's to read. Directories above are those of the system.
-        os.makedirs(path, 0o700, exist_ok=True)
+        os.makedirs(path, DIRECTORY_MODE, exist_ok=True)
 
     def create(self, path: str, *, exclusive: bool = False) -> OsFile:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | (os.O_EXCL if exclusive else os.O_TRUNC)
@@ -183,7 +186,7 @@ class OsFs:
         spare = self._spare
         while True:
             try:
-                fd = os.open(path, flags, 0o644)
+                fd = os.open(path, flags, FILE_MODE)
             except OSError as error:
                 if error.errno not in NO_FILES or spare is None or not spare.give():
                     raise
@@ -222,7 +225,7 @@ class OsFs:
         return Space(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
 
     def lock(self, path: str) -> OsLock:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BaseException:

@@ -18,6 +18,7 @@ from headgate.wire.codes import CommandType
 from headgate.wire.commands import COMMANDS
 from headgate.wire.messages import BaseCommand
 
+Check = Callable[[ClientConnection, BaseCommand], None]
 WaitingHandler = Callable[[ClientConnection, BaseCommand], Coroutine[Any, Any, None]]
 
 
@@ -27,12 +28,18 @@ class CommandAudit:
     def __init__(self, log: AuditLog) -> None:
         self._log = log
 
-    def refused(
-        self, connection: ClientConnection, command: BaseCommand, refusal: RefusalError
-    ) -> None:
-        """Note that a client may not have a command carried out."""
-        entry = _entry(connection, command, result_of(refusal.status))
-        self._log.note(_with(entry, entry.result, refusal.reason, refusal.status))
+    def checked(self, check: Check) -> Check:
+        """``check``, with a line for each command that a client may not have carried out."""
+
+        def check_and_note(connection: ClientConnection, command: BaseCommand) -> None:
+            try:
+                check(connection, command)
+            except RefusalError as refusal:
+                entry = _entry(connection, command, result_of(refusal.status))
+                self._log.note(_with(entry, entry.result, refusal.reason, refusal.status))
+                raise
+
+        return check_and_note
 
     def noted(self, handler: WaitingHandler) -> WaitingHandler:
         """``handler``, with a line when it has ended."""
