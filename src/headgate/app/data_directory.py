@@ -17,9 +17,7 @@ A start takes the lock before it reads anything in the directory.
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 
 from headgate.base.errors import StorageError
 from headgate.fs import Fs
@@ -102,11 +100,6 @@ class DataDirectory:
     def close(self) -> None:
         """Release the lock."""
         self._lock.release()
-
-
-def is_open_to_all(path: str) -> bool:
-    """Whether users outside the directory's group may read what is in it."""
-    return bool(os.stat(path).st_mode & stat.S_IXOTH)
 
 
 def format_damage(fs: Fs, path: str) -> tuple[str, bytes]:

@@ -19,7 +19,7 @@ from typing import Any
 from headgate import __version__
 from headgate.admin.app import AdminApp
 from headgate.app.backup.holding import FileHolding
-from headgate.app.data_directory import DataDirectory, is_open_to_all
+from headgate.app.data_directory import DataDirectory
 from headgate.app.descriptors import descriptors_max
 from headgate.app.disk_reserve import DiskReserve
 from headgate.app.export_settings import export_settings
@@ -65,8 +65,6 @@ from headgate.telemetry.prometheus.route import metrics_route
 from headgate.telemetry.records.publisher import TelemetryPublisher
 
 logger = logging.getLogger("headgate.app")
-
-_OPEN_TO_ALL = "data directory %s: every user of this machine may read its messages: chmod 700 %s"
 
 Bug = Callable[[BaseException], None]
 """Receives a broken invariant. It must stop everything of the node."""
@@ -121,8 +119,6 @@ class Node:
             stack.callback(spare.close)
             directory = DataDirectory.open(OsFs(spare), data_path)
             stack.callback(directory.close)
-            if is_open_to_all(data_path):
-                logger.warning(_OPEN_TO_ALL, data_path, data_path)
             info = broker_info(settings, port_of(binary), port_of(web), directory)
             broker, observer, backups = await _open_broker(settings, directory, info, loop, stack)
             connection_class = Connection
