@@ -18,6 +18,8 @@ CLIENTS = 300
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of the lane; given where one of its files is named."""
     parser.addoption("--clients", type=int, default=CLIENTS, help="clients of a crowd: a soak")
+    parser.addoption("--fuzz-seed", type=int, default=1, help="what the fuzzer plays: a soak")
+    parser.addoption("--fuzz-minutes", type=float, default=0, help="how long it plays: a soak")
     parser.addoption("--rounds", type=int, default=2, help="kills under load: a soak")
 
 

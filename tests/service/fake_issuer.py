@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -27,6 +28,7 @@ from headgate.security.token_keys import SigningKey
 from tests.unit.security.jwks_examples import jwk, key_set
 
 KEYS_PATH = "/keys"
+TOKEN_PATH = "/token"
 
 Respond = Callable[["Handler"], None]
 
@@ -43,11 +45,25 @@ class Handler(BaseHTTPRequestHandler):
         if (respond := issuer.responses.get(self.path)) is not None:
             respond(self)
         elif self.path == CONFIGURATION_PATH:
-            self.answer(json.dumps({"issuer": issuer.url, "jwks_uri": issuer.keys_url}).encode())
+            urls = {"jwks_uri": issuer.keys_url, "token_endpoint": issuer.url + TOKEN_PATH}
+            self.answer(json.dumps({"issuer": issuer.url, **urls}).encode())
         elif self.path == KEYS_PATH:
             self.answer(key_set(*(jwk(key, name) for name, key in issuer.keys.items())))
         else:
             self.answer(b"", 404)
+
+    def do_POST(self) -> None:
+        """Give a client a token for its credentials (RFC 6749, 4.4)."""
+        issuer = self.server.issuer
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        issuer.requests.append(self.path)
+        given = dict(parse_qsl(body))
+        is_good = given.get("client_secret") == issuer.client_secret
+        if self.path != TOKEN_PATH or not is_good:
+            self.answer(b'{"error": "invalid_client"}', 401)
+            return
+        found = {"access_token": issuer.make_token(given["client_id"]), "expires_in": 60}
+        self.answer(json.dumps({**found, "token_type": "Bearer"}).encode())
 
     def answer(self, body: bytes, status: int = 200, **headers: str) -> None:
         self.send_response(status)
@@ -76,6 +92,9 @@ class FakeIssuer:
         self.keys_url = url + KEYS_PATH
         self.keys = keys
         self.responses: dict[str, Respond] = {}
+        self.client_secret = "a secret"
+        self.make_token: Callable[[str], str] = lambda client: ""
+        """What a client with the right secret gets."""
         self.requests: list[str] = []
         self.headers: list[dict[str, str]] = []
 

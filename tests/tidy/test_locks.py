@@ -25,6 +25,7 @@ WANTED = {
     "spark": [*BROKER, *EXTRAS["demo"], *ON_CLUSTERS],
     "dev": [*BROKER, *EXTRAS["demo"], *PIPELINE, *GROUPS["lint"], *GROUPS["test"]],
     "peer": GROUPS["peer"],
+    "audit": GROUPS["audit"],
 }
 
 

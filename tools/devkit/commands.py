@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
+from devkit.audit import audit
 from devkit.bench import run_benches
 from devkit.console import DevError, say
 from devkit.environment import Lane, ensure
@@ -135,6 +136,10 @@ def _lock(arguments: Sequence[str]) -> int:
     return write_locks(ensure(Lane.DEV), arguments)
 
 
+def _audit(_arguments: Sequence[str]) -> int:
+    return audit(ensure(Lane.BROKER))
+
+
 def _package(_arguments: Sequence[str]) -> int:
     return package(ensure(Lane.DEV))
 
@@ -151,7 +156,8 @@ COMMANDS: Final = (
     Command("lint", "", "checks style and types (ruff, mypy)", _lint),
     Command("format", "", "rewrites the code in the house style (ruff)", _format),
     Command("bench", "[NAME [ARGS] | all]", "measures speed, each figure beside a peer", _bench),
-    Command("soak", "[WORD] [N]", "long: " + "|".join(SOAKS), _soak),
+    Command("soak", "[WORD [N]]", "|".join(SOAKS), _soak),
     Command("lock", "[--upgrade]", "resolves locks/ from pyproject.toml", _lock),
+    Command("audit", "", "checks locked packages for known vulnerabilities", _audit),
     Command("package", "", "builds both distributions and the Spark archive into dist/", _package),
 )

@@ -75,19 +75,21 @@ LANES: Final = (
         limit_s=900,
         processes=2,
     ),
-    TestLane("simulation", ("tests/sim",), budget_s=50, limit_s=900, processes=2),
+    TestLane("simulation", ("tests/sim",), budget_s=60, limit_s=900, processes=2),
     TestLane("faults", ("tests/faults",), budget_s=25, limit_s=900, processes=2),
     TestLane(
         "service",
         ("tests/service",),
-        budget_s=75,
+        budget_s=85,
         limit_s=1200,
         # Its tests wait for the start and end of brokers half of the time.
         processes=3,
         marks="not alone and not waits",
         runs_again=True,
     ),
-    TestLane("rates", ("tests/service",), budget_s=95, limit_s=900, marks="alone", runs_again=True),
+    TestLane(
+        "rates", ("tests/service",), budget_s=120, limit_s=900, marks="alone", runs_again=True
+    ),
     TestLane(
         "waits",
         ("tests/service",),

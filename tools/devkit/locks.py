@@ -34,6 +34,8 @@ _LANES: Final[tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]] = (
     ),
     # A program of its own, in an environment of its own: it shares no version with ours.
     ("peer", ("--group", "pyproject.toml:peer"), ()),
+    # Programs that look at the locks and share no version with them, either.
+    ("audit", ("--group", "pyproject.toml:audit"), ()),
     # What a Spark cluster needs beside its own Spark.
     (
         "spark",

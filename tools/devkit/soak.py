@@ -21,6 +21,8 @@ SEED_LIMIT_S: Final = 600
 KILLS: Final = 20
 CLIENTS: Final = 10_000
 TOPICS: Final = 100_000
+FUZZ_SEED: Final = 1
+FUZZ_MINUTES: Final = 10
 LIFETIMES: Final = 4_800
 """Segments that half a MiB/s fills in a week."""
 POWER_CUT_SEEDS: Final = 100
@@ -65,6 +67,14 @@ SOAKS: Final = {
     ),
     "clients": Soak(
         CLIENTS, "clients", "--clients", "service/test_client_memory.py", 1_800, more=("-rP",)
+    ),
+    "fuzz": Soak(
+        FUZZ_SEED,
+        "seed",
+        "--fuzz-seed",
+        "service/test_fuzzing.py",
+        1_800,
+        more=(f"--fuzz-minutes={FUZZ_MINUTES}", "-rP"),
     ),
     "topics": Soak(TOPICS, "topics", "--topics", "faults/test_f15_many_topics.py", 1_800),
     "faults": Soak(FAULT_SECONDS, "seconds", "--seconds", "preload", 900, each_s=10, more=("-rP",)),

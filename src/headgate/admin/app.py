@@ -9,16 +9,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Protocol
 from urllib.parse import parse_qsl, quote
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
+from headgate.admin.auditing import Asked, audit_entry
 from headgate.admin.body import BODY_BYTES_MAX
 from headgate.admin.routing import JSON, Call, Reply, Route, RouteTable
 from headgate.admin.streaming import send_parts
 from headgate.admin.table import ROUTES
+from headgate.base.audit_entry import AuditEntry, AuditResult
 from headgate.base.clock import Clock
 from headgate.base.errors import InputError, InvariantError, StorageError
 from headgate.base.identity import identity_of
@@ -32,11 +35,20 @@ QUERY_PARAMETERS_MAX = 100
 """Most query parameters of one request."""
 
 
+class Audit(Protocol):
+    """The audit log."""
+
+    def note(self, entry: AuditEntry, *, is_bounded: bool) -> None:
+        """Write a line. Those of changes that were carried out are not bounded."""
+
+
 class AdminApp:
     """The admin API and HTTP lookup as one ASGI application, to be mounted at ``/``."""
 
-    def __init__(self, facade: Facade, clock: Clock) -> None:
+    def __init__(self, facade: Facade, clock: Clock, audit: Audit | None = None) -> None:
+        """``audit`` receives each change and each refusal."""
         self._facade = facade
+        self._audit = audit
         self._clock = clock
         self._table = RouteTable(ROUTES)
 
@@ -60,8 +72,16 @@ class AdminApp:
     async def respond(self, request: Request, reserved: list[int] | None = None) -> Reply:
         """The reply to ``request``. Raises only for a broken invariant. What is charged for the
         reply is added to ``reserved``."""
+        asked = Asked()
+        reply = await self._answered(request, [] if reserved is None else reserved, asked)
+        entry = None if self._audit is None else audit_entry(request.scope, asked, reply)
+        if self._audit is not None and entry is not None:
+            self._audit.note(entry, is_bounded=entry.result is not AuditResult.ALLOWED)
+        return reply
+
+    async def _answered(self, request: Request, reserved: list[int], asked: Asked) -> Reply:
         try:
-            return await self._handle(request, [] if reserved is None else reserved)
+            return await self._handle(request, reserved, asked)
         except RefusalError as refusal:
             return self._refused(request, refusal)
         except InputError as error:
@@ -86,20 +106,22 @@ class AdminApp:
         allowed = ", ".join(method for method in methods if method != request.method)
         return replace(reply, headers={"allow": allowed})
 
-    async def _handle(self, request: Request, reserved: list[int]) -> Reply:
+    async def _handle(self, request: Request, reserved: list[int], asked: Asked) -> Reply:
         route, params = self._table.find(request.method, raw_path(request.scope))
+        asked.route, asked.params, asked.resource = route, params, resource_of(params)
         identity = identity_of(request.scope)
         query = read_query(request.scope.get("query_string", b""))
-        resource = query.get(route.resource_in, "") if route.resource_in else resource_of(params)
+        resource = query.get(route.resource_in, "") if route.resource_in else asked.resource
         self._facade.check_allowed(
             identity, route.operation, resource, params.get("subscription", "")
         )
+        asked.body = await read_body(request)
         call = Call(
             self._facade,
             self._clock,
             params,
             query,
-            await read_body(request),
+            asked.body,
             reserved,
             identity,
             route.operation,
@@ -137,7 +159,7 @@ def resource_of(params: Mapping[str, str]) -> str:
 
 def failure(status: int, reason: str) -> Reply:
     """The reply to every refused or failed request."""
-    return Reply(status, msgspec.json.encode({"reason": reason}), JSON)
+    return Reply(status, msgspec.json.encode({"reason": reason}), JSON, reason=reason)
 
 
 def raw_path(scope: Scope) -> str:

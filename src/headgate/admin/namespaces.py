@@ -13,7 +13,8 @@ from headgate.admin.json_pieces import pieces_of
 from headgate.admin.names import existing_namespace, namespace_name, tenant_name
 from headgate.admin.operations import Operation
 from headgate.admin.permissions import AuthPolicies, auth_policies_of, new_grants
-from headgate.admin.routing import NAMESPACE_PATH, NO_CONTENT, Call, Reply, Route, as_json
+from headgate.admin.queries import FORCE_REFUSED
+from headgate.admin.routing import NAMESPACE_PATH, NO_CONTENT, Call, Query, Reply, Route, as_json
 from headgate.admin.streaming import answer, answer_names, pages
 from headgate.metadata.bundles import check_boundaries, split_bundles
 from headgate.metadata.errors import RefusalError, not_found
@@ -197,6 +198,7 @@ def _bundles(body: BundlesBody | None) -> Bundles | None:
 
 
 _READ = Operation.NAMESPACE_READ
+_MODE = Query("mode", str, "PERSISTENT", "NON_PERSISTENT lists none, every other value all topics")
 
 ROUTES = (
     Route("GET", "/admin/v2/namespaces/{tenant}", Operation.NAMESPACE_LIST, list_namespaces,
@@ -206,9 +208,9 @@ ROUTES = (
     Route("PUT", NAMESPACE_PATH, Operation.NAMESPACE_CREATE, create_namespace,
           "Create a namespace", body=PoliciesBody),
     Route("DELETE", NAMESPACE_PATH, Operation.NAMESPACE_DELETE, delete_namespace,
-          "Delete a namespace"),
+          "Delete a namespace", query=(FORCE_REFUSED,)),
     Route("GET", f"{NAMESPACE_PATH}/topics", Operation.NAMESPACE_TOPICS, list_topics,
-          "List a namespace's topics", reply=list[str]),
+          "List a namespace's topics", reply=list[str], query=(_MODE,)),
     Route("GET", f"{NAMESPACE_PATH}/bundles", Operation.NAMESPACE_BUNDLES, get_bundles,
           "Bundles of a namespace", reply=Bundles),
     Route("GET", f"{NAMESPACE_PATH}/properties", _READ, get_properties,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.admin.operations import Operation
-from headgate.admin.routing import Handler, Route
+from headgate.admin.routing import Handler, Query, Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +19,19 @@ class PolicyHandlers:
 
 
 def policy_routes(
-    path: str, name: str, type_: Any, handlers: PolicyHandlers, read: Operation, write: Operation
+    path: str,
+    name: str,
+    type_: Any,
+    handlers: PolicyHandlers,
+    read: Operation,
+    write: Operation,
+    query: tuple[Query, ...] = (),
 ) -> tuple[Route, ...]:
     """The routes of a policy of ``type_``. ``name`` names it in their summaries, ``read`` and
-    ``write`` are the operations that authorization decides about."""
+    ``write`` are the operations that authorization decides about, ``query`` are the parameters of
+    GET."""
     return (
-        Route("GET", path, read, handlers.get, f"Get {name}", reply=type_),
+        Route("GET", path, read, handlers.get, f"Get {name}", reply=type_, query=query),
         Route("POST", path, write, handlers.post, f"Set {name}", body=type_),
         Route("DELETE", path, write, handlers.delete, f"Remove {name}"),
     )

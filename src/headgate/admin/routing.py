@@ -47,6 +47,8 @@ class Reply:
     """The body of a long reply, made while it is sent."""
     discard: Callable[[], Awaitable[None]] | None = None
     """Frees what ``parts`` still hold, in slices, when the client is gone."""
+    reason: str = ""
+    """Why the request was refused or failed, for the audit log; the body has it, too."""
 
 
 NO_CONTENT = Reply(204)

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from headgate.admin.names import existing_parts, single_topic, subscription_name, topic_name
 from headgate.admin.operations import Operation
-from headgate.admin.routing import NO_CONTENT, TOPIC_PATH, Call, Reply, Route
+from headgate.admin.routing import NO_CONTENT, TOPIC_PATH, Call, Query, Reply, Route
 from headgate.admin.streaming import PAGE_NAMES, answer_names
 from headgate.admin.topics import ensure_topic
 from headgate.base.names import TopicName
@@ -273,6 +273,7 @@ def _at_position(data: ResetCursorData | str) -> AtPosition:
 _S = f"{TOPIC_PATH}/subscription/{{subscription}}"
 _SKIP, _RESET = Operation.SUBSCRIPTION_SKIP, Operation.SUBSCRIPTION_RESET
 _EXPIRE = Operation.SUBSCRIPTION_EXPIRE
+_FORCE = Query("force", bool, False, "Also if it has consumers, which are disconnected")
 _PLACE: Any = ResetCursorData | str
 
 ROUTES = (
@@ -281,7 +282,7 @@ ROUTES = (
     Route("PUT", _S, Operation.SUBSCRIPTION_CREATE, create_subscription,
           "Create a subscription", body=_PLACE),
     Route("DELETE", _S, Operation.SUBSCRIPTION_DELETE, delete_subscription,
-          "Delete a subscription"),
+          "Delete a subscription", query=(_FORCE,)),
     Route("POST", f"{_S}/skip/{{count}}", _SKIP, skip, "Skip messages"),
     Route("POST", f"{_S}/skip_all", _SKIP, skip_all, "Skip the backlog"),
     Route("POST", f"{_S}/resetcursor/{{timestamp}}", _RESET, reset_to_time, "Reset to a time"),

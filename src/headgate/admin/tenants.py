@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from headgate.admin.names import tenant_name
 from headgate.admin.operations import Operation
+from headgate.admin.queries import FORCE_REFUSED
 from headgate.admin.routing import NO_CONTENT, Call, Reply, Route, as_json
 from headgate.metadata.errors import RefusalError, not_found
 from headgate.metadata.rows import TenantRow
@@ -69,5 +70,6 @@ ROUTES = (
     Route("GET", _ONE, Operation.TENANT_READ, get_tenant, "A tenant", reply=TenantRow),
     Route("PUT", _ONE, Operation.TENANT_CREATE, create_tenant, "Create a tenant", body=TenantInfo),
     Route("POST", _ONE, Operation.TENANT_UPDATE, update_tenant, "Update a tenant", body=TenantInfo),
-    Route("DELETE", _ONE, Operation.TENANT_DELETE, delete_tenant, "Delete a tenant"),
+    Route("DELETE", _ONE, Operation.TENANT_DELETE, delete_tenant, "Delete a tenant",
+          query=(FORCE_REFUSED,)),
 )  # fmt: skip

@@ -20,6 +20,7 @@ from headgate.admin.backlog_quotas import (
 from headgate.admin.names import missing_topic, subscription_name, topic_name
 from headgate.admin.operations import Operation
 from headgate.admin.policy_routes import PolicyHandlers, policy_routes
+from headgate.admin.queries import APPLIED
 from headgate.admin.routing import (
     EMPTY,
     NO_CONTENT,
@@ -201,7 +202,7 @@ _READ, _WRITE = Operation.TOPIC_POLICY_READ, Operation.TOPIC_POLICY_WRITE
 def _routes(segment: str, field: str, type_: Any, get: Handler | None = None) -> tuple[Route, ...]:
     path, name = f"{TOPIC_PATH}/{segment}", f"{segment} of a topic"
     handlers = PolicyHandlers(get or getter(field), setter(field, type_), remover(field))
-    return policy_routes(path, name, type_, handlers, _READ, _WRITE)
+    return policy_routes(path, name, type_, handlers, _READ, _WRITE, (APPLIED,))
 
 
 _SUBSCRIPTION_RATE = PolicyHandlers(
@@ -219,9 +220,9 @@ ROUTES = (
     ),
     *policy_routes(f"{TOPIC_PATH}/{{subscription}}/dispatchRate",
                    "the dispatchRate of one subscription", DispatchRate, _SUBSCRIPTION_RATE,
-                   _READ, _WRITE),
+                   _READ, _WRITE, (APPLIED,)),
     Route("GET", f"{TOPIC_PATH}/backlogQuotaMap", _READ, get_quotas,
-          "Get backlog quotas of a topic", reply=BacklogQuotaMap),
+          "Get backlog quotas of a topic", reply=BacklogQuotaMap, query=(APPLIED,)),
     Route("POST", f"{TOPIC_PATH}/backlogQuota", _WRITE, set_quota,
           "Set backlogQuota of a topic", body=BacklogQuotaBody, query=(QUOTA_TYPE,)),
     Route("DELETE", f"{TOPIC_PATH}/backlogQuota", _WRITE, remove_quota,

@@ -9,7 +9,7 @@ from headgate.admin.json_pieces import Encoded, emptied_pieces, pieces_of, struc
 from headgate.admin.merge import Merging
 from headgate.admin.names import existing_partitioned, existing_topic, partitions_of
 from headgate.admin.operations import Operation
-from headgate.admin.routing import TOPIC_PATH, Call, Reply, Route
+from headgate.admin.routing import TOPIC_PATH, Call, Query, Reply, Route
 from headgate.admin.streaming import answer, answer_emptied, discard, encoded, reserve_for
 from headgate.base.names import TopicName
 from headgate.metadata.errors import RefusalError
@@ -111,13 +111,23 @@ def _options(call: Call) -> StatsOptions:
 
 
 _OP = Operation.TOPIC_STATS
+_OPTIONS = (
+    Query("getPreciseBacklog", bool, False, "Has no effect: backlogs are always exact"),
+    Query("subscriptionBacklogSize", bool, True, "Show the backlogs in bytes"),
+    Query("getEarliestTimeInBacklog", bool, False, "Show when the oldest message was published"),
+    Query("excludePublishers", bool, False, "Leave the producers out"),
+    Query("excludeConsumers", bool, False, "Leave the consumers out"),
+)
+_SPLIT = Query("perPartition", bool, True, "Show each partition beside the sum")
+_METADATA = Query("metadata", bool, False, "Show the metadata of the ledgers")
 
 ROUTES = (
-    Route("GET", f"{TOPIC_PATH}/stats", _OP, stats, "Statistics of a topic", reply=TopicStats),
+    Route("GET", f"{TOPIC_PATH}/stats", _OP, stats, "Statistics of a topic", reply=TopicStats,
+          query=_OPTIONS),
     Route("GET", f"{TOPIC_PATH}/partitioned-stats", _OP, partitioned_stats,
-          "Statistics of a partitioned topic", reply=TopicStats),
+          "Statistics of a partitioned topic", reply=TopicStats, query=(*_OPTIONS, _SPLIT)),
     Route("GET", f"{TOPIC_PATH}/internalStats", _OP, internal_stats,
-          "Ledgers and cursors of a topic", reply=InternalStats),
+          "Ledgers and cursors of a topic", reply=InternalStats, query=(_METADATA,)),
     Route("GET", f"{TOPIC_PATH}/partitioned-internalStats", _OP, partitioned_internal_stats,
           "Ledgers and cursors of a partitioned topic", reply=dict[str, Any]),
 )  # fmt: skip

@@ -22,7 +22,8 @@ from headgate.admin.names import (
     topic_name,
 )
 from headgate.admin.operations import Operation
-from headgate.admin.routing import BYTES, NO_CONTENT, Call, Reply, Route, as_json
+from headgate.admin.queries import FORCE_TOPIC
+from headgate.admin.routing import BYTES, NO_CONTENT, Call, Query, Reply, Route, as_json
 from headgate.admin.streaming import answer_names, pages
 from headgate.base.names import NamespaceName, TopicName
 from headgate.base.positions import Position
@@ -278,29 +279,38 @@ _P = _NS.format(domain="persistent")
 _NP = _NS.format(domain="non-persistent")
 _T = f"{_P}/{{topic}}"
 _LIST = Operation.NAMESPACE_TOPICS
+_BUNDLE = Query("bundle", str, "", "Only topics in this hash range of the namespace")
+_AUTO_CREATION = Query(
+    "checkAllowAutoCreation",
+    bool,
+    False,
+    "Create a topic that does not exist, if a client's use of it would create a partitioned one",
+)
 
 ROUTES = (
-    Route("GET", _P, _LIST, list_topics, "List a namespace's topics", reply=list[str]),
+    Route("GET", _P, _LIST, list_topics, "List a namespace's topics", reply=list[str],
+          query=(_BUNDLE,)),
     Route("GET", f"{_P}/partitioned", _LIST, list_partitioned,
           "List a namespace's partitioned topics", reply=list[str]),
     Route("GET", _NP, _LIST, list_none, "List non-persistent topics", reply=list[str]),
     Route("GET", f"{_NP}/partitioned", _LIST, list_none,
           "List non-persistent partitioned topics", reply=list[str]),
     Route("PUT", _T, Operation.TOPIC_CREATE, create_topic, "Create a topic", body=dict[str, str]),
-    Route("DELETE", _T, Operation.TOPIC_DELETE, delete_topic, "Delete a topic"),
+    Route("DELETE", _T, Operation.TOPIC_DELETE, delete_topic, "Delete a topic",
+          query=(FORCE_TOPIC,)),
     Route("PUT", f"{_T}/unload", Operation.TOPIC_UNLOAD, unload_topic, "Unload a topic"),
     Route("PUT", f"{_T}/acceptDamage", Operation.TOPIC_ACCEPT_DAMAGE, accept_damage,
           "Serve a damaged topic without its lost data"),
     Route("PUT", f"{_T}/partitions", Operation.TOPIC_CREATE, create_partitioned,
           "Create a partitioned topic", body=int | PartitionedMetadata),
     Route("GET", f"{_T}/partitions", Operation.TOPIC_READ, get_partitioned,
-          "Partitions of a topic", reply=dict[str, Any]),
+          "Partitions of a topic", reply=dict[str, Any], query=(_AUTO_CREATION,)),
     Route("POST", f"{_T}/partitions", Operation.TOPIC_UPDATE, grow_partitioned,
           "Add partitions", body=int | PartitionedMetadata),
     Route("POST", f"{_T}/createMissedPartitions", Operation.TOPIC_UPDATE, create_missed,
           "Create missing partitions"),
     Route("DELETE", f"{_T}/partitions", Operation.TOPIC_DELETE, delete_partitioned,
-          "Delete a partitioned topic"),
+          "Delete a partitioned topic", query=(FORCE_TOPIC,)),
     Route("GET", f"{_T}/lastMessageId", Operation.TOPIC_MESSAGES, last_message_id,
           "Id of the last message", reply=dict[str, int]),
     Route("GET", f"{_T}/messageid/{{timestamp}}", Operation.TOPIC_MESSAGES, message_id_by_time,

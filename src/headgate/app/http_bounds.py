@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -47,6 +47,24 @@ READ_BYTES_PER_S_MIN = 16 * 1024
 
 _OFFER = frozenset({b"upgrade", b"http2-settings"})
 """Headers that offer another protocol, and their names in ``Connection``."""
+
+
+class _Transport:
+    """A transport that drops what is written after its end, as asyncio's do.
+
+    uvloop's raises. With requests behind the one that is answered, uvicorn does not know that its
+    client is gone, and would log a traceback for each such connection.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+
+    def write(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
@@ -88,7 +106,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         return True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(cast(asyncio.Transport, _Transport(transport)))
         if not self.admit(transport):
             transport.abort()
             return
@@ -114,6 +132,14 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 self.memory.end()
         self._requests = 0
         super().connection_lost(exc)
+        self._break_circles()
+
+    def _break_circles(self) -> None:
+        """Let a reference count free this connection and its requests: the collector no longer
+        visits what lived for a tenth of a second. A request that is still served ends by itself."""
+        self._unset_keepalive_if_required()
+        self.pipeline.clear()
+        self.cycle = self.scope = None  # type: ignore[assignment]
 
     # -- the response's time -----------------------------------------------------------------
 

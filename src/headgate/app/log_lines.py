@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from logging.handlers import WatchedFileHandler
 
 from headgate.base.errors import InputError
+from headgate.broker.audit import logger as audit_logger
 
 _FORMAT = "%(asctime)s.%(msecs)03d %(levelname)-7s %(name)s: %(message)s"
 _TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
-def start_logging(level: str, file_path: str | None = None) -> None:
+def start_logging(level: str, file_path: str | None = None, audit_path: str | None = None) -> None:
     """Log from ``level`` (one of ``LOG_LEVELS``) on to the standard error, in local time.
 
-    With ``file_path`` the same lines are appended to that file.
+    With ``file_path`` the same lines are appended to that file. With ``audit_path`` the audit log
+    is appended to that file, whatever the level, and stands nowhere else.
 
     Raises:
-        InputError: the file cannot be written to.
+        InputError: a file cannot be written to.
     """
     formatter = logging.Formatter(_FORMAT, _TIME_FORMAT)
     handlers: list[logging.Handler] = [logging.StreamHandler()]
+    _start_audit_file(level, audit_path, handlers[0])
     if file_path is not None:
-        try:
-            handlers.append(_LogFile(file_path, handlers[0]))
-        except OSError as error:
-            raise InputError(
-                f"--log-file {file_path} cannot be written to: {error.strerror}"
-            ) from error
+        handlers.append(_opened("--log-file", file_path, handlers[0]))
     for handler in handlers:
         handler.setFormatter(formatter)
     number = logging.getLevelNamesMapping()[level.upper()]
@@ -39,6 +38,30 @@ def start_logging(level: str, file_path: str | None = None) -> None:
     logging.getLogger("uvicorn").setLevel(max(number, logging.ERROR))
 
 
+def _start_audit_file(level: str, path: str | None, standard_error: logging.Handler) -> None:
+    """Send the audit log to its own file; without one it goes where all lines go."""
+    audit_logger.propagate = path is None
+    audit_logger.setLevel(logging.NOTSET)
+    for earlier in audit_logger.handlers[:]:
+        audit_logger.removeHandler(earlier)
+        with contextlib.suppress(OSError):  # of a full disk
+            earlier.close()
+    if path is not None:
+        handler = _opened("--audit-log", path, standard_error, is_only_place=True)
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        audit_logger.addHandler(handler)
+        audit_logger.setLevel(logging.DEBUG if level == "debug" else logging.INFO)
+
+
+def _opened(
+    option: str, path: str, standard_error: logging.Handler, *, is_only_place: bool = False
+) -> _LogFile:
+    try:
+        return _LogFile(path, standard_error, is_only_place=is_only_place)
+    except OSError as error:
+        raise InputError(f"{option} {path} cannot be written to: {error.strerror}") from error
+
+
 class _LogFile(WatchedFileHandler):
     """A log file that may be moved away or removed; the next line begins a new one.
 
@@ -46,9 +69,13 @@ class _LogFile(WatchedFileHandler):
     one about the failure.
     """
 
-    def __init__(self, path: str, standard_error: logging.Handler) -> None:
+    def __init__(
+        self, path: str, standard_error: logging.Handler, *, is_only_place: bool = False
+    ) -> None:
+        """``is_only_place``: a line that cannot be written goes to the standard error instead."""
         super().__init__(path, encoding="utf-8", errors="backslashreplace")
         self._standard_error = standard_error
+        self._is_only_place = is_only_place
         self._fails = False
         self._failed_last = False
 
@@ -59,6 +86,8 @@ class _LogFile(WatchedFileHandler):
         except OSError:
             # The parent does not catch errors of opening the file again.
             self.handleError(record)
+        if self._fails and self._is_only_place:
+            self._standard_error.handle(record)
         self._failed_last = self._fails
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802

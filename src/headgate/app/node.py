@@ -141,7 +141,7 @@ class Node:
                 stack.callback(_start_refresh(tls, broker).stop)
             pace = HandshakePace(loop)
             await ports.serve_binary(broker, tls, pace, connection_class, stack)
-            admin = AdminApp(AdminFacade(broker, observer, backups), broker.clock)
+            admin = AdminApp(AdminFacade(broker, observer, backups), broker.clock, broker.audit)
             app: ASGIApp = WebApp(
                 admin, {METRICS_PATH: metrics_route(broker)}, on_bug, broker.turns
             )

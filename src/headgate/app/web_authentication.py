@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from headgate.admin.auditing import READS
 from headgate.base.errors import HeadgateError, InvariantError
 from headgate.base.identity import SCOPE_KEY
 from headgate.broker.authentication import (
@@ -41,7 +42,6 @@ CERTIFICATE_EXTENSION: Final = "headgate.peer_certificate"
 OPEN_PATHS: Final = frozenset({"/admin/v2/brokers/health", "/admin/v2/brokers/ready"})
 METRICS_PATH: Final = "/metrics"
 
-_READS: Final = frozenset({"GET", "HEAD"})
 _CHALLENGES: Final = {"token": "Bearer", "basic": "Basic"}
 """By method, the scheme of ``Authorization``."""
 
@@ -85,7 +85,7 @@ class WebAuthentication:
             await self._app({**scope, SCOPE_KEY: session.identity}, receive, send)
 
     def _is_open(self, scope: Scope) -> bool:
-        if scope["method"] not in _READS:
+        if scope["method"] not in READS:
             return False
         path = scope["path"].rstrip("/")
         raw_path: bytes = scope.get("raw_path") or path.encode()

@@ -36,6 +36,8 @@ SETTING: Final = "headgateWebHostNames"
 
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _GETS_THAT_ACT: Final = frozenset({"/admin/v2/brokers/backlog-quota-check"})
+_CREATES_WITH_QUERY: Final = "/partitions"
+"""The end of a path whose GET can create a topic, if its query asks for that."""
 _JSON_TYPE: Final = re.compile(rb"application/([-.+\w]+\+)?json *(;.*)?", re.IGNORECASE)
 _FOREIGN_SITES: Final = frozenset({b"cross-site", b"same-site"})
 _LOGGED_MAX: Final = 8
@@ -170,9 +172,14 @@ def refusal_of(scope: Scope, names: HostNames) -> Refusal | None:
             f"this. If it is one, add it to {SETTING}; an IP address is always allowed"
         )
     path = scope["path"].rstrip("/")
-    if scope["method"] in _SAFE and path not in _GETS_THAT_ACT:
+    if scope["method"] in _SAFE and not _acts(path, scope.get("query_string", b"")):
         return None
     return _from_foreign_page(headers, host, names) or _not_json(headers)
+
+
+def _acts(path: str, query: bytes) -> bool:
+    """Whether a GET may change something."""
+    return path in _GETS_THAT_ACT or (query != b"" and path.endswith(_CREATES_WITH_QUERY))
 
 
 def _from_foreign_page(headers: dict[bytes, bytes], host: str, names: HostNames) -> Refusal | None:

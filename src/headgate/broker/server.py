@@ -11,6 +11,7 @@ from typing import Final
 from headgate.base.units import KIB
 from headgate.broker.authorization import check_command
 from headgate.broker.commands.acknowledging import Acknowledgements
+from headgate.broker.commands.auditing import CommandAudit
 from headgate.broker.commands.consuming import ConsumerCommands, close_consumer, redeliver
 from headgate.broker.commands.lookups import LookupCommands
 from headgate.broker.commands.producing import ProducerCommands
@@ -45,8 +46,9 @@ def command_handlers(broker: Broker) -> CommandHandlers:
         broker, registry, schemas, broker.subscriptions, broker.entries, broker.count_limits,
         broker.logs, check,
     )  # fmt: skip
+    audit = CommandAudit(broker.audit)
     return CommandHandlers(
-        check=check,
+        check=audit.checked(check),
         acknowledge=Acknowledgements(broker.logs, broker.work).acknowledge,
         by_type={
             CommandType.LOOKUP: lookups.lookup,
@@ -54,11 +56,11 @@ def command_handlers(broker: Broker) -> CommandHandlers:
             CommandType.GET_TOPICS_OF_NAMESPACE: lookups.topics_of_namespace,
             CommandType.GET_SCHEMA: schema_commands.get_schema,
             CommandType.GET_OR_CREATE_SCHEMA: schema_commands.get_or_create_schema,
-            CommandType.PRODUCER: producers.create_producer,
+            CommandType.PRODUCER: audit.noted(producers.create_producer),
             CommandType.CLOSE_PRODUCER: producers.close_producer,
-            CommandType.SUBSCRIBE: consumers.subscribe,
-            CommandType.UNSUBSCRIBE: consumers.unsubscribe,
-            CommandType.SEEK: consumers.seek,
+            CommandType.SUBSCRIBE: audit.noted(consumers.subscribe),
+            CommandType.UNSUBSCRIBE: audit.noted(consumers.unsubscribe),
+            CommandType.SEEK: audit.noted(consumers.seek),
             CommandType.REDELIVER_UNACKNOWLEDGED_MESSAGES: partial(
                 redeliver, broker.logs, broker.work
             ),

@@ -19,6 +19,7 @@ from headgate.base.errors import HeadgateError, StorageError, broken
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, MS_PER_S, NS_PER_MS, NS_PER_S
 from headgate.base.work_units import PRODUCER_RESOLVED
+from headgate.broker.audit import AuditLog
 from headgate.broker.authentication import Authentication
 from headgate.broker.authorization import Authorizer, authorizer_of
 from headgate.broker.client_memory import CLIENT_MEMORY_BYTES_MIN, ClientMemory
@@ -118,8 +119,7 @@ class Broker:
         """``authentication`` is None if every client is taken as it comes, ``memory`` is for the
         adaptive controller, ``boot_id`` for the time of the log."""
         self.settings = settings
-        self.clock = clock
-        self.loop = loop
+        self.clock, self.loop = clock, loop
         self.catalog = catalog
         self.log = log
         turns = self.turns = TurnMeter(clock)
@@ -128,6 +128,7 @@ class Broker:
         self.info = info
         self.authorizer = authorizer or authorizer_of(catalog, settings)
         self.authentication = authentication
+        self.audit = AuditLog(clock, loop)
         self._telemetry_topic = parse_topic(settings.headgateTelemetryTopic)
         self.policies = PolicyResolver(catalog, settings, [self._telemetry_topic.full])
         self.count_limits = CountLimits(self.policies.counts)
@@ -387,6 +388,7 @@ class Broker:
         """Stop the sweeps and make everything staged durable. Connections are closed already."""
         self.is_ready = False
         self.stop_sweeps()
+        self.audit.close()
         try:
             await self._make_durable()
         finally:

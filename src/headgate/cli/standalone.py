@@ -64,6 +64,13 @@ PORT = click.IntRange(0, 65_535)
     metavar="FILE",
     help="Also append log lines to this file. It may be moved away while the broker runs.",
 )
+@click.option(
+    "--audit-log",
+    "audit_path",
+    metavar="FILE",
+    help="Append who changed what, and who was refused, to this file, one JSON object a line. "
+    "Without it these lines are part of the log. It may be moved away while the broker runs.",
+)
 def standalone_command(
     config_path: str | None,
     data_path: str,
@@ -72,6 +79,7 @@ def standalone_command(
     assignments: tuple[str, ...],
     log_level: str,
     log_path: str | None,
+    audit_path: str | None,
     *,
     insecure_listen: bool,
 ) -> None:
@@ -90,6 +98,6 @@ def standalone_command(
         *assignments,
         *(f"{key}={port}" for key, port in ports if port is not None),
     ]
-    start_logging(log_level, log_path)
+    start_logging(log_level, log_path, audit_path)
     options = StandaloneOptions(data_path, config_path, all_assignments, insecure_listen)
     run_standalone(options, click.echo)

@@ -320,7 +320,7 @@ LIMITER_FIELDS: Final = (
 EVENT_FIELDS: Final = (
     Field(1, "time_ns", _I, _SPAN, "ns", "When it happened."),
     Field(2, "event", _S, _ID, "", "limit_changed, throttle_began, throttle_ended, quota_exceeded,"
-          " quota_released, eviction, controller_decision or restart."),
+          " quota_released, eviction, controller_decision, admin_change or restart."),
     Field(3, "topic", _S, _ID, "", "The topic concerned; null for the whole broker."),
     Field(4, "subscription", _S, _ID, "", "The subscription concerned, if it is one."),
     Field(5, "incarnation", _I, _ID, "", "Incarnation of the subject."),
@@ -346,6 +346,7 @@ EVENT_NAMES: Final = (
     "quota_released",
     "eviction",
     "controller_decision",
+    "admin_change",
     "restart",
 )
 """The values of the field ``event``."""

@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicNumb
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 
 from headgate.base.units import KIB
+from headgate.security.certificates import RSA_BITS_MIN
 from headgate.security.errors import InvalidKeyError
 from headgate.security.key_sources import decoded
 from headgate.security.token_keys import (
     CURVES,
     RSA_ALGORITHMS,
-    RSA_BITS_MIN,
     PublicKey,
     TokenKey,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -86,3 +88,18 @@ def test_a_damaged_format_is_said_to_be_damaged(text: bytes) -> None:
     write_file(fs, "/data", "format", [text])
     with pytest.raises(UnknownFormatError, match="/data is damaged: its content is"):
         DataDirectory.open(fs, "/data")
+
+
+def test_a_new_directory_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """It had the modes of the process, by which every user of a machine could read messages."""
+    before = os.umask(0o022)
+    try:
+        path = tmp_path / "new"
+        DataDirectory.open(OsFs(), str(path)).close()
+        OsFs().make_directory(str(path / "log"))
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    assert stat.S_IMODE((path / "log").stat().st_mode) == 0o700
+    for file in path.iterdir():
+        assert not stat.S_IMODE(file.stat().st_mode) & 0o077, file

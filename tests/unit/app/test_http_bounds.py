@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
+import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -607,3 +609,73 @@ def test_a_verified_certificate_reaches_the_application() -> None:
 
     play(story, app)
     assert scopes == [certificate, None, None]
+
+
+@pytest.mark.parametrize("requests_count", [1, 3])
+def test_a_client_that_vanishes_amid_its_requests_makes_no_error(
+    caplog: pytest.LogCaptureFixture, requests_count: int
+) -> None:
+    """Each connection that was reset with requests behind the present one wrote a traceback into
+    the log: uvicorn knows only of the last request that its client is gone."""
+    go_on = asyncio.Event()
+
+    async def slowly(scope: Scope, receive: Receive, send: Send) -> None:
+        await go_on.wait()
+        await _answer(scope, receive, send)
+
+    async def story(protocol: BoundedHttpProtocol, wire: Wire) -> None:
+        protocol.data_received(GET * requests_count)
+        await asyncio.sleep(0.1)
+        wire.abort()  # as uvloop does on a reset, before it says that the connection is lost
+        go_on.set()
+        await asyncio.sleep(0.1)
+        protocol.connection_lost(ConnectionResetError())
+        await asyncio.sleep(0.1)
+        assert wire.written == b""
+
+    play(story, slowly)
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+HALF = b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"GET / HT", GET, GET * 3, HALF, GET + HALF, b"\xff\r\n\r\n", GET + b"\xff\r\n\r\n"],
+)
+@pytest.mark.parametrize("error", [None, ConnectionResetError()])
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_connection_leaves_no_circle(sent: bytes, error: Exception | None, answers: bool) -> None:
+    """The collector never visits what lived for a tenth of a second: a circle would stay for ever.
+    Each connection of a client left 2 KB and its requests."""
+    go_on = asyncio.Event()
+
+    async def slowly(scope: Scope, receive: Receive, send: Send) -> None:
+        if not answers:
+            await go_on.wait()
+        await _answer(scope, receive, send)
+
+    loop = SimLoop(ManualClock())
+    ends: list[weakref.ref[object]] = []
+
+    async def story() -> None:
+        protocol, wire = connect(loop, slowly)
+        ends.append(weakref.ref(protocol))
+        protocol.data_received(sent)
+        if protocol.cycle is not None:
+            ends.append(weakref.ref(protocol.cycle))
+        await asyncio.sleep(0.1)
+        wire.abort()
+        protocol.connection_lost(error)
+        go_on.set()
+        await asyncio.sleep(200)  # timers of a kept connection end
+
+    gc.collect()
+    gc.disable()
+    try:
+        loop.run_until_complete(story())
+        assert [end() for end in ends] == [None] * len(ends)
+    finally:
+        gc.enable()
+        loop.close()

@@ -17,11 +17,18 @@ from headgate.base.errors import InputError
 @pytest.fixture(autouse=True)
 def _restore_logging() -> Iterator[None]:
     root, web = logging.getLogger(), logging.getLogger("uvicorn")
+    audit = logging.getLogger("headgate.audit")
     saved = root.handlers[:], root.level, web.level
     yield
     for handler in root.handlers:
         with contextlib.suppress(OSError):  # of the full disk
             handler.close()
+    for handler in audit.handlers:
+        with contextlib.suppress(OSError):
+            handler.close()
+    audit.handlers.clear()
+    audit.propagate = True
+    audit.setLevel(logging.NOTSET)
     root.handlers[:] = saved[0]
     root.setLevel(saved[1])
     web.setLevel(saved[2])
@@ -117,3 +124,48 @@ def test_a_full_disk(capsys: pytest.CaptureFixture[str]) -> None:
     heard, failed = capsys.readouterr().err.splitlines()
     assert heard.endswith(" heard")
     assert failed.endswith(" log file /dev/full cannot be written; see standard error")
+
+
+AUDIT = logging.getLogger("headgate.audit")
+
+
+def test_the_audit_log_is_part_of_the_log_unless_it_has_a_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    start_logging("info")
+    AUDIT.info("%s", "{}")
+    assert capsys.readouterr().err.endswith(" INFO    headgate.audit: {}\n")
+    path = tmp_path / "audit.log"
+    start_logging("error", None, str(path))
+    AUDIT.info("%s", '{"a":1}')
+    AUDIT.debug("unheard")
+    assert capsys.readouterr().err == ""
+    assert path.read_text() == '{"a":1}\n'
+    start_logging("info")
+    AUDIT.info("%s", "{}")
+    assert "{}" in capsys.readouterr().err
+    assert path.read_text() == '{"a":1}\n'
+
+
+def test_the_audit_log_may_be_moved_away_and_has_details_at_debug(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    start_logging("debug", None, str(path))
+    AUDIT.info("1")
+    path.rename(tmp_path / "audit.log.1")
+    AUDIT.debug("2")
+    assert (tmp_path / "audit.log.1").read_text() == "1\n"
+    assert path.read_text() == "2\n"
+
+
+def test_an_audit_log_that_cannot_be_written_goes_to_the_standard_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    start_logging("info", None, "/dev/full")
+    AUDIT.info("who did what")
+    AUDIT.info("and again")
+    said = capsys.readouterr().err
+    assert said.count("log file /dev/full cannot be written") == 1
+    assert "who did what" in said
+    assert "and again" in said
+    with pytest.raises(InputError, match=r"--audit-log .* cannot be written to"):
+        start_logging("info", None, "/nowhere/audit.log")

@@ -125,6 +125,20 @@ def test_foreign_pages_change_nothing(headers: dict[str, str], expected: int) ->
 
 
 @pytest.mark.parametrize(
+    "query", [b"checkAllowAutoCreation=true", b"check%41llowAutoCreation=true"]
+)
+def test_a_foreign_page_creates_no_topic_by_reading_its_partitions(query: bytes) -> None:
+    """An image of a page could, where topics are created partitioned."""
+    path = "/admin/v2/persistent/public/default/new/partitions"
+    asked = scope_of("GET", path, sec_fetch_site="cross-site")
+    assert refusal_of(asked, NAMES) is None
+    refusal = refusal_of({**asked, "query_string": query}, NAMES)
+    assert refusal is not None
+    assert refusal[0] == 403
+    assert refusal_of({**scope_of("GET", path), "query_string": query}, NAMES) is None
+
+
+@pytest.mark.parametrize(
     ("headers", "expected"),
     [
         ({}, 0),

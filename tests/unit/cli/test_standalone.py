@@ -50,10 +50,10 @@ def test_ports_are_settings_that_win(started: list[StandaloneOptions]) -> None:
 def test_where_the_log_goes(
     started: list[StandaloneOptions], logs: list[tuple[str | None, ...]]
 ) -> None:
-    for words in ([], ["--log-level", "debug", "--log-file", "b.log"]):
+    for words in ([], ["--log-level", "debug", "--log-file", "b.log", "--audit-log", "a.log"]):
         assert CliRunner().invoke(main, ["standalone", *words]).exit_code == 0
     assert len(started) == 2
-    assert logs == [("info", None), ("debug", "b.log")]
+    assert logs == [("info", None, None), ("debug", "b.log", "a.log")]
 
 
 @pytest.mark.parametrize(

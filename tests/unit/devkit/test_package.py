@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tarfile
 import zipfile
@@ -51,3 +52,22 @@ def test_a_wheel_that_lacks_its_types_is_refused(tmp_path: Path) -> None:
         wheel.writestr("headgate/__init__.py", "")
     with pytest.raises(DevError, match=r"lacks headgate/py.typed"):
         check_wheel(path, "headgate")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "folder"), DISTRIBUTIONS)
+def test_two_builds_give_the_same_bytes(name: str, folder: Path, tmp_path: Path) -> None:
+    """Whenever and wherever it is built: a wheel can be checked against the tree by its hash."""
+    python = Path(sys.executable)
+    first = [path.read_bytes() for path in build(python, folder, tmp_path / "first")]
+    copy = tmp_path / "elsewhere"
+    archive = build(python, folder, tmp_path / "again")[0]
+    with tarfile.open(archive) as files:
+        files.extraction_filter = getattr(tarfile, "data_filter", None)
+        files.extractall(copy)
+    (unpacked,) = copy.iterdir()
+    for path in unpacked.rglob("*"):
+        os.utime(path, (1_900_000_000, 1_900_000_000))
+    second = [path.read_bytes() for path in build(python, unpacked, tmp_path / "second")]
+    assert first[1] == second[1], "the wheel"
+    assert first[0] == archive.read_bytes(), "the source archive"

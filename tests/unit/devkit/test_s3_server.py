@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from devkit import s3_server
+from devkit import s3_server, side_environment
 from devkit.console import DevError
 
 
@@ -34,10 +34,10 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     lock = tmp_path / "peer.txt"
     lock.write_text("moto==5 \\\n    --hash=sha256:1\n")
     made = Made(tmp_path / "cache" / "s3-server")
-    monkeypatch.setattr(s3_server, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(side_environment, "CACHE", tmp_path / "cache")
     monkeypatch.setattr(s3_server, "LOCK", lock)
-    monkeypatch.setattr(s3_server, "captured", made.venv)
-    monkeypatch.setattr(s3_server, "run_pip", made.pip)
+    monkeypatch.setattr(side_environment, "captured", made.venv)
+    monkeypatch.setattr(side_environment, "run_pip", made.pip)
     return made
 
 
@@ -59,7 +59,7 @@ def test_what_was_cut_short_is_made_again(made: Made, monkeypatch: pytest.Monkey
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(s3_server, "run_pip", fail)
+        patch.setattr(side_environment, "run_pip", fail)
         with pytest.raises(KeyboardInterrupt):
             s3_server.ensure_s3_server(Path("/some/python"))
     s3_server.ensure_s3_server(Path("/some/python"))

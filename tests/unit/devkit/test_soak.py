@@ -104,3 +104,13 @@ def test_other_kills_are_refused(words: list[str]) -> None:
 def test_anything_else_is_refused(words: list[str]) -> None:
     with pytest.raises(DevError, match="how many seeds"):
         soak.soak(PYTHON, words)
+
+
+def test_the_fuzzer_is_a_test_that_gets_its_seed(tree: Path) -> None:
+    file = tree / "tests/service/test_fuzzing.py"
+    add_test(file, "--fuzz-seed", 1)
+    conftest = file.parent / "conftest.py"
+    conftest.write_text(
+        f"{conftest.read_text()}    parser.addoption('--fuzz-minutes', type=float)\n"
+    )
+    assert soak.soak(PYTHON, ["fuzz", "7"]) == 7

@@ -83,3 +83,10 @@ def test_a_rule_says_what_is_wrong() -> None:
     with pytest.raises(SettingError) as caught:
         INFO["name"].parse("two words")
     assert str(caught.value) == "name is not allowed: 'words' is one too many; use one word"
+
+
+def test_a_refusal_does_not_repeat_a_long_value() -> None:
+    """A request to the admin API got back what it had sent: 60 KB in its path and in the reason."""
+    with pytest.raises(SettingError) as refusal:
+        INFO["count"].parse("x" * 60_000)
+    assert len(str(refusal.value)) < 200

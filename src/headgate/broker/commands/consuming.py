@@ -35,7 +35,7 @@ from headgate.engine.types import SubscriptionType
 from headgate.metadata.errors import RefusalError
 from headgate.storage.managed_logs import ManagedLogs
 from headgate.wire import encode
-from headgate.wire.codes import InitialPosition, ServerError
+from headgate.wire.codes import InitialPosition
 from headgate.wire.codes import SubscriptionType as WireType
 from headgate.wire.ids import position_of, to_signed
 from headgate.wire.messages import (
@@ -233,9 +233,7 @@ class ConsumerCommands:
         else:
             raise NotAllowedError("SEEK names neither a message nor a time")
         if subscription.fenced:
-            code, text = ServerError.UNKNOWN_ERROR, "Another seek is going on"
-            connection.write(encode.error(request.request_id, code, text))
-            return
+            raise RefusalError(409, "Another seek is going on")  # UNKNOWN_ERROR for the client
         await self._subscriptions.seek(subscription, ordinal)
         connection.write(encode.success(request.request_id))
 

@@ -20,6 +20,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from headgate.base.audit_entry import AuditEntry, AuditResult
 from headgate.base.identity import identity_of
 from headgate.base.units import KIB, MS_PER_S
 from headgate.broker.authorization import check_allowed
@@ -86,6 +87,7 @@ class MetricsEndpoint:
             broker, identity = self._broker, identity_of(request.scope)
             check_allowed(broker.authorizer, broker.counts, identity, OPERATION, "")
         except RefusalError as refusal:
+            self._note(request, refusal)
             return failure(refusal.status, refusal.reason)
         timeout_ms = self._broker.settings.metricsServletTimeoutMs
         try:
@@ -111,6 +113,20 @@ class MetricsEndpoint:
         return StreamingResponse(
             _stream(page, pieces, abort), headers=headers, media_type=CONTENT_TYPE
         )
+
+    def _note(self, request: Request, refusal: RefusalError) -> None:
+        client = request.client
+        entry = AuditEntry(
+            operation=OPERATION,
+            resource="",
+            result=AuditResult.REFUSED,
+            identity=identity_of(request.scope),
+            address=f"{client.host}:{client.port}" if client else "",
+            status=refusal.status,
+            reason=refusal.reason,
+            request=f"{request.method} /metrics",
+        )
+        self._broker.audit.note(entry)
 
     async def page(self, is_open: Callable[[], bool] = _is_open) -> Compressed:
         """The latest page if it is fresh or late, the page that is being rendered, or a new one. A

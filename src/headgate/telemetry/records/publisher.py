@@ -23,6 +23,7 @@ from headgate.engine.topic import Topic
 from headgate.record.codec import BatchHeader, encode_in_steps, message_properties
 from headgate.record.fields import FULL_PERIOD_NS
 from headgate.telemetry.background_task import BackgroundTask
+from headgate.telemetry.records.admin_events import AdminEvents
 from headgate.telemetry.records.names import PLAIN, HashedNames
 from headgate.telemetry.records.row_buffer import Tables
 from headgate.telemetry.records.sampler import Sampler
@@ -78,6 +79,7 @@ class TelemetryPublisher:
         self.sampler = Sampler(
             broker.engine, broker, broker.clock, broker, broker.info.broker_id, names
         )
+        self._admin_events = AdminEvents(self.sampler.events, names)
         self.boot_id = str(uuid.UUID(bytes=entropy(16), version=4))
         self.source = source or f"{settings.clusterName}/{broker.info.broker_id}"
         self._name = parse_topic(settings.headgateTelemetryTopic)
@@ -95,6 +97,7 @@ class TelemetryPublisher:
         """Begin publishing, unless the settings switch it off."""
         if self._task.is_started or not self._broker.settings.headgateTelemetryEnabled:
             return
+        self._broker.audit.listeners.append(self._admin_events.changed)
         inputs = {"boot": self.boot_id, "version": self._broker.info.version}
         self.sampler.events.add(
             self._broker.clock.wall_ns(),

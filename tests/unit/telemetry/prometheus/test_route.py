@@ -6,6 +6,7 @@ import asyncio
 import gc
 import gzip
 import json
+import logging
 import random
 import weakref
 from typing import Any
@@ -82,7 +83,7 @@ def test_a_scrape() -> None:
         world.run(scenario(world))
 
 
-def test_a_scrape_is_asked_about_as_every_other_request() -> None:
+def test_a_scrape_is_asked_about_as_every_other_request(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(world: World) -> None:
         broker = await world.start()
         broker.authorizer = deny = Deny()
@@ -93,8 +94,10 @@ def test_a_scrape_is_asked_about_as_every_other_request() -> None:
         assert deny.asked == [("", "metrics.read", "", "")]
         assert broker.counts.unauthorized == 1
 
-    with World() as world:
+    with World() as world, caplog.at_level(logging.INFO, "headgate.audit"):
         world.run(scenario(world))
+    assert '"operation":"metrics.read"' in caplog.text
+    assert '"result":"refused","status":401' in caplog.text
 
 
 def test_scrapes_at_once_share_a_page_and_later_ones_get_a_new_one() -> None:

@@ -8,17 +8,20 @@ import logging
 
 import pytest
 
+from headgate.admin.app import AdminApp
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import InvariantError
 from headgate.base.names import parse_topic
 from headgate.base.units import MIB, NS_PER_S
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
+from headgate.facade.admin_facade import AdminFacade
 from headgate.record.codec import Batch
 from headgate.record.fields import FULL_PERIOD_NS, MESSAGE_BYTES_MAX, Kind
 from headgate.telemetry.records.publisher import PRODUCER_NAME, TelemetryPublisher
 from headgate.testing import RefusedError, World
 from headgate.wire.entry import parse_metadata, payload_of
+from tests.unit.admin.client import ask_async
 from tests.unit.telemetry.support import NAME, bodies, publish, records, rows, start
 
 INTERVAL_S = 10
@@ -117,6 +120,25 @@ def test_a_start_is_reported() -> None:
         assert event["event"] == "restart"
         assert json.loads(event["inputs"]) == {"boot": BOOT_ID, "version": "simulated"}
         assert json.loads(event["outcome"]) == {"topics": 1}
+
+    with World() as world:
+        world.run(scenario(world))
+
+
+def test_a_change_through_the_admin_api_is_an_event() -> None:
+    async def scenario(world: World) -> None:
+        broker, publisher = await start(world)
+        await publish(world, 1)
+        await run_for(publisher, 15)
+        app = AdminApp(AdminFacade(broker, world.observer), world.clock, broker.audit)
+        path = f"/admin/v2/{NAME.replace('://', '/')}/dispatchRate"
+        answer = await ask_async(app, "POST", path, b'{"dispatchThrottlingRateInMsg": 9}')
+        assert answer.status == 204
+        await ask_async(app, "POST", path, b"{")  # refused
+        await asyncio.sleep(15)
+        found = [row for row in rows(records(broker), Kind.EVENT) if row["event"] == "admin_change"]
+        assert [row["topic"] for row in found] == [NAME]
+        assert json.loads(found[0]["inputs"]) == {"operation": "topic.policy.write", "role": ""}
 
     with World() as world:
         world.run(scenario(world))

@@ -1,0 +1,72 @@
+"""What the audit log notes of a request: every change, and every read that was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from headgate.admin.operations import Operation
+from headgate.admin.routing import Reply, Route
+from headgate.base.audit_entry import AuditEntry, AuditResult, result_of
+from headgate.base.identity import identity_of
+
+READS: Final = frozenset({"GET", "HEAD"})
+READS_THAT_ACT: Final = frozenset({Operation.BROKER_QUOTAS})
+RENEWALS: Final = frozenset({("PUT", "/admin/v2/headgate/backup/{backup}")})
+"""Repeated while something goes on whose begin has its line."""
+_SHOWN_BODIES: Final = frozenset(
+    {
+        Operation.NAMESPACE_POLICY_WRITE,
+        Operation.TOPIC_POLICY_WRITE,
+        Operation.TENANT_CREATE,
+        Operation.TENANT_UPDATE,
+    }
+)
+"""Changes whose body the line shows. No secret can be in it."""
+_REFUSALS: Final = frozenset({401, 403})
+
+
+@dataclass(slots=True)
+class Asked:
+    """What is known of a request while it is carried out."""
+
+    route: Route | None = None
+    """None: no route has its method and path."""
+    params: Mapping[str, str] = field(default_factory=dict)
+    resource: str = ""
+    """What authorization was asked about."""
+    body: bytes = b""
+
+
+def is_change(route: Route) -> bool:
+    """Whether ``route`` changes something."""
+    if (route.method, route.path) in RENEWALS:
+        return False
+    return route.method not in READS or route.operation in READS_THAT_ACT
+
+
+def audit_entry(scope: Mapping[str, Any], asked: Asked, reply: Reply) -> AuditEntry | None:
+    """The entry of a request that was answered; None if it is not noted."""
+    route = asked.route
+    if route is None or not (is_change(route) or reply.status in _REFUSALS):
+        return None
+    result = result_of(reply.status)
+    is_shown = result is AuditResult.ALLOWED and route.operation in _SHOWN_BODIES
+    return AuditEntry(
+        operation=route.operation,
+        resource=asked.resource or asked.params.get("name", ""),
+        result=result,
+        identity=identity_of(scope),
+        address=_address(scope),
+        subscription=asked.params.get("subscription", ""),
+        status=reply.status,
+        reason=reply.reason,
+        request=f"{route.method} {route.path}",
+        change=asked.body.decode("utf-8", "replace") if is_shown else "",
+    )
+
+
+def _address(scope: Mapping[str, Any]) -> str:
+    client = scope.get("client")
+    return f"{client[0]}:{client[1]}" if client else ""

@@ -1,0 +1,51 @@
+"""One entry of the audit log: who asked for what, and what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from headgate.base.identity import NOBODY, Identity
+
+
+class AuditResult(StrEnum):
+    """What became of a request."""
+
+    ALLOWED = "allowed"
+    """The broker carried it out."""
+    REFUSED = "refused"
+    """The broker carried nothing out, for a reason that the client can know: a permission, a name,
+    a state."""
+    FAILED = "failed"
+    """The disk or an internal error ended it, or the client was gone first. The change may be
+    there."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One request, for the audit log."""
+
+    operation: str
+    """As authorization names it: ``topic.delete``."""
+    resource: str
+    """A topic's full name, a namespace, a tenant, a setting; empty for the broker itself."""
+    result: AuditResult
+    identity: Identity = NOBODY
+    address: str = ""
+    """``host:port`` of the client; empty if unknown."""
+    subscription: str = ""
+    status: int = 0
+    """The HTTP status of the answer; 0 for an allowed command of the binary protocol."""
+    reason: str = ""
+    """Why it was refused or failed."""
+    request: str = ""
+    """Method and path of the route, or the command's name. It has no value that a client chose."""
+    change: str = ""
+    """The new value of a policy, as the client sent it."""
+
+
+def result_of(status: int) -> AuditResult:
+    """What an answer with this HTTP status means."""
+    if status < 400:
+        return AuditResult.ALLOWED
+    return AuditResult.REFUSED if status < 500 else AuditResult.FAILED

@@ -1,0 +1,130 @@
+"""The audit log: one JSON object a line for each change and each refusal.
+
+The logger is ``headgate.audit``. Every change that the admin API carried out has its line: a change
+is a commit of the metadata or of the log, which bounds their rate. Refusals, failures and commands
+of the binary protocol cost a client nothing, so :mod:`headgate.broker.audit_limit` bounds their
+lines and counts the rest. A name is cut at :data:`TEXT_MAX` characters, and everything that is not
+ASCII or controls a terminal is escaped, so that no name can make a line of its own.
+
+Producers and consumers that connect are lines at the level ``debug``: thousands do when a broker
+starts again, and stats list them. All other lines are at ``info``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from headgate.base.audit_entry import AuditEntry, AuditResult
+from headgate.base.clock import Clock
+from headgate.base.instants import iso_time
+from headgate.base.units import NS_PER_MS, NS_PER_S
+from headgate.broker.audit_limit import WINDOW_NS, LineLimit, Source
+
+logger = logging.getLogger("headgate.audit")
+
+TEXT_MAX: Final = 300
+"""Characters of a name or reason that a line shows."""
+
+SHORT_MAX: Final = 50
+"""The same of a text of which most has to be escaped."""
+
+CONNECTING: Final = frozenset({"topic.produce", "topic.consume"})
+"""Operations that are lines at ``debug`` when they are allowed."""
+
+Listener = Callable[[AuditEntry, int], None]
+"""Receives each change of the admin API that was carried out, and the wall clock (ns)."""
+
+
+class AuditLog:
+    """The audit log of one broker."""
+
+    def __init__(self, clock: Clock, loop: asyncio.AbstractEventLoop) -> None:
+        """``loop`` has the timer after which lines that were left out are counted."""
+        self._clock = clock
+        self._loop = loop
+        self._limit = LineLimit()
+        self._timer: asyncio.TimerHandle | None = None
+        self.listeners: list[Listener] = []
+
+    def note(self, entry: AuditEntry, *, is_bounded: bool = True) -> None:
+        """Write one line, unless the client has had too many; then count it.
+
+        With ``is_bounded`` false the line is always written, and the listeners receive the entry:
+        for changes of the admin API that were carried out.
+        """
+        is_allowed = entry.result is AuditResult.ALLOWED
+        if not is_bounded:
+            for listener in self.listeners:
+                listener(entry, self._clock.wall_ns())
+        level = logging.DEBUG if is_allowed and entry.operation in CONNECTING else logging.INFO
+        if not logger.isEnabledFor(level):
+            return
+        if is_bounded and not self._limit.allows(_source(entry), self._clock.monotonic_ns()):
+            if self._timer is None:
+                self._timer = self._loop.call_later(WINDOW_NS / NS_PER_S, self._end_window)
+            return
+        logger.log(level, "%s", _line(self._time(), entry))
+
+    def close(self) -> None:
+        """Write the counts of what was left out."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._end_window()
+
+    def _end_window(self) -> None:
+        self._timer = None
+        for source, count in self._limit.end_window(self._clock.monotonic_ns()).items():
+            fields = {"time": self._time(), **source._asdict(), "leftOut": count}
+            logger.info("%s", _encoded(fields))
+
+    def _time(self) -> str:
+        return iso_time(self._clock.wall_ns() // NS_PER_MS)
+
+
+def _source(entry: AuditEntry) -> Source:
+    host, _, _ = entry.address.rpartition(":")
+    return Source(entry.identity.role, host, entry.operation, entry.result)
+
+
+def _line(time: str, entry: AuditEntry) -> str:
+    """An entry as JSON; what is empty is left out, but for the role."""
+    optional = {
+        "originalRole": entry.identity.original_role,
+        "resource": entry.resource,
+        "subscription": entry.subscription,
+    }
+    return _encoded(
+        {
+            "time": time,
+            "role": entry.identity.role,
+            "address": entry.address,
+            "operation": entry.operation,
+            **{name: text for name, text in optional.items() if text},
+            "request": entry.request,
+            **({"change": entry.change} if entry.change else {}),
+            "result": entry.result,
+            **({"status": entry.status} if entry.status else {}),
+            **({"reason": entry.reason} if entry.reason else {}),
+        }
+    )
+
+
+def _encoded(fields: dict[str, Any]) -> str:
+    return json.dumps(
+        {name: _cut(value) for name, value in fields.items()},
+        ensure_ascii=True,
+        separators=(",", ":"),
+    )
+
+
+def _cut(value: Any) -> Any:
+    if not isinstance(value, str) or len(value) <= SHORT_MAX:
+        return value
+    # Characters that are escaped take up to twelve bytes.
+    is_plain = len(json.dumps(value[:TEXT_MAX])) <= 2 * TEXT_MAX
+    shown = value[: TEXT_MAX if is_plain else SHORT_MAX]
+    return value if len(shown) == len(value) else f"{shown}..."

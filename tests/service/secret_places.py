@@ -1,0 +1,231 @@
+"""Marked secrets, and every place of ours that takes one.
+
+A new place is a row in :data:`TOOLS`, or in :data:`SETTINGS_WITH_SECRETS` for a setting of the
+broker with ``is_secret``; ``test_secrets.py`` does the rest.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+from headgate.policy.settings import SETTINGS
+
+UNREACHABLE = "127.0.0.1:9"
+
+
+class Marks:
+    """Makes secrets that are found again in any output, however it encodes them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._made: dict[str, str] = {}
+
+    def text(self, what: str) -> str:
+        """A secret, of which no part could be there by chance."""
+        return self._made.setdefault(
+            what, f"m4rked-{what.replace(' ', '-')}-{len(self._made)}-q7zJ/x+s3cret"
+        )
+
+    def key(self, what: str) -> str:
+        """A secret key as base64."""
+        return base64.b64encode(self.text(what).ljust(64, "k").encode()).decode()
+
+    def file(self, what: str, content: str | None = None) -> str:
+        """The path of a file with a secret, readable by its owner alone."""
+        path = self.folder / what.replace(" ", "-")
+        path.touch(0o600)
+        path.write_text(content if content is not None else self.text(what))
+        return str(path)
+
+    def found_in(self, output: str | bytes) -> list[str]:
+        """The secrets that an output shows, by their names."""
+        data = output if isinstance(output, bytes) else output.encode("utf-8", "replace")
+        return [what for what, text in self._made.items() if _shows(data, text)]
+
+
+def _shows(data: bytes, text: str) -> bool:
+    raw = text.encode()
+    # The middle of a base64 text, whatever stands before and after the secret.
+    encoded = [base64.b64encode(b"_" * lead + raw)[4:-4] for lead in range(3)]
+    forms = [raw, quote(text, safe="").encode(), raw.hex().encode(), *encoded]
+    forms += [form.translate(bytes.maketrans(b"+/", b"-_")) for form in encoded]
+    return any(form in data for form in forms)
+
+
+SETTINGS_WITH_SECRETS: dict[str, Callable[[Marks], str]] = {}
+"""A marked value, which the broker accepts, for each setting whose value is a secret."""
+
+
+def secret_settings() -> list[str]:
+    """The settings whose value is a secret."""
+    return [name for name, info in SETTINGS.items() if getattr(info, "is_secret", False)]
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One run of a command with secrets."""
+
+    name: str
+    words: Callable[[Marks], list[str]]
+    """After ``headgate``. What a user puts onto a command line is the user's to hide, so no
+    secret is here but in files."""
+    environment: Callable[[Marks], Mapping[str, str]] = field(default=lambda _: {})
+    stdin: Callable[[Marks], str] = field(default=lambda _: "")
+    may_show: tuple[str, ...] = ()
+    """Secrets that it is asked to print."""
+
+
+def _tables(marks: Marks) -> str:
+    path = marks.folder / "tables"
+    path.mkdir(exist_ok=True)
+    return str(path)
+
+
+_S3 = {
+    "AWS_ENDPOINT_URL": f"http://{UNREACHABLE}",
+    "AWS_REGION": "us-east-1",
+    "AWS_ALLOW_HTTP": "true",
+}
+
+
+def _s3(marks: Marks) -> dict[str, str]:
+    return {
+        **_S3,
+        "AWS_ACCESS_KEY_ID": marks.text("S3 key id"),
+        "AWS_SECRET_ACCESS_KEY": marks.text("S3 key"),
+        "AWS_SESSION_TOKEN": marks.text("S3 session"),
+    }
+
+
+def _alerts(marks: Marks, *words: str) -> list[str]:
+    return ["pipeline", "alerts", "--out", _tables(marks), *words]
+
+
+_BROKER = ["--broker-url", f"pulsar+ssl://{UNREACHABLE}", "--web-url", f"https://{UNREACHABLE}"]
+
+TOOLS = (
+    Tool(
+        "tokens create",
+        lambda m: ["tokens", "create", "-s", "role", "-sk", m.file("secret key", m.key("key"))],
+    ),
+    Tool(
+        "tokens create, a key that is none",
+        lambda m: ["tokens", "create", "-s", "role", "-pk", m.file("no private key")],
+    ),
+    Tool(
+        "tokens create, a key that others may read",
+        lambda m: ["tokens", "create", "-s", "role", "-sk", _open_to_all(m)],
+    ),
+    Tool(
+        "tokens validate, a wrong token",
+        lambda m: ["tokens", "validate", "-f", m.file("token"), "-sk", m.file("key 2", m.key("k"))],
+    ),
+    Tool(
+        "tokens show, a wrong token",
+        lambda _: ["tokens", "show", "-i"],
+        stdin=lambda m: f"eyJ.{m.text('token of stdin')}.x",
+    ),
+    Tool(
+        "alerts, a token",
+        lambda m: _alerts(m, "--alertmanager", f"http://{UNREACHABLE}", "--token-file",
+                          m.file("alerts token file")),
+    ),
+    Tool(
+        "alerts, a token of the environment",
+        lambda m: _alerts(m, "--alertmanager", f"http://{UNREACHABLE}"),
+        lambda m: {"HEADGATE_ALERTS_TOKEN": m.text("alerts token")},
+    ),
+    Tool(
+        "alerts, a password",
+        lambda m: _alerts(m, "--alertmanager", f"http://{UNREACHABLE}", "--user", "ops"),
+        lambda m: {"HEADGATE_ALERTS_PASSWORD": m.text("alerts password")},
+    ),
+    Tool(
+        "alerts, a webhook with a secret in its path",
+        lambda m: _alerts(m, "--webhook-file", m.file(
+            "webhook", f"http://{UNREACHABLE}/hooks/{quote(m.text('webhook path'))}")),
+    ),
+    Tool(
+        "alerts, a webhook that is none",
+        lambda m: _alerts(m),
+        lambda m: {"HEADGATE_ALERTS_WEBHOOK": f"ftp://u:{m.text('webhook password')}@host/x"},
+    ),
+    Tool(
+        "tables in S3",
+        lambda _: ["pipeline", "show", "episodes", "--out", "s3://headgate-none/tables"],
+        _s3,
+    ),
+    Tool(
+        "a folder with a key in its URL",
+        lambda _: ["pipeline", "show", "episodes", "--out", "s3://key@bucket/tables"],
+        _s3,
+    ),
+    Tool(
+        "run, a token",
+        lambda m: ["pipeline", "run", "--out", _tables(m), *_BROKER, "--token-file",
+                   m.file("broker token file")],
+    ),
+    Tool(
+        "run, a token of the environment, and lineage with a key",
+        lambda m: ["pipeline", "run", "--out", _tables(m), *_BROKER,
+                   "--openlineage", f"http://{UNREACHABLE}"],
+        lambda m: {"HEADGATE_TOKEN": m.text("broker token"),
+                   "OPENLINEAGE_API_KEY": m.text("lineage key")},
+    ),
+)  # fmt: skip
+"""Every command that takes a secret, ended by a target that is not there or a value that is wrong:
+errors are where secrets get out."""
+
+
+def _open_to_all(marks: Marks) -> str:
+    path = marks.file("open key", marks.key("open"))
+    os.chmod(path, 0o644)
+    return path
+
+
+def run_tool(tool: Tool, marks: Marks, limit_s: float = 60.0) -> dict[str, str]:
+    """Run it to its end; returns what everybody could see: both outputs, and the command lines of
+    its processes."""
+    environment = {**os.environ, **tool.environment(marks)}
+    command = [sys.executable, "-m", "headgate.cli", *tool.words(marks)]
+    out, err = marks.folder / "stdout", marks.folder / "stderr"
+    with out.open("wb") as stdout, err.open("wb") as stderr:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr, env=environment
+        )
+        assert process.stdin is not None
+        process.stdin.write(tool.stdin(marks).encode())
+        process.stdin.close()
+        end, lines = time.monotonic() + limit_s, ""
+        while process.poll() is None and time.monotonic() < end:
+            lines += command_lines(process.pid)
+            time.sleep(0.05)
+        process.kill()
+        process.wait()
+    shown = {
+        "stdout": out.read_text("utf-8", "replace"),
+        "stderr": err.read_text("utf-8", "replace"),
+    }
+    assert time.monotonic() < end, f"{tool.name} does not end: {shown}"
+    return {**shown, "command lines": lines, "status": str(process.returncode)}
+
+
+def command_lines(pid: int) -> str:
+    """Of a process and its children, as every user of the machine sees them."""
+    found = ""
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (path / "stat").read_text().rpartition(")")[2].split()
+            if int(path.name) == pid or int(fields[1]) == pid:
+                found += (path / "cmdline").read_bytes().replace(b"\0", b" ").decode() + "\n"
+        except OSError:
+            continue  # it has ended
+    return found

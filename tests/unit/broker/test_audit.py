@@ -1,0 +1,158 @@
+"""The audit log: a line for each change and refusal, which nobody can forge or flood."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from headgate.base.audit_entry import AuditEntry, AuditResult
+from headgate.base.identity import Identity
+from headgate.base.units import NS_PER_S
+from headgate.broker.audit import SHORT_MAX, TEXT_MAX, AuditLog, logger
+from headgate.broker.audit_limit import SOURCE_LINES, WINDOW_NS
+from headgate.testing import ManualClock, SimLoop
+
+WHO = Identity("app", original_role="alice")
+
+
+def entry(**more: Any) -> AuditEntry:
+    facts: dict[str, Any] = {
+        "operation": "topic.delete",
+        "resource": "persistent://public/default/orders",
+        "result": AuditResult.REFUSED,
+        "identity": WHO,
+        "address": "10.0.0.7:4711",
+        "status": 403,
+        "reason": "not authorized",
+        "request": "DELETE /admin/v2/persistent/{tenant}/{namespace}/{topic}",
+    }
+    return AuditEntry(**(facts | more))
+
+
+@pytest.fixture
+def loop() -> Any:
+    made = SimLoop(ManualClock())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def audit(loop: SimLoop) -> AuditLog:
+    return AuditLog(loop.clock, loop)
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    return [json.loads(each.getMessage()) for each in caplog.records if each.name == logger.name]
+
+
+def test_a_line_says_who_asked_for_what_and_what_became_of_it(
+    audit: AuditLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger.name):
+        audit.note(entry())
+    (line,) = lines(caplog)
+    assert line.pop("time").endswith("Z")
+    assert line == {
+        "role": "app",
+        "address": "10.0.0.7:4711",
+        "operation": "topic.delete",
+        "originalRole": "alice",
+        "resource": "persistent://public/default/orders",
+        "request": "DELETE /admin/v2/persistent/{tenant}/{namespace}/{topic}",
+        "result": "refused",
+        "status": 403,
+        "reason": "not authorized",
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        'a"b',
+        "a\nrole=admin",
+        "a\r\n{}",
+        "a\u2028b\u0085c",
+        "\x1b[2J",
+        "\ud800",
+        "a\\",
+        "\N{SNOWMAN}" * 9,
+    ],
+)
+def test_no_name_makes_a_line_of_its_own(
+    audit: AuditLog, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    with caplog.at_level(logging.INFO, logger.name):
+        audit.note(entry(resource=name, identity=Identity(name), subscription=name, reason=name))
+    (record,) = caplog.records
+    text = record.getMessage()
+    assert text.isascii()
+    assert text.isprintable()
+    found = json.loads(text)
+    assert found["resource"] == found["role"] == found["subscription"] == found["reason"] == name
+
+
+def test_a_long_name_is_cut(audit: AuditLog, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger.name):
+        audit.note(entry(resource="\N{SNOWMAN}" * 60_000, change="x" * 60_000))
+        audit.note(entry(resource="x" * (TEXT_MAX + 1), subscription="x" * TEXT_MAX))
+    first, second = lines(caplog)
+    assert first["resource"] == "\N{SNOWMAN}" * SHORT_MAX + "..."
+    assert first["change"] == second["resource"] == "x" * TEXT_MAX + "..."
+    assert second["subscription"] == "x" * TEXT_MAX
+    assert len(caplog.records[0].getMessage()) < 10 * TEXT_MAX
+
+
+def test_refusals_are_bounded_and_counted_when_the_client_is_gone(
+    audit: AuditLog, loop: SimLoop, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger.name):
+        for _ in range(1_000):
+            audit.note(entry())
+        assert len(lines(caplog)) == SOURCE_LINES
+        loop.run_until_complete(asyncio.sleep(WINDOW_NS / NS_PER_S + 1))
+        count = lines(caplog)[-1]
+        assert count["leftOut"] == 1_000 - SOURCE_LINES
+        assert (count["role"], count["host"], count["result"]) == ("app", "10.0.0.7", "refused")
+        loop.run_until_complete(asyncio.sleep(10 * WINDOW_NS / NS_PER_S))
+    assert len(lines(caplog)) == SOURCE_LINES + 1
+
+
+def test_counts_are_written_when_the_broker_closes(
+    audit: AuditLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger.name):
+        for _ in range(SOURCE_LINES + 5):
+            audit.note(entry())
+        audit.close()
+        audit.close()
+    assert lines(caplog)[-1]["leftOut"] == 5
+    assert len(lines(caplog)) == SOURCE_LINES + 1
+
+
+def test_a_change_of_the_admin_api_always_has_its_line_and_is_told(
+    audit: AuditLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[AuditEntry] = []
+    audit.listeners.append(lambda entry, _: told.append(entry))
+    with caplog.at_level(logging.INFO, logger.name):
+        for _ in range(100):
+            audit.note(entry(result=AuditResult.ALLOWED, status=204), is_bounded=False)
+        audit.note(entry())
+    assert len(lines(caplog)) == 101
+    assert len(told) == 100
+
+
+def test_clients_that_connect_are_lines_at_debug(
+    audit: AuditLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    connected = entry(operation="topic.produce", result=AuditResult.ALLOWED, status=0, reason="")
+    with caplog.at_level(logging.INFO, logger.name):
+        audit.note(connected)
+    assert not lines(caplog)
+    with caplog.at_level(logging.DEBUG, logger.name):
+        audit.note(connected)
+    assert "status" not in lines(caplog)[0]
