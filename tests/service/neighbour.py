@@ -115,6 +115,14 @@ class Neighbour:
         assert middle_s <= bound_s, (middle_s, self.usual_s, slower)
         assert latencies_s[-1] <= 20 * bound_s + 1, latencies_s[-5:]
 
+    @contextmanager
+    def served(self) -> Iterator[None]:
+        """Whatever happens inside, all that it sends arrives, in order and once. How fast is not
+        judged, for a soak on a machine that others use."""
+        self._report()
+        yield
+        self._report()
+
     def _report(self) -> list[Delivery]:
         """Deliveries since the last report: everything sent has arrived, in order and once."""
         self._pipe.send("report")
