@@ -41,6 +41,7 @@ from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
 from headgate.pipeline.tables.touched_minutes import TouchedMinutes
+from tests.spark.conftest import many_tasks
 from tests.spark.episode_oracle import (
     BLAMED_SQL,
     EPISODE_COLUMNS,
@@ -118,7 +119,8 @@ def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Whol
     folder = tmp_path_factory.mktemp("whole")
     topic = Topic(folder / "topic")
     topic.publish(troubled())
-    fill(folder / "tables", topic)
+    with many_tasks():
+        fill(folder / "tables", topic)
     return Whole(folder / "tables")
 
 

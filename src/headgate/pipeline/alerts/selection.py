@@ -32,7 +32,8 @@ def selected(
             alert.fingerprint,
         ),
     )
-    sent, left = order[:count_max], []
+    sent = order[:count_max]
+    left: list[Alert] = []
     for alert in order[count_max:]:
         (sent if alert.fingerprint in is_open else left).append(alert)
     return [*sent, _left_out(left, len(sent), now_ns)] if left else sent

@@ -9,6 +9,8 @@ from operator import and_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from headgate.pipeline.one_task import is_one_task
+
 
 def left_join(
     rows: DataFrame, more: DataFrame, key: Sequence[str], *, broadcast: bool = False
@@ -16,8 +18,9 @@ def left_join(
     """All rows, with the other columns of ``more`` where the key is the same.
 
     Keys are null-safe: a topic without a partition matches one without. ``broadcast`` makes it
-    a broadcast join: for a small ``more``.
+    a broadcast join: for a small ``more``. In one task no row has to travel.
     """
+    broadcast = broadcast and not is_one_task(rows.sparkSession)
     right = more.select(
         *(F.col(name).alias(f"_{name}") for name in key),
         *(name for name in more.columns if name not in key),
