@@ -158,12 +158,12 @@ def test_a_session_reads_the_rows_versions_and_changes(
     local = tmp_path / "local"
     minutes = [minute_row(place, topic) for place in range(0, 120, 20) for topic in "ab"]
     append(local, [*minutes, minute_row(0, kind="subscription", subscription="s")])
-    replace(local, [1], [minute_row(80, "c")])
+    replace(local, [1], [minute_row(70, "c"), minute_row(80, "c")])
     upload(local, root)
     assert sorted(read(spark, root).collect()) == sorted(read(spark, str(local)).collect())
     assert read(spark, root, versionAsOf="1").count() == 13
     since = {"since": "2025-11-21T10:20:00Z", "kinds": "topic"}
-    assert read(spark, root, **since).count() == 5
+    assert read(spark, root, **since).count() == 6
     late = read(spark, root, pushFilters="true").where("topic = 'b' AND msgs_in > 10")
     assert sorted(row.msgs_in for row in late.collect()) == [20, 40]
     for options, said in (
@@ -193,9 +193,10 @@ def test_a_session_reads_the_rows_versions_and_changes(
 
     first = changes()
     assert {change for change, _, _ in first} == {"new"}
-    replace(local, [1], [minute_row(80, "c", msgs_in=7), minute_row(90, "c")])
+    replace(local, [1], [minute_row(70, "c", msgs_in=7), *(minute_row(n, "c") for n in (80, 90))])
     upload(local, root)
-    assert [change for change in changes() if change not in first] == [("corrected", "c", 7)]
+    later = [change for change in changes() if change not in first]
+    assert later == [("corrected", "c", 7), ("new", "c", 80)]
 
 
 HOLD = """
