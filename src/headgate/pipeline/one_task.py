@@ -7,11 +7,12 @@ Java compiles it anew for each other minute.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 ONE_TASK_ROWS_MAX: Final = 200_000
 """Rows up to which one task computes a table: some seconds of one core at most."""
@@ -54,3 +55,13 @@ def is_one_task(session: SparkSession) -> bool:
 def in_one_task(rows: DataFrame) -> DataFrame:
     """The rows, in one partition if this is inside :func:`one_task`."""
     return rows.coalesce(1) if is_one_task(rows.sparkSession) else rows
+
+
+def together(rows: DataFrame, key: Sequence[str]) -> DataFrame:
+    """The rows, those with an equal ``key`` in one partition: a shuffle, but in one task."""
+    return rows.coalesce(1) if is_one_task(rows.sparkSession) else rows.repartition(*key)
+
+
+def everywhere(rows: DataFrame) -> DataFrame:
+    """Few rows, which a join broadcasts; in one task they need not travel."""
+    return rows if is_one_task(rows.sparkSession) else F.broadcast(rows)

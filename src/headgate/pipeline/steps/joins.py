@@ -9,7 +9,7 @@ from operator import and_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from headgate.pipeline.one_task import is_one_task
+from headgate.pipeline.one_task import everywhere
 
 
 def left_join(
@@ -18,15 +18,14 @@ def left_join(
     """All rows, with the other columns of ``more`` where the key is the same.
 
     Keys are null-safe: a topic without a partition matches one without. ``broadcast`` makes it
-    a broadcast join: for a small ``more``. In one task no row has to travel.
+    a broadcast join: for a small ``more``.
     """
-    broadcast = broadcast and not is_one_task(rows.sparkSession)
     right = more.select(
         *(F.col(name).alias(f"_{name}") for name in key),
         *(name for name in more.columns if name not in key),
     )
     same: list[Column] = [F.col(name).eqNullSafe(F.col(f"_{name}")) for name in key]
-    joined = rows.join(F.broadcast(right) if broadcast else right, reduce(and_, same), "left")
+    joined = rows.join(everywhere(right) if broadcast else right, reduce(and_, same), "left")
     return joined.drop(*(f"_{name}" for name in key))
 
 
