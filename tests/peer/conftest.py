@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.peer.s3_server import make_bucket, s3_server
-from tests.spark.conftest import spark
+from tests.spark.conftest import quick_java, spark
 
-__all__ = ["spark"]
+__all__ = ["quick_java", "spark"]
 
 BUCKET = "tables"
 

@@ -34,7 +34,7 @@ SPARK_TESTS = (
     "tests/spark/test_pipeline_pulsar.py",
 )
 """What the suite plays against Headgate, and this against Apache Pulsar: the same answers."""
-S3_TESTS = ("tests/peer/s3_tables.py",)
+S3_TESTS = ("tests/peer/s3_tables.py", "tests/peer/s3_jobs.py")
 
 
 def play_java(java: str, classpath: str) -> int:

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ import pytest
 import urllib3
 from pyspark.sql import SparkSession
 
+from headgate.pipeline import session
 from headgate.pipeline.session import WORKER_DAEMON, WORKER_PATH
+from headgate.pipeline.spark_options import shuffle_partitions
 from tests.service.process import BrokerProcess
 from tests.service.quota_scenes import RETAINED, words
 from tests.spark.java import SUBMIT_OPTIONS, archiving, submit_options
@@ -65,7 +68,7 @@ def spark(quick_java: None) -> Iterator[SparkSession]:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("PYTHONPATH", worker_path)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        session = (
+        started = (
             SparkSession.builder.master("local[2]")
             .appName("headgate-tests")
             .config("spark.driver.memory", "1g")
@@ -76,7 +79,8 @@ def spark(quick_java: None) -> Iterator[SparkSession]:
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.sql.session.timeZone", "UTC")
-            .config("spark.sql.shuffle.partitions", "2")
+            # That of the product for two cores: a small refresh is one task. See many_tasks.
+            .config("spark.sql.shuffle.partitions", str(shuffle_partitions(2, 0)))
             # To compile a plan costs more than to interpret it over a few thousand rows.
             .config("spark.sql.codegen.wholeStage", "false")
             .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
@@ -88,10 +92,18 @@ def spark(quick_java: None) -> Iterator[SparkSession]:
             .config("spark.sql.warehouse.dir", str(Path(scratch) / "warehouse"))
             .getOrCreate()
         )
-        session.sparkContext.setLogLevel("ERROR")
+        started.sparkContext.setLogLevel("ERROR")
         with remembered_classes():
-            yield session
-        session.stop()
+            yield started
+        started.stop()
+
+
+@contextmanager
+def many_tasks() -> Iterator[None]:
+    """In the context, tables are computed with shuffles, as where there are many rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session, "ONE_TASK_ROWS_MAX", -1)
+        yield
 
 
 @dataclass(frozen=True)

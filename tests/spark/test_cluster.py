@@ -36,7 +36,8 @@ SPARK_HOME = Path(pyspark.__file__).parent
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The archive that ``./dev package`` builds."""
+    """The archive that ``./dev package`` builds, not compressed: the test and each executor unpack
+    700 MB."""
     folder = tmp_path_factory.mktemp("dist")
     python = Path(sys.executable)
     wheels = [
@@ -45,7 +46,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for path in build(python, source, folder)
         if path.suffix == ".whl"
     ]
-    return build_archive(python, wheels, folder)
+    return build_archive(python, wheels, folder, level=0)
 
 
 @pytest.fixture

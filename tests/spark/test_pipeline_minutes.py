@@ -23,12 +23,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.pipeline import jobs
 from headgate.pipeline.derived.catalogue import DERIVED
+from headgate.pipeline.derived.derived_table import DerivedTable
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.output.views import NamespacesScan
 from headgate.pipeline.session import batches_by_count, prepare_session
 from headgate.pipeline.sql.dialect import DUCKDB
 from headgate.pipeline.sql.script import folder_columns, view_script
 from headgate.pipeline.steps import attribution, publishing, views
+from headgate.pipeline.store import spark_reader
 from headgate.pipeline.store.delta_log import ensure_table, table_files
 from headgate.pipeline.store.log_changes import followed
 from headgate.pipeline.store.spark_reader import read_files
@@ -41,6 +43,7 @@ from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
 from headgate.pipeline.tables.touched_minutes import TouchedMinutes
+from tests.spark.conftest import many_tasks
 from tests.spark.episode_oracle import (
     BLAMED_SQL,
     EPISODE_COLUMNS,
@@ -118,7 +121,8 @@ def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Whol
     folder = tmp_path_factory.mktemp("whole")
     topic = Topic(folder / "topic")
     topic.publish(troubled())
-    fill(folder / "tables", topic)
+    with many_tasks():
+        fill(folder / "tables", topic)
     return Whole(folder / "tables")
 
 
@@ -242,6 +246,29 @@ def test_an_hour_alone_gives_the_rows_that_it_has(
         found = again.toArrow().to_pylist()
         assert expected
         assert sorted(map(str, found)) == sorted(map(str, expected))
+
+
+BY_MINUTE = [derived for derived in DERIVED if derived.is_by_minute and not derived.has_hour_rows]
+
+
+@pytest.mark.parametrize("derived", BY_MINUTE, ids=lambda derived: derived.name)
+def test_minutes_alone_follow_from_rows_that_tasks_read(
+    spark: SparkSession, whole: Whole, derived: DerivedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where tables are in S3: a step has the columns that it names, and no others."""
+    monkeypatch.setattr(spark_reader, "is_object_store", lambda _: True)
+    root, asked = str(whole.out), TouchedMinutes({HOUR + 1: range(20, 30)})
+    inputs = derived.inputs(followed(root, derived.source.name), asked)
+    rows = derived.rows(prepare_session(spark), root, inputs, asked)
+    assert rows is not None
+    found = rows.toArrow().to_pylist()
+    expected = [
+        row
+        for row in whole.rows(derived.table).to_pylist()
+        if row["hour"] == (HOUR + 1) % 24 and row["minute"].minute in range(20, 30)
+    ]
+    assert expected
+    assert sorted(map(str, found)) == sorted(map(str, expected))
 
 
 def test_a_late_batch_joins_two_episodes(spark: SparkSession, tmp_path: Path) -> None:

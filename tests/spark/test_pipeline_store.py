@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
-from shutil import copytree
+from shutil import copytree, rmtree
 from typing import Any
 
 import pyarrow as pa
@@ -44,14 +44,15 @@ from headgate.pipeline.store.spark_reader import object_rows, read_files
 from headgate.pipeline.streaming.query import start_query
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.bronze import BRONZE_EVENTS, BRONZE_SAMPLES
-from headgate.pipeline.tables.catalogue import TABLES
+from headgate.pipeline.tables.catalogue import FILLED, TABLES
 from headgate.pipeline.tables.columns import HOUR_NS
+from headgate.pipeline.tables.demonstrated_rates import DEMONSTRATED_RATES
 from headgate.pipeline.tables.episodes import EPISODES
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA, table_schema
 from headgate.pipeline.upgrade.job import run_upgrade
 from headgate.pipeline.upgrade.plan import upgrade_plan
-from tests.spark.telemetry_topic import Topic, rows_of
+from tests.spark.telemetry_topic import Topic, fill, rows_of
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S, bronze
 from tests.unit.pipeline.quota_play import quota_play
 from tests.unit.pipeline.store.old_folder import old_table
@@ -350,6 +351,30 @@ def test_an_upgrade_recomputes_what_an_earlier_release_lacked(
     for table in (INTERVALS, EPISODES, ATTRIBUTION):
         wanted = rows_of(new, table.name)
         assert same_rows(rows_of(root, table.name).select(wanted.column_names), wanted)
+
+
+def test_the_first_run_over_an_older_folder_fills_the_table_that_it_lacks(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """A run, and no upgrade: from all minutes that are there, the new ones included."""
+    assert session.version
+    topic, out, fresh = Topic(tmp_path / "topic"), tmp_path / "tables", tmp_path / "fresh"
+    *before, after = messages_around_midnights()
+    topic.publish([m for messages in before for m in messages])
+    said = [fill(out, topic)]
+    rmtree(out / DEMONSTRATED_RATES.name)
+    topic.publish(after)
+    said += [fill(out, topic), fill(out, topic)]
+    fill(fresh, topic)
+    for name in FILLED:
+        assert rows_of(out, name) == rows_of(fresh, name), name
+    days = rows_of(out, DEMONSTRATED_RATES.name)["date"].unique()
+    assert len(days) > 2
+    line = (
+        f"{out} was written by an earlier release and lacks the table demonstrated_rates: this job"
+        " computes it from all rows of intervals."
+    )
+    assert [line in text for text in said] == [False, True, False]
 
 
 def test_trap_spark_writes_int96_and_the_tables_do_not(midnights: Path) -> None:

@@ -22,6 +22,7 @@ from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
 from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TIMELINE
+from tests.spark.conftest import many_tasks
 from tests.spark.telemetry_topic import Topic, fill
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, S
 
@@ -50,7 +51,7 @@ def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
                 ).window(70)
             ]
         )
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, many_tasks():
         # The files are to be looked at as they were written.
         patch.setattr(jobs, "merge_after_run", lambda _: Compacted())
         # As where there are so many rows that they need several tasks.

@@ -25,6 +25,7 @@ from headgate.pipeline.tables.publishing import PUBLISH_ATTRIBUTION, THROTTLE_TI
 from headgate.pipeline.tables.quotas import QUOTA_USAGE
 from headgate.pipeline.tables.schemas import MESSAGE_SCHEMA
 from headgate.pipeline.tables.touched_minutes import TouchedMinutes
+from tests.spark.conftest import many_tasks
 from tests.spark.telemetry_topic import Topic, fill, rows_of
 from tests.unit.pipeline.play import S
 from tests.unit.pipeline.story_play import BEGIN, NS, Backlog, StoryBroker
@@ -90,7 +91,8 @@ def test_triggers_of_minutes_give_the_rows_of_one_computation(
         messages=one_by_one,
         should_stop=lambda: f"batch {len(messages) - 1}:" in progress.getvalue(),
     )
-    fill(fresh, at_once)
+    with many_tasks():
+        fill(fresh, at_once)
     for name in FILLED:
         assert rows_of(streamed, name) == rows_of(fresh, name), name
     for table in BY_MINUTE:

@@ -11,8 +11,8 @@ CLIENT_SIDE = {"cli", "demo", "pipeline", "pyspark_pulsar", "testing"}
 EXPORT = {"headgate.app.open_telemetry", "headgate.telemetry.otel"}
 """The export of metrics, to the address of the broker's environment."""
 ISSUERS = {"headgate.app.openid_fetch"}
-"""The keys of issuers, from the URLs of ``openIDAllowedTokenIssuers``: a token that names another one
-is refused before anything is fetched (``tests/unit/security/test_openid.py``)."""
+"""The keys of issuers, from the URLs of ``openIDAllowedTokenIssuers``: a token that names another
+one is refused before anything is fetched (``tests/unit/security/test_openid.py``)."""
 CONNECTS = {
     "create_connection", "open_connection", "open_unix_connection", "urlopen", "urlretrieve",
     "PoolManager", "HTTPConnection", "HTTPSConnection", "connect", "connect_ex", "sock_connect",

@@ -102,8 +102,12 @@ def disagreements(locked: Mapping[str, Locked], installed: Mapping[str, str | No
     return found
 
 
-def build_archive(python: Path, wheels: Iterable[Path], target: Path) -> Path:
+def build_archive(
+    python: Path, wheels: Iterable[Path], target: Path, *, level: int = _LEVEL
+) -> Path:
     """Write the archive into ``target`` and return its path.
+
+    ``level``: of compression, 0 to 9; 0 stores the files as they are.
 
     Raises:
         DevError: the environment could not be asked what is installed in it, or that is not what
@@ -127,7 +131,7 @@ def build_archive(python: Path, wheels: Iterable[Path], target: Path) -> Path:
     pending = path.with_suffix(".new")
     with (
         pending.open("wb") as raw,
-        gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as packed,
+        gzip.GzipFile("", "wb", level, raw, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w") as tar,
     ):
         _add_interpreter(tar, Path(found["python"]))

@@ -42,7 +42,7 @@ from headgate.pipeline.store.delta_log import (
 from headgate.pipeline.store.folder import checkpoint_path
 from headgate.pipeline.store.housekeeping.periodic import merge_after_run
 from headgate.pipeline.store.lease import TableHeldError
-from headgate.pipeline.store.log_changes import followed_or_new
+from headgate.pipeline.store.log_changes import followed, followed_or_new
 from headgate.pipeline.store.scan import TableScan, existing_tables
 from headgate.pipeline.store.table_leases import fill_leases
 from headgate.pipeline.store.table_store import store_of, table_names
@@ -335,10 +335,12 @@ def _stream(
 def create_tables(root: str, say: Callable[[str], None] = lambda _: None) -> None:
     """Create the tables that do not exist, and add missing columns to those that this job fills.
 
-    The job holds the leases of those. ``say`` gets a line about added columns.
+    The job holds the leases of those. ``say`` gets a line about added columns, and one for each
+    table that an earlier release did not have.
     """
-    added = []
-    for name in table_names(root):
+    added, there = [], table_names(root)
+    new = [each for each in DERIVED if each.name not in there and each.source.name in there]
+    for name in there:
         table = TABLES[name] if name in FILLED else None
         columns = missing_columns(open_table(root, table), table) if table else []
         if columns:
@@ -358,6 +360,13 @@ def create_tables(root: str, say: Callable[[str], None] = lambda _: None) -> Non
             f"{root} was written by an earlier release: {'; '.join(added)}. "
             "Existing rows have null there; headgate pipeline upgrade recomputes them."
         )
+    for derived in new:
+        # A job that was killed while it created the first tables left no rows.
+        if followed(root, derived.source.name).files():
+            say(
+                f"{root} was written by an earlier release and lacks the table {derived.name}: "
+                f"this job computes it from all rows of {derived.source.name}."
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,10 @@ matter which job wrote the files, or where it was killed.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Final
-
-from deltalake import DeltaTable
 
 from headgate.pipeline.derived.derived_table import passes
 from headgate.pipeline.kernels.quality import CheckedFile, Outcomes, outcomes, quality_table
@@ -23,15 +20,14 @@ from headgate.pipeline.store.delta_log import (
     TableFile,
     commit_replace,
     ensure_table,
-    open_table,
     source_key,
-    table_files,
 )
+from headgate.pipeline.store.followed_log import FollowedLog
 from headgate.pipeline.store.footers import file_checks
-from headgate.pipeline.store.log_changes import files_added
+from headgate.pipeline.store.log_changes import change_since, followed, followed_or_new
 from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.store.table_store import store_of, table_names
-from headgate.pipeline.tables.catalogue import CHECKED, TABLES
+from headgate.pipeline.tables.catalogue import CHECKED
 from headgate.pipeline.tables.quality import QUALITY
 
 _SUMMARIZED: Final = [
@@ -77,59 +73,57 @@ def begin_quality(root: str) -> None:
     Files of earlier releases hold no results, so there is nothing to read in them.
     """
     ensure_table(root, QUALITY)
-    there = {*table_names(root)}
-    versions = [_version(open_table(root, table)) for table in CHECKED if table.name in there]
+    versions = [_version(log) for log in _logs(root).values()]
     if versions:
         commit_replace(root, QUALITY, [], [], *versions)
 
 
 def check_tables(root: str) -> Checked:
     """Bring ``quality`` up to date; the caller holds its lease."""
-    quality = ensure_table(root, QUALITY)
-    there = {*table_names(root)}
-    deltas = {t.name: open_table(root, t) for t in CHECKED if t.name in there}
+    quality, logs = followed_or_new(root, QUALITY).delta, _logs(root)
     hours: set[int] = set()
     versions: list[AppTransaction] = []
-    for name, delta in deltas.items():
-        version = _version(delta)
-        seen = quality.transaction_version(version.app_id)
-        if seen is None or seen < version.version:
-            versions.append(version)
-            hours |= {file.hour for file in files_added(root, TABLES[name], delta, seen)}
+    for name, log in logs.items():
+        noted = _version(log)
+        seen = quality.transaction_version(noted.app_id)
+        if seen is None or seen < noted.version:
+            versions.append(noted)
+            change = change_since(root, name, seen, noted.version, log.files)
+            hours |= {file.hour for file in change.files}
     if not versions:
         return Checked()
-    live = {name: _by_hour(table_files(delta), hours) for name, delta in deltas.items()}
     found: list[dict[str, Any]] = []
     parts = passes(hours) or [frozenset()]
     for part in parts:
-        rows = quality_table({hour: _files_of(root, live, hour) for hour in part}, CHECKED)
+        rows = quality_table({hour: _files_of(root, logs, hour) for hour in part}, CHECKED)
         files = write_tables(root, "quality", [(QUALITY.name, rows)])
-        noted = versions if part is parts[-1] else [None]
-        commit_replace(root, QUALITY, files, part, *noted)
+        noted_last = versions if part is parts[-1] else [None]
+        commit_replace(root, QUALITY, files, part, *noted_last)
         found += rows.select(_SUMMARIZED).to_pylist()
     failures = sorted((row for row in found if not row["is_met"]), key=itemgetter("hour_start"))
     return Checked(len(hours), len(found), tuple(failures), outcomes(found))
 
 
-def _version(delta: DeltaTable) -> AppTransaction:
-    return AppTransaction(source_key(delta), delta.version())
+Logs = Mapping[str, FollowedLog[TableFile]]
+"""The logs of tables by their names."""
 
 
-def _by_hour(files: Collection[TableFile], hours: Collection[int]) -> dict[int, list[TableFile]]:
-    found: dict[int, list[TableFile]] = defaultdict(list)
-    for file in files:
-        if file.hour in hours:
-            found[file.hour].append(file)
-    return found
+def _logs(root: str) -> Logs:
+    """The checked tables that are there."""
+    there = {*table_names(root)}
+    return {table.name: followed(root, table.name) for table in CHECKED if table.name in there}
 
 
-def _files_of(
-    root: str, live: Mapping[str, Mapping[int, list[TableFile]]], hour: int
-) -> dict[str, list[CheckedFile]]:
+def _version(log: FollowedLog[TableFile]) -> AppTransaction:
+    with log.lock:
+        return AppTransaction(source_key(log.delta), log.version)
+
+
+def _files_of(root: str, logs: Logs, hour: int) -> dict[str, list[CheckedFile]]:
     """The files of one hour with their results, by table."""
     found = {}
-    for name, by_hour in live.items():
-        files = by_hour.get(hour, [])
+    for name, log in logs.items():
+        files = log.files_of_hours([hour])
         results = file_checks(store_of(root), name, [file.path for file in files])
         found[name] = [
             CheckedFile(file.partition.get("kind"), checks)

@@ -21,7 +21,7 @@ from headgate.base.errors import InputError
 from headgate.pipeline.derived.catalogue import DERIVED
 from headgate.pipeline.derived.derived_table import DerivedTable, SourceFiles, passes
 from headgate.pipeline.progress import OnProgress, no_progress
-from headgate.pipeline.session import batches_by_count, partitions_for
+from headgate.pipeline.session import batches_by_count, sized_for
 from headgate.pipeline.store.clustering import clustered
 from headgate.pipeline.store.delta_log import (
     AppTransaction,
@@ -53,7 +53,7 @@ class _Unseen:
 def _unseen(root: str, source: FollowedLog[TableFile], derived: DerivedTable) -> _Unseen | None:
     with source.lock:
         app_id, version = source_key(source.delta), source.version
-    seen = ensure_table(root, derived.table).transaction_version(app_id)
+    seen = followed_or_new(root, derived.table).delta.transaction_version(app_id)
     if seen is not None and seen >= version:
         return None
     change = change_since(root, derived.source.name, seen, version, source.files)
@@ -200,7 +200,7 @@ def _compute_pass(
     files = derived.inputs(source, touched)
     replaced = touched.whole_hours() if derived.has_hour_rows else touched
     with (
-        partitions_for(spark, sum(file.size_bytes for file in files)),
+        sized_for(spark, derived.read_for(root, files, touched)),
         nullcontext() if derived.has_long_texts else batches_by_count(spark),
     ):
         rows = derived.rows(spark, root, files, touched)

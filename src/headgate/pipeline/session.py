@@ -8,10 +8,10 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from headgate.base.errors import InputError
 from headgate.base.memory_limit import memory_limit_bytes
 from headgate.pipeline.failures import PipelineError
+from headgate.pipeline.one_task import ONE_TASK_ROWS_MAX, one_task
 from headgate.pipeline.source.data_source import HeadgateTables
 from headgate.pipeline.spark_failures import start_failure
 from headgate.pipeline.spark_options import (
@@ -238,17 +239,35 @@ def prepare_session(session: SparkSession) -> SparkSession:
     return session
 
 
-@contextmanager
-def partitions_for(session: SparkSession, input_bytes: int) -> Iterator[None]:
-    """In the context, shuffles have as many partitions as files of so many bytes need.
+class InputFile(Protocol):
+    """What the size of the work follows from."""
 
-    A number that the user set, or a cluster, stays.
+    @property
+    def rows(self) -> int:
+        """Its number of rows."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Its size."""
+
+
+@contextmanager
+def sized_for(session: SparkSession, files: Collection[InputFile]) -> Iterator[None]:
+    """In the context, Spark works as these files need: few rows are one task, and shuffles of a
+    large input have more partitions.
+
+    A number of partitions that the user set, or a cluster, stays.
     """
     before, context = session.conf.get(SHUFFLE_PARTITIONS), session.sparkContext
     cores = context.defaultParallelism
     if not context.master.startswith("local") or before != str(shuffle_partitions(cores, 0)):
         yield
         return
+    if sum(file.rows for file in files) <= ONE_TASK_ROWS_MAX:
+        with one_task(session):
+            yield
+        return
+    input_bytes = sum(file.size_bytes for file in files)
     session.conf.set(SHUFFLE_PARTITIONS, str(shuffle_partitions(cores, input_bytes)))
     try:
         yield

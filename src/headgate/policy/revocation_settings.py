@@ -40,3 +40,14 @@ class RevocationSettings(OpenIdSettings):
         "line, perhaps with 'until' and an instant. The broker reads it again when it changes. If "
         "it cannot, the last entries stay in force, and the log says why.",
     )
+
+
+def revocation_problems(settings: RevocationSettings) -> list[str]:
+    """A sentence for each setting that revokes and cannot."""
+    if settings.authenticationEnabled:
+        return []
+    return [
+        f"{name} needs authenticationEnabled=true: without it nobody has a role"
+        for name in ("headgateRevokedRoles", "headgateRevokedTokenIds", "headgateRevocationFile")
+        if getattr(settings, name)
+    ]

@@ -14,7 +14,7 @@ from headgate.base.units import GIB, INT64_MAX, KIB, MIB
 from headgate.metadata.checks import PARTITIONS_MAX
 from headgate.policy.authentication_settings import authentication_problems
 from headgate.policy.authorization_settings import authorization_problems
-from headgate.policy.revocation_settings import RevocationSettings
+from headgate.policy.revocation_settings import RevocationSettings, revocation_problems
 from headgate.policy.setting_info import (
     SettingInfo,
     count_setting,
@@ -536,4 +536,5 @@ def inconsistencies(settings: Settings) -> list[str]:
         *(watermark_problem(settings, pair, pair.low) for pair in crossed),
         *authentication_problems(settings),
         *authorization_problems(settings),
+        *revocation_problems(settings),
     ]

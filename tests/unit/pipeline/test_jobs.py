@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,9 +20,12 @@ from headgate.pipeline import jobs
 from headgate.pipeline.jobs import create_tables, run_attribute
 from headgate.pipeline.options import AttributeOptions, SourceOptions, StreamOptions
 from headgate.pipeline.progress import Progress
+from headgate.pipeline.store.delta_log import commit_append
+from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.streaming import refresh_pace
 from headgate.pipeline.streaming.late_workers import LATE_TEXT
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
+from headgate.pipeline.tables.demonstrated_rates import DEMONSTRATED_RATES
 from headgate.pipeline.tables.intervals import INTERVALS
 
 
@@ -122,4 +126,28 @@ def test_tables_of_an_earlier_release_get_their_columns_with_one_line(tmp_path: 
     assert said.getvalue() == (
         f"{tmp_path} was written by an earlier release: intervals gets parked_disk_full_ns. "
         "Existing rows have null there; headgate pipeline upgrade recomputes them.\n"
+    )
+
+
+def test_a_table_that_an_earlier_release_did_not_have_is_one_line(tmp_path: Path) -> None:
+    """Not in a new folder, and not where a first job was killed while it created tables."""
+    said = io.StringIO()
+    for killed in (False, True):
+        create_tables(str(tmp_path), Progress(said).say)
+        if not killed:
+            shutil.rmtree(tmp_path / DEMONSTRATED_RATES.name)
+    assert said.getvalue() == ""
+    shutil.rmtree(tmp_path / DEMONSTRATED_RATES.name)
+    row = {
+        "date": date(2025, 11, 23), "hour": 1, "kind": "subscription",
+        "minute": datetime(2025, 11, 23, 1, tzinfo=UTC),
+    }  # fmt: skip
+    rows = pa.Table.from_pylist([row], table_arrow_schema(INTERVALS))
+    files = write_tables(str(tmp_path), "0", [(INTERVALS.name, rows)])
+    commit_append(str(tmp_path), INTERVALS, files, None)
+    for _ in range(2):
+        create_tables(str(tmp_path), Progress(said).say)
+    assert said.getvalue() == (
+        f"{tmp_path} was written by an earlier release and lacks the table demonstrated_rates: "
+        "this job computes it from all rows of intervals.\n"
     )

@@ -19,6 +19,7 @@ from headgate.pipeline.store.delta_log import (
     ensure_table,
     partition_hour,
 )
+from headgate.pipeline.store.log_changes import followed
 from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
 from headgate.pipeline.tables.attribution import ATTRIBUTION
@@ -148,3 +149,14 @@ def test_one_commit_notes_all_tables(tmp_path: Path) -> None:
         assert delta.transaction_version(key) == source.version()
     noted = AppTransaction(key, source.version())
     assert not commit_replace(root, QUALITY, [], [HOUR], None, noted)
+
+
+def test_a_look_reads_what_was_added_to_the_logs(tmp_path: Path) -> None:
+    """Not all live files again, of which a folder of a year has many thousands."""
+    root = str(tmp_path)
+    begin_quality(root)
+    for hour in range(10, 14):
+        write(tmp_path, [minute(0, hour)])
+        assert check_tables(root).hours == 1
+    for table in (INTERVALS, ATTRIBUTION, QUALITY):
+        assert followed(root, table.name).loads == 1

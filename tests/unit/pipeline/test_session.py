@@ -16,14 +16,15 @@ from pyspark import SparkConf
 
 from headgate.base.errors import InputError
 from headgate.pipeline.failures import PipelineError
+from headgate.pipeline.one_task import ONE_TASK_ROWS_MAX, is_one_task
 from headgate.pipeline.session import (
     batches_by_count,
     deferred_signals,
     kept_interrupt_handler,
     open_settings,
-    partitions_for,
     python_variables,
     require_java,
+    sized_for,
     start_java,
     started_settings,
 )
@@ -98,28 +99,41 @@ def test_a_cluster_named_by_a_variable_keeps_its_own_defaults() -> None:
     assert not kept & set(settings)
 
 
+class Settings:
+    """The settings of a session."""
+
+    def __init__(self, **values: str) -> None:
+        self.values = values
+        self.unset = self.values.pop
+        self.set = self.values.__setitem__
+
+    def get(self, name: str, default: str | None = None) -> str | None:
+        """The value of a setting."""
+        return self.values.get(name, default)
+
+
 @pytest.mark.parametrize(
-    ("master", "input_bytes", "set_to", "inside"),
+    ("master", "rows", "set_to", "inside", "is_one"),
     [
-        ("local[2]", 0, "4", "4"),
-        ("local[2]", 1_600 << 20, "4", "100"),
-        ("local[2]", 1_600 << 20, "7", "7"),
-        ("spark://a:1", 1_600 << 20, "4", "4"),
+        ("local[2]", 9, "4", "4", True),
+        ("local[2]", ONE_TASK_ROWS_MAX + 1, "4", "100", False),
+        ("local[2]", 9, "7", "7", False),
+        ("spark://a:1", 9, "4", "4", False),
     ],
     ids=["small", "large", "of-the-user", "of-a-cluster"],
 )
-def test_shuffles_have_more_partitions_for_a_large_input(
-    master: str, input_bytes: int, set_to: str, inside: str
+def test_few_rows_are_one_task_and_many_have_many_partitions(
+    master: str, rows: int, set_to: str, inside: str, is_one: bool
 ) -> None:
     name = "spark.sql.shuffle.partitions"
-    values = {name: set_to}
+    settings = Settings(**{name: set_to})
     session: Any = SimpleNamespace(
-        conf=SimpleNamespace(get=values.__getitem__, set=values.__setitem__),
-        sparkContext=SimpleNamespace(master=master, defaultParallelism=2),
+        conf=settings, sparkContext=SimpleNamespace(master=master, defaultParallelism=2)
     )
-    with partitions_for(session, input_bytes):
-        assert values[name] == inside
-    assert values[name] == set_to
+    files: list[Any] = [SimpleNamespace(rows=rows, size_bytes=1_600 << 20)]
+    with sized_for(session, files):
+        assert (settings.get(name), is_one_task(session)) == (inside, is_one)
+    assert settings.values == {name: set_to}
 
 
 # PySpark leaves the pipe to a process that failed to the garbage collection.

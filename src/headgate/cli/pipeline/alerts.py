@@ -73,7 +73,8 @@ def _webhook(url: str | None, path: str | None, *, is_needed: bool) -> str | Non
 )  # fmt: skip
 @click.option(
     "--alerts-max", "count", metavar="N", type=int, default=COUNT_DEFAULT, show_default=True,
-    help="Most alerts, the most severe first; one more says how many are left out.",
+    help="Most alerts, the most severe first; one more says how many are left out. Alerts that are"
+    " open stay until they are over.",
 )  # fmt: skip
 @click.option(
     "--label", "labels", metavar="NAME=VALUE", multiple=True, callback=_labels,

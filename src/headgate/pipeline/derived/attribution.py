@@ -38,10 +38,13 @@ class DemonstratedRates(NearInputs):
     has_hour_rows = True
     kinds = (Kind.SUBSCRIPTION.value,)
 
+    def more_inputs(self, root: str, touched: TouchedMinutes) -> list[TableFile]:
+        return followed_or_new(root, DEMONSTRATED_RATES).files_of_hours(touched.partial)
+
     def rows(
         self, spark: SparkSession, root: str, files: list[TableFile], touched: TouchedMinutes
     ) -> DataFrame | None:
-        before = followed_or_new(root, DEMONSTRATED_RATES).files_of_hours(touched.partial)
+        before = self.more_inputs(root, touched)
         if not files and not before:
             return None
         return attribution.hourly_rates(
@@ -74,16 +77,19 @@ class Attribution(NearInputs):
             hour for hour in there if any(hour - hours in changed for hours in ahead)
         )
 
+    def more_inputs(self, root: str, touched: TouchedMinutes) -> list[TableFile]:
+        # Rates follow from intervals, and are up to date with them before verdicts are.
+        back = range(self.look_back_hours + 1)
+        return followed_or_new(root, DEMONSTRATED_RATES).files_of_hours(
+            {hour - hours for hour in touched for hours in back}
+        )
+
     def rows(
         self, spark: SparkSession, root: str, files: list[TableFile], touched: TouchedMinutes
     ) -> DataFrame | None:
         if not files:
             return None
-        # Rates follow from intervals, and are up to date with them before verdicts are.
-        back = range(self.look_back_hours + 1)
-        known = followed_or_new(root, DEMONSTRATED_RATES).files_of_hours(
-            {hour - hours for hour in touched for hours in back}
-        )
+        known = self.more_inputs(root, touched)
         is_small = sum(file.size_bytes for file in known) <= BROADCAST_BYTES_MAX
         hourly = read_files(spark, root, DEMONSTRATED_RATES, known)
         judged = attribution.attribution(

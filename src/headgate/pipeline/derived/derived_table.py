@@ -74,6 +74,16 @@ class DerivedTable(ABC):
     def inputs(self, live: SourceFiles, touched: TouchedMinutes) -> list[TableFile]:
         """The live files of the source that some minutes depend on."""
 
+    def more_inputs(self, root: str, touched: TouchedMinutes) -> list[TableFile]:  # noqa: ARG002
+        """The live files of another table that some minutes also depend on."""
+        return []
+
+    def read_for(
+        self, root: str, files: list[TableFile], touched: TouchedMinutes
+    ) -> list[TableFile]:
+        """The files that :meth:`rows` reads, of all tables. Their size is the size of the work."""
+        return [*files, *self.more_inputs(root, touched)]
+
     @abstractmethod
     def rows(
         self, spark: SparkSession, root: str, files: list[TableFile], touched: TouchedMinutes

@@ -44,20 +44,23 @@ class Episodes(DerivedTable):
     def inputs(self, live: SourceFiles, touched: TouchedMinutes) -> list[TableFile]:
         return live.files_of_hours(_around(touched))
 
+    def more_inputs(self, root: str, touched: TouchedMinutes) -> list[TableFile]:
+        # Verdicts follow from intervals, and are up to date with them before episodes are.
+        return [
+            file
+            for file in followed(root, INTERVALS.name).files_of_hours(_around(touched))
+            if file.partition["kind"] == Kind.SUBSCRIPTION.value
+        ]
+
     def rows(
         self, spark: SparkSession, root: str, files: list[TableFile], touched: TouchedMinutes
     ) -> DataFrame | None:
         if not files:
             return None
-        # Verdicts follow from intervals, and are up to date with them before episodes are.
-        known = [
-            file
-            for file in followed(root, INTERVALS.name).files_of_hours(_around(touched))
-            if file.partition["kind"] == Kind.SUBSCRIPTION.value
-        ]
+        minutes = self.more_inputs(root, touched)
         return episodes.episodes(
             read_files(spark, root, ATTRIBUTION, files, episodes.VERDICT_COLUMNS),
-            read_files(spark, root, INTERVALS, known, episodes.MINUTE_COLUMNS),
+            read_files(spark, root, INTERVALS, minutes, episodes.MINUTE_COLUMNS),
             touched,
             _newest_minutes(root, files),
         )

@@ -64,6 +64,18 @@ class Intervals(DerivedTable):
     def inputs(self, live: SourceFiles, touched: TouchedMinutes) -> list[TableFile]:
         return _files_around(live, touched)
 
+    def read_for(
+        self, root: str, files: list[TableFile], touched: TouchedMinutes
+    ) -> list[TableFile]:
+        """Without the ends of gaps, which are few files, and what the driver reads."""
+        del root
+        needed = _needed(touched)
+        return [
+            file
+            for file in files
+            if file.partition["kind"] != BATCH_KIND and needed.overlaps(*file.span_ns)
+        ]
+
     def rows(
         self, spark: SparkSession, root: str, files: list[TableFile], touched: TouchedMinutes
     ) -> DataFrame | None:
@@ -97,7 +109,7 @@ def _rows_of_minutes(
     Where a subject's counting begins again, its level before is that of its last row, however long
     ago in the hour that was. So the subjects for which it begins also get their earlier rows.
     """
-    needed = touched.widened(_LOOK_BACK_MINUTES, _LOOK_BACK_MINUTES)
+    needed = _needed(touched)
     near = [file for file in samples if needed.overlaps(*file.span_ns)]
     if not near:
         return None
@@ -110,6 +122,11 @@ def _rows_of_minutes(
         earlier = read_files(spark, root, BRONZE_SAMPLES, samples)
         rows = with_earlier_samples(rows, earlier, since_ns)
     return only_minutes(intervals(rows, touched, arrived), touched)
+
+
+def _needed(touched: TouchedMinutes) -> TouchedMinutes:
+    """The minutes of windows that some minutes follow from."""
+    return touched.widened(_LOOK_BACK_MINUTES, _LOOK_BACK_MINUTES)
 
 
 def _files_around(live: SourceFiles, hours: Iterable[int]) -> list[TableFile]:

@@ -46,18 +46,21 @@ class ThrottleTimeline(NearInputs):
     is_by_minute = True
     kinds = (Kind.LIMITER.value,)
 
+    def more_inputs(self, root: str, touched: TouchedMinutes) -> list[TableFile]:
+        # A subject that ends within a window has its row in that window, a minute later at most.
+        late = touched.widened(0, _WINDOW_MINUTES)
+        return [
+            file
+            for file in followed(root, BRONZE_SAMPLES.name).files_of_hours(touched)
+            if file.partition["kind"] in self.kinds and late.overlaps(*file.span_ns)
+        ]
+
     def rows(
         self, spark: SparkSession, root: str, files: list[TableFile], touched: TouchedMinutes
     ) -> DataFrame | None:
         if not files:
             return None
-        # A subject that ends within a window has its row in that window, a minute later at most.
-        late = touched.widened(0, _WINDOW_MINUTES)
-        samples = [
-            file
-            for file in followed(root, BRONZE_SAMPLES.name).files_of_hours(touched)
-            if file.partition["kind"] in self.kinds and late.overlaps(*file.span_ns)
-        ]
+        samples = self.more_inputs(root, touched)
         minutes = read_files(spark, root, INTERVALS, files, limiters.LIMITER_MINUTE_COLUMNS)
         return limiters.throttle_timeline(
             only_minutes(minutes, touched),

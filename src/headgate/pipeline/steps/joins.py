@@ -9,6 +9,8 @@ from operator import and_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from headgate.pipeline.one_task import everywhere
+
 
 def left_join(
     rows: DataFrame, more: DataFrame, key: Sequence[str], *, broadcast: bool = False
@@ -23,7 +25,7 @@ def left_join(
         *(name for name in more.columns if name not in key),
     )
     same: list[Column] = [F.col(name).eqNullSafe(F.col(f"_{name}")) for name in key]
-    joined = rows.join(F.broadcast(right) if broadcast else right, reduce(and_, same), "left")
+    joined = rows.join(everywhere(right) if broadcast else right, reduce(and_, same), "left")
     return joined.drop(*(f"_{name}" for name in key))
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from headgate.pipeline.one_task import together
 from headgate.pipeline.tables.arrow_types import whole_subjects
 
 Kernel = Callable[[pa.Table], pa.Table]
@@ -29,7 +30,7 @@ def per_key(
         for table in whole_subjects(batches, key):
             yield from kernel(table).select(names).to_batches()
 
-    return frame.repartition(*key).sortWithinPartitions(*order).mapInArrow(run, schema)
+    return together(frame, key).sortWithinPartitions(*order).mapInArrow(run, schema)
 
 
 def per_batch(frame: DataFrame, kernel: Kernel, schema: StructType) -> DataFrame:

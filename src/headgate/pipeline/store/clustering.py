@@ -12,6 +12,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from headgate.pipeline.one_task import is_one_task
 from headgate.pipeline.tables.columns import DAY_HOURS, Table
 
 _REBALANCE: Final = "rebalance"
@@ -34,7 +35,10 @@ def clustered(rows: DataFrame, table: Table, *, by_minute: bool = False) -> Data
 
     Spark sorts by one number, which takes no comparison of rows, and spills to the disk.
     """
-    together = rows.hint(_REBALANCE, *(F.col(name) for name in table.partition_by))
+    if is_one_task(rows.sparkSession):
+        together = rows.coalesce(1)
+    else:
+        together = rows.hint(_REBALANCE, *(F.col(name) for name in table.partition_by))
     if "hour" not in table.partition_by:
         return together
     if by_minute:

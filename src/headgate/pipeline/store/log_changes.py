@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from headgate.pipeline.store.delta_log import (
@@ -42,19 +41,6 @@ class SourceChange:
     """The minutes whose rows were added, replaced or removed."""
 
 
-def files_added(
-    root: str, table: Table, delta: DeltaTable, after_version: int | None
-) -> list[TableFile]:
-    """Files that were added as new data after ``after_version``, up to the loaded version.
-
-    If ``after_version`` is None, or the log since then is incomplete, the result is all live files.
-    That is safe: derived tables are pure functions, so computing more of them changes nothing.
-    """
-    return change_since(
-        root, table.name, after_version, delta.version(), lambda: table_files(delta)
-    ).files
-
-
 def change_since(
     root: str,
     name: str,
@@ -62,9 +48,10 @@ def change_since(
     version: int,
     live: Callable[[], list[TableFile]],
 ) -> SourceChange:
-    """What changed in a table after one version, up to another; all ``live`` files as
-    :func:`files_added`.
+    """What changed in a table after one version, up to another.
 
+    If ``after_version`` is None, or the log since then is incomplete, that is all ``live`` files.
+    This is safe: derived tables are pure functions, so computing more of them changes nothing.
     A commit that replaced minutes tells which. Of other commits it is the hours of the files that
     they added, as far as these do not tell their minutes.
     """

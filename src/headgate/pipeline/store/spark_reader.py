@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.pipeline.location import is_object_store, local_url
+from headgate.pipeline.one_task import in_one_task
 from headgate.pipeline.store.delta_log import TableFile
 from headgate.pipeline.store.table_store import store_of
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
@@ -45,7 +46,16 @@ def read_files(
 
     ``columns``: those that the caller uses; None stands for all.
     """
-    files = list(files)
+    return in_one_task(_rows_of_files(spark, root, table, list(files), columns))
+
+
+def _rows_of_files(
+    spark: SparkSession,
+    root: str,
+    table: Table,
+    files: list[TableFile],
+    columns: Collection[str] | None,
+) -> DataFrame:
     schema = part_schema(table, columns)
     if not (paths := [file.path for file in files]):
         return spark.createDataFrame([], schema)

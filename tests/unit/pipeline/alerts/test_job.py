@@ -18,8 +18,10 @@ from headgate.pipeline.alerts.job import run_alerts
 from headgate.pipeline.alerts.options import AlertOptions, Credentials
 from headgate.pipeline.alerts.payloads import BATCH_MAX
 from headgate.pipeline.tables.columns import MINUTE_NS
+from headgate.pipeline.time_span import iso_text
 from tests.unit.pipeline.alerts.folder import NOW_NS, open_segment, segment, telemetry
-from tests.unit.pipeline.report.folder import NS, write
+from tests.unit.pipeline.play import T0
+from tests.unit.pipeline.report.folder import NS, quota_row, write
 
 AM = "http://am:9093"
 HOOK = "https://hooks/secret-path"
@@ -213,6 +215,28 @@ def test_a_flood_is_bounded(play: Play) -> None:
     assert {alert["labels"].get("topic") for alert in play.receiver.taken()} == {
         alert["labels"].get("topic") for alert in alerts
     }
+
+
+def test_what_more_severe_alerts_displace_does_not_end_at_the_target(play: Play) -> None:
+    """Its end comes when it is over."""
+    asked: dict[str, Any] = {"kinds": ("backlog", "quota"), "count": 1}
+    last = (NOW_NS - T0) // MINUTE_NS - 1
+    full = quota_row(last, NS + "full", to_ns=NOW_NS, seconds_to_breach=0.0)
+    write(play.root, "quota_usage", [full])
+    (play.root / "quota_usage").rename(play.root / "later")
+    assert play.run(**asked)
+    assert [alert["labels"]["topic"] for alert in play.receiver.taken()] == [NS + "slow"]
+    (play.root / "later").rename(play.root / "quota_usage")
+    assert play.run(**asked)
+    now = iso_text(play.now_ns).replace("+00:00", "Z")
+    sent = play.receiver.taken()
+    assert [alert["labels"]["topic"] for alert in sent] == [NS + "full", NS + "slow"]
+    assert all(alert["endsAt"] > now for alert in sent)
+    play.now_ns += 5 * MINUTE_NS
+    play.tables(segment(NOW_NS - 15 * MINUTE_NS, NOW_NS))
+    assert play.run(**asked)
+    (ended,) = (a for a in play.receiver.taken() if a["labels"]["topic"] == NS + "slow")
+    assert ended["endsAt"] == "2025-11-21T11:20:00Z"
 
 
 def test_a_second_job_for_the_same_target_is_refused(play: Play) -> None:

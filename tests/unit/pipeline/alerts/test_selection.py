@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
+
 from headgate.pipeline.alerts.alert import CRITICAL, WARNING, Alert, named
 from headgate.pipeline.alerts.selection import LEFT_OUT, selected
 
@@ -30,8 +34,33 @@ def test_of_ten_thousand_the_most_severe_are_sent_and_one_counts_the_rest() -> N
     assert selected(given[:2], (), 1, 7)[-1].annotations["summary"] == "1 more alert is not sent"
 
 
-def test_an_alert_that_is_open_stays_and_gives_way_to_more_severe_ones_only() -> None:
+def test_an_alert_that_is_open_stays_among_its_equals() -> None:
+    light, heavy = alert("light"), alert("heavy", weight=9)
+    assert topics(selected([heavy, light], {light.fingerprint}, 1, 7)) == ["light", LEFT_OUT]
+
+
+def test_an_alert_that_more_severe_ones_displace_stays_open_while_it_lasts() -> None:
+    """Its end would say that it is over."""
     light, heavy, full = alert("light"), alert("heavy", weight=9), alert("full", CRITICAL)
-    is_open = {light.fingerprint}
-    assert topics(selected([heavy, light], is_open, 1, 7)) == ["light", LEFT_OUT]
-    assert topics(selected([heavy, light, full], is_open, 1, 7)) == ["full", LEFT_OUT]
+    found = selected([heavy, light, full], {light.fingerprint}, 1, 7)
+    assert topics(found) == ["full", "light", LEFT_OUT]
+    assert found[-1].annotations["summary"] == "1 more alert is not sent"
+    assert found[-1].annotations["description"].startswith("Besides the 2 alerts that are sent")
+    is_open = {light.fingerprint, full.fingerprint}
+    assert topics(selected([light, full], is_open, 1, 7)) == ["full", "light"]
+    assert topics(selected([heavy, full], is_open, 1, 7)) == ["full", LEFT_OUT]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_open_alerts_are_bounded_whatever_comes_and_goes(seed: int) -> None:
+    chance, is_open = random.Random(seed), set[str]()
+    subjects = [alert(f"t{n}", chance.choice((CRITICAL, WARNING))) for n in range(40)]
+    for _ in range(200):
+        wrong = chance.sample(subjects, chance.randrange(40))
+        before = is_open
+        found = [each for each in selected(wrong, before, 5, 7) if "topic" in each.labels]
+        is_open = {each.fingerprint for each in found}
+        assert before & {each.fingerprint for each in wrong} <= is_open
+        assert min(5, len(wrong)) <= len(is_open) <= 10
+        severe = [each for each in wrong if each.rank == 0]
+        assert min(5, len(severe)) <= sum(each.rank == 0 for each in found) <= 5

@@ -9,7 +9,8 @@ from headgate.pipeline.store.delta_log import TableFile, commit_append, ensure_t
 from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.columns import HOUR_NS
-from tests.unit.pipeline.derived.source_files import HOUR, file, is_input
+from headgate.pipeline.tables.touched_minutes import TouchedMinutes
+from tests.unit.pipeline.derived.source_files import HOUR, Live, file, is_input
 from tests.unit.pipeline.derived.source_files import touched as touched_by
 from tests.unit.pipeline.play import SITUATIONS, T0, Broker, bronze
 
@@ -17,6 +18,19 @@ from tests.unit.pipeline.play import SITUATIONS, T0, Broker, bronze
 def test_intervals_near_an_hour_s_edge_follow_from_both_sides(tmp_path: Path) -> None:
     found = touched_by(Intervals(), [file(HOUR)], [], str(tmp_path))
     assert set(found) == {HOUR - 1, HOUR, HOUR + 1}
+
+
+def test_the_size_of_the_work_is_that_of_the_samples_near_it() -> None:
+    """Not that of a day of bronze around the hour, in which a gap may begin or end."""
+    live = [file(HOUR + ahead, kind) for ahead in range(-24, 25) for kind in ("topic", "batch")]
+    intervals = Intervals()
+    for minutes, hours in ((range(30, 33), {0}), (range(60), {-1, 0, 1})):
+        asked = TouchedMinutes({HOUR: minutes})
+        inputs = intervals.inputs(Live(live), asked)
+        assert len(inputs) == len(live)
+        found = intervals.read_for("", inputs, asked)
+        assert {each.hour - HOUR for each in found} == hours
+        assert {each.partition["kind"] for each in found} == {"topic"}
 
 
 def appended(root: Path, *messages: bytes) -> list[TableFile]:

@@ -24,7 +24,6 @@ from headgate.pipeline.store.delta_log import (
     table_files,
 )
 from headgate.pipeline.store.housekeeping.compact import compact_table
-from headgate.pipeline.store.log_changes import files_added
 from headgate.pipeline.store.parquet_files import FileAdded, write_tables
 from headgate.pipeline.tables.arrow_types import conform, table_arrow_schema
 from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
@@ -32,6 +31,7 @@ from headgate.pipeline.tables.columns import HOUR_NS, Table
 from headgate.pipeline.tables.intervals import INTERVALS
 from headgate.pipeline.tables.policy_backtest import POLICY_BACKTEST
 from tests.unit.pipeline.play import T0, bronze, play
+from tests.unit.pipeline.store.added_files import files_added
 
 HOUR = T0 // HOUR_NS
 

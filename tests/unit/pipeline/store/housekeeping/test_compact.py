@@ -24,7 +24,6 @@ from headgate.pipeline.store.housekeeping.compact import Compacted, compact, com
 from headgate.pipeline.store.housekeeping.retention import drop_before
 from headgate.pipeline.store.housekeeping.small_files import CompactionLimits
 from headgate.pipeline.store.housekeeping.vacuum import vacuum
-from headgate.pipeline.store.log_changes import files_added
 from headgate.pipeline.store.parquet_files import write_tables
 from headgate.pipeline.store.table_store import TableStore, store_of, table_names
 from headgate.pipeline.tables.arrow_types import table_arrow_schema
@@ -33,6 +32,7 @@ from headgate.pipeline.tables.bronze import BRONZE_SAMPLES
 from headgate.pipeline.tables.catalogue import TABLES
 from headgate.pipeline.tables.intervals import INTERVALS
 from tests.unit.pipeline.play import T0, Broker, S, bronze, play
+from tests.unit.pipeline.store.added_files import files_added
 from tests.unit.pipeline.store.housekeeping.folder import (
     bronze_rows,
     fill,

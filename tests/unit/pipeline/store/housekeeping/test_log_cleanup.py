@@ -13,9 +13,9 @@ from headgate.pipeline.store.delta_log import (
 )
 from headgate.pipeline.store.housekeeping.log_cleanup import clean_log
 from headgate.pipeline.store.housekeeping.vacuum import vacuum
-from headgate.pipeline.store.log_changes import files_added
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.intervals import INTERVALS
+from tests.unit.pipeline.store.added_files import files_added
 from tests.unit.pipeline.store.housekeeping.folder import (
     fill,
     log_names,

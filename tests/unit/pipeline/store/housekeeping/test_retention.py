@@ -13,10 +13,10 @@ from headgate.pipeline.store.delta_log import (
     kept_from_hour,
 )
 from headgate.pipeline.store.housekeeping.retention import drop_before
-from headgate.pipeline.store.log_changes import files_added
 from headgate.pipeline.tables.attribution import ATTRIBUTION
 from headgate.pipeline.tables.columns import HOUR_NS
 from headgate.pipeline.tables.intervals import INTERVALS
+from tests.unit.pipeline.store.added_files import files_added
 from tests.unit.pipeline.store.housekeeping.folder import (
     opened,
 )
