@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+import bcrypt
+
 from headgate.policy.settings import SETTINGS
 
 UNREACHABLE = "127.0.0.1:9"
@@ -33,6 +35,10 @@ class Marks:
         return self._made.setdefault(
             what, f"m4rked-{what.replace(' ', '-')}-{len(self._made)}-q7zJ/x+s3cret"
         )
+
+    def note(self, what: str, text: str) -> None:
+        """A secret that was made elsewhere."""
+        self._made[what] = text
 
     def key(self, what: str) -> str:
         """A secret key as base64."""
@@ -60,7 +66,18 @@ def _shows(data: bytes, text: str) -> bool:
     return any(form in data for form in forms)
 
 
-SETTINGS_WITH_SECRETS: dict[str, Callable[[Marks], str]] = {}
+def _passwords(marks: Marks) -> str:
+    """A file of passwords with one line, in the setting itself."""
+    hashed = bcrypt.hashpw(marks.text("password").encode(), bcrypt.gensalt(4)).decode()
+    marks.note("hash of a password", hashed)
+    return "data:;base64," + base64.b64encode(f"ann:{hashed}\n".encode()).decode()
+
+
+SETTINGS_WITH_SECRETS: dict[str, Callable[[Marks], str]] = {
+    "tokenSecretKey": lambda marks: marks.key("token secret"),
+    "headgateTokenSecretKeyOther": lambda marks: marks.key("other token secret"),
+    "basicAuthConf": _passwords,
+}
 """A marked value, which the broker accepts, for each setting whose value is a secret."""
 
 

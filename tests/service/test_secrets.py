@@ -15,6 +15,8 @@ import pulsar
 import pytest
 
 from headgate.admin.table import ROUTES
+from headgate.security.token_keys import secret_key
+from headgate.security.tokens import new_token
 from headgate.wire import client as frames
 from headgate.wire.codes import CommandType
 from headgate.wire.frame import encode_frame
@@ -30,6 +32,8 @@ from tests.service.secret_places import (
     run_tool,
     secret_settings,
 )
+
+Make = Callable[..., BrokerProcess]
 
 TELEMETRY = "persistent://headgate/telemetry/samples"
 NAMES = {"tenant": "public", "namespace": "default", "topic": "shown", "subscription": "s",
@@ -89,6 +93,45 @@ def test_a_running_broker_shows_no_secret(
         assert not marks.found_in(output), (where, marks.found_in(output))
     assert b"DEBUG" in outputs["log"]
     assert b'"operation"' in outputs["audit log"]
+
+
+def test_a_broker_that_authenticates_shows_no_secret(
+    make_broker: Make, marks: Marks, tmp_path: Path
+) -> None:
+    """Neither the credentials that it accepts, nor those that it refuses, nor its keys."""
+    config = [f"{name}={value(marks)}" for name, value in SETTINGS_WITH_SECRETS.items()]
+    config += ["authenticationEnabled=true", "authenticationProviders=token,basic"]
+    path = marks.file("broker.conf", "\n".join(config))
+    audit = tmp_path / "audit.log"
+    broker = make_broker(
+        words=["--config", path, "--log-level", "debug", "--audit-log", str(audit)]
+    ).start()
+    key = secret_key(base64.b64decode(marks.key("token secret")), "k")
+    tokens = {
+        what: new_token(key, {"sub": "ann", "exp": time.time() + lifetime_s}, {})
+        for what, lifetime_s in (("good token", 600), ("lapsed token", -600))
+    }
+    for what, token in tokens.items():
+        marks.note(what, token)
+        _say(broker.service_url, frames.connect(auth_method="token", auth_data=token.encode()))
+    pairs = [f"ann:{marks.text(what)}".encode() for what in ("password", "wrong password")]
+    for pair in pairs:
+        _say(broker.service_url, frames.connect(auth_method="basic", auth_data=pair))
+    heads = [f"Bearer {token}" for token in tokens.values()]
+    heads += [f"Basic {base64.b64encode(pair).decode()}" for pair in pairs]
+    outputs = {}
+    for head in heads:
+        for what in ("/admin/v2/brokers/configuration/runtime", "/admin/v2/tenants", "/metrics"):
+            request = f"GET {what} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+            data = f"{request}Authorization: {head}\r\n\r\n".encode()
+            outputs[f"{what} {len(outputs)}"] = _say(broker.admin_url, data)
+    statuses = [output.split()[1] for output in outputs.values()]
+    assert statuses == [b"200"] * 3 + [b"401"] * 2 + [b"200"] * 4 + [b"401"] * 2 + [b"200"]
+    outputs |= {"log": broker.log().encode(), "audit log": audit.read_bytes()}
+    for where, output in outputs.items():
+        assert not marks.found_in(output), (where, marks.found_in(output))
+    assert b"authentication failed" in outputs["log"]
+    assert outputs["audit log"].count(b'"operation":"connection.open"') >= 6
 
 
 def _broker(marks: Marks, folder: Path, monkeypatch: pytest.MonkeyPatch) -> BrokerProcess:
@@ -174,9 +217,6 @@ def _telemetry(broker: BrokerProcess) -> bytes:
                 found += consumer.receive(300).data()
             except pulsar.Timeout:
                 return found
-
-
-Make = Callable[..., BrokerProcess]
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,21 @@ class AuditLog:
         self._timer: asyncio.TimerHandle | None = None
         self.listeners: list[Listener] = []
 
+    def note_failed_login(self, method: str, address: str, reason: str) -> None:
+        """Note that a client could not be authenticated."""
+        request = f"credentials of the method {method}"
+        self.note(
+            AuditEntry(
+                "connection.open",
+                "",
+                AuditResult.REFUSED,
+                address=address,
+                request=request,
+                reason=reason,
+                status=401,
+            )
+        )
+
     def note(self, entry: AuditEntry, *, is_bounded: bool = True) -> None:
         """Write one line, unless the client has had too many; then count it.
 

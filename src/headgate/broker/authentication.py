@@ -117,6 +117,8 @@ class Authentication:
         self.why_revoked: Callable[[Principal, str], str] = lambda _, __: ""
         """Why a client may not be connected, by its principal and the role of the client behind it;
         empty if it may."""
+        self.note_failure: Callable[[str, str, str], None] = lambda _, __, ___: None
+        """Told of each failed attempt: its method, its address and the reason."""
         self.counts: Counter[tuple[str, str]] = Counter()
         """Attempts since the start, by method and result."""
 
@@ -253,6 +255,7 @@ class Authentication:
 
     def _failed(self, method: str, address: str, error: CredentialsError) -> None:
         now_s = self.now_s()
+        self.note_failure(method, address, str(error))
         if self._attempts.failed(address, now_s):
             text = "%s: authentication failed (%s): %s"
             self._log(now_s, text, address or "an unknown address", method, error)

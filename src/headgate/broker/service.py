@@ -188,6 +188,7 @@ class Broker:
         )  # fmt: skip
         if self.authentication is not None:
             self.authentication.why_revoked = revoked.why_refused
+            self.authentication.note_failure = self.audit.note_failed_login
         self.sweeps.add("the revocation sweep", revoked.sweep, revoked.period_s)
         return found, revoked
 

@@ -49,6 +49,22 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     return [json.loads(each.getMessage()) for each in caplog.records if each.name == logger.name]
 
 
+def test_a_failed_login_has_a_line(audit: AuditLog, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger.name):
+        audit.note_failed_login("token", "10.0.0.7", "the token expired 5 s ago")
+    (line,) = lines(caplog)
+    assert line.pop("time")
+    assert line == {
+        "role": "",
+        "address": "10.0.0.7",
+        "operation": "connection.open",
+        "request": "credentials of the method token",
+        "result": "refused",
+        "status": 401,
+        "reason": "the token expired 5 s ago",
+    }
+
+
 def test_a_line_says_who_asked_for_what_and_what_became_of_it(
     audit: AuditLog, caplog: pytest.LogCaptureFixture
 ) -> None:
