@@ -112,7 +112,7 @@ class AdminApi:
             reason = scrubbed(reason_in(data) or reply.reason, self._authentication)
             raise AccessRefusedError(
                 self.url, reply.status, reason,
-                advice(reply.status, self._config, self._authentication),
+                advice(reply.status, reason, self._config, self._authentication),
             )  # fmt: skip
         return reply, data
 

@@ -51,6 +51,12 @@ _FORBIDDEN: Final = (Family.NAMESPACE, Family.NAMESPACE_POLICY, Family.TOPIC_POL
 """Their refusals have status 403, all others 401."""
 
 
+METRICS_REFUSED: Final = (
+    "This operation requires super-user access, or a role of headgateMetricsRoles (* is everybody)"
+)
+"""The text for a scrape that is not allowed: scrapers often have no credentials."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """The rule of one operation."""
@@ -160,6 +166,8 @@ def refusal_of(operation: str, resource: str) -> tuple[int, str]:
     if rule is None or rule.family is Family.SUPER:
         if rule is not None and rule.access in (Access.ANY_ROLE, Access.EVERYBODY):
             return 401, "This operation requires authentication"
+        if rule is not None and rule.access is Access.METRICS:
+            return 401, METRICS_REFUSED
         return 401, "This operation requires super-user access"
     family = rule.family
     if family in (Family.TENANT, Family.NAMESPACE):

@@ -17,10 +17,19 @@ _ROLE_SHOWN_MAX: Final = 100
 _BEARER: Final = "Bearer "
 
 
+_LACKS_A_RIGHT: Final = ("Unauthorized to ", "This operation requires super-user access")
+"""How Pulsar's refusals of a known role begin that lacks a right; the status may be 401."""
+
+
 def advice(
-    status: int, config: ClientConfig, sent: Authentication, now_s: float | None = None
+    status: int,
+    reason: str,
+    config: ClientConfig,
+    sent: Authentication,
+    now_s: float | None = None,
 ) -> str:
-    """One or two sentences on a refusal with ``status``: what was sent, and what to check.
+    """One or two sentences on a refusal with ``status`` and ``reason``: what was sent, and what to
+    check.
 
     ``now_s`` is in seconds since the epoch; the present without it.
     """
@@ -32,7 +41,7 @@ def advice(
     origin = f" ({config.auth_origin})" if config.auth_origin else ""
     about = _about_token(sent, time.time() if now_s is None else now_s)
     said = f"The command sent {sent.description}{origin}{about}."
-    if status == http.client.FORBIDDEN:
+    if status == http.client.FORBIDDEN or reason.startswith(_LACKS_A_RIGHT):
         return f"{said} The broker knows this role, which lacks the right for the request."
     return f"{said} The broker does not accept it: it may have lapsed, or be of another cluster."
 

@@ -21,10 +21,12 @@ def jwt(**claims: Any) -> str:
     return ".".join([*encoded, "s3cret"])
 
 
-def told(status: int, plugin: str = "", params: str = "", **environment: str) -> str:
+def told(
+    status: int, plugin: str = "", params: str = "", reason: str = "", **environment: str
+) -> str:
     config = ClientConfig(auth_plugin=plugin, auth_params=params, auth_origin="authParams in c")
     sent = authentication(config, environment, print)
-    text = advice(status, config, sent, NOW_S)
+    text = advice(status, reason, config, sent, NOW_S)
     assert "s3cret" not in text
     return text
 
@@ -65,3 +67,18 @@ def test_secrets_are_taken_out_of_a_servers_text() -> None:
     assert scrubbed("no s3cret", authentication(config, {}, print)) == "no ***"
     missing = ClientConfig(auth_plugin="token", auth_params="env:T")
     assert scrubbed("no s3cret", authentication(missing, {}, print)) == "no s3cret"
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Unauthorized to validateTopicOperation for operation [GET_STATS] on topic [t]",
+        "This operation requires super-user access",
+    ],
+)
+def test_a_missing_right_is_no_fault_of_the_credentials_whatever_the_status(reason: str) -> None:
+    """Pulsar refuses both with 401."""
+    text = told(401, "token", "env:T", reason, T=jwt(sub="app"))
+    assert text.endswith("The broker knows this role, which lacks the right for the request.")
+    text = told(401, "token", "env:T", "Authentication required", T=jwt(sub="app"))
+    assert "does not accept it" in text

@@ -16,6 +16,7 @@ from starlette.applications import Starlette
 
 from headgate.base.units import MIB
 from headgate.broker.service import Broker
+from headgate.policy.access_rules import METRICS_REFUSED
 from headgate.telemetry.prometheus import route
 from headgate.telemetry.prometheus.compressed import Compressed
 from headgate.telemetry.prometheus.route import (
@@ -90,7 +91,7 @@ def test_a_scrape_is_asked_about_as_every_other_request(caplog: pytest.LogCaptur
         app = Starlette(routes=[metrics_route(broker)])
         status, headers, body = await call(app)
         assert (status, headers["content-type"]) == (401, "application/json")
-        assert json.loads(body) == {"reason": "This operation requires super-user access"}
+        assert json.loads(body) == {"reason": METRICS_REFUSED}
         assert deny.asked == [("", "metrics.read", "", "")]
         assert broker.counts.unauthorized == 1
 
