@@ -188,11 +188,11 @@ def test_bad_settings(make_broker: Make, tmp_path: Path) -> None:
 
 def test_a_protection_that_is_not_there(make_broker: Make, tmp_path: Path) -> None:
     path = tmp_path / "broker.conf"
-    path.write_text("numIOThreads=8\nauthorizationEnabled=true\n")
+    path.write_text("numIOThreads=8\nencryptionRequireOnProducer=true\n")
     text = _failure(make_broker(words=["--config", str(path)]), status=2)
     assert text == (
-        "Error: broker.conf:2: authorizationEnabled='true' is not allowed: "
-        "there is no authorization yet"
+        "Error: broker.conf:2: encryptionRequireOnProducer='true' is not allowed: "
+        "there is no check that messages are encrypted yet"
     )
 
 

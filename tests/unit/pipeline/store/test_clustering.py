@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 from pyspark.sql import DataFrame
@@ -44,8 +44,16 @@ class Functions:
         return Text(f"{unit} of {of.text}")
 
 
+class Session:
+    """A session that does not run everything in one task."""
+
+    conf: ClassVar[dict[str, str]] = {}
+
+
 class Frame:
     """Remembers what is asked of it."""
+
+    sparkSession = Session()  # noqa: N815  # as Spark names it
 
     def __init__(self) -> None:
         self.did: list[tuple[Any, ...]] = []
