@@ -62,7 +62,10 @@ from headgate.ledger import CommitLog, LedgerSettings
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.store import MetadataStore
 from headgate.observe.observer import Observer
-from headgate.policy.authorization_settings import authorization_warning
+from headgate.policy.authorization_settings import (
+    authorization_warning,
+    everybody_may_do_everything,
+)
 from headgate.policy.settings import Settings
 from headgate.security.failed_attempts import FailedAttempts
 from headgate.storage.closing import close_log
@@ -107,7 +110,7 @@ class Node:
         """
         warning = check_address(
             settings.bindAddress,
-            has_authentication=settings.authenticationEnabled,
+            has_authentication=not everybody_may_do_everything(settings),
             is_insecure_allowed=is_insecure_allowed,
         )
         export = export_settings(os.environ)

@@ -98,7 +98,7 @@ class OpenIdProvider:
             return self._principal_later(token, issuer, now_s, now_ns)
         if answer is Answer.USE_AND_FETCH:
             self._begin_fetch(issuer)
-        return self._checked(token, issuer, now_s, now_ns)
+        return self._checked(token, issuer, now_s, now_ns, has_looked=False)
 
     def close(self) -> None:
         """End the fetches that run, without waiting for their threads. Clients that wait for them
@@ -123,9 +123,13 @@ class OpenIdProvider:
             self._waiting_count -= 1
             issuer.waiting.pop(arrived, None)
         after_ns = self._clock.monotonic_ns()
-        return self._checked(token, issuer, now_s + (after_ns - now_ns) / NS_PER_S, after_ns)
+        after_s = now_s + (after_ns - now_ns) / NS_PER_S
+        return self._checked(token, issuer, after_s, after_ns, has_looked=True)
 
-    def _checked(self, token: OpenIdToken, issuer: _Issuer, now_s: float, now_ns: int) -> Principal:
+    def _checked(
+        self, token: OpenIdToken, issuer: _Issuer, now_s: float, now_ns: int, *, has_looked: bool
+    ) -> Principal:
+        """The client of a token, with the cached keys. ``has_looked``: they were fetched for it."""
         keys = issuer.cache.keys(token.key_id, now_ns)
         if keys:
             return principal_of(token, keys, self._rules, now_s)
@@ -134,7 +138,11 @@ class OpenIdProvider:
             raise UncheckedCredentialsError(f"{what}fetching the keys takes too long")
         if issuer.cache.error:
             raise UncheckedCredentialsError(what + issuer.cache.error)
-        raise CredentialsError(f"{what}it has no key {token.key_id[:_KEY_ID_SHOWN_MAX]!r}")
+        unknown = f"{what}it has no key {token.key_id[:_KEY_ID_SHOWN_MAX]!r}"
+        if not has_looked:
+            # The issuer may have a new key since the last look, for which anybody could ask.
+            raise UncheckedCredentialsError(f"{unknown} that is known yet")
+        raise CredentialsError(unknown)
 
     def _begin_fetch(self, issuer: _Issuer) -> None:
         """Fetch the keys of an issuer, unless a fetch runs."""

@@ -60,7 +60,7 @@ class WebAuthentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve or refuse one request."""
-        if self._is_open(scope):
+        if self._is_open(scope) and not self._presents_any(scope):
             await self._app(scope, receive, send)
             return
         try:
@@ -94,6 +94,14 @@ class WebAuthentication:
         return path in OPEN_PATHS or (
             path == METRICS_PATH and not self._settings.authenticateMetricsEndpoint
         )
+
+    def _presents_any(self, scope: Scope) -> bool:
+        """Whether a request has credentials. Then it is served as their role also where it needs
+        none, because authorization may ask for a right there."""
+        if any(name == b"authorization" for name, _ in scope["headers"]):
+            return True
+        has_certificate = bool(scope.get("extensions", {}).get(CERTIFICATE_EXTENSION))
+        return has_certificate and "tls" in self._authentication.methods
 
     async def _refuse(self, scope: Scope, send: Send, status: int, reason: str) -> None:
         body = msgspec.json.encode({"reason": reason})

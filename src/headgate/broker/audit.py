@@ -47,23 +47,29 @@ class AuditLog:
         self._clock = clock
         self._loop = loop
         self._limit = LineLimit()
+        self._login_limit = LineLimit()
         self._timer: asyncio.TimerHandle | None = None
         self.listeners: list[Listener] = []
 
     def note_failed_login(self, method: str, address: str, reason: str) -> None:
-        """Note that a client could not be authenticated."""
+        """Note that a client could not be authenticated. ``address`` is its host.
+
+        Such lines have a bound of their own: nobody who is not authenticated can take those of
+        others.
+        """
         request = f"credentials of the method {method}"
-        self.note(
-            AuditEntry(
-                "connection.open",
-                "",
-                AuditResult.REFUSED,
-                address=address,
-                request=request,
-                reason=reason,
-                status=401,
-            )
+        entry = AuditEntry(
+            "connection.open",
+            "",
+            AuditResult.REFUSED,
+            address=address,
+            request=request,
+            reason=reason,
+            status=401,
         )
+        source = Source("", address, entry.operation, entry.result)
+        if logger.isEnabledFor(logging.INFO) and self._may_write(self._login_limit, source):
+            logger.info("%s", _line(self._time(), entry))
 
     def note(self, entry: AuditEntry, *, is_bounded: bool = True) -> None:
         """Write one line, unless the client has had too many; then count it.
@@ -78,11 +84,15 @@ class AuditLog:
         level = logging.DEBUG if is_allowed and entry.operation in CONNECTING else logging.INFO
         if not logger.isEnabledFor(level):
             return
-        if is_bounded and not self._limit.allows(_source(entry), self._clock.monotonic_ns()):
-            if self._timer is None:
-                self._timer = self._loop.call_later(WINDOW_NS / NS_PER_S, self._end_window)
-            return
-        logger.log(level, "%s", _line(self._time(), entry))
+        if not is_bounded or self._may_write(self._limit, _source(entry)):
+            logger.log(level, "%s", _line(self._time(), entry))
+
+    def _may_write(self, limit: LineLimit, source: Source) -> bool:
+        if limit.allows(source, self._clock.monotonic_ns()):
+            return True
+        if self._timer is None:
+            self._timer = self._loop.call_later(WINDOW_NS / NS_PER_S, self._end_window)
+        return False
 
     def close(self) -> None:
         """Write the counts of what was left out."""
@@ -92,9 +102,10 @@ class AuditLog:
 
     def _end_window(self) -> None:
         self._timer = None
-        for source, count in self._limit.end_window(self._clock.monotonic_ns()).items():
-            fields = {"time": self._time(), **source._asdict(), "leftOut": count}
-            logger.info("%s", _encoded(fields))
+        for limit in (self._limit, self._login_limit):
+            for source, count in limit.end_window(self._clock.monotonic_ns()).items():
+                fields = {"time": self._time(), **source._asdict(), "leftOut": count}
+                logger.info("%s", _encoded(fields))
 
     def _time(self) -> str:
         return iso_time(self._clock.wall_ns() // NS_PER_MS)

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from headgate.base.identity import Identity
-from headgate.base.names import is_short_line
 from headgate.broker.session_watch import SessionWatch
 from headgate.policy.setting_info import names_of
 from headgate.policy.settings import Settings
@@ -28,7 +27,7 @@ from headgate.security.errors import (
     UncheckedCredentialsError,
 )
 from headgate.security.failed_attempts import PERIOD_S, FailedAttempts
-from headgate.security.provider import Credentials, Principal, Provider
+from headgate.security.provider import Credentials, Principal, Provider, is_role
 
 logger = logging.getLogger("headgate.authentication")
 
@@ -190,7 +189,7 @@ class Authentication:
 
     def _identity(self, role: str, named: str) -> Identity:
         """Pulsar's rules of an original principal."""
-        if not is_short_line(named):
+        if named.strip() and not is_role(named):
             raise OriginalPrincipalError("the original principal is no role")
         if role in self._proxy_roles:
             if not named.strip():

@@ -68,8 +68,19 @@ def authorization_problems(settings: AuthorizationSettings) -> list[str]:
     return problems
 
 
+def everybody_may_do_everything(settings: AuthorizationSettings) -> bool:
+    """Whether a client without credentials is served, and nothing asks what it may do."""
+    is_served = not settings.authenticationEnabled or bool(settings.anonymousUserRole)
+    return is_served and not settings.authorizationEnabled
+
+
 def authorization_warning(settings: AuthorizationSettings) -> str:
     """What the operator must know about a broker that starts; empty if there is nothing."""
+    if settings.authenticationEnabled and everybody_may_do_everything(settings):
+        return (
+            f"anonymousUserRole={settings.anonymousUserRole!r} without authorizationEnabled=true: "
+            "every client, also without credentials, may do everything"
+        )
     if settings.authenticationEnabled and not settings.authorizationEnabled:
         return (
             "authenticationEnabled=true without authorizationEnabled=true: every client with valid "

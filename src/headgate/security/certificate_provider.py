@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from ssl import cert_time_to_seconds
 from typing import Any, Final
 
-from headgate.security.claims import ROLE_CHARACTERS_MAX
 from headgate.security.errors import CredentialsError
-from headgate.security.provider import Credentials, Principal
+from headgate.security.provider import Credentials, Principal, is_role
 
 _ROLE_KINDS: Final = ("DNS", "URI", "email")
 
@@ -47,7 +46,7 @@ def _role(certificate: Mapping[str, Any]) -> str:
     if not names:
         others = certificate.get("subjectAltName", ())
         names = [value for kind, value in others if kind in _ROLE_KINDS][:1]
-    if not names or not names[0].strip() or len(names[0]) > ROLE_CHARACTERS_MAX:
+    if not names or not is_role(str(names[0])):
         raise CredentialsError("the certificate has no name that is a role")
     return str(names[0])
 

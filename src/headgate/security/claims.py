@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from headgate.security.errors import CredentialsError
+from headgate.security.provider import is_role
 
-ROLE_CHARACTERS_MAX: Final = 1_000
 SECONDS_MAX: Final = 1 << 40
 """Instants beyond this (year 36,000) are taken for mistakes."""
 
@@ -77,7 +77,7 @@ def role_of(claims: Claims, claim: str) -> str:
     """
     value = claims.get(claim)
     found = value[0] if isinstance(value, list) and value else value
-    if not isinstance(found, str) or not found.strip() or len(found) > ROLE_CHARACTERS_MAX:
+    if not isinstance(found, str) or not is_role(found):
         raise CredentialsError(f"the claim {claim} of the token has no role")
     return found
 

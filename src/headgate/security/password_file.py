@@ -13,7 +13,7 @@ import bcrypt
 
 from headgate.security.apr1 import PREFIX, apr1
 from headgate.security.errors import CredentialsError, InvalidKeyError
-from headgate.security.provider import Principal
+from headgate.security.provider import Principal, is_role
 
 CREDENTIALS_BYTES_MAX: Final = 1_024
 BCRYPT_BYTES_MAX: Final = 72
@@ -49,6 +49,8 @@ class PasswordFile:
             name, colon, hashed = line.strip().partition(":")
             if not colon or not name:
                 raise InvalidKeyError(f"{what}: line {number} is no name:hash")
+            if not is_role(name):
+                raise InvalidKeyError(f"{what}: the name in line {number} is no role")
             if not (_is_bcrypt(hashed) or _is_apr1(hashed)):
                 raise InvalidKeyError(
                     f"{what}: line {number} has neither bcrypt nor $apr1$: make it with htpasswd -B"

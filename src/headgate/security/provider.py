@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,15 @@ class Principal:
     """When the credentials lapse, in seconds since the epoch; None: never."""
     token_id: str = ""
     """The claim ``jti`` of a token; empty without one."""
+
+
+ROLE_CHARACTERS_MAX: Final = 1_000
+
+
+def is_role(text: str) -> bool:
+    """Whether a text may be a role: it is not empty, and each character is visible or a space. So a
+    role stays within its line of a log, and can be written into a list of revocations."""
+    return bool(text.strip()) and len(text) <= ROLE_CHARACTERS_MAX and text.isprintable()
 
 
 class Provider(Protocol):

@@ -223,3 +223,12 @@ def test_metrics_by_the_setting() -> None:
     assert ask(path="/metrics", authenticateMetricsEndpoint=True).status == 401
     found = ask(bearer("ann"), path="/metrics", authenticateMetricsEndpoint=True)
     assert found.served == Identity("ann")
+
+
+@pytest.mark.parametrize("path", ["/admin/v2/brokers/health", "/metrics"])
+def test_credentials_count_also_where_none_are_needed(path: str) -> None:
+    """Else nobody could have the right that authorization asks for there."""
+    assert ask(bearer("ann"), path=path).served == Identity("ann")
+    assert ask(certificate=CERTIFICATE, path=path).served == Identity("ann")
+    assert ask(("Authorization", "Bearer x"), path=path).status == 401
+    assert ask(path=path).served is NOBODY

@@ -172,3 +172,22 @@ def test_clients_that_connect_are_lines_at_debug(
     with caplog.at_level(logging.DEBUG, logger.name):
         audit.note(connected)
     assert "status" not in lines(caplog)[0]
+
+
+def test_failed_logins_take_no_line_of_others(
+    audit: AuditLog, loop: SimLoop, caplog: pytest.LogCaptureFixture
+) -> None:
+    """25 addresses that guessed passwords left no line for anybody else."""
+    with caplog.at_level(logging.INFO, logger.name):
+        for number in range(25):
+            for _ in range(SOURCE_LINES + 2):
+                audit.note_failed_login("basic", f"2001:db8::{number}", "wrong")
+        before = len(lines(caplog))
+        audit.note(entry())
+        assert len(lines(caplog)) == before + 1
+        audit.note_failed_login("basic", "10.0.0.9", "wrong")
+        audit.close()
+    counts = [line for line in lines(caplog) if "leftOut" in line]
+    assert sum(line["leftOut"] for line in counts) + before == 25 * (SOURCE_LINES + 2) + 1
+    assert counts[0]["host"].startswith("2001:db8::")
+    assert "10.0.0.9" not in {line.get("address") for line in lines(caplog)}

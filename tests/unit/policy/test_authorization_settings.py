@@ -5,6 +5,7 @@ from __future__ import annotations
 from headgate.policy.authorization_settings import (
     authorization_problems,
     authorization_warning,
+    everybody_may_do_everything,
 )
 from headgate.policy.settings import SETTINGS, Settings
 
@@ -46,7 +47,19 @@ def test_a_client_without_credentials_may_not_be_a_super_user() -> None:
 def test_what_is_open_or_closed_by_mistake_has_a_warning() -> None:
     assert "may do everything" in authorization_warning(Settings(authenticationEnabled=True))
     assert authorization_warning(Settings()) == ""
+    anonymous = Settings(authenticationEnabled=True, anonymousUserRole="guest")
+    assert "also without credentials, may do everything" in authorization_warning(anonymous)
     alone = Settings(authenticationEnabled=True, authorizationEnabled=True)
     assert "without superUserRoles" in authorization_warning(alone)
     alone.superUserRoles = "root"
     assert authorization_warning(alone) == ""
+
+
+def test_an_anonymous_role_without_authorization_is_as_no_authentication() -> None:
+    """A request without credentials created a tenant, and the broker listened on all addresses."""
+    assert everybody_may_do_everything(Settings())
+    guest = Settings(authenticationEnabled=True, anonymousUserRole="guest")
+    assert everybody_may_do_everything(guest)
+    guest.authorizationEnabled = True
+    assert not everybody_may_do_everything(guest)
+    assert not everybody_may_do_everything(Settings(authenticationEnabled=True))

@@ -204,9 +204,15 @@ class Handshake:
             self._watch(session)
 
     def _refuse(self, command: BaseCommand, error: HeadgateError) -> None:
-        if self._connection.is_open:
-            self._connection.refuse(command, error)
-            self._connection.close()
+        connection = self._connection
+        if not connection.is_open:
+            return
+        if isinstance(error, CredentialsError):
+            # Authentication has logged it, within its bound.
+            connection.write(encode.error(NO_REQUEST, *protocol_error(error)))
+        else:
+            connection.refuse(command, error)
+        connection.close()
 
     # -- new credentials -------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -509,3 +510,21 @@ async def test_a_token_that_is_revoked_by_its_id_ends_its_connection_alone(world
     await set_dynamic(world, "headgateRevokedTokenIds", "t1")
     await asyncio.sleep(1)
     assert [client.is_open for client in clients] == [True, False]
+
+
+def test_refused_handshakes_have_the_bounded_lines_of_authentication_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each CONNECT with a foreign original principal wrote a line of its own."""
+
+    @authenticated(settings={"anonymousUserRole": "anyone"})
+    async def story(world: World) -> None:
+        for _ in range(40):
+            client = world.open_connection()
+            with pytest.raises(RefusedError):
+                await client.connect(original_principal="x")
+
+    with caplog.at_level(logging.INFO):
+        story()
+    lines = [each for each in caplog.records if each.name.startswith("headgate.connection")]
+    assert len(lines) <= 2
