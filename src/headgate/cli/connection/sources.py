@@ -1,7 +1,8 @@
 """Finds out how to connect: options before the environment, the environment before files.
 
 One file or profile counts: that of ``--config`` or ``--profile``, or that of ``PULSAR_CLIENT_CONF``
-or ``HEADGATE_PROFILE``. An option, and a token in ``HEADGATE_TOKEN``, replace single values of it.
+or ``HEADGATE_PROFILE``. An option replaces single values of it. A token in
+``HEADGATE_TOKEN`` replaces its credentials, unless an option names the file and it has some.
 """
 
 from __future__ import annotations
@@ -181,7 +182,8 @@ def _with_credentials(
             auth_params=config.auth_params if given.auth_params is None else given.auth_params,
             auth_origin=config.auth_origin if given.auth_params is None else "--auth-params",
         )
-    if environment.get(TOKEN_VARIABLE):
+    is_named = given.config_path is not None or given.profile is not None
+    if environment.get(TOKEN_VARIABLE) and not (is_named and config.auth_plugin):
         return replace(
             config,
             auth_plugin="token",
