@@ -219,3 +219,24 @@ def test_tls_that_checks_less_is_not_silent() -> None:
     warn_of_open_tls(anybody, ["https://b"], said.append)
     assert "certificate of another host is accepted" in said[0]
     assert said[1].startswith("any certificate is trusted")
+
+
+@pytest.mark.parametrize(
+    ("url", "is_warned_of"),
+    [
+        ("http://b:8080", True),
+        ("b:8080", True),
+        ("http://192.0.2.1:8080", True),
+        ("https://b:8443", False),
+        ("http://localhost:8080", False),
+        ("http://[::1]:8080", False),
+        ("http://[", False),
+    ],
+)
+def test_credentials_without_tls_are_warned_of(url: str, is_warned_of: bool) -> None:
+    said: list[str] = []
+    found(GivenOptions(admin_url=url), said, HEADGATE_TOKEN="s3cret")
+    assert [f"{url} has no TLS" in each for each in said] == [True] * is_warned_of
+    assert "s3cret" not in "".join(said)
+    found(GivenOptions(admin_url=url), said := [])
+    assert said == []
