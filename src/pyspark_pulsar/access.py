@@ -147,7 +147,8 @@ class Access:
             context.verify_mode = ssl.CERT_NONE
         if self.certificate_path is not None:
             try:
-                context.load_cert_chain(self.certificate_path, self.key_path)
+                # Without a password given, OpenSSL would ask for one on the terminal.
+                context.load_cert_chain(self.certificate_path, self.key_path, password="")
             except OSError as error:
                 raise AccessError(
                     f"the certificate {self.certificate_path} (tlsCertFile) and the key "

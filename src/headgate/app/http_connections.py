@@ -21,7 +21,7 @@ class HttpConnections:
 
     def __init__(self, settings: Settings, now_ns: Callable[[], int]) -> None:
         self._settings = settings
-        self._counts = AddressCounts()
+        self._counts = AddressCounts(by_network=True)
         self.lines = BoundedLines(logger, now_ns)
         """Log lines about clients that have sent no valid request."""
         self.refused_count = 0

@@ -32,7 +32,7 @@ from headgate.app.names_key import names_key
 from headgate.app.open_stores import open_copied, open_log
 from headgate.app.open_telemetry import start_export
 from headgate.app.openid_provider import OpenIdProvider
-from headgate.app.ports import Ports, Urls
+from headgate.app.ports import Ports, Urls, plain_ports_warning
 from headgate.app.private_files import make_private, tighten
 from headgate.app.revocation_file import RevocationFile
 from headgate.app.segment_copying.copy_process import CopyProcess
@@ -120,7 +120,11 @@ class Node:
             data_path = str(Path(data_path).absolute())
             tls = CurrentTls.open(settings)
             ports = Ports.open(settings, stack)
-            for each in (warning, authorization_warning(settings)):
+            for each in (
+                warning,
+                plain_ports_warning(settings),
+                authorization_warning(settings),
+            ):
                 if each:
                     logger.warning("%s", each)
             authentication = open_authentication(settings, loop, stack)

@@ -18,6 +18,7 @@ from headgate.app.openid_fetch import Fetch, FetchBounds, FetchError, fetch_keys
 from headgate.base.clock import Clock
 from headgate.base.errors import InputError, InvariantError
 from headgate.base.units import MS_PER_S, NS_PER_S
+from headgate.broker.connection.bounds import HANDSHAKE_TIMEOUT_S
 from headgate.policy.setting_info import names_of
 from headgate.policy.settings import Settings
 from headgate.security.errors import CredentialsError, UncheckedCredentialsError
@@ -38,6 +39,8 @@ _KEY_ID_SHOWN_MAX: Final = 80
 CLIENTS_WAITING_MAX: Final = 10_000
 """Clients that wait for keys at the same time; more are refused."""
 
+_ANSWER_S: Final = 1.0
+"""What is left of a handshake for the answer to a client that waited in vain."""
 
 WOKEN_MAX: Final = 8
 """Clients whose tokens are checked in one iteration of the loop when their key has come: a
@@ -91,10 +94,6 @@ class OpenIdProvider:
         now_ns = self._clock.monotonic_ns()
         answer = issuer.cache.answer(token.key_id, now_ns)
         if answer is Answer.FETCH:
-            if self._waiting_count >= CLIENTS_WAITING_MAX:
-                raise UncheckedCredentialsError(
-                    f"too many clients wait for the keys of {issuer.name}"
-                )
             return self._principal_later(token, issuer, now_s, now_ns)
         if answer is Answer.USE_AND_FETCH:
             self._begin_fetch(issuer)
@@ -112,6 +111,9 @@ class OpenIdProvider:
     async def _principal_later(
         self, token: OpenIdToken, issuer: _Issuer, now_s: float, now_ns: int
     ) -> Principal:
+        # Here and not before the coroutine is made: many are made before the first one counts.
+        if self._waiting_count >= CLIENTS_WAITING_MAX:
+            raise UncheckedCredentialsError(f"too many clients wait for the keys of {issuer.name}")
         self._begin_fetch(issuer)
         arrived = asyncio.get_running_loop().create_future()
         issuer.waiting[arrived] = None
@@ -213,7 +215,7 @@ def open_id_provider(settings: Settings, clock: Clock) -> OpenIdProvider:
         partial(fetch_keys, bounds=bounds),
         clock,
         lambda _: ThreadLane(asyncio.get_running_loop(), "headgate-openid"),
-        bounds.total_s,
+        min(bounds.total_s, HANDSHAKE_TIMEOUT_S - _ANSWER_S),
     )
 
 

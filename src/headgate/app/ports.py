@@ -13,7 +13,13 @@ from typing import Final
 from starlette.types import ASGIApp
 
 from headgate.app.http_connections import HttpConnections
-from headgate.app.listeners import BACKLOG_CONNECTIONS_MAX, advertised_host, listen, port_of
+from headgate.app.listeners import (
+    BACKLOG_CONNECTIONS_MAX,
+    advertised_host,
+    is_loopback,
+    listen,
+    port_of,
+)
 from headgate.app.tls.current import CurrentTls
 from headgate.app.tls.entry import HandshakePace, TlsPort
 from headgate.app.tls.gates import BinaryGate, WebGate
@@ -48,6 +54,22 @@ class Urls:
     def all(self) -> list[str]:
         """Those that are open."""
         return [url for url in (self.broker, self.web, self.broker_tls, self.web_tls) if url]
+
+
+def plain_ports_warning(settings: Settings) -> str:
+    """A warning if clients may send credentials without TLS from other machines; empty if not."""
+    if not settings.authenticationEnabled or is_loopback(settings.bindAddress):
+        return ""
+    open_ports = [
+        key for key in ("brokerServicePort", "webServicePort") if getattr(settings, key) >= 0
+    ]
+    if not open_ports:
+        return ""
+    return (
+        f"bindAddress={settings.bindAddress}: clients may send credentials without TLS to "
+        f"{' and '.join(open_ports)}, where the network can read them: set -1 and use the ports "
+        "of TLS"
+    )
 
 
 class Ports:

@@ -44,7 +44,9 @@ class RevocationFile:
         self._done: _State | None = None
         """The state whose content was read last, with or without an error."""
         self._error: InputError | None = None
-        self._take(self._read_if_changed())
+        # Also if it changes meanwhile: the broker never starts without its entries.
+        self._take(self._read())
+        self._done = self._seen
 
     async def check(self) -> None:
         """Look at the file, and read it if it changed.

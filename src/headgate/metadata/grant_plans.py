@@ -13,6 +13,7 @@ from headgate.metadata.grants import (
     NO_NAMESPACE_GRANTS,
     NO_TOPIC_GRANTS,
     ROLES_MAX,
+    ROWS_MAX,
     Action,
     NamespaceGrants,
     SubscriptionAuthMode,
@@ -75,6 +76,9 @@ class GrantPlans:
         changed = with_role(self._topic_grants(topic).roles, check_role(role), actions)
         _check_count(changed, f"topic {topic}")
         row = TopicGrants(roles=changed) if changed else None
+        if row is not None:
+            parent = f"{topic.domain}://{topic.namespace}"
+            self._check_rows(Kind.TOPIC_GRANTS, topic.full, parent, "topics")
         return self._state.stage([(Kind.TOPIC_GRANTS, topic.full, row)])
 
     def plan_topic_revoke(self, topic: TopicName, role: str) -> Change:
@@ -105,6 +109,8 @@ class GrantPlans:
         _check_count(wanted, f"subscription {subscription} of namespace {name}")
         row = SubscriptionGrants(roles=wanted) if wanted else None
         key = subscription_key(name, subscription)
+        if row is not None:
+            self._check_rows(Kind.SUBSCRIPTION_GRANTS, key, str(name), "subscriptions")
         return self._state.stage([(Kind.SUBSCRIPTION_GRANTS, key, row)])
 
     def plan_subscription_revoke(self, name: NamespaceName, subscription: str, role: str) -> Change:
@@ -130,6 +136,11 @@ class GrantPlans:
     def _topic_grants(self, topic: TopicName) -> TopicGrants:
         row = self._state.staged(Kind.TOPIC_GRANTS, topic.full)
         return cast(TopicGrants | None, row) or NO_TOPIC_GRANTS
+
+    def _check_rows(self, kind: Kind, key: str, parent: str, what: str) -> None:
+        is_new = self._state.staged(kind, key) is None
+        if is_new and self._state.staged_count(kind, parent) >= ROWS_MAX:
+            raise not_allowed(f"{parent} has grants on {ROWS_MAX} {what}: more are not allowed")
 
     def _stage_namespace(self, name: NamespaceName, grants: NamespaceGrants) -> Change:
         row = None if grants == NO_NAMESPACE_GRANTS else grants

@@ -27,6 +27,9 @@ RoleActions = Mapping[str, tuple[Action, ...]]
 ROLES_MAX: Final = 1_000
 """Most roles in one row. A change of a row writes all of it."""
 
+ROWS_MAX: Final = 10_000
+"""Most subscriptions of a namespace, and most of its topics, with roles of their own."""
+
 
 class NamespaceGrants(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The grants on all topics of a namespace."""

@@ -63,7 +63,9 @@ class AuthenticationSettings:
         "checks them; false believes the proxy's word.",
     )
     authenticateMetricsEndpoint: bool = setting(
-        False, "GET /metrics needs credentials, too; false leaves it open to everybody."
+        False,
+        "GET /metrics needs credentials, too; false leaves it open to everybody, unless "
+        "authorizationEnabled: then headgateMetricsRoles decides.",
     )
     tokenSecretKey: str = setting(
         "",

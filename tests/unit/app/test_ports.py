@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from headgate.app.listeners import ListenError
-from headgate.app.ports import Ports, Urls
+from headgate.app.ports import Ports, Urls, plain_ports_warning
 from headgate.policy.settings import Settings
 
 
@@ -51,3 +51,15 @@ def test_a_port_that_is_busy_names_its_setting() -> None:
                 )
 
     asyncio.run(story())
+
+
+def test_plain_ports_that_other_machines_reach_are_warned_of() -> None:
+    def warning(**changes: object) -> str:
+        values = {"authenticationEnabled": True, "bindAddress": "192.0.2.1"} | changes
+        return plain_ports_warning(Settings(**values))  # type: ignore[arg-type]
+
+    assert "brokerServicePort and webServicePort" in warning()
+    assert "to webServicePort," in warning(brokerServicePort=-1)
+    assert warning(brokerServicePort=-1, webServicePort=-1) == ""
+    assert warning(bindAddress="127.0.0.1") == ""
+    assert warning(authenticationEnabled=False) == ""

@@ -50,6 +50,22 @@ def scene(tmp_path: Path):  # type: ignore[no-untyped-def]
     made.loop.close()
 
 
+def test_a_file_that_changes_while_the_broker_starts_is_read(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.write("role a\n")
+    look = RevocationFile._look
+
+    def look_and_change(file: RevocationFile) -> tuple[int, int, int]:
+        seen = look(file)
+        scene.write("role a\nrole b\n")
+        return seen
+
+    monkeypatch.setattr(RevocationFile, "_look", look_and_change)
+    scene.open()
+    assert scene.roles == ["a", "b"]
+
+
 def test_it_is_read_at_the_start(scene: Scene) -> None:
     scene.write("role a\ntoken t until 2027-01-15T08:00:00Z\n")
     scene.open()

@@ -74,6 +74,25 @@ def test_a_row_has_a_bounded_number_of_roles(broker: Broker) -> None:
         catalog.plan_subscription_grant(NS, "s", [*roles, "one more"])
 
 
+def test_a_namespace_has_a_bounded_number_of_rows(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headgate.metadata.grant_plans.ROWS_MAX", 1)
+    catalog = broker.catalog
+    catalog.allow_grants_without_topics(True)
+    broker.do(catalog.plan_subscription_grant(NS, "s", ["a"]))
+    broker.do(catalog.plan_subscription_grant(NS, "s", ["b"]))
+    broker.do(catalog.plan_topic_grant(T, "a", BOTH))
+    broker.do(catalog.plan_topic_grant(T, "b", BOTH))
+    with pytest.raises(RefusalError, match="grants on 1 subscriptions") as caught:
+        catalog.plan_subscription_grant(NS, "t", ["a"])
+    assert caught.value.status == 412
+    with pytest.raises(RefusalError, match="grants on 1 topics"):
+        catalog.plan_topic_grant(PT, "a", BOTH)
+    broker.do(catalog.plan_subscription_grant(NS, "s", []))
+    broker.do(catalog.plan_subscription_grant(NS, "t", ["a"]))
+
+
 def test_grants_on_a_topic_go_with_it_unless_they_are_kept(broker: Broker) -> None:
     catalog = broker.catalog
     with pytest.raises(RefusalError) as caught:

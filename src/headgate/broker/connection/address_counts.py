@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final, NamedTuple
 
+from headgate.security.failed_attempts import network_of
+
 TOTAL_MAX: Final = 32_768
 TOTAL_SHARE: Final = 3 / 4
 """Connections that have not authenticated may take this share of the descriptors for clients, at
@@ -37,25 +39,28 @@ def unauthenticated_bounds(descriptors: int | None) -> CountBounds:
 class AddressCounts:
     """Open connections of one kind."""
 
-    __slots__ = ("_by_host", "total")
+    __slots__ = ("_by_host", "_name", "total")
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_network: bool = False) -> None:
+        """With ``by_network`` the first 64 bits of an IPv6 address count as one address, because
+        one client has all that follow."""
         self.total = 0
+        self._name = _network_of if by_network else host_of
         self._by_host: Counter[str] = Counter()
 
     def of(self, address: str) -> int:
         """Those from the host of ``address``, which is ``/host:port``."""
-        return self._by_host[host_of(address)]
+        return self._by_host[self._name(address)]
 
     def add(self, address: str) -> None:
         """One more is open."""
         self.total += 1
-        self._by_host[host_of(address)] += 1
+        self._by_host[self._name(address)] += 1
 
     def remove(self, address: str) -> None:
         """One has ended, or is of this kind no more."""
         self.total -= 1
-        host = host_of(address)
+        host = self._name(address)
         self._by_host[host] -= 1
         if not self._by_host[host]:
             del self._by_host[host]
@@ -80,3 +85,7 @@ def address_of(peername: object) -> str:
 def host_of(address: str) -> str:
     """The host of ``/host:port``."""
     return address.rpartition(":")[0]
+
+
+def _network_of(address: str) -> str:
+    return network_of(host_of(address).removeprefix("/"))

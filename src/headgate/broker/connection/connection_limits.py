@@ -41,7 +41,7 @@ class ConnectionLimits:
         self._now_ns = now_ns
         self._all = AddressCounts()
         self._memory_units = 0
-        self._unauthenticated = AddressCounts()
+        self._unauthenticated = AddressCounts(by_network=True)
         self._unauthenticated_max = unauthenticated_bounds(None)
         self.lines = BoundedLines(logger, now_ns)
         """Log lines about clients that have not authenticated."""

@@ -1,7 +1,8 @@
 """Finds out how to connect: options before the environment, the environment before files.
 
 One file or profile counts: that of ``--config`` or ``--profile``, or that of ``PULSAR_CLIENT_CONF``
-or ``HEADGATE_PROFILE``. An option, and a token in ``HEADGATE_TOKEN``, replace single values of it.
+or ``HEADGATE_PROFILE``. An option replaces single values of it. A token in
+``HEADGATE_TOKEN`` replaces its credentials, unless an option names the file and it has some.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from headgate.base.errors import InputError
 from headgate.base.input_errors import did_you_mean
@@ -66,7 +68,27 @@ def client_config(given: GivenOptions, environment: Mapping[str, str], say: Say)
         )
     elif sent.is_literal and is_of_file and is_shared:
         say(f"all users of this machine may read the secret in {origin}: chmod 600 it")
+    if config.auth_plugin and _is_readable_on_the_way(config.admin_url):
+        say(
+            f"{config.admin_url} has no TLS: the network between can read the credentials that "
+            "are sent there; give an https:// URL"
+        )
     return config
+
+
+def _is_readable_on_the_way(url: str) -> bool:
+    """Whether what is sent to ``url`` leaves this machine without TLS."""
+    try:
+        where = urlsplit(url if "://" in url else f"http://{url}")
+        host = where.hostname or ""
+    except ValueError:
+        return False  # the first request says what is wrong with it
+    if where.scheme != "http" or host in ("", "localhost"):
+        return False
+    try:
+        return not ip_address(host).is_loopback
+    except ValueError:
+        return True
 
 
 def warn_of_open_tls(config: ClientConfig, urls: Sequence[str], say: Say) -> None:
@@ -181,7 +203,8 @@ def _with_credentials(
             auth_params=config.auth_params if given.auth_params is None else given.auth_params,
             auth_origin=config.auth_origin if given.auth_params is None else "--auth-params",
         )
-    if environment.get(TOKEN_VARIABLE):
+    is_named = given.config_path is not None or given.profile is not None
+    if environment.get(TOKEN_VARIABLE) and not (is_named and config.auth_plugin):
         return replace(
             config,
             auth_plugin="token",

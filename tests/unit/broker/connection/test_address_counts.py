@@ -47,3 +47,13 @@ def test_addresses_of_peers() -> None:
     assert address_of(("10.0.0.1", 5)) == "/10.0.0.1:5"
     assert address_of(("::1", 5, 0, 0)) == "/::1:5"
     assert address_of(None) == address_of("") == ""
+
+
+def test_the_first_64_bits_of_an_ipv6_address_may_count_as_one() -> None:
+    counts = AddressCounts(by_network=True)
+    counts.add("/2001:db8::1:5000")
+    counts.add("/2001:db8::2:5001")
+    assert counts.of("/2001:db8::3:1") == 2
+    assert counts.of("/2001:db8:0:1::1:1") == 0
+    counts.remove("/2001:db8::2:5001")
+    assert counts.of("/2001:db8::1:1") == 1

@@ -97,10 +97,18 @@ def test_an_option_replaces_one_value(conf: str) -> None:
 
 
 def test_a_token_of_the_environment_replaces_that_of_a_file(conf: str) -> None:
-    config = found(GivenOptions(config_path=conf), HEADGATE_TOKEN="s3cret")
+    config = found(PULSAR_CLIENT_CONF=conf, HEADGATE_TOKEN="s3cret")
     assert (config.auth_plugin, config.auth_params) == ("token", "env:HEADGATE_TOKEN")
     assert config.admin_url == "https://b:8443/"
     assert "s3cret" not in repr(config)
+
+
+def test_a_file_that_an_option_names_keeps_its_credentials(conf: str, home: Path) -> None:
+    config = found(GivenOptions(config_path=conf), HEADGATE_TOKEN="s3cret")
+    assert config.auth_params == FROM_FILE
+    variables = {"XDG_CONFIG_HOME": str(home), "PROD": "x", "HEADGATE_TOKEN": "s3cret"}
+    assert found(GivenOptions(profile="prod"), **variables).auth_params == "env:PROD"
+    assert found(GivenOptions(profile="test"), **variables).auth_params == "env:HEADGATE_TOKEN"
 
 
 def test_a_token_file_is_short_for_two_options(conf: str) -> None:
@@ -211,3 +219,24 @@ def test_tls_that_checks_less_is_not_silent() -> None:
     warn_of_open_tls(anybody, ["https://b"], said.append)
     assert "certificate of another host is accepted" in said[0]
     assert said[1].startswith("any certificate is trusted")
+
+
+@pytest.mark.parametrize(
+    ("url", "is_warned_of"),
+    [
+        ("http://b:8080", True),
+        ("b:8080", True),
+        ("http://192.0.2.1:8080", True),
+        ("https://b:8443", False),
+        ("http://localhost:8080", False),
+        ("http://[::1]:8080", False),
+        ("http://[", False),
+    ],
+)
+def test_credentials_without_tls_are_warned_of(url: str, is_warned_of: bool) -> None:
+    said: list[str] = []
+    found(GivenOptions(admin_url=url), said, HEADGATE_TOKEN="s3cret")
+    assert [f"{url} has no TLS" in each for each in said] == [True] * is_warned_of
+    assert "s3cret" not in "".join(said)
+    found(GivenOptions(admin_url=url), said := [])
+    assert said == []
