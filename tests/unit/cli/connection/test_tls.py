@@ -42,3 +42,8 @@ def test_failures_in_words() -> None:
     assert tls_failure(plain, "--x") == "it does not speak TLS; did you mean http://?"
     assert tls_failure(ssl.SSLEOFError(8, "x"), "--x").startswith("no TLS connection (")
     assert tls_failure(OSError(), "--x") == ""
+
+
+def test_certificates_and_host_names_are_checked_by_default() -> None:
+    context = client_context("", "trustCertsFilePath")
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
