@@ -1,9 +1,9 @@
 """Authenticates requests at the web port, before the admin API and ``/metrics``.
 
 A client sends ``Authorization: Bearer TOKEN`` or ``Basic``, or has a certificate that TLS verified.
-Health checks need no credentials, nor does ``/metrics`` unless ``authenticateMetricsEndpoint``; what
-a client without them may do there is for authorization. Everything else needs credentials, and wrong
-ones are never taken for none.
+Health checks need no credentials, nor does ``/metrics`` unless ``authenticateMetricsEndpoint``;
+what a client without them may do there is for authorization. Everything else needs credentials, and
+wrong ones are never taken for none.
 """
 
 from __future__ import annotations
