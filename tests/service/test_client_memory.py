@@ -118,6 +118,11 @@ def figures(broker: BrokerProcess) -> dict[str, int]:
     return {name: round(float(value)) for name, value in (*by_kind, *others)}
 
 
+OVER_BYTES = 64 * KIB
+"""The crowd stands at the bound: as soon as one that holds much is closed, others go on, and one
+that goes on adds up to a buffer of answers before the broker looks again."""
+
+
 def held_bytes(broker: BrokerProcess) -> int:
     kinds = ("connections", "received", "unsent", "descriptions", "commands", "pending")
     found = figures(broker)
@@ -157,7 +162,7 @@ def test_a_crowd_stays_within_the_bound(
         time.sleep(PING_S if load is Load.PING and is_soak else WATCH_S)
         if fills:
             wait_until(lambda: figures(broker)["closed"] > 0, CLOSED_S, each_s=0.5)
-        wait_until(lambda: held_bytes(broker) <= bound * MIB, 30, each_s=0.5)
+        wait_until(lambda: held_bytes(broker) <= bound * MIB + OVER_BYTES, 30, each_s=0.5)
         found = figures(broker)
     highest = max(neighbour.resident_bytes) - before
     sys.stdout.write(
