@@ -23,6 +23,7 @@ from headgate.base.clock import Clock
 from headgate.base.instants import iso_time
 from headgate.base.units import NS_PER_MS, NS_PER_S
 from headgate.broker.audit_limit import WINDOW_NS, LineLimit, Source
+from headgate.broker.connection.address_counts import host_of
 
 logger = logging.getLogger("headgate.audit")
 
@@ -112,8 +113,7 @@ class AuditLog:
 
 
 def _source(entry: AuditEntry) -> Source:
-    host, _, _ = entry.address.rpartition(":")
-    return Source(entry.identity.role, host, entry.operation, entry.result)
+    return Source(entry.identity.role, host_of(entry.address), entry.operation, entry.result)
 
 
 def _line(time: str, entry: AuditEntry) -> str:

@@ -83,9 +83,9 @@ def address_of(peername: object) -> str:
 
 
 def host_of(address: str) -> str:
-    """The host of ``/host:port``."""
-    return address.rpartition(":")[0]
+    """The host of ``/host:port``, or of ``host:port``."""
+    return address.rpartition(":")[0].removeprefix("/")
 
 
 def _network_of(address: str) -> str:
-    return network_of(host_of(address).removeprefix("/"))
+    return network_of(host_of(address))

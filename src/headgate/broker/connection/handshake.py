@@ -21,6 +21,7 @@ from headgate.broker.authentication import (
     ClientCredentials,
     Session,
 )
+from headgate.broker.connection.address_counts import host_of
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.refusals import protocol_error
 from headgate.broker.info import BrokerInfo
@@ -165,7 +166,7 @@ class Handshake:
             method = connect.original_auth_method or NO_CREDENTIALS
             # The certificate is the proxy's own, not that of its client.
             data = connect.original_auth_data.encode()
-            original = Credentials(method, data, None, _host_of(self._connection.address))
+            original = Credentials(method, data, None, host_of(self._connection.address))
         return ClientCredentials(
             self._credentials(connect.auth_method_name or NO_CREDENTIALS, connect.auth_data),
             connect.original_principal,
@@ -173,7 +174,7 @@ class Handshake:
         )
 
     def _credentials(self, method: str, data: bytes) -> Credentials:
-        return Credentials(method, data, self._certificate(), _host_of(self._connection.address))
+        return Credentials(method, data, self._certificate(), host_of(self._connection.address))
 
     async def _welcome_later(self, command: BaseCommand, found: asyncio.Task[Session]) -> None:
         try:
@@ -241,7 +242,7 @@ class Handshake:
         """In the turn in which the session begins: a revocation before it is found here, one after
         it by the sweep."""
         if self._authentication is not None:
-            self._authentication.check_not_revoked(session, _host_of(self._connection.address))
+            self._authentication.check_not_revoked(session, host_of(self._connection.address))
 
     def _refuse_refresh(self, error: HeadgateError) -> None:
         connection, session = self._connection, self._session
@@ -270,8 +271,3 @@ class Handshake:
             before_s = self._settings.authenticationRefreshCheckSeconds
             self.due_s = max(expires_s - before_s, now_s + (expires_s - now_s) / 2)
         authentication.sessions.add(self)
-
-
-def _host_of(address: str) -> str:
-    """The host in ``/host:port``."""
-    return address.rpartition(":")[0].removeprefix("/")
