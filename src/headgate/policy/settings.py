@@ -14,7 +14,7 @@ from headgate.base.units import GIB, INT64_MAX, KIB, MIB
 from headgate.metadata.checks import PARTITIONS_MAX
 from headgate.policy.authentication_settings import authentication_problems
 from headgate.policy.authorization_settings import authorization_problems
-from headgate.policy.revocation_settings import RevocationSettings, revocation_problems
+from headgate.policy.revocation_settings import revocation_problems
 from headgate.policy.setting_info import (
     SettingInfo,
     count_setting,
@@ -23,10 +23,11 @@ from headgate.policy.setting_info import (
     setting,
     share_setting,
 )
+from headgate.policy.subscription_settings import SubscriptionSettings
 
 
 @dataclass(slots=True)
-class Settings(RevocationSettings):
+class Settings(SubscriptionSettings):
     """The values in force. Field names are Pulsar's keys. Those of security are inherited."""
 
     clusterName: str = setting("standalone", "Name of the cluster that this broker is.")
