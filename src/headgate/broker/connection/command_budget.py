@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
-from headgate.base.work_units import LOOP_UNITS, TURN_UNITS
+from headgate.base.work_units import CONNECTION_ENDED, LOOP_UNITS, TURN_UNITS
 
 SHORT_WORK: Final = (2, 8, 32, 96)
 """A connection waits in the first line whose bound its work does not exceed, else in one more
@@ -98,3 +99,17 @@ class CommandBudget:
         """The line whose first waits longest; None if no connection waits."""
         waiting = [line for line in self._lines if line]
         return min(waiting, key=lambda line: line[0].number) if waiting else None
+
+
+class LaterEnd:
+    """A connection whose client has left, in the line of those whose commands wait."""
+
+    __slots__ = ("_budget", "_close")
+
+    def __init__(self, budget: CommandBudget, close: Callable[[], None]) -> None:
+        self._budget, self._close = budget, close
+
+    def turn_came(self) -> None:
+        """Close the connection."""
+        self._budget.left -= CONNECTION_ENDED
+        self._close()

@@ -20,6 +20,7 @@ from headgate.base.work_units import (
     CLIENT_CLOSED,
     COLD,
     COLD_BYTES_PER_UNIT,
+    CONNECTION_ENDED,
     CREDENTIALS_CHECKED,
     GROWN_BYTES_PER_UNIT,
     READ,
@@ -35,6 +36,7 @@ from headgate.broker.connection.bounds import (
     UNREAD_BYTES_MAX,
     work_expected,
 )
+from headgate.broker.connection.command_budget import LaterEnd
 from headgate.broker.connection.connection_host import CommandHandlers, ConnectionHost
 from headgate.broker.connection.connection_limits import memory_units_of
 from headgate.broker.connection.consumers import ConnectionConsumers
@@ -191,6 +193,16 @@ class Connection(asyncio.BufferedProtocol):
         if self.is_open and not self._frames.peer_blocked:
             self.consumer_port.resume()
             self.resume()
+
+    def eof_received(self) -> bool:
+        """The client has left. The loop closes the transport, unless this is True: where thousands
+        leave at once, all but a few are closed in later iterations."""
+        budget = self._budget
+        if budget.left > 0 or budget.renew() or not self._transport.can_write_eof():
+            budget.left -= CONNECTION_ENDED
+            return False
+        budget.wait(LaterEnd(budget, self.close), CONNECTION_ENDED)
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self._connections.closing.discard(self)
