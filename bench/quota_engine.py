@@ -61,6 +61,12 @@ class _Effects:
     def append(self, log: EntryLog, message_count: int, _log_ms: int, body: bytes, /) -> int:
         return self._log.stage_entry(log, message_count, self.now_ms, 0, body)
 
+    def sequence_of(self, _body: bytes, /) -> None:
+        """No topic has deduplication."""
+
+    def track_sequences(self, _log: EntryLog, _is_on: bool, /) -> None:
+        """No topic has deduplication."""
+
     def read(self, _subscription: Subscription, _ordinal: int, /) -> None:
         raise RuntimeError("everything is in memory")
 

@@ -64,6 +64,7 @@ class PoliciesBody(Struct):
     max_consumers_per_subscription: JavaInt | None = None
     max_subscriptions_per_topic: JavaInt | None = None
     max_topics_per_namespace: JavaInt | None = None
+    deduplication: bool | None = msgspec.field(default=None, name="deduplicationEnabled")
 
 
 async def list_namespaces(call: Call) -> Reply:
@@ -101,6 +102,7 @@ async def create_namespace(call: Call) -> Reply:
         backlog_quotas=decoded_quotas(
             call, "backlog_quota_map", body.backlog_quota_map, f"namespace[{name}]"
         ),
+        deduplication=body.deduplication,
         **{field: _count(getattr(body, field)) for field in COUNT_NAMES},
     )
     bundles = _bundles(body.bundles)
@@ -160,6 +162,7 @@ def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
         "subscriptionDispatchRate": _by_cluster(cluster, policies.subscription_dispatch_rate),
         "replicatorDispatchRate": {},
         "clusterSubscribeRate": {},
+        **_if_set("deduplicationEnabled", policies.deduplication),
         "publishMaxMessageRate": _by_cluster(cluster, policies.publish_rate),
         "latency_stats_sample_rate": {},
     }
@@ -183,6 +186,10 @@ def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
 
 def _by_cluster(cluster: str, rate: _Rate | None) -> dict[str, _Rate]:
     return {} if rate is None else {cluster: rate}
+
+
+def _if_set(name: str, value: bool | None) -> dict[str, bool]:
+    return {} if value is None else {name: value}
 
 
 def _count(value: int | None) -> int | None:

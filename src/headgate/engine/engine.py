@@ -61,6 +61,9 @@ LimitsOf = Callable[[Topic, str | None], RateLimit | None]
 PublishLimitOf = Callable[[Topic], RateLimit | None]
 """The publish limit that is set on a topic."""
 
+Deduplicates = Callable[[Topic], bool]
+"""Whether message deduplication is set for a topic."""
+
 QuotasOf = Callable[[Topic], Quotas]
 """The backlog quotas that are set on a topic."""
 
@@ -71,6 +74,10 @@ def _no_quotas(_: Topic) -> Quotas:
 
 def _no_publish_limit(_: Topic) -> RateLimit | None:
     return None
+
+
+def _no_deduplication(_: Topic) -> bool:
+    return False
 
 
 def _no_limits(_: Topic, __: str | None) -> RateLimit | None:
@@ -97,6 +104,7 @@ class Engine:
         limits_of: LimitsOf = _no_limits,
         quotas_of: QuotasOf = _no_quotas,
         publish_limit_of: PublishLimitOf = _no_publish_limit,
+        deduplicates: Deduplicates = _no_deduplication,
         now_ns: int = 0,
         now_ms: int = 0,
         log_ms: int = 0,
@@ -117,6 +125,8 @@ class Engine:
         self.by_namespace: dict[str, dict[Topic, None]] = {}
         self.by_base: dict[str, dict[Topic, None]] = {}
         """Topics named like a partition, by the full name without the partition."""
+        self.duplicates_dropped = 0
+        """Messages of all topics that deduplication did not store."""
         self.damaged_topics: set[int] = set()
         """Numbers of topics that have lost data, or whose subscriptions have."""
         self.now_ns = now_ns
@@ -140,6 +150,7 @@ class Engine:
         self._limits_of = limits_of
         self._quotas_of = quotas_of
         self._publish_limit_of = publish_limit_of
+        self._deduplicates = deduplicates
         self._retired: dict[int, _RetiredLimits] = {}
         """Budgets and publish rates of unloaded topics: an unload forgives nothing (law 1.1)."""
         self._dirty: deque[Subscription] = deque()
@@ -296,6 +307,7 @@ class Engine:
         self.reload_limits(topic)
         self.reload_publish_limit(topic)
         self.reload_quotas(topic)
+        self.reload_deduplication(topic)
         self.relative.loaded(topic, kept.publish_rate)
         self.may_release(topic)
         return topic
@@ -453,6 +465,10 @@ class Engine:
         yield from topic.quota.index_in_steps()
         if topic.is_live:
             topic.quota.set_quotas(self._quotas_of(topic))
+
+    def reload_deduplication(self, topic: Topic) -> None:
+        """Ask again whether a topic has message deduplication, and begin or end it."""
+        topic.publishing.set_deduplication(self._deduplicates(topic))
 
     def reload_subscription_limit(self, subscription: Subscription) -> None:
         """Ask again for the limit of one subscription, and apply it."""

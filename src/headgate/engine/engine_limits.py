@@ -26,3 +26,6 @@ class EngineLimits:
     last bound on memory."""
     parked_send_bytes: int = 160
     """About what a parked SEND takes beside its entry: for small entries nearly all of it."""
+    deduplicated_producers_max: int = 10_000
+    """brokerDeduplicationMaxNumberOfProducers: producers that the deduplication of a topic
+    remembers, besides those that are connected."""

@@ -124,6 +124,7 @@ class Producer:
         "client_version",
         "closed",
         "connected_ms",
+        "duplicates_dropped",
         "ending",
         "epoch",
         "gate",
@@ -194,6 +195,8 @@ class Producer:
         a counter must not fall."""
         self.bytes_published = 0
         self.chunks_published = 0
+        self.duplicates_dropped = 0
+        """Messages that were not stored, because they had been before."""
         self.rates = RateMeter(3)
 
     def counters(self) -> tuple[int, int, int]:

@@ -54,6 +54,7 @@ class TopicEngine(Protocol):
     now_ms: int
     log_ms: int
     written_ns: int
+    duplicates_dropped: int
     limits: EngineLimits
     cache: EntryCache
     gate: BrokerGate
@@ -240,6 +241,8 @@ class Topic:
         if producer.access_mode is AccessMode.EXCLUSIVE:
             self.exclusive = producer
         producer.publishing = self.publishing
+        if self.publishing.deduplication is not None:
+            self.publishing.deduplication.connected(producer)
 
     def check_not_fenced(self) -> None:
         """Raise :class:`TopicFencedError` if the topic is being closed."""
@@ -266,6 +269,8 @@ class Topic:
             del self.producers[producer.name]
             if producer is self.exclusive:
                 self.exclusive = None
+            if self.publishing.deduplication is not None:
+                self.publishing.deduplication.disconnected(producer)
             self._touch_idle()
 
     def entries_visible(self, first: int) -> None:

@@ -180,6 +180,8 @@ class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_consumers_per_subscription: int | None = None
     max_subscriptions_per_topic: int | None = None
     max_topics_per_namespace: int | None = None
+    deduplication: bool | None = None
+    """Whether messages are stored once only."""
 
 
 class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -196,10 +198,18 @@ class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_subscriptions_per_topic: int | None = None
     dispatch_rate_by_subscription: Mapping[str, DispatchRate] = field(default_factory=dict)
     """Limits of single subscriptions by name; they override ``subscription_dispatch_rate``."""
+    deduplication: bool | None = None
+    """Whether messages are stored once only."""
 
 
 NO_TOPIC_POLICIES = TopicPolicies()
 """The policies of a topic on which none is set."""
+
+
+def deduplication_policy(topic: TopicPolicies, namespace: NamespacePolicies) -> bool | None:
+    """Whether message deduplication is set for a topic: by its own policy, else its namespace's.
+    None: the broker's setting applies."""
+    return namespace.deduplication if topic.deduplication is None else topic.deduplication
 
 
 def retention_policy(topic: TopicPolicies, namespace: NamespacePolicies) -> Retention | None:

@@ -190,6 +190,7 @@ class SimClient(asyncio.Protocol):
             raise
         producer.name = answer.producer_success.producer_name
         producer.schema_version = answer.producer_success.schema_version
+        producer.last_sequence_id = answer.producer_success.last_sequence_id
         return producer
 
     async def subscribe(

@@ -28,6 +28,8 @@ class SimProducer:
         self.name = ""
         self.schema_version = b""
         """The schema version that the broker sent; empty without a schema."""
+        self.last_sequence_id = -1
+        """The last sequence id under its name that the broker knew when it was created."""
         self.is_open = True
         self.sequence_id = -1
         """Of the last message that was sent."""

@@ -50,7 +50,7 @@ class ProducerCommands:
         present = connection.producers.get(producer_id)
         if present is not None:
             version = await self._schema_version(present[1].name, request)
-            _answer(connection, request.request_id, present[0], version)
+            _answer(connection, present[1], request.request_id, present[0], version)
             return
         key = ("producer", producer_id)
         if key in connection.creating:
@@ -72,6 +72,7 @@ class ProducerCommands:
             holder = topic.producers.get(producer.name)
             if holder is not None:
                 await _take_over(connection, topic, holder, producer)
+            await self._when_settled(topic, producer.name)
             self._host.begin_turn()
             if not connection.is_open or connection.creating.get(key) is not request:
                 return
@@ -81,10 +82,21 @@ class ProducerCommands:
             topic.add_producer(producer)
             connection.producers[producer_id] = (producer, topic)
             connection.described_bytes[key] = held_bytes
-            _answer(connection, request.request_id, producer, version)
+            _answer(connection, topic, request.request_id, producer, version)
         finally:
             if connection.creating.get(key) is request:
                 del connection.creating[key]
+
+    async def _when_settled(self, topic: Topic, name: str) -> None:
+        """Return when the last sequence id of a producer is known: what an earlier connection
+        staged under its name is stored or not.
+
+        Raises:
+            StorageError: that could not be stored; the client tries again.
+        """
+        table = topic.log.sequences
+        if table is not None and table.has_staged(name):
+            await self._host.when_durable(topic)
 
     def _check_supported(self, request: CommandProducer, name: TopicName) -> None:
         """Refuse a request that is not supported or not allowed, before anything is created."""
@@ -163,10 +175,18 @@ async def _take_over(
 
 
 def _answer(
-    connection: ClientConnection, request_id: int, producer: Producer, schema_version: bytes
+    connection: ClientConnection,
+    topic: Topic,
+    request_id: int,
+    producer: Producer,
+    schema_version: bytes,
 ) -> None:
+    table = topic.log.sequences
     connection.write(
         encode.producer_success(
-            request_id, producer_name=producer.name, schema_version=schema_version
+            request_id,
+            producer_name=producer.name,
+            last_sequence_id=-1 if table is None else table.last_id(producer.name),
+            schema_version=schema_version,
         )
     )

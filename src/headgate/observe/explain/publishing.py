@@ -57,6 +57,7 @@ class PublishingReports:
             longest_waiting=waiting,
             limits=publish_limits(self._limits, topics),
             delays_ignored=sum(topic.delays_ignored for topic in topics),
+            duplicates_dropped=sum(topic.publishing.duplicates_dropped for topic in topics),
             sentence=_sentence(parked, topics),
             last_publish=iso_time(last_ms) if last_ms else None,
         )

@@ -113,7 +113,7 @@ class TopicStatsReader:
             backlog_size=found.bytes,
             publishers=publishers,
             subscriptions=subscriptions,
-            deduplication_status="Disabled",
+            deduplication_status="Disabled" if topic.log.sequences is None else "Enabled",
             non_contiguous_deleted_messages_ranges=sums.ranges,
             owner_broker=self._owner,
             headgate=self._own_fields(topic, shared_limits, found),
@@ -139,6 +139,7 @@ class TopicStatsReader:
             "oldestAgeSeconds": _age_s(topic, None if found.oldest is None else found.oldest[0]),
             "storage": _storage_fields(topic),
             "publishesPending": topic.publishing.pending_count,
+            "duplicatesDropped": topic.publishing.duplicates_dropped,
             "limits": limits_view(dict(zip(_LEVELS[1:], shared_limits, strict=True))),
             "publishLimits": limits_view(
                 dict(zip(_LEVELS[1:], self._publish_limits.limits_of(topic), strict=True))
