@@ -64,6 +64,10 @@ class _Effects:
     def sequence_of(self, _body: bytes, /) -> None:
         """No topic has deduplication."""
 
+    def name_test(self, _name: str, /) -> Callable[[bytes], object]:
+        """No topic has deduplication."""
+        return bool
+
     def track_sequences(self, _log: EntryLog, _is_on: bool, /) -> None:
         """No topic has deduplication."""
 

@@ -160,7 +160,7 @@ class Driver:
         ordinal = log.stage_entry(topic, 1, 1_000, 0, body)
         if topic.sequences is not None:
             # The engine stages new ids only, but the table itself must not depend on that.
-            top = max(last, topic.sequences._staged.get(name, last))
+            top = max(last, topic.sequences.staged.get(name, last))
             topic.sequences.entry_staged(ordinal, name, max(top, last))
         self.model.steps.append(Stage(number, (name, last)))
 

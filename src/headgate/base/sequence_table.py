@@ -57,14 +57,14 @@ class SequenceRow(NamedTuple):
 class SequenceTable:
     """The producers of one topic that deduplication knows. A row takes about 250 bytes."""
 
-    __slots__ = ("_inactive", "_last", "_moves", "_staged", "names_max")
+    __slots__ = ("_inactive", "last", "moves", "names_max", "staged")
 
     def __init__(self, rows: Iterable[SequenceRow] = ()) -> None:
-        self._last: dict[str, int] = {}
-        """The highest stored id, by name."""
-        self._staged: dict[str, int] = {}
+        self.last: dict[str, int] = {}
+        """The highest stored id, by name. Read only, as the next two: each message reads them."""
+        self.staged: dict[str, int] = {}
         """The highest staged id of producers with staged entries, and of some without."""
-        self._moves: list[tuple[int, str, int]] = []
+        self.moves: list[tuple[int, str, int]] = []
         """The ordinal, name and id of each staged entry, oldest first."""
         self._inactive: dict[str, int] = {}
         """When producers disconnected, the longest ago first."""
@@ -74,65 +74,69 @@ class SequenceTable:
         self.take_rows(rows)
 
     def __len__(self) -> int:
-        return len(self._last)
+        return len(self.last)
 
     # What a message is ----------------------------------------------------------------------
 
     def seen(self, name: str, first_id: int) -> Seen:
         """What is known of a message, or of a batch whose first message has this id."""
-        last = self._staged.get(name)
+        last = self.staged.get(name)
         if last is None:
-            last = self._last.get(name)
+            last = self.last.get(name)
             return _NEW if last is None or first_id > last else _STORED
         if first_id > last:
             return _NEW
-        stored = self._last.get(name)
+        stored = self.last.get(name)
         return _STAGED if stored is None or first_id > stored else _STORED
 
     def last_id(self, name: str) -> int:
         """The highest id that a producer stored; -1 if the table does not know the producer."""
-        return self._last.get(name, -1)
+        return self.last.get(name, -1)
 
     def has_staged(self, name: str) -> bool:
         """Whether an entry of a producer is staged and not durable."""
-        return name in self._staged and any(move[1] == name for move in self._moves)
+        return name in self.staged and any(move[1] == name for move in self.moves)
 
     # Entries --------------------------------------------------------------------------------
 
     def entry_staged(self, ordinal: int, name: str, last_id: int) -> None:
         """An entry is staged, which is new; ``last_id`` is the id of its last message."""
-        self._staged[name] = last_id
-        self._moves.append((ordinal, name, last_id))
+        self.staged[name] = last_id
+        self.moves.append((ordinal, name, last_id))
 
     def entries_durable(self, end: int) -> None:
         """The entries below ``end`` are durable."""
-        moves = self._moves
+        moves = self.moves
+        if not moves or moves[0][0] >= end:
+            return
+        if moves[-1][0] < end:
+            for name, last_id in self.staged.items():
+                self.store(name, last_id)
+            moves.clear()
+            self.staged.clear()
+            return
         done = 0
         for ordinal, name, last_id in moves:
             if ordinal >= end:
                 break
             done += 1
             self.store(name, last_id)
-        if done == len(moves):
-            moves.clear()
-            self._staged.clear()
-        else:
-            del moves[:done]
+        del moves[:done]
 
     def entries_lost(self) -> None:
         """What is staged will not be stored: its ids are free again."""
-        self._moves.clear()
-        self._staged.clear()
+        self.moves.clear()
+        self.staged.clear()
 
     def store(self, name: str, last_id: int) -> None:
         """An entry is durable. Doing so twice, or in another order, changes nothing."""
-        last = self._last.get(name)
+        last = self.last.get(name)
         if last is None:
-            if len(self._last) >= self.names_max and self._inactive:
+            if len(self.last) >= self.names_max and self._inactive:
                 self._forget(next(iter(self._inactive)))
-            self._last[name] = last_id
+            self.last[name] = last_id
         elif last_id > last:
-            self._last[name] = last_id
+            self.last[name] = last_id
 
     # Producers ------------------------------------------------------------------------------
 
@@ -142,13 +146,13 @@ class SequenceTable:
 
     def disconnected(self, name: str, log_ms: int) -> None:
         """The producer with this name is gone."""
-        if name in self._last or name in self._staged:
+        if name in self.last or name in self.staged:
             self._inactive.pop(name, None)
             self._inactive[name] = log_ms
 
     def all_disconnected(self, log_ms: int) -> None:
         """No producer is connected: those of which no time is known are inactive from now on."""
-        for name in self._last:
+        for name in self.last:
             self._inactive.setdefault(name, log_ms)
 
     def forget_inactive(self, before_ms: int, names_max: int) -> int:
@@ -156,7 +160,7 @@ class SequenceTable:
         ``names_max`` that are inactive for longest; returns how many. At most that many rows of
         producers that are not connected remain."""
         self.names_max = names_max
-        over = max(len(self._last) - names_max, 0)
+        over = max(len(self.last) - names_max, 0)
         old = sum(1 for _ in takewhile(lambda since: since <= before_ms, self._inactive.values()))
         gone = list(self._inactive)[: max(over, old)] if over or old else []
         for name in gone:
@@ -165,7 +169,7 @@ class SequenceTable:
 
     def _forget(self, name: str) -> None:
         self._inactive.pop(name, None)
-        self._last.pop(name, None)
+        self.last.pop(name, None)
 
     # The stored form ------------------------------------------------------------------------
 
@@ -173,11 +177,11 @@ class SequenceTable:
         """A row for each producer, with the entries below ``end``. The table may change between
         two rows; then a name that it got since is missing, or one that it lost."""
         newer: dict[str, int] = {}
-        for ordinal, name, last_id in self._moves:
+        for ordinal, name, last_id in self.moves:
             if ordinal < end:
                 newer[name] = last_id
-        for name in [*self._last, *(name for name in newer if name not in self._last)]:
-            ids = [one for one in (self._last.get(name), newer.get(name)) if one is not None]
+        for name in [*self.last, *(name for name in newer if name not in self.last)]:
+            ids = [one for one in (self.last.get(name), newer.get(name)) if one is not None]
             if ids:
                 yield SequenceRow(name, max(ids), self._inactive.get(name, 0))
 

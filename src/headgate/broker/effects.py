@@ -15,7 +15,7 @@ from headgate.flow.quota.backlog_quota import Quota
 from headgate.storage.log_clock import LogClock
 from headgate.storage.managed_logs import ManagedLogs
 from headgate.wire.publish_time import publish_time_ms_of
-from headgate.wire.sequence_ids import entry_sequence
+from headgate.wire.sequence_ids import entry_sequence, name_test
 
 
 class TouchedTopics(Protocol):
@@ -56,6 +56,10 @@ class EngineEffects:
     def sequence_of(self, body: bytes) -> tuple[str, int, int] | None:
         """The producer's name and the first and last sequence id in an entry's metadata."""
         return entry_sequence(body)
+
+    def name_test(self, name: str) -> Callable[[bytes], object]:
+        """A quick test whether an entry names this producer."""
+        return name_test(name)
 
     def track_sequences(self, log: EntryLog, is_on: bool) -> None:
         """Have a topic's log keep the sequence ids of its producers, or no longer."""

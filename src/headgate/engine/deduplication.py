@@ -18,6 +18,7 @@ from typing import Final, Protocol
 
 from headgate.base.positions import Position
 from headgate.base.sequence_table import Seen, SequenceTable
+from headgate.base.units import INT64_MAX
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
 
@@ -29,7 +30,7 @@ UNTRACKED: Final = -(1 << 63) - 1
 NOT_NEW: Final = UNTRACKED - 1
 """An entry must not be stored, and is answered."""
 
-_STORED, _STAGED = Seen.STORED, Seen.STAGED
+_STORED = Seen.STORED
 
 
 class DeduplicatingEngine(Protocol):
@@ -49,6 +50,9 @@ class SequenceReader(Protocol):
     def sequence_of(self, body: bytes, /) -> tuple[str, int, int] | None:
         """The producer's name and the first and last sequence id in an entry's metadata; None if
         deduplication ignores the entry."""
+
+    def name_test(self, name: str, /) -> Callable[[bytes], object]:
+        """A quick test of entries: true only for those that name this producer."""
 
 
 class DeduplicatedTopic(Protocol):
@@ -89,39 +93,59 @@ class Deduplication:
     # One SEND -------------------------------------------------------------------------------
 
     def check(
-        self, producer: Producer, ids: tuple[int, int], message_count: int, body: bytes
+        self,
+        producer: Producer,
+        sequence_id: int,
+        highest_sequence_id: int,
+        message_count: int,
+        body: bytes,
     ) -> int:
         """Decide about a SEND before it is admitted.
 
         Returns the highest sequence id of a new message, :data:`UNTRACKED` if the SEND is not
         checked, or :data:`NOT_NEW`: then it must not be stored. It was answered or its answer
-        waits, or its producer was closed. ``ids`` are those in the command, for the receipt.
+        waits, or its producer was closed.
         """
         publishing, table = self._publishing, self.table
         if table is None:
             return UNTRACKED
-        is_parked = publishing.staged_bytes >= publishing.admit_below
-        if is_parked and (producer.parked or producer.ending):
+        if publishing.staged_bytes >= publishing.admit_below and (
+            producer.parked or producer.ending
+        ):
             return UNTRACKED  # it is parked behind others, and checked when its turn comes
-        sequence = self._engine.effects.sequence_of(body)
-        if sequence is None:
-            return UNTRACKED
-        name, first_id, last_id = sequence
-        if name != producer.name:
-            # A start would count the entry for that other producer.
-            return self._refuse(
-                producer, ids, f"an entry names its producer {name[:80]!r}, not {producer.name!r}"
-            )
-        seen = table.seen(name, first_id)
-        if seen is _STORED:
-            self._drop(producer, ids, message_count)
+        name = producer.name
+        names_itself = producer.names_itself
+        if names_itself is None:
+            names_itself = producer.names_itself = self._engine.effects.name_test(name)
+        first_id = sequence_id
+        last_id = first_id if highest_sequence_id < first_id else highest_sequence_id
+        # Above it a command means a negative number, as its field has no sign.
+        if last_id > INT64_MAX or producer.chunks_published or not names_itself(body):
+            sequence = self._engine.effects.sequence_of(body)
+            if sequence is None:
+                return UNTRACKED
+            if sequence[0] != name:
+                # A start would count the entry for that other producer.
+                return self._refuse(
+                    producer,
+                    sequence_id,
+                    f"an entry names its producer {sequence[0][:80]!r}, not {name!r}",
+                )
+            _, first_id, last_id = sequence
+        last = table.staged.get(name)  # as SequenceTable.seen, without the call: the hot path
+        if last is None:
+            last = table.last.get(name)
+        if last is None or first_id > last:
+            return last_id
+        if table.seen(name, first_id) is _STORED:
+            self._drop(producer, (sequence_id, highest_sequence_id), message_count)
             return NOT_NEW
-        if seen is _STAGED:
-            return self._refuse(
-                producer, ids, f"Cannot determine whether the message is a duplicate: the sequence "
-                f"id {first_id} of producer {name!r} is being stored"
-            )  # fmt: skip
-        return last_id
+        return self._refuse(
+            producer,
+            sequence_id,
+            "Cannot determine whether the message is a duplicate: the sequence id "
+            f"{first_id} of producer {name!r} is being stored",
+        )
 
     def _drop(self, producer: Producer, ids: tuple[int, int], message_count: int) -> None:
         publishing, port = self._publishing, producer.port
@@ -138,8 +162,8 @@ class Deduplication:
         self._waiting.append((self._log.staged_end, producer, *ids))
 
     @staticmethod
-    def _refuse(producer: Producer, ids: tuple[int, int], reason: str) -> int:
-        producer.port.send_refused(producer.producer_id, ids[0], reason)
+    def _refuse(producer: Producer, sequence_id: int, reason: str) -> int:
+        producer.port.send_refused(producer.producer_id, sequence_id, reason)
         return NOT_NEW
 
     # The outcome of a commit ------------------------------------------------------------------
@@ -167,9 +191,9 @@ class Deduplication:
         if self.table is not None:
             self.table.entries_lost()
         waiting, self._waiting = self._waiting, None
-        for _, producer, sequence_id, highest_sequence_id in waiting or ():
+        for _, producer, sequence_id, _ in waiting or ():
             if not producer.closed:
-                self._refuse(producer, (sequence_id, highest_sequence_id), reason)
+                self._refuse(producer, sequence_id, reason)
 
     # Producers ----------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ control (:mod:`headgate.engine.admission`) decides whether the SEND is staged or
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -62,6 +62,9 @@ class EntryAppender(Protocol):
     def sequence_of(self, body: bytes, /) -> tuple[str, int, int] | None:
         """The producer's name and the first and last sequence id in an entry's metadata; None if
         deduplication ignores the entry."""
+
+    def name_test(self, name: str, /) -> Callable[[bytes], object]:
+        """A quick test of entries: true only for those that name this producer."""
 
     def track_sequences(self, log: EntryLog, is_on: bool, /) -> None:
         """Begin or end to keep ``log.sequences``, from the next entry on."""
@@ -293,10 +296,11 @@ class TopicPublishing:
         Raises:
             StorageError: the disk failed, or it is full and this is a system topic.
         """
-        engine, deduplication, last_id = self._engine, self.deduplication, UNTRACKED
+        engine, deduplication = self._engine, self.deduplication
         if deduplication is not None:
-            ids = (sequence_id, highest_sequence_id)
-            last_id = deduplication.check(producer, ids, message_count, body)
+            last_id = deduplication.check(
+                producer, sequence_id, highest_sequence_id, message_count, body
+            )
             if last_id == NOT_NEW:
                 self._refund(charged, len(body))
                 return False
@@ -315,8 +319,11 @@ class TopicPublishing:
             send = (sequence_id, highest_sequence_id, message_count, body, engine.now_ns)
             engine.disk_full_hold.no_room(self, producer, ParkedSend(*send))
             return False
-        if last_id > UNTRACKED and deduplication is not None and deduplication.table is not None:
-            deduplication.table.entry_staged(ordinal, producer.name, last_id)
+        if deduplication is not None and last_id > UNTRACKED:
+            table = deduplication.table
+            if table is not None:  # as its entry_staged, without the call: the hot path
+                table.staged[producer.name] = last_id
+                table.moves.append((ordinal, producer.name, last_id))
         if self._subscriptions:
             engine.cache.put(self._cache, ordinal, body)
         if engine.now_ns != self._arrived_ns:

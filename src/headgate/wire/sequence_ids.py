@@ -7,29 +7,29 @@ from entries. So the broker decides by the same bytes before and after a crash.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 from google.protobuf.message import DecodeError
 
-from headgate.wire.entry import MAGIC_CHECKSUM, locate
+from headgate.base.units import INT64_MAX
+from headgate.wire.entry import CHECKSUM_MARK, MAGIC_CHECKSUM, locate
 from headgate.wire.errors import RemoteProtocolError
 from headgate.wire.messages import MessageMetadata
+from headgate.wire.publish_time import (
+    METADATA_START,
+    NAME_START,
+    NAME_TAG,
+    ONE_BYTE,
+    SEQUENCE_TAG,
+    unpack_head,
+)
 
-_NAME_TAG = 0x0A
-_SEQUENCE_TAG = 0x10
 _HIGHEST_TAG = b"\xc0\x01"
 """The bytes before ``highest_sequence_id`` (field 24, a varint)."""
 _CHUNKS_TAG = b"\xd8\x01"
 """The bytes before ``num_chunks_from_msg`` (field 27, a varint)."""
-_ONE_BYTE = 0x80
-"""A varint below this has one byte."""
 _VARINT_BITS_MAX = 63
-_SIGN = 1 << 63
 _WORD = 1 << 64
-
-_unpack_head = struct.Struct(">H4xIBB").unpack_from
-"""Magic number, size of the metadata, tag and size of the producer's name."""
-_METADATA_START = 10
-_NAME_START = 12
 
 # Bound once: each access to an attribute of a generated class costs 0.3 us.
 _parse_metadata = MessageMetadata.FromString
@@ -48,24 +48,24 @@ def entry_sequence(body: bytes) -> EntrySequence | None:
     order.
     """
     try:
-        magic, metadata_bytes, name_tag, name_bytes = _unpack_head(body)
-        at = _NAME_START + name_bytes
-        end = _METADATA_START + metadata_bytes
+        magic, metadata_bytes, name_tag, name_bytes = unpack_head(body)
+        at = NAME_START + name_bytes
+        end = METADATA_START + metadata_bytes
         if (
             magic == MAGIC_CHECKSUM
-            and name_tag == _NAME_TAG
-            and name_bytes < _ONE_BYTE
-            and body[at] == _SEQUENCE_TAG
+            and name_tag == NAME_TAG
+            and name_bytes < ONE_BYTE
+            and body[at] == SEQUENCE_TAG
             and body.find(_HIGHEST_TAG, at, end) < 0
             and body.find(_CHUNKS_TAG, at, end) < 0
         ):
-            name = body[_NAME_START:at].decode()
+            name = body[NAME_START:at].decode()
             found = body[at + 1]
-            if found >= _ONE_BYTE:
-                found, shift = found - _ONE_BYTE, 7
+            if found >= ONE_BYTE:
+                found, shift = found - ONE_BYTE, 7
                 at += 2
-                while (byte := body[at]) >= _ONE_BYTE:
-                    found += (byte - _ONE_BYTE) << shift
+                while (byte := body[at]) >= ONE_BYTE:
+                    found += (byte - ONE_BYTE) << shift
                     shift += 7
                     at += 1
                 found += byte << shift
@@ -77,12 +77,34 @@ def entry_sequence(body: bytes) -> EntrySequence | None:
     return _parsed(body)
 
 
+def name_test(name: str) -> Callable[[bytes], bool]:
+    """A quick test whether an entry names the producer ``name`` in the usual place. If it does,
+    :func:`entry_sequence` gives this name or nothing."""
+    encoded = name.encode()
+    if len(encoded) >= ONE_BYTE:
+        return _never
+    start = bytes((NAME_TAG, len(encoded))) + encoded + bytes((SEQUENCE_TAG,))
+
+    def names(body: bytes) -> bool:
+        return body.startswith(start, METADATA_START) and body.startswith(CHECKSUM_MARK)
+
+    return names
+
+
+def _never(_: bytes) -> bool:
+    return False
+
+
 def _parsed(body: bytes) -> EntrySequence | None:
     try:
         _, _, start, end = locate(body)
         metadata = _parse_metadata(body[start:end])
     except (RemoteProtocolError, DecodeError):
         return None
+    if start == METADATA_START and body[start] == NAME_TAG and body[start + 1] < ONE_BYTE:
+        first_name = body[NAME_START : NAME_START + body[start + 1]]
+        if first_name != metadata.producer_name.encode():
+            return None  # a second name, behind the one that name_test sees
     chunks = metadata.num_chunks_from_msg
     if metadata.HasField("chunk_id") and chunks > 1 and metadata.chunk_id != chunks - 1:
         return None
@@ -91,4 +113,4 @@ def _parsed(body: bytes) -> EntrySequence | None:
 
 
 def _signed(value: int) -> int:
-    return value - _WORD if value >= _SIGN else value
+    return value - _WORD if value > INT64_MAX else value

@@ -143,7 +143,7 @@ def test_a_producer_takes_less_than_400_bytes() -> None:
     for at, name in enumerate(names):
         table.store(name, 1_000_000 + at)
         table.disconnected(name, 1_700_000_000_000 + at)
-    held = sum(sys.getsizeof(part) for part in (table._last, table._inactive))
+    held = sum(sys.getsizeof(part) for part in (table.last, table._inactive))
     held += sum(map(sys.getsizeof, names))
-    held += sum(map(sys.getsizeof, [*table._last.values(), *table._inactive.values()]))
+    held += sum(map(sys.getsizeof, [*table.last.values(), *table._inactive.values()]))
     assert held / count < 400

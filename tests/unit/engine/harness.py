@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Callable
 
 from headgate.base.ack_set import AckSet
 from headgate.base.names import parse_topic
@@ -182,6 +183,9 @@ class FakeEffects:
         """``name first last ...``; other bodies have no sequence ids."""
         parts = body.decode().split()
         return (parts[0], int(parts[1]), int(parts[2])) if len(parts) > 2 else None
+
+    def name_test(self, name: str) -> Callable[[bytes], bool]:
+        return lambda body: False
 
     def track_sequences(self, log: EntryLog, is_on: bool) -> None:
         log.sequences = SequenceTable() if is_on else None

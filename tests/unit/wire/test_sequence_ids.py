@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.wire.entry import build_entry
+from headgate.wire.entry import build_entry, crc32c
 from headgate.wire.messages import MessageMetadata
-from headgate.wire.sequence_ids import entry_sequence
+from headgate.wire.sequence_ids import entry_sequence, name_test
 
 
 def entry(name: str, sequence_id: int, **fields: object) -> bytes:
@@ -65,3 +65,26 @@ def test_other_bytes_raise_nothing(body: bytes) -> None:
 def test_bytes_that_are_no_entry_have_none() -> None:
     assert entry_sequence(b"") is None
     assert entry_sequence(b"\x00\x00\x00\x02\xff\xff") is None
+
+
+@given(st.text(max_size=150), st.text(max_size=150), st.integers(0, 1 << 40))
+def test_the_quick_test_knows_a_producer_by_its_entries(name: str, other: str, at: int) -> None:
+    names = name_test(name)
+    is_long = len(name.encode()) > 127
+    assert names(entry(name, at)) is not is_long
+    assert names(entry(other, at)) is (other == name and not is_long)
+    assert not names(b"")
+    metadata = MessageMetadata(producer_name=name, sequence_id=9, publish_time=1)
+    assert not names(build_entry(metadata, b"", checksum=False))
+
+
+def test_an_entry_cannot_name_a_second_producer_for_a_start_to_find() -> None:
+    """A start must not count an entry for another producer than the one that was tested."""
+    first = MessageMetadata(producer_name="own", sequence_id=1, publish_time=1)
+    second = MessageMetadata(producer_name="other", sequence_id=1, publish_time=1)
+    second.highest_sequence_id = 1 << 60
+    encoded = first.SerializeToString() + second.SerializeToString()
+    covered = len(encoded).to_bytes(4) + encoded
+    forged = b"\x0e\x01" + crc32c(covered).to_bytes(4) + covered
+    assert name_test("own")(forged)
+    assert entry_sequence(forged) is None

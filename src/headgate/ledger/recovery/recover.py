@@ -50,8 +50,7 @@ def recover(
     """Recover the log in ``directory``. Topics and cursors that lost something have ``damage``.
 
     ``topic_number_last`` is the highest number ever given to a topic; None if that is unknown.
-    Ids of ledgers and cursors below ``ids_min`` are not used. ``blocks`` reads blocks of footers,
-    ``sequence_of`` the sequence ids of entries.
+    Ids of ledgers and cursors below ``ids_min`` are not used. ``blocks`` reads blocks of footers.
     Raises :class:`UnknownTopicsError`, before anything is changed, if a record has a higher topic
     number, :class:`OlderLogError`, as early, if the log ends before batch ``batch_min`` and has
     nothing that says so, and :class:`CorruptionError` with the file's name if one is missing that
