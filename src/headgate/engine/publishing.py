@@ -245,6 +245,12 @@ class TopicPublishing:
     # -- what reports read -----------------------------------------------------------------
 
     @property
+    def duplicates_if_any(self) -> int | None:
+        """:attr:`duplicates_dropped`; None if the topic never had deduplication."""
+        has_none = self.deduplication is None and not self.duplicates_dropped
+        return None if has_none else self.duplicates_dropped
+
+    @property
     def is_limited(self) -> bool:
         """Whether a publish limit applies, of the topic or of the broker."""
         return self._engine.admission.is_limited(self)

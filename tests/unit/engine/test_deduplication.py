@@ -265,3 +265,16 @@ def test_a_loaded_topic_has_no_connected_producers() -> None:
     assert table is not None
     assert table.names_max == rig.engine.limits.deduplicated_producers_max
     assert [row.inactive_since_ms for row in table.rows(9)] != [0]
+
+
+def test_a_topic_that_never_had_deduplication_has_no_count_of_duplicates() -> None:
+    plain, rig = Rig(), Rig(deduplicates=True)
+    assert plain.topic.publishing.duplicates_if_any is None
+    assert rig.topic.publishing.duplicates_if_any == 0
+    sender = Sender(rig)
+    sender.send(0)
+    rig.commit()
+    sender.send(0)
+    rig.deduplicates = False
+    rig.engine.reload_deduplication(rig.topic)
+    assert rig.topic.publishing.duplicates_if_any == 1
