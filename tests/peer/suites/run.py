@@ -18,8 +18,8 @@ from tests.peer.suites.outcomes import TEST_LIMIT_S, play, read_absent
 from tests.peer.suites.suite_broker import SuiteBroker
 
 HERE: Final = Path(__file__).parent
-JOBS: Final = 3
-"""Tests at the same time: most of them wait."""
+JOBS: Final = 1
+"""Tests at the same time: several share topics, or change a policy of their namespace."""
 PYTHON_FILES: Final = (
     "pulsar_test",
     "schema_test",
