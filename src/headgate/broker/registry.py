@@ -202,6 +202,8 @@ class TopicRegistry:
             incarnation=row.number,
             created_ms=row.created_ms,
             is_system=self.is_system(name),
+            epoch=row.epoch,
+            terminated=row.terminated,
         )
         for cursor in log.cursors_of(row.number):
             subscription = topic.add_subscription(

@@ -272,6 +272,8 @@ class Engine:
         incarnation: int = 0,
         created_ms: int = 0,
         is_system: bool = False,
+        epoch: int | None = None,
+        terminated: bool = False,
     ) -> Topic:
         """Load a stored topic. The caller adds its subscriptions."""
         kept = self._retired.pop(log.number, _RetiredLimits(None, None, None))
@@ -283,6 +285,8 @@ class Engine:
             incarnation=incarnation,
             created_ms=created_ms,
             is_system=is_system,
+            epoch=epoch,
+            terminated=terminated,
         )
         self.topics[name.full] = topic
         topic.chunk = self.loaded.add(topic)

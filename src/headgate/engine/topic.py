@@ -14,11 +14,12 @@ from headgate.engine.engine_limits import EngineLimits
 from headgate.engine.errors import (
     DamagedError,
     ProducerBusyError,
-    ProducerFencedError,
     SubscriptionBusyError,
     TopicFencedError,
+    TopicTerminatedError,
 )
 from headgate.engine.eviction import Eviction
+from headgate.engine.exclusive_access import ExclusiveAccess
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
 from headgate.engine.publishing import Admission, DiskFullParking, EntryAppender, TopicPublishing
@@ -131,6 +132,7 @@ class Topic:
     """One loaded topic (one partition, if it is partitioned)."""
 
     __slots__ = (
+        "access",
         "bytes_in_before_load",
         "bytes_out_removed",
         "cache",
@@ -142,7 +144,6 @@ class Topic:
         "engine",
         "entries_in_before_load",
         "entries_read",
-        "exclusive",
         "fenced",
         "gate",
         "idle_since_ns",
@@ -161,6 +162,8 @@ class Topic:
         "quota",
         "rates",
         "subscriptions",
+        "terminated",
+        "terminating",
     )
 
     def __init__(
@@ -173,6 +176,8 @@ class Topic:
         incarnation: int = 0,
         created_ms: int = 0,
         is_system: bool = False,
+        epoch: int | None = None,
+        terminated: bool = False,
     ) -> None:
         self.engine = engine
         self.name = name
@@ -190,8 +195,12 @@ class Topic:
         """Its place in the engine's order of topics."""
         self.cache: TopicCache = {}
         self.producers: dict[str, Producer] = {}
-        self.exclusive: Producer | None = None
-        """The producer that has exclusive access."""
+        self.access = None if epoch is None else ExclusiveAccess(epoch)
+        """Exclusive access; created when a producer first asks for it."""
+        self.terminated = terminated
+        """Whether it takes no more messages, for good."""
+        self.terminating = False
+        """Whether it is being terminated, and takes no producers meanwhile."""
         self.subscriptions: dict[str, Subscription] = {}
         self.cursors = CursorOrder(self.subscriptions)
         self.consumers_count = 0
@@ -222,24 +231,43 @@ class Topic:
 
         Raises:
             TopicFencedError: the topic is being closed; the client may try again.
+            TopicTerminatedError: the topic takes no more messages.
             DamagedError: the topic lost data, and nobody has accepted that.
             ProducerFencedError: it wants exclusive access, and the topic has producers.
             ProducerBusyError: its name is taken, or another producer has exclusive access.
         """
-        self.check_not_fenced()
-        self.check_not_damaged()
-        if producer.access_mode is AccessMode.EXCLUSIVE and self.producers:
-            raise ProducerFencedError("Topic has other connected producers")
-        if self.exclusive is not None:
-            raise ProducerBusyError("Topic has an existing exclusive producer")
+        self.check_takes_messages()
+        if producer.access_mode is not AccessMode.SHARED:
+            self.exclusive_access().confirm(producer, self.producers)
+        elif self.access is not None:
+            self.access.check_shared()
         if producer.name in self.producers:
             raise ProducerBusyError(
                 f"Producer with name '{producer.name}' is already connected to topic"
             )
         self.producers[producer.name] = producer
-        if producer.access_mode is AccessMode.EXCLUSIVE:
-            self.exclusive = producer
         producer.publishing = self.publishing
+
+    def exclusive_access(self) -> ExclusiveAccess:
+        """Exclusive access to the topic; created when a producer first asks for it."""
+        if self.access is None:
+            self.access = ExclusiveAccess()
+        return self.access
+
+    def check_takes_messages(self) -> None:
+        """Check that the topic is not being closed, and that producers may join it.
+
+        Raises:
+            TopicFencedError: the topic is being closed or terminated; the client may try again.
+            TopicTerminatedError: it is terminated.
+            DamagedError: it lost data, and nobody has accepted that.
+        """
+        self.check_not_fenced()
+        if self.terminated:
+            raise TopicTerminatedError("Topic was already terminated")
+        if self.terminating:
+            raise TopicFencedError(_UNAVAILABLE)
+        self.check_not_damaged()
 
     def check_not_fenced(self) -> None:
         """Raise :class:`TopicFencedError` if the topic is being closed."""
@@ -264,8 +292,8 @@ class Topic:
         producer.publishing = None
         if self.producers.get(producer.name) is producer:
             del self.producers[producer.name]
-            if producer is self.exclusive:
-                self.exclusive = None
+            if self.access is not None:
+                self.access.left(producer, self.producers)
             self._touch_idle()
 
     def entries_visible(self, first: int) -> None:
@@ -385,6 +413,8 @@ class Topic:
 
     def is_unused(self) -> bool:
         """Whether it has no producer and no subscription, so that it may be deleted as inactive."""
+        if self.access is not None and not self.access.is_idle:
+            return False
         return not self.producers and not self.subscriptions and not self.publishing.pending_count
 
     def _touch_idle(self) -> None:
@@ -399,6 +429,8 @@ class Topic:
 
     def disconnect_clients(self) -> Iterator[int]:
         """Close all producers and consumers of a fenced topic, in steps; each yields how many."""
+        if self.access is not None:
+            self.access.refuse_waiters(TopicFencedError(_UNAVAILABLE))
         for producer in list(self.producers.values()):
             if not producer.closed:
                 producer.port.close_producer(producer.producer_id)

@@ -28,6 +28,8 @@ class SimProducer:
         self.name = ""
         self.schema_version = b""
         """The schema version that the broker sent; empty without a schema."""
+        self.topic_epoch: int | None = None
+        """The topic epoch that the broker sent."""
         self.is_open = True
         self.sequence_id = -1
         """Of the last message that was sent."""

@@ -13,6 +13,7 @@ from headgate.broker.connection.bounds import FORGET_CLOSED_NS
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.delayed_sends import DelayedSends
 from headgate.broker.connection.frame_writer import FrameWriter
+from headgate.broker.connection.producer_attempt import ProducerAttempt
 from headgate.broker.connection.throttle_tracker import ThrottleTracker
 from headgate.broker.work.scheduler import Steps
 from headgate.engine.engine import Engine
@@ -207,6 +208,9 @@ class ConnectionProducers:
     def disconnect_all(self) -> Steps:
         """Disconnect all producers, because the connection has ended: it answers nothing more."""
         self.throttle.stop()
+        for attempt in list(self._connection.creating.values()):
+            if isinstance(attempt, ProducerAttempt):
+                attempt.end()
         connected = list(self.by_id.values())
         self.by_id.clear()
         return self._disconnect(connected)
