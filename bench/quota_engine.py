@@ -49,6 +49,9 @@ class _Port(UnboundedPort):
     ) -> None:
         """Taken."""
 
+    def end_reached(self, _id: int, /) -> None:
+        """Taken."""
+
     def active_consumer_changed(self, _id: int, _is_active: bool, /) -> None:
         """Taken."""
 

@@ -127,6 +127,7 @@ class Producer:
         "ending",
         "epoch",
         "gate",
+        "is_partial",
         "is_paused",
         "is_paused_for_parked",
         "messages_published",
@@ -157,6 +158,7 @@ class Producer:
         address: str = "",
         client_version: str = "",
         connected_ms: int = 0,
+        is_partial: bool = False,
     ) -> None:
         self.producer_id = producer_id
         self.name = name
@@ -167,6 +169,8 @@ class Producer:
         self.address = address
         self.client_version = client_version
         self.connected_ms = connected_ms
+        self.is_partial = is_partial
+        """Whether its client may leave out partitions, so that statistics match by name."""
         self.closed = False
         self.pending_count = 0
         """SENDs staged and not yet answered."""

@@ -291,6 +291,10 @@ class SimClient(asyncio.Protocol):
             self._consumers.pop(command.close_consumer.consumer_id).ended(
                 ConnectionLostError("the broker closed the consumer")
             )
+        elif kind == CommandType.REACHED_END_OF_TOPIC:
+            ended = self._consumers.get(command.reachedEndOfTopic.consumer_id)
+            if ended is not None:
+                ended.ends_count += 1
         elif kind == CommandType.ACTIVE_CONSUMER_CHANGE:
             consumer = self._consumers.get(command.active_consumer_change.consumer_id)
             if consumer is not None:

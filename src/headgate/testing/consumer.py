@@ -63,6 +63,8 @@ class SimConsumer:
         """Arrived and not yet taken out."""
         self.active_changes: list[bool] = []
         """Each change of being the active consumer, in order."""
+        self.ends_count = 0
+        """How often the broker reported that the topic is terminated and acknowledged."""
         self.on_arrival: Callable[[ReceivedMessage], None] | None = None
         """Called with every entry as it arrives."""
         self.permits = 0

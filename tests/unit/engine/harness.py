@@ -106,6 +106,7 @@ class FakePort(UnboundedPort):
         """SENDs that were staged and wait again."""
         self.refusals: list[tuple[int, str]] = []
         self.active: list[tuple[int, bool]] = []
+        self.ends: list[int] = []
         self.engine: Engine | None = None
 
     def send_entry(
@@ -141,6 +142,9 @@ class FakePort(UnboundedPort):
 
     def send_failed(self, producer_id: int, sequence: int, reason: str) -> None:
         self.failures.append((sequence, reason))
+
+    def end_reached(self, consumer_id: int) -> None:
+        self.ends.append(consumer_id)
 
     def close_consumer(self, consumer_id: int) -> None:
         self.closed.append(consumer_id)

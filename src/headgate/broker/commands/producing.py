@@ -143,6 +143,7 @@ class ProducerCommands:
             address=connection.address,
             client_version=connection.peer.client_version if connection.peer else "",
             connected_ms=topic.now_ms,
+            is_partial=connection.peer is not None and connection.peer.leaves_out_partitions,
         )
 
     async def _create_initial_subscription(self, topic: Topic, name: str) -> None:

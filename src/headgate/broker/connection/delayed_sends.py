@@ -26,8 +26,9 @@ from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.wire import encode
 from headgate.wire.codes import CommandType, ServerError
+from headgate.wire.peer import JAVA_CLIENT
 
-ENDS_ONE_SEND: Final = "Pulsar-Java-v"
+ENDS_ONE_SEND: Final = JAVA_CLIENT
 """Start of the client version of clients that take the refusal as the end of one send."""
 
 REASON: Final = "Delayed delivery is not supported: send the message without a delay"
