@@ -257,8 +257,8 @@ class TopicRegistry:
         return await self._mutex.run_alone(name.base.full, work)
 
     async def run_alone(self, name: TopicName, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run ``work`` on a topic while nothing unloads, deletes or otherwise changes it; to its end
-        even if the caller is cancelled. Raises what ``work`` raises."""
+        """Run ``work`` on a topic while nothing unloads or deletes it; to its end even if the
+        caller is cancelled. Raises what ``work`` raises."""
         return await self._mutex.run_alone(name.base.full, work)
 
     async def _load_index_at_cursors(self, topic: Topic) -> object:

@@ -24,6 +24,7 @@ from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
 from headgate.engine.publishing import Admission, DiskFullParking, EntryAppender, TopicPublishing
 from headgate.engine.rate_meter import RateMeter
+from headgate.engine.send_rules import SendRules
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic_quota import ParkedSendBounds, QuotaSchedule, TopicQuota
 from headgate.engine.types import AccessMode
@@ -161,6 +162,7 @@ class Topic:
         "publishing",
         "quota",
         "rates",
+        "send_rules",
         "subscriptions",
         "terminated",
         "terminating",
@@ -218,6 +220,8 @@ class Topic:
         self.messages_out_removed = self.bytes_out_removed = 0
         self.delays_ignored = 0
         """Messages that asked for delayed delivery and did not get it."""
+        self.send_rules: SendRules | None = None
+        """What is asked of its messages; None for nothing."""
         self.rates = RateMeter(4)
         self.limit: RateLimit | None = None
         """The dispatch limit as it is set; the gate has the amounts in force."""

@@ -206,10 +206,23 @@ def send_head(
 
 
 def send(
-    producer_id: int, sequence_id: int, body: bytes, *, message_count: int | None = None
+    producer_id: int,
+    sequence_id: int,
+    body: bytes,
+    *,
+    message_count: int | None = None,
+    highest_sequence_id: int | None = None,
+    is_chunk: bool = False,
 ) -> bytes:
-    """Publish an entry from :func:`headgate.wire.entry.build_entry`."""
-    head = send_head(producer_id, sequence_id, len(body), message_count=message_count)
+    """Publish an entry from :func:`headgate.wire.entry.build_entry`. As :func:`send_head`."""
+    head = send_head(
+        producer_id,
+        sequence_id,
+        len(body),
+        message_count=message_count,
+        highest_sequence_id=highest_sequence_id,
+        is_chunk=is_chunk,
+    )
     return head + body
 
 

@@ -182,6 +182,7 @@ class FakeFacade:
         return {
             "clusterName": "standalone",
             "brokerServicePort": "6650",
+            "maxMessageSize": "5242880",
             "dispatchThrottlingRatePerTopicInMsg": "0",
         } | self.catalog.settings()
 

@@ -22,6 +22,7 @@ from headgate.engine.errors import NotAllowedError, ProducerBusyError, TopicFenc
 from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.engine.types import AccessMode
+from headgate.metadata.errors import not_allowed
 from headgate.wire import encode
 from headgate.wire.messages import BaseCommand, CommandProducer
 
@@ -76,6 +77,8 @@ class ProducerCommands:
             self._check_supported(request, name)
             topic = await self._registry.get_or_create(name, create=True)
             topic.check_takes_messages()
+            if topic.send_rules is not None and topic.send_rules.encrypted:
+                _check_encrypts(request)
             mode = AccessMode(request.producer_access_mode)
             if request.producer_name not in topic.producers and mode not in _OTHERS_LEAVE:
                 self._count_limits.check_producer(topic)
@@ -143,6 +146,7 @@ class ProducerCommands:
             address=connection.address,
             client_version=connection.peer.client_version if connection.peer else "",
             connected_ms=topic.now_ms,
+            is_encrypting=request.encrypted,
             is_partial=connection.peer is not None and connection.peer.leaves_out_partitions,
         )
 
@@ -174,6 +178,11 @@ class ProducerCommands:
                 connection.forget_producer(request.producer_id)
             topic.remove_producer(producer)
         connection.write(encode.success(request.request_id))
+
+
+def _check_encrypts(request: CommandProducer) -> None:
+    if not request.encrypted:
+        raise not_allowed(f"Encryption is required in {request.topic}")
 
 
 async def _take_over(
