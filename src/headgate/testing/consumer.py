@@ -30,6 +30,8 @@ class ReceivedMessage:
     partition: int
     producer_name: str
     publish_time_ms: int
+    body: bytes
+    """The entry as it arrived."""
 
     @property
     def payload(self) -> bytes:
@@ -174,6 +176,7 @@ class SimConsumer:
             delivery.message_id.partition,
             metadata.producer_name,
             metadata.publish_time,
+            body,
         )
         self.queue.append(message)
         if self.on_arrival is not None:
