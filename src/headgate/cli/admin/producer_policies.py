@@ -27,11 +27,11 @@ def _encryption(values: Values) -> Any:
     return values["enable"]
 
 
-_ENCRYPTION: Final = f"{NAMESPACE_PATH}/encryptionRequired"
+_ENCRYPTION_PATH: Final = f"{NAMESPACE_PATH}/encryptionRequired"
 _WHAT: Final = "whether producers of a namespace must encrypt messages"
 
 NAMESPACE_VERBS: Final = (
-    Verb("get-encryption-required", f"Show {_WHAT}.", (NAMESPACE_NAME,), show(_ENCRYPTION)),
+    Verb("get-encryption-required", f"Show {_WHAT}.", (NAMESPACE_NAME,), show(_ENCRYPTION_PATH)),
     Verb(
         "set-encryption-required", f"Set {_WHAT}.",
         (
@@ -39,7 +39,7 @@ NAMESPACE_VERBS: Final = (
             switch("--disable -d", "disable", "They need not."),
             switch("--enable -e", "enable", "They must."),
         ),
-        send("POST", _ENCRYPTION, body=_encryption),
+        send("POST", _ENCRYPTION_PATH, body=_encryption),
     ),
 )  # fmt: skip
 
