@@ -64,6 +64,9 @@ class _Effects:
     def append(self, log: EntryLog, message_count: int, _log_ms: int, body: bytes, /) -> int:
         return self._log.stage_entry(log, message_count, self.now_ms, 0, body)
 
+    def chunk_of(self, _body: bytes, /) -> None:
+        """There are no chunks."""
+
     def read(self, _subscription: Subscription, _ordinal: int, /) -> None:
         raise RuntimeError("everything is in memory")
 

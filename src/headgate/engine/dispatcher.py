@@ -15,6 +15,7 @@ from itertools import filterfalse
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.base.ack_set import AckSet
+from headgate.base.chunk import Chunk
 from headgate.base.names import TopicName
 from headgate.engine.cache import TopicCache
 from headgate.engine.consumer import Consumer
@@ -67,6 +68,10 @@ class DispatchedTopic(Protocol):
     cache: TopicCache
     is_system: bool
     terminated: bool
+    chunks_stop: int
+
+    def chunk_of(self, body: bytes, /) -> Chunk | None:
+        """The chunk that an entry is; None if it is none."""
 
     @property
     def engine(self) -> DispatchEngine:

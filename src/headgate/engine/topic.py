@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 from headgate.base.ack_set import AckSet
+from headgate.base.chunk import Chunk
 from headgate.base.names import TopicName
 from headgate.base.work_units import WOKEN_AT_ONCE_MAX
 from headgate.engine.cache import EntryCache, TopicCache
@@ -22,7 +23,13 @@ from headgate.engine.eviction import Eviction
 from headgate.engine.exclusive_access import ExclusiveAccess
 from headgate.engine.ports import EntryLog
 from headgate.engine.producer import Producer
-from headgate.engine.publishing import Admission, DiskFullParking, EntryAppender, TopicPublishing
+from headgate.engine.publishing import (
+    ALL_ENTRIES,
+    Admission,
+    DiskFullParking,
+    EntryAppender,
+    TopicPublishing,
+)
 from headgate.engine.rate_meter import RateMeter
 from headgate.engine.send_rules import SendRules
 from headgate.engine.subscription import Subscription
@@ -43,6 +50,13 @@ class RelativeLimitListener(Protocol):
 
     def limits_set(self, topic: Topic, /) -> None:
         """Limits that concern the topic were set or removed."""
+
+
+class TopicEffects(EntryAppender, Protocol):
+    """The shell, as far as a topic needs it."""
+
+    def chunk_of(self, body: bytes, /) -> Chunk | None:
+        """The chunk that an entry is; None if it is none."""
 
 
 _UNAVAILABLE: Final = "Topic is temporarily unavailable"
@@ -67,8 +81,8 @@ class TopicEngine(Protocol):
     throttle_spares_caught_up: bool
 
     @property
-    def effects(self) -> EntryAppender:
-        """Where entries are appended."""
+    def effects(self) -> TopicEffects:
+        """Where entries are appended, and what knows their content."""
 
     @property
     def admission(self) -> Admission:
@@ -138,6 +152,7 @@ class Topic:
         "bytes_out_removed",
         "cache",
         "chunk",
+        "chunks_stop",
         "consumers_count",
         "created_ms",
         "cursors",
@@ -218,6 +233,9 @@ class Topic:
         self.entries_read = 0
         """Entries read from disk since the topic was loaded."""
         self.messages_out_removed = self.bytes_out_removed = 0
+        self.chunks_stop = log.end
+        """Entries below it may be chunks of messages: all that are stored when the topic is loaded,
+        and all entries once a producer sent a chunk."""
         self.delays_ignored = 0
         """Messages that asked for delayed delivery and did not get it."""
         self.send_rules: SendRules | None = None
@@ -287,6 +305,14 @@ class Topic:
         """Raise :class:`DamagedError` if the topic lost data and nobody has accepted that."""
         if self.log.damage:
             raise DamagedError(str(self.name), self.log.damage)
+
+    def may_have_chunks(self) -> None:
+        """A producer sends a chunk: subscriptions look at each entry from now on."""
+        self.chunks_stop = ALL_ENTRIES
+
+    def chunk_of(self, body: bytes) -> Chunk | None:
+        """The chunk that an entry is; None if it is none."""
+        return self.engine.effects.chunk_of(body)
 
     def remove_producer(self, producer: Producer) -> None:
         """Disconnect a producer. What it staged is still stored, without receipts; what it parked

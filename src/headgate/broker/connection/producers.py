@@ -106,6 +106,7 @@ class ConnectionProducers:
         maximum = self._settings.maxPendingPublishRequestsPerConnection
         if send.is_chunk:
             producer.chunks_published += 1
+            topic.may_have_chunks()
         if 0 < maximum <= self.pending_count:
             topic.publishing.park(producer, sequence_id, highest_sequence_id, message_count, body)
             return
