@@ -103,7 +103,7 @@ class SharedDispatcher(Dispatcher):
         left = ROUND_ENTRIES - self._turn_entries
         first, stop = acks.unacked_run(self.read_ordinal, log.end, left)
         self.read_ordinal = first
-        if first < topic.chunks_stop or self._chunks.aside_count:
+        if first < topic.chunks_stop:
             return self._next_with_chunks(first, stop)
         return (first, stop) if first < stop else (-1, -1)
 
@@ -171,6 +171,7 @@ class SharedDispatcher(Dispatcher):
             if ordinal not in self.replaying:
                 self._queue(ordinal, 1, len(body))
             chunks.put_aside(ordinal, holder)
+            topic.may_have_chunks()  # so that later runs look at what is aside, too
             return _Found.PUT_ASIDE
         return _Found.CHUNK
 

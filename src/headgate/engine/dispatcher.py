@@ -70,6 +70,9 @@ class DispatchedTopic(Protocol):
     terminated: bool
     chunks_stop: int
 
+    def may_have_chunks(self) -> None:
+        """Later entries may be chunks, or wait for one."""
+
     def chunk_of(self, body: bytes, /) -> Chunk | None:
         """The chunk that an entry is; None if it is none."""
 

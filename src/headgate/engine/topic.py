@@ -307,7 +307,8 @@ class Topic:
             raise DamagedError(str(self.name), self.log.damage)
 
     def may_have_chunks(self) -> None:
-        """A producer sends a chunk: subscriptions look at each entry from now on."""
+        """A producer sends a chunk, or one waits for its consumer: subscriptions look at each
+        entry from now on."""
         self.chunks_stop = ALL_ENTRIES
 
     def chunk_of(self, body: bytes) -> Chunk | None:

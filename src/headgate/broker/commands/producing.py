@@ -114,6 +114,7 @@ class ProducerCommands:
                 return
             self._check(connection, attempt.command)  # its permissions may have changed meanwhile
             self._count_limits.check_producer(topic)
+            self._count_limits.check_producer_address(topic, connection.address)
             topic.publishing.check_newcomer(connection.producer_port)
             topic.add_producer(producer)
             connection.producers[producer.producer_id] = (producer, topic)
