@@ -28,6 +28,9 @@ def groups() -> dict[str, VerbGroup]:
     return {name: group for name, group in found.items() if isinstance(group, VerbGroup)}
 
 
+NEEDED_SWITCHES = {"set-encryption-required": ("--enable",)}
+"""Switches of verbs that need one of several."""
+
 VERBS = [(group, verb) for group, verbs in groups().items() for verb in verbs.commands]
 
 
@@ -60,7 +63,7 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
         "limit": "1M", "limitTimeInSec": "1m", "policyStr": "producer_exception",
         "time": "1", "ledgerId": "1", "entryId": "1", "datetime": "2026-01-01T00:00:00Z",
         "role": "r", "roles": "r", "actions": "produce", "authMode": "Prefix", "subscription": "s",
-        "operation": "topic.stats", "resource": "t/n",
+        "operation": "topic.stats", "resource": "t/n", "maxMessageSize": "1",
     } | dict.fromkeys((*COUNT_NAMES.values(), *TOPIC_COUNT_NAMES.values()), "1")  # fmt: skip
     segments = [(route.method, route.path.strip("/").split("/")) for route in ROUTES]
     server.replies = [Reply(200, b"")]
@@ -74,7 +77,7 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
                 for parameter in command.verb.parameters
                 if parameter.label in words and parameter.read is not None
             ]
-            admin(group, name, *line)
+            admin(group, name, *line, *NEEDED_SWITCHES.get(name, ()))
             assert server.asked, (group, name)
             for method, path, _ in server.asked:
                 asked = path.partition("?")[0].strip("/").split("/")
