@@ -67,6 +67,7 @@ class Consumer:
         "port",
         "priority_level",
         "rates",
+        "ring_distance",
         "told_active",
         "unacked_messages",
         "window",
@@ -106,6 +107,9 @@ class Consumer:
         self.in_ready = False
         self.told_active: bool | None = None
         """The last notice on whether it is the active consumer; None before the first."""
+        self.ring_distance = -1
+        """Of a failover subscription: how far behind the topic its first place on the hash ring is;
+        -1 while nobody has asked."""
         self.messages_sent = 0
         self.bytes_sent = 0
         self.entries_sent = 0
