@@ -9,7 +9,8 @@ import asyncio
 
 from headgate.admin.names import existing_parts, subscription_name, topic_name
 from headgate.admin.operations import Operation
-from headgate.admin.routing import NO_CONTENT, TOPIC_PATH, Call, Reply, Route, as_json
+from headgate.admin.routing import NO_CONTENT, Call, Reply, Route, as_json
+from headgate.admin.subscriptions import SUBSCRIPTION_PATH
 from headgate.base.names import TopicName
 from headgate.metadata.errors import RefusalError, not_found
 
@@ -67,7 +68,7 @@ def _parts_with(call: Call, name: str) -> list[TopicName]:
     return found
 
 
-_S = f"{TOPIC_PATH}/subscription/{{subscription}}"
+_S = SUBSCRIPTION_PATH
 _READ, _UPDATE = Operation.SUBSCRIPTION_READ, Operation.SUBSCRIPTION_UPDATE
 
 ROUTES = (

@@ -336,9 +336,7 @@ class TopicWatchers:
 
     def _build(self, view: _View) -> Steps:
         per_step = view.pattern.names_per_step
-        pieces = matching_names(
-            self._catalog, view.namespace, self._hidden, view.pattern, per_step
-        )
+        pieces = matching_names(self._catalog, view.namespace, self._hidden, view.pattern, per_step)
         for found in pieces:
             view.names += found
             yield JOB_STEP_UNITS_MAX

@@ -44,6 +44,8 @@ def test_requests_of_a_client() -> None:
     asked = read(client.watch_topic_list(1, 2, "a/b", "x.*", topics_hash="h")).watchTopicList
     assert (asked.request_id, asked.watcher_id, asked.namespace) == (1, 2, "a/b")
     assert (asked.topics_pattern, asked.topics_hash) == ("x.*", "h")
-    assert not read(client.watch_topic_list(1, 2, "a/b", "x")).watchTopicList.HasField("topics_hash")
+    assert not read(client.watch_topic_list(1, 2, "a/b", "x")).watchTopicList.HasField(
+        "topics_hash"
+    )
     closed = read(client.watch_topic_list_close(1, 2)).watchTopicListClose
     assert (closed.request_id, closed.watcher_id) == (1, 2)

@@ -19,6 +19,7 @@ from headgate.wire import encode
 from headgate.wire.codes import ServerError
 from headgate.wire.messages import BaseCommand
 
+
 class LookupCommands:
     """Carries out the lookups of all connections of one broker."""
 

@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 from headgate.ledger.format.records import KIND_ACKS, KIND_CREATE, KIND_DELETE, KIND_TRIM
 
-
 RESTATED: Final = 0x100 | KIND_CREATE
 """A CREATE record of a cursor that has one already: it replaces the whole state. In distinction to
 the first one, the log may hold an earlier record, which a deletion has to undo."""
