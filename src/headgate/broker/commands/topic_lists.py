@@ -39,8 +39,8 @@ class TopicListCommands:
         watchers: TopicWatchers,
         admit: Callable[[int, int], int],
     ) -> None:
-        """``hidden`` are the broker's own topics. ``admit`` takes the bytes of a new watcher and the
-        number of objects that its connection has, or refuses it."""
+        """``hidden`` are the broker's own topics. ``admit`` takes the bytes of a new watcher and
+        the number of objects that its connection has, or refuses it."""
         self._catalog = catalog
         self._hidden = hidden
         self._settings = settings
