@@ -8,7 +8,7 @@ from typing import Final
 from headgate.base.errors import HeadgateError
 from headgate.base.names import NamespaceName
 from headgate.base.work_units import TURN_UNITS
-from headgate.broker.connection.bounds import check_count
+from headgate.broker.connection.bounds import check_watchers
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.topic_pattern import (
     PatternError,
@@ -134,8 +134,8 @@ class TopicListCommands:
             self._check_pattern(request.topics_pattern)
             if request.watcher_id in connection.watchers:
                 raise TopicFencedError("Topic list watcher is already present on the connection")
-            present = check_count(connection)
-            held_bytes = self._admit(request.ByteSize(), present)
+            check_watchers(connection)
+            held_bytes = self._admit(request.ByteSize(), connection.objects_count)
             watcher = self._watchers.open(connection, command, namespace, request.topics_pattern)
         except PatternError as error:
             refusal = NotAllowedError(f"Unable to create topic list watcher: {error}")

@@ -71,7 +71,9 @@ SLICE_REDELIVERED_IDS = TURN_UNITS // REDELIVER_ID
 """Ids of one long REDELIVER that one turn processes."""
 
 OBJECTS_MAX = 10_000
-"""Most producers, consumers and watchers of one connection, with those that are being created."""
+"""Most producers and consumers of one connection, with those that are being created."""
+WATCHERS_MAX = 1_000
+"""Most watchers of topics of one connection: a client has one for each pattern."""
 DESCRIPTION_BYTES_MAX = 64 * KIB
 """Most bytes of the names, metadata and properties of one producer or consumer, which stay in
 memory with it."""
@@ -89,20 +91,16 @@ FORGET_CLOSED_NS = 30 * NS_PER_S
 protocol."""
 
 
-def check_count(connection: ClientConnection) -> int:
-    """Check that the connection may have one more producer, consumer or watcher; return how many
-    it has.
+def check_watchers(connection: ClientConnection) -> None:
+    """Check that the connection may have one more watcher of topics.
 
     Raises:
         NotAllowedError: it has too many.
     """
-    present = connection.objects_count + len(connection.creating)
-    if present >= OBJECTS_MAX:
+    if len(connection.watchers) >= WATCHERS_MAX:
         raise NotAllowedError(
-            f"This connection has {present} producers, consumers and watchers: {OBJECTS_MAX} are "
-            "allowed"
+            f"This connection has {WATCHERS_MAX} watchers of topics: no more are allowed"
         )
-    return present
 
 
 def check_room(connection: ClientConnection, request: CommandProducer | CommandSubscribe) -> int:
@@ -115,7 +113,11 @@ def check_room(connection: ClientConnection, request: CommandProducer | CommandS
         NotAllowedError: the connection has too many, the request is too large, or its name is
             invalid.
     """
-    present = check_count(connection)
+    present = len(connection.producers) + len(connection.consumers) + len(connection.creating)
+    if present >= OBJECTS_MAX:
+        raise NotAllowedError(
+            f"This connection has {present} producers and consumers: {OBJECTS_MAX} are allowed"
+        )
     if isinstance(request, CommandProducer):
         kind, name = "producer", request.producer_name
     else:

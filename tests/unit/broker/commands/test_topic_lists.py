@@ -8,6 +8,7 @@ import pytest
 
 from headgate.base.names import NamespaceName, parse_topic
 from headgate.broker.commands.topic_lists import SLICE_NAMES
+from headgate.broker.connection.bounds import WATCHERS_MAX
 from headgate.metadata.rows import TenantRow
 from headgate.testing import RefusedError, SimClient, World
 from headgate.wire import client as frames
@@ -251,3 +252,16 @@ async def test_a_list_that_one_command_cannot_hold_is_refused_to_a_watcher(world
         settings.maxMessageSize = before
     assert world.broker.topic_watchers.views_count == 0
     assert len((await watched(client, 1, ".*")).topic) == 20
+
+
+@played()
+async def test_a_connection_has_so_many_watchers(world: World) -> None:
+    client = await world.connect()
+    for watcher in range(WATCHERS_MAX):
+        await watched(client, watcher, ".*")
+    with pytest.raises(RefusedError, match="no more are allowed") as refusal:
+        await watched(client, WATCHERS_MAX, ".*")
+    assert refusal.value.code == ServerError.NOT_ALLOWED_ERROR
+    client.abort()
+    await asyncio.sleep(1)
+    assert world.broker.topic_watchers.views_count == 0
