@@ -192,16 +192,17 @@ class _RankOnRing:
     hashes on which each has :data:`PLACES_ON_RING` places. So a consumer that comes or goes changes
     the active consumer of few topics."""
 
-    __slots__ = ("_topic_hash",)
+    __slots__ = ("_topic",)
 
     def __init__(self, topic: str) -> None:
-        self._topic_hash = murmur3_32(topic.encode())
+        self._topic = topic
 
     def __call__(self, consumer: Consumer) -> tuple[int, int, str, int, int]:
         level, _, name, connection, number = _rank_by_name(consumer)
         if consumer.ring_distance < 0:
+            topic = murmur3_32(self._topic.encode())
             places = (murmur3_32(f"{name}{at}".encode()) for at in range(PLACES_ON_RING))
-            consumer.ring_distance = min((at - self._topic_hash) & HASH_MAX for at in places)
+            consumer.ring_distance = min((place - topic) & HASH_MAX for place in places)
         return level, consumer.ring_distance, name, connection, number
 
 
