@@ -1,4 +1,4 @@
-"""What the protocol has and this broker does not is refused at once, with the words of the guide."""
+"""What the protocol has and this broker does not is refused at once, as the guide says."""
 
 from __future__ import annotations
 
