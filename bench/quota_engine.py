@@ -49,6 +49,9 @@ class _Port(UnboundedPort):
     ) -> None:
         """Taken."""
 
+    def end_reached(self, _id: int, /) -> None:
+        """Taken."""
+
     def active_consumer_changed(self, _id: int, _is_active: bool, /) -> None:
         """Taken."""
 
@@ -70,6 +73,9 @@ class _Effects:
 
     def track_sequences(self, _log: EntryLog, _is_on: bool, /) -> None:
         """No topic has deduplication."""
+
+    def chunk_of(self, _body: bytes, /) -> None:
+        """There are no chunks."""
 
     def read(self, _subscription: Subscription, _ordinal: int, /) -> None:
         raise RuntimeError("everything is in memory")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from headgate.base.chunk import Chunk
 from headgate.base.log_time import published_in_log_ms
 from headgate.broker.quota_logger import QuotaLogger
 from headgate.engine.eviction import Eviction
@@ -14,6 +15,7 @@ from headgate.engine.topic import Topic
 from headgate.flow.quota.backlog_quota import Quota
 from headgate.storage.log_clock import LogClock
 from headgate.storage.managed_logs import ManagedLogs
+from headgate.wire.chunks import chunk_of
 from headgate.wire.publish_time import publish_time_ms_of
 from headgate.wire.sequence_ids import entry_sequence, name_test
 
@@ -65,6 +67,10 @@ class EngineEffects:
         """Have a topic's log keep the sequence ids of its producers, or no longer."""
         self.work_pending()
         self.logs.numbered(log.number).log.track_sequences(log, is_on=is_on)
+
+    def chunk_of(self, body: bytes) -> Chunk | None:
+        """The chunk that an entry is; None if it is none."""
+        return chunk_of(body)
 
     def read(self, subscription: Subscription, ordinal: int) -> None:
         """Read entries into the topic's cache, off the loop."""

@@ -45,6 +45,7 @@ def engine_limits(settings: Settings) -> EngineLimits:
         settings.headgateMaxParkedBytesPerConnection,
         settings.maxMessagePublishBufferSizeInMB * MIB,
         deduplicated_producers_max=settings.brokerDeduplicationMaxNumberOfProducers,
+        failover_hashes_partitions=settings.activeConsumerFailoverConsistentHashing,
     )
 
 

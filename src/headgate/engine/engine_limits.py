@@ -29,3 +29,6 @@ class EngineLimits:
     deduplicated_producers_max: int = 10_000
     """brokerDeduplicationMaxNumberOfProducers: producers that the deduplication of a topic
     remembers, besides those that are connected."""
+    failover_hashes_partitions: bool = False
+    """activeConsumerFailoverConsistentHashing: also partitions choose the active consumer of a
+    failover subscription on the hash ring."""

@@ -129,6 +129,8 @@ class Producer:
         "ending",
         "epoch",
         "gate",
+        "is_encrypting",
+        "is_partial",
         "is_paused",
         "is_paused_for_parked",
         "messages_published",
@@ -160,6 +162,8 @@ class Producer:
         address: str = "",
         client_version: str = "",
         connected_ms: int = 0,
+        is_partial: bool = False,
+        is_encrypting: bool = False,
     ) -> None:
         self.producer_id = producer_id
         self.name = name
@@ -170,6 +174,10 @@ class Producer:
         self.address = address
         self.client_version = client_version
         self.connected_ms = connected_ms
+        self.is_partial = is_partial
+        """Whether its client may leave out partitions, so that statistics match by name."""
+        self.is_encrypting = is_encrypting
+        """Whether its client encrypts messages."""
         self.closed = False
         self.pending_count = 0
         """SENDs staged and not yet answered."""

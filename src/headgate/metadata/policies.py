@@ -182,6 +182,8 @@ class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_topics_per_namespace: int | None = None
     deduplication: bool | None = None
     """Whether messages are stored once only."""
+    encryption_required: bool = False
+    """Whether producers must encrypt messages."""
 
 
 class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -200,6 +202,8 @@ class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Limits of single subscriptions by name; they override ``subscription_dispatch_rate``."""
     deduplication: bool | None = None
     """Whether messages are stored once only."""
+    max_message_size: int | None = None
+    """Bytes of the largest entry; 0 is no limit but the broker's."""
 
 
 NO_TOPIC_POLICIES = TopicPolicies()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headgate.policy.delayed_delivery_settings import DelayedDeliverySettings
-from headgate.policy.setting_info import setting
+from headgate.policy.setting_info import count_setting, setting
 
 
 @dataclass(slots=True)
@@ -26,4 +26,17 @@ class ProducerSettings(DelayedDeliverySettings):
         360,
         "Minutes after which deduplication forgets a producer that is disconnected.",
         minimum=1,
+    )
+    maxSameAddressProducersPerTopic: int = count_setting(
+        "Connected producers of each topic or partition from one IP address; 0 and -1 are no "
+        "limit.",
+    )
+    maxSameAddressConsumersPerTopic: int = count_setting(
+        "Connected consumers and readers of each topic or partition from one IP address; 0 and -1 "
+        "are no limit.",
+    )
+    encryptionRequireOnProducer: bool = setting(
+        False,
+        "Messages must be encrypted by their producers, on all topics. A namespace's policy asks "
+        "for it on the topics of that namespace.",
     )

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from headgate.base.ack_set import AckSet
+from headgate.base.chunk import Chunk
 from headgate.base.names import parse_topic
 from headgate.base.park_cause import ParkCause
 from headgate.base.positions import EARLIEST, LATEST, Position
@@ -109,6 +110,7 @@ class FakePort(UnboundedPort):
         """SENDs that were staged and wait again."""
         self.refusals: list[tuple[int, str]] = []
         self.active: list[tuple[int, bool]] = []
+        self.ends: list[int] = []
         self.engine: Engine | None = None
 
     def send_entry(
@@ -144,6 +146,9 @@ class FakePort(UnboundedPort):
 
     def send_failed(self, producer_id: int, sequence: int, reason: str) -> None:
         self.failures.append((sequence, reason))
+
+    def end_reached(self, consumer_id: int) -> None:
+        self.ends.append(consumer_id)
 
     def close_consumer(self, consumer_id: int) -> None:
         self.closed.append(consumer_id)
@@ -189,6 +194,13 @@ class FakeEffects:
 
     def track_sequences(self, log: EntryLog, is_on: bool) -> None:
         log.sequences = SequenceTable() if is_on else None
+
+    def chunk_of(self, body: bytes) -> Chunk | None:
+        """``c7:0`` is the first chunk of message 7."""
+        if not body.startswith(b"c"):
+            return None
+        message, index = body[1:].split(b":")
+        return Chunk(int(message), is_first=index == b"0")
 
     def read(self, subscription: Subscription, ordinal: int) -> None:
         self.reads.append((subscription, ordinal))

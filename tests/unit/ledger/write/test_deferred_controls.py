@@ -11,7 +11,7 @@ from headgate.ledger.format.records import (
     KIND_SEQUENCES,
     KIND_TRIM,
 )
-from headgate.ledger.write.deferred_controls import Control, DeferredControls
+from headgate.ledger.write.deferred_controls import RESTATED, Control, DeferredControls
 
 MADE, ACKED, ENDED = KIND_CREATE, KIND_ACKS, KIND_DELETE
 
@@ -28,6 +28,14 @@ MADE, ACKED, ENDED = KIND_CREATE, KIND_ACKS, KIND_DELETE
         ([ENDED, MADE], []),
         ([ACKED, ENDED], [ENDED]),
         ([ENDED, ACKED], [ENDED]),
+        ([RESTATED], [RESTATED]),
+        ([RESTATED, ACKED], [RESTATED]),
+        ([ACKED, RESTATED], [RESTATED]),
+        ([MADE, RESTATED], [MADE]),
+        ([RESTATED, MADE], [MADE]),
+        ([RESTATED, ENDED], [ENDED]),
+        ([ENDED, RESTATED], [ENDED]),
+        ([MADE, RESTATED, ENDED], []),
     ],
 )
 def test_of_a_cursor_only_what_holds_in_the_end_is_kept(kinds: list[int], left: list[int]) -> None:
@@ -65,3 +73,8 @@ def test_that_deduplication_began_or_ended_is_kept_once() -> None:
     for _ in range(2):
         deferred.add(Control(KIND_SEQUENCES, 7))
     assert [deferred.take() for _ in range(len(deferred))] == [Control(KIND_SEQUENCES, 7)]
+
+
+def test_a_restated_cursor_has_the_record_of_a_new_one() -> None:
+    assert Control(RESTATED, 1).record_kind == KIND_CREATE
+    assert [Control(kind, 1).record_kind for kind in (MADE, ACKED, ENDED)] == [MADE, ACKED, ENDED]
