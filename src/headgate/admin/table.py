@@ -7,6 +7,7 @@ from typing import Final
 from headgate.admin import (
     backup,
     brokers,
+    expiry_policies,
     explain,
     lookup,
     namespace_policies,
@@ -17,6 +18,7 @@ from headgate.admin import (
     topic_policies,
     topic_stats,
     topics,
+    use_policies,
 )
 from headgate.admin.openapi import description_route
 from headgate.admin.routing import Route
@@ -30,6 +32,8 @@ _SUBJECTS: Final[tuple[Route, ...]] = (
     *topics.ROUTES,
     *topic_stats.ROUTES,
     *topic_policies.ROUTES,
+    *expiry_policies.ROUTES,
+    *use_policies.ROUTES,
     *subscriptions.ROUTES,
     *lookup.ROUTES,
     *explain.ROUTES,

@@ -44,6 +44,7 @@ def command_handlers(broker: Broker) -> CommandHandlers:
     )
     consumers = ConsumerCommands(
         broker, registry, schemas, broker.subscriptions, broker.entries, broker.count_limits,
+        broker.policies.uses,
         broker.logs, check,
     )  # fmt: skip
     audit = CommandAudit(broker.audit)

@@ -38,6 +38,7 @@ _BY_TYPE: tuple[tuple[type[HeadgateError], ServerError], ...] = (
     (errors.ProducersHeldError, ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_ERROR),
     (errors.ProducersRefusedError, ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_EXCEPTION),
     (errors.ConsumerBusyError, ServerError.CONSUMER_BUSY),
+    (errors.SubscriptionNotFoundError, ServerError.SUBSCRIPTION_NOT_FOUND),
     # Clients retry after this one, so they reconnect once an administrator accepts the loss.
     (errors.DamagedError, ServerError.PERSISTENCE_ERROR),
     (errors.TopicFencedError, ServerError.SERVICE_NOT_READY),
