@@ -22,11 +22,11 @@ def check_force_allowed(call: Call, rule: tuple[str, str]) -> None:
     """Return if the setting of ``rule`` allows a forced deletion.
 
     Raises:
-        RefusalError: 405 with Pulsar's text and the setting.
+        RefusalError: 405 with Pulsar's text.
     """
     setting, text = rule
     if call.facade.runtime_settings()[setting] != "true":
-        raise RefusalError(405, f"{text} ({setting}=false)")
+        raise RefusalError(405, text)
 
 
 async def delete_namespace_with_topics(call: Call, name: NamespaceName) -> None:

@@ -192,6 +192,8 @@ class FakeFacade:
             "clusterName": "standalone",
             "brokerServicePort": "6650",
             "dispatchThrottlingRatePerTopicInMsg": "0",
+            "forceDeleteNamespaceAllowed": "false",
+            "forceDeleteTenantAllowed": "false",
         } | self.catalog.settings()
 
     def check_setting(self, name: str, value: str | None) -> None:
