@@ -200,3 +200,21 @@ async def test_a_topic_that_is_deleted_or_unloaded_is_forgotten(world: World) ->
     await world.ask(world.broker.registry.delete(NAME, force=True))
     await asyncio.sleep(30)
     assert world.broker.internal_errors() == []
+
+
+@played()
+async def test_explain_says_who_lost_what_and_where_the_ttl_is_set(world: World) -> None:
+    client = await leave_backlog(world)
+    await set_ttl(world, 10)
+    producer = await client.producer(TOPIC)
+    for _ in range(60):
+        await producer.send(b"x")
+        await asyncio.sleep(1)
+    report = await world.observer.explain_topic(NAME, per_partition=False)
+    (lost,) = report["subscriptions"]
+    assert lost["verdict"] == "NO_CONSUMER"
+    assert "; the message TTL of 10 s (topic policy) expired " in lost["sentence"]
+    assert lost["sentence"].endswith(" messages before they were acknowledged.")
+    hour = lost["hour"]
+    assert hour["expired"] == hour["backlogStart"] + hour["appended"] - hour["backlogEnd"]
+    assert (hour["acked"], hour["skipped"]) == (0, 0)
