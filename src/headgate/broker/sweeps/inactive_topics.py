@@ -77,9 +77,6 @@ class InactiveTopics:
             )
         except HeadgateError as error:
             logger.warning("inactive %s is not deleted: %s", name, error)
-        else:
-            if not self._registry.exists(name):
-                logger.info("inactive %s is deleted", name)
 
     def _is_inactive(self, topic: Topic) -> bool:
         """Whether a topic may be deleted now. One that is used is idle from now on at the

@@ -35,6 +35,10 @@ STORED_MAX: Final = 4_096
 """Subscriptions of one topic whose idle times are stored: of more, those that are idle longest."""
 
 
+NAMED_MAX: Final = 5
+"""Deleted subscriptions that the line in the log names."""
+
+
 class SubscriptionExpiry:
     """Deletes the expired subscriptions of one broker."""
 
@@ -59,6 +63,7 @@ class SubscriptionExpiry:
         self._turns.begin_turn()
         pace = Pace(self._turns)
         changed: dict[str, IdleSubscriptionsRow] = {}
+        deleted: list[str] = []
         async for topic in live_topics(self._engine, self._turns):
             minutes = self._table.subscription_expiration_min(topic.name)
             stored = self._catalog.idle_subscriptions(topic.name.full)
@@ -71,9 +76,10 @@ class SubscriptionExpiry:
             kept = {each.name: each.idle_since_ms for each in idle}
             for subscription in idle:
                 if subscription.idle_since_ms <= expired_ms and await self._delete(
-                    subscription, expired_ms, minutes
+                    subscription, expired_ms
                 ):
                     del kept[subscription.name]
+                    deleted.append(f"{subscription.name} of {topic.name}")
             if len(kept) > STORED_MAX:
                 kept = dict(nsmallest(STORED_MAX, kept.items(), itemgetter(1)))
             if topic.is_live and kept != stored.since_ms:
@@ -83,8 +89,13 @@ class SubscriptionExpiry:
                 changed = {}
         if changed:
             await self._store(changed)
+        if deleted:
+            logger.info(
+                "%d subscriptions had no consumer for too long and are deleted, the first: %s",
+                len(deleted), "; ".join(deleted[:NAMED_MAX]),
+            )  # fmt: skip
 
-    async def _delete(self, subscription: Subscription, expired_ms: int, minutes: int) -> bool:
+    async def _delete(self, subscription: Subscription, expired_ms: int) -> bool:
         """Delete a subscription, unless it was used meanwhile; returns whether it is gone."""
 
         def is_used() -> bool:
@@ -98,11 +109,6 @@ class SubscriptionExpiry:
                 "expired subscription %s of %s is not deleted: %s", subscription.name, topic, error
             )
         self._turns.begin_turn()
-        if subscription.removed:
-            logger.info(
-                "subscription %s of %s is deleted: it had no consumer for %d minutes",
-                subscription.name, topic, minutes,
-            )  # fmt: skip
         return subscription.removed
 
     async def _store(self, rows: dict[str, IdleSubscriptionsRow]) -> None:
