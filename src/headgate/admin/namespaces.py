@@ -91,6 +91,7 @@ class PoliciesBody(Struct):
     )
     subscription_types_enabled: tuple[SubscriptionTypeName, ...] | None = None
     persistence: Persistence | None = None
+    encryption_required: bool = False
 
 
 async def list_namespaces(call: Call) -> Reply:
@@ -134,6 +135,7 @@ async def create_namespace(call: Call) -> Reply:
         auto_subscription_creation=body.auto_subscription_creation,
         subscription_types_enabled=body.subscription_types_enabled,
         persistence=body.persistence,
+        encryption_required=body.encryption_required,
     )
     bundles = _bundles(body.bundles)
     await call.facade.commit(
@@ -208,7 +210,8 @@ def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
         **{field: getattr(policies, field) for field in COUNT_NAMES},
     }
     view |= {field: policy for field, policy in others.items() if policy is not None}
-    view |= {"deleted": row.deleted, "encryption_required": False, "subscription_auth_mode": "None"}
+    view |= {"deleted": row.deleted, "encryption_required": policies.encryption_required}
+    view["subscription_auth_mode"] = "None"
     return view | {
         "offload_threshold": -1,
         "offload_threshold_in_seconds": -1,

@@ -251,6 +251,8 @@ class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_unacked_messages_per_subscription: int | None = None
     persistence: Persistence | None = None
     auto_topic_creation: AutoTopicCreation | None = None
+    encryption_required: bool = False
+    """Whether producers must encrypt messages."""
 
 
 class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -278,6 +280,8 @@ class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_unacked_messages_per_consumer: int | None = None
     max_unacked_messages_per_subscription: int | None = None
     persistence: Persistence | None = None
+    max_message_size: int | None = None
+    """Bytes of the largest entry; 0 is no limit but the broker's."""
 
 
 NO_TOPIC_POLICIES = TopicPolicies()

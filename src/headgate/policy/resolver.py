@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 
 from headgate.base.names import TopicName
 from headgate.engine.engine_limits import UnackedLimits
+from headgate.engine.send_rules import SendRules
 from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas
@@ -30,6 +31,7 @@ from headgate.policy.limit_table import DISPATCH, PUBLISH, LimitTable
 from headgate.policy.quota_table import QuotaTable
 from headgate.policy.rate_policies import dispatch_rate, publish_rate
 from headgate.policy.retention_table import RetentionTable
+from headgate.policy.send_rules_table import SendRulesTable
 from headgate.policy.settings import Settings
 from headgate.policy.use_table import UseTable
 
@@ -54,6 +56,7 @@ class PolicyResolver:
         self.counts = CountTable(catalog, settings, system)
         self.expiry = ExpiryTable(catalog, settings, system)
         self.uses = UseTable(catalog, settings, system)
+        self.send_rules = SendRulesTable(catalog, settings, system)
 
     # -- what REST shows -------------------------------------------------------------------
 
@@ -107,6 +110,10 @@ class PolicyResolver:
             self.counts.of_topic(topic.name, "max_unacked_messages_per_consumer"),
             self.counts.of_topic(topic.name, "max_unacked_messages_per_subscription"),
         )
+
+    def applied_send_rules(self, topic: Topic) -> SendRules | None:
+        """The rules for the SENDs of a topic."""
+        return self.send_rules.of_topic(topic.name)
 
     def enforced_quotas(self, topic: Topic) -> Quotas:
         """The backlog quotas that the engine enforces on a topic."""

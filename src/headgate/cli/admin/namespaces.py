@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from headgate.cli.admin import producer_policies
 from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.ending_policies import (
     EXPIRATION_OPTION,
@@ -212,5 +213,6 @@ GROUP: Final = VerbGroup(
                  types_body, "the types of subscriptions that are allowed in a namespace"),
         *_policy("persistence", "persistence", PERSISTENCE_OPTIONS, persistence_body,
                  "how messages of a namespace are stored"),
+        *producer_policies.NAMESPACE_VERBS,
     ),
 )  # fmt: skip

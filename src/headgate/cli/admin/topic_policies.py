@@ -34,6 +34,7 @@ from headgate.cli.admin.policies import (
     rate_body,
     retention_body,
 )
+from headgate.cli.admin.producer_policies import message_size_verbs
 from headgate.cli.admin.verbs import (
     TOPIC_NAME,
     TOPIC_PATH,
@@ -223,6 +224,7 @@ OLDER_VERBS: Final = (
         "max-unacked-messages-per-subscription": "maxUnackedMessagesOnSubscription",
     }),
     *_ending_verbs(),
+    *message_size_verbs(),
 )  # fmt: skip
 """As ``topics`` has them: without ``--global`` and ``--subscription``, and one other name."""
 
@@ -252,5 +254,6 @@ GROUP: Final = VerbGroup(
                       "whether a consumer creates its subscription", (GLOBAL,)),
         Verb("delete", "Remove all policies of a topic.", (TOPIC_NAME,),
              send("DELETE", f"{TOPIC_PATH}/policies")),
+        *message_size_verbs((GLOBAL,)),
     ),
 )  # fmt: skip

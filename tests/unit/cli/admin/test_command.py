@@ -28,6 +28,15 @@ def groups() -> dict[str, VerbGroup]:
     return {name: group for name, group in found.items() if isinstance(group, VerbGroup)}
 
 
+NEEDED_SWITCHES = {
+    "set-encryption-required": ("--enable",),
+    "set-replicated-subscription-status": ("--disable",),
+    "set-inactive-topic-policies": ("--enable-delete-while-inactive",),
+    "set-auto-topic-creation": ("--enable",),
+    "set-auto-subscription-creation": ("--enable",),
+}
+"""Switches of verbs that need one of several."""
+
 VERBS = [(group, verb) for group, verbs in groups().items() for verb in verbs.commands]
 
 
@@ -63,6 +72,7 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
         "operation": "topic.stats", "resource": "t/n", "messageTTL": "1", "expirationTime": "1",
         "maxInactiveDuration": "1", "inactiveTopicDeleteMode": "delete_when_no_subscriptions",
         "type": "partitioned", "defaultNumPartitions": "2", "subTypes": "Shared",
+        "maxMessageSize": "1", "properties": "a=b",
     } | dict.fromkeys((*COUNT_NAMES.values(), *TOPIC_COUNT_NAMES.values()), "1")  # fmt: skip
     segments = [(route.method, route.path.strip("/").split("/")) for route in ROUTES]
     server.replies = [Reply(200, b"")]
@@ -76,12 +86,7 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
                 for parameter in command.verb.parameters
                 if parameter.label in words and parameter.read is not None
             ]
-            line += [
-                parameter.longest_name
-                for parameter in command.verb.parameters
-                if parameter.label in ("enable", "enableDeleteWhileInactive")
-            ]
-            admin(group, name, *line)
+            admin(group, name, *line, *NEEDED_SWITCHES.get(name, ()))
             assert server.asked, (group, name)
             for method, path, _ in server.asked:
                 asked = path.partition("?")[0].strip("/").split("/")
