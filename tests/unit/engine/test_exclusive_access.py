@@ -83,7 +83,7 @@ def test_shared_producers_hold_up_those_that_wait() -> None:
     assert not waiter.is_granted
     rig.topic.remove_producer(rig.producer)
     assert waiter.is_granted
-    assert not rig.topic.is_unused()
+    assert rig.topic.has_clients()
     rig.topic.add_producer(waiter.producer)
     assert rig.topic.access is access
     assert access.holder is waiter.producer

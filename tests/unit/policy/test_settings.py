@@ -32,10 +32,14 @@ DYNAMIC = {
     "adaptivePublisherThrottlingMinRateFactor",
     "adaptivePublisherThrottlingObserveOnly",
     "adaptivePublisherThrottlingPerTopicMetricsEnabled",
+    "allowAutoSubscriptionCreation",
     "allowAutoTopicCreation",
     "allowAutoTopicCreationType",
+    "brokerDeleteInactivePartitionedTopicMetadataEnabled",
     "brokerDeleteInactiveTopicsEnabled",
     "brokerDeleteInactiveTopicsFrequencySeconds",
+    "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds",
+    "brokerDeleteInactiveTopicsMode",
     "brokerMaxConnections",
     "brokerMaxConnectionsPerIp",
     "brokerPublisherThrottlingMaxByteRate",
@@ -52,6 +56,8 @@ DYNAMIC = {
     "dispatchThrottlingRateRelativeToPublishRate",
     "exposeSubscriptionBacklogAgeInPrometheus",
     "exposeTopicLevelMetricsInPrometheus",
+    "forceDeleteNamespaceAllowed",
+    "forceDeleteTenantAllowed",
     "headgateHoldParkMs",
     "headgateMaxParkedBytesPerConnection",
     "headgateRevokedRoles",
@@ -65,6 +71,7 @@ DYNAMIC = {
     "maxPublishRatePerTopicInMessages",
     "maxSubscriptionsPerTopic",
     "maxTopicsPerNamespace",
+    "subscriptionTypesEnabled",
 }
 """Each of these has a test in test_service.py, or beside what it controls."""
 
