@@ -58,6 +58,8 @@ DYNAMIC = {
     "headgateRevokedTokenIds",
     "headgateRewriteBytesPerSecond",
     "maxConsumersPerSubscription",
+    "maxSameAddressConsumersPerTopic",
+    "maxSameAddressProducersPerTopic",
     "maxConsumersPerTopic",
     "maxPendingPublishRequestsPerConnection",
     "maxProducersPerTopic",
