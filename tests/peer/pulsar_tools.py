@@ -98,7 +98,7 @@ def plain(folder: Path) -> tuple[BrokerProcess, dict[str, str]]:
 def secured(folder: Path) -> tuple[BrokerProcess, dict[str, str]]:
     """The same for one that only offers TLS and asks for a token."""
     certificates = folder / "certificates"
-    headgate("certs", "create", "--output", str(certificates))
+    headgate("certs", "create", "--dir", str(certificates))
     key, token = folder / "secret.key", folder / "token"
     headgate("tokens", "create-secret-key", "--output", str(key))
     token.touch(mode=0o600)
@@ -110,8 +110,8 @@ def secured(folder: Path) -> tuple[BrokerProcess, dict[str, str]]:
         "webServicePort": "-1",
         "brokerServicePortTls": "0",
         "webServicePortTls": "0",
-        "tlsCertificateFilePath": str(certificates / "server-cert.pem"),
-        "tlsKeyFilePath": str(certificates / "server-key.pem"),
+        "tlsCertificateFilePath": str(certificates / "server.cert.pem"),
+        "tlsKeyFilePath": str(certificates / "server.key.pem"),
         "authenticationEnabled": "true",
         "authenticationProviders": (
             "org.apache.pulsar.broker.authentication.AuthenticationProviderToken"
@@ -131,7 +131,7 @@ def secured(folder: Path) -> tuple[BrokerProcess, dict[str, str]]:
         "useTls": "true",
         "authPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
         "authParams": f"file://{token}",
-        "tlsTrustCertsFilePath": str(certificates / "ca-cert.pem"),
+        "tlsTrustCertsFilePath": str(certificates / "ca.cert.pem"),
         "tlsEnableHostnameVerification": "true",
     }
 

@@ -28,7 +28,10 @@ def groups() -> dict[str, VerbGroup]:
     return {name: group for name, group in found.items() if isinstance(group, VerbGroup)}
 
 
-NEEDED_SWITCHES = {"set-encryption-required": ("--enable",)}
+NEEDED_SWITCHES = {
+    "set-encryption-required": ("--enable",),
+    "set-replicated-subscription-status": ("--disable",),
+}
 """Switches of verbs that need one of several."""
 
 VERBS = [(group, verb) for group, verbs in groups().items() for verb in verbs.commands]
@@ -64,6 +67,7 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
         "time": "1", "ledgerId": "1", "entryId": "1", "datetime": "2026-01-01T00:00:00Z",
         "role": "r", "roles": "r", "actions": "produce", "authMode": "Prefix", "subscription": "s",
         "operation": "topic.stats", "resource": "t/n", "maxMessageSize": "1",
+        "properties": "a=b",
     } | dict.fromkeys((*COUNT_NAMES.values(), *TOPIC_COUNT_NAMES.values()), "1")  # fmt: skip
     segments = [(route.method, route.path.strip("/").split("/")) for route in ROUTES]
     server.replies = [Reply(200, b"")]
