@@ -24,7 +24,7 @@ MAINS = tuple(
         "Patterns",
         "NotSupported",
         "BacklogQuotas",
-    )  # fmt: skip
+    )
 )
 """The Java programs, in the order in which they share a broker: the last one changes settings."""
 FULL_DISK = "headgate.peer.FullDisk"
