@@ -64,6 +64,8 @@ DYNAMIC = {
     "headgateRevokedTokenIds",
     "headgateRewriteBytesPerSecond",
     "maxConsumersPerSubscription",
+    "maxSameAddressConsumersPerTopic",
+    "maxSameAddressProducersPerTopic",
     "maxConsumersPerTopic",
     "maxPendingPublishRequestsPerConnection",
     "maxProducersPerTopic",
