@@ -39,6 +39,7 @@ class Operation(StrEnum):
     TOPIC_DELETE = "topic.delete"
     TOPIC_UNLOAD = "topic.unload"
     TOPIC_ACCEPT_DAMAGE = "topic.accept-damage"
+    TOPIC_TERMINATE = "topic.terminate"
     TOPIC_STATS = "topic.stats"
     TOPIC_MESSAGES = "topic.messages"
     TOPIC_POLICY_READ = "topic.policy.read"

@@ -143,6 +143,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "topic.read": _topic(Access.EITHER, "LOOKUP"),
     "topic.unload": _topic(_ADMIN, "UNLOAD"),
     "topic.accept-damage": _topic(_ADMIN, "ACCEPT_DAMAGE"),
+    "topic.terminate": _topic(_ADMIN, "TERMINATE"),
     "topic.stats": _topic(Access.EITHER, "GET_STATS"),
     "topic.messages": _topic(Access.CONSUME, "PEEK_MESSAGES"),
     "topic.policy.read": _topic(_ADMIN, "READ", Family.TOPIC_POLICY),

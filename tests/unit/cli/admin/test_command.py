@@ -28,6 +28,12 @@ def groups() -> dict[str, VerbGroup]:
     return {name: group for name, group in found.items() if isinstance(group, VerbGroup)}
 
 
+NEEDED_SWITCHES = {
+    "set-encryption-required": ("--enable",),
+    "set-replicated-subscription-status": ("--disable",),
+}
+"""Switches of verbs that need one of several."""
+
 VERBS = [(group, verb) for group, verbs in groups().items() for verb in verbs.commands]
 
 
@@ -51,10 +57,6 @@ def test_every_verb_has_help(server: FakeServer, group: str, verb: str) -> None:
     assert server.asked == []
 
 
-NEEDED_SWITCHES = {"set-replicated-subscription-status": ["--disable"]}
-"""Verbs that ask for one of their switches."""
-
-
 def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
     """What the broker does not do is absent here."""
     words = {
@@ -64,7 +66,8 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
         "limit": "1M", "limitTimeInSec": "1m", "policyStr": "producer_exception",
         "time": "1", "ledgerId": "1", "entryId": "1", "datetime": "2026-01-01T00:00:00Z",
         "role": "r", "roles": "r", "actions": "produce", "authMode": "Prefix", "subscription": "s",
-        "operation": "topic.stats", "resource": "t/n", "properties": "a=b",
+        "operation": "topic.stats", "resource": "t/n", "maxMessageSize": "1",
+        "properties": "a=b",
     } | dict.fromkeys((*COUNT_NAMES.values(), *TOPIC_COUNT_NAMES.values()), "1")  # fmt: skip
     segments = [(route.method, route.path.strip("/").split("/")) for route in ROUTES]
     server.replies = [Reply(200, b"")]
@@ -78,8 +81,7 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
                 for parameter in command.verb.parameters
                 if parameter.label in words and parameter.read is not None
             ]
-            line += NEEDED_SWITCHES.get(name, [])
-            admin(group, name, *line)
+            admin(group, name, *line, *NEEDED_SWITCHES.get(name, ()))
             assert server.asked, (group, name)
             for method, path, _ in server.asked:
                 asked = path.partition("?")[0].strip("/").split("/")
