@@ -50,7 +50,9 @@ from headgate.observe.observer import Observer
 from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
 from headgate.observe.stats.internal import internal_stats
 from headgate.policy.access_law import Decision
+from headgate.policy.expiry_table import ExpiryTable
 from headgate.policy.settings import SETTINGS
+from headgate.policy.use_table import UseTable
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
@@ -95,6 +97,14 @@ class AdminFacade:
     @property
     def info(self) -> BrokerInfo:
         return self._broker.info
+
+    @property
+    def expiry(self) -> ExpiryTable:
+        return self._policies.expiry
+
+    @property
+    def uses(self) -> UseTable:
+        return self._policies.uses
 
     def check_allowed(
         self, identity: Identity, operation: str, resource: str, subscription: str = ""
@@ -177,14 +187,10 @@ class AdminFacade:
         await self._broker.quota_sweep.check()
 
     def auto_creation_partitions(self, topic: TopicName) -> int | None:
-        settings = self._broker.settings
-        if not settings.allowAutoTopicCreation or not topic.is_persistent:
+        if not topic.is_persistent or self._registry.is_system(topic):
             return None
-        if self._registry.is_system(topic):
-            return None
-        if settings.allowAutoTopicCreationType == "partitioned" and topic.partition < 0:
-            return settings.defaultNumPartitions
-        return 0
+        partitions = self._policies.uses.created_partitions(topic.namespace)
+        return partitions if partitions is None or topic.partition < 0 else 0
 
     # -- the broker ------------------------------------------------------------------------
 
@@ -388,7 +394,7 @@ class AdminFacade:
             ordinal = await self._ordinal(subscription.topic, replace(what, excluded=True))
         with _refusals():
             held = await self._subscriptions.load_passed(subscription, ordinal - 1)
-        skipped = subscription.skip_to(ordinal, expired=True)
+        skipped = subscription.expire_to(ordinal, None)
         del held
         if not skipped:
             return False

@@ -187,6 +187,7 @@ _UNDER_NAMESPACES: Final = frozenset(
         Kind.PARTITIONED,
         Kind.TOPIC_POLICIES,
         Kind.SCHEMA,
+        Kind.IDLE_SUBSCRIPTIONS,
         Kind.NAMESPACE_GRANTS,
         Kind.TOPIC_GRANTS,
     }

@@ -11,12 +11,20 @@ from headgate.base.names import TopicName
 from headgate.metadata.checks import check_partition_count, check_partition_name
 from headgate.metadata.errors import TooManyTopicsError, conflict, not_allowed, not_found
 from headgate.metadata.own_rows import TOPIC_NUMBER, TopicNumbers
-from headgate.metadata.rows import CounterRow, Kind, PartitionedRow, SchemaRow, TopicRow
+from headgate.metadata.rows import (
+    CounterRow,
+    IdleSubscriptionsRow,
+    Kind,
+    PartitionedRow,
+    SchemaRow,
+    TopicRow,
+)
 from headgate.metadata.staged_rows import (
     NO_PROPERTIES,
     RowValues,
     own_name,
     staged_namespace,
+    staged_open_namespace,
     topic_exists,
 )
 from headgate.metadata.state import Change, RowState, parent_of
@@ -59,7 +67,7 @@ class TopicPlans:
             RefusalError: 404 without its namespace, 409 if it exists, 412 for a partition that
                 its partitioned topic does not have, or if the namespace has too many topics.
         """
-        staged_namespace(self._state, topic.namespace)
+        staged_open_namespace(self._state, topic.namespace)
         base = None
         if topic.partition >= 0:
             base = self._state.staged(Kind.PARTITIONED, topic.base.full)
@@ -126,7 +134,7 @@ class TopicPlans:
         if topic.partition >= 0:
             raise not_allowed("Partitioned Topic Name should not contain '-partition-'")
         check_partition_count(partitions)
-        staged_namespace(self._state, topic.namespace)
+        staged_open_namespace(self._state, topic.namespace)
         if topic_exists(self._state, topic.full):
             raise conflict("This topic already exists")
         row = PartitionedRow(partitions=partitions, created_ms=now_ms, properties=dict(properties))
@@ -150,6 +158,7 @@ class TopicPlans:
         if row is None:
             raise conflict(f"Topic {topic} is not the partitioned topic.")
         check_partition_count(partitions, at_least=row.partitions)
+        staged_open_namespace(self._state, topic.namespace)
         names = [topic.partition_name(index) for index in range(partitions)]
         missing = [name for name in names if self._state.staged(Kind.TOPIC, name.full) is None]
         self._check_topic_count(missing)
@@ -189,11 +198,23 @@ class TopicPlans:
         rows += [(Kind.TOPIC, n, None) for n in names if self._state.staged(Kind.TOPIC, n)]
         if not rows:
             raise not_found(f"Topic {topic} not found")
-        kinds = [Kind.TOPIC_POLICIES, Kind.SCHEMA]
+        kinds = [Kind.TOPIC_POLICIES, Kind.SCHEMA, Kind.IDLE_SUBSCRIPTIONS]
         for kind in kinds if keeps_grants else [*kinds, Kind.TOPIC_GRANTS]:
             own = {topic.full: None} | dict.fromkeys(names)
             rows += [(kind, n, None) for n in own if self._state.staged(kind, n) is not None]
         return self._state.stage(rows)
+
+    def plan_idle_subscriptions(self, rows: Mapping[str, IdleSubscriptionsRow]) -> Change:
+        """Store which subscriptions of topics, by full name, have no consumers. Topics that do not
+        exist are left out; an empty row removes a topic's."""
+        staged = self._state.staged
+        return self._state.stage(
+            [
+                (Kind.IDLE_SUBSCRIPTIONS, name, row if row.since_ms else None)
+                for name, row in rows.items()
+                if staged(Kind.TOPIC, name) is not None
+            ]
+        )
 
     def plan_schema(self, topic: TopicName, schema: SchemaRow) -> Change:
         """Set the schema of a topic.
