@@ -63,23 +63,23 @@ def test_a_client_that_is_cut_off_by_a_kill_stores_nothing_twice(
     assert broker.request("POST", f"{NAMESPACE}/deduplication", b"true")[0] == 204
     with client_of(broker.service_url) as client:
         client.subscribe(topic, "all").close()
-    sent = 0
+    sent = 0  # ids begin at 1: the client takes 0 for none
     for _ in range(KILLS):
         # The client is not told what happened to the messages that are on their way at the kill.
         with client_of(broker.service_url) as client:
             producer = client.create_producer(
                 topic, producer_name="till", batching_enabled=False, max_pending_messages=2_000
             )
-            for number in range(sent, sent + 1_000):
+            for number in range(sent + 1, sent + 1_001):
                 producer.send_async(b"%d" % number, None, sequence_id=number)
             broker.kill()
         broker.start()
         with client_of(broker.service_url) as client:
             # The application sends all of it again.
             producer = client.create_producer(topic, producer_name="till")
-            for number in range(sent, sent + 1_000):
+            for number in range(sent + 1, sent + 1_001):
                 producer.send_async(b"%d" % number, None, sequence_id=number)
             producer.flush()
         sent += 1_000
     with client_of(broker.service_url) as client:
-        assert received(client, topic) == [b"%d" % at for at in range(sent)]
+        assert received(client, topic) == [b"%d" % at for at in range(1, sent + 1)]
