@@ -461,3 +461,22 @@ def test_a_consumer_leaves_in_work_that_does_not_grow_with_what_others_hold() ->
         return bytecodes(lambda: subscription.remove_consumer(leaver))
 
     assert work(3_000) == work(10)
+
+
+def test_a_thousand_reconnects_leave_permits_and_order_as_they_are() -> None:
+    rig = Rig()
+    subscription = rig.subscribe()
+    stayed, port = rig.consumer(subscription, SHARED, permits=10)
+    rig.publish(5, messages=3)
+    subscription.ack_messages(stayed, 0, 0b001)
+    for _ in range(1_000):
+        guest, _ = rig.consumer(subscription, SHARED, permits=10)
+        rig.flush()
+        subscription.remove_consumer(guest)
+        rig.flush()
+    assert subscription.dispatcher.permits() == max(0, stayed.permits)
+    subscription.flow(stayed, 100)
+    rig.flush()
+    assert set(port.ordinals) == {0, 1, 2, 3, 4}
+    assert subscription.dispatcher.in_flight_messages() == stayed.unacked_messages == 14
+    assert subscription.dispatcher.to_redeliver().entries == 0
