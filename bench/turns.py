@@ -11,12 +11,13 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from bench.report import Table, median, number
 from headgate.base import work_units
 from headgate.base.units import NS_PER_US
 from headgate.base.work_units import STEPS
-from headgate.broker.commands.acknowledging import _ack_entries
+from headgate.broker.commands.acked_ids import ack_entries
 from headgate.broker.commands.consuming import _redeliver_in_slices
 from headgate.broker.connection.connection import Connection
 from headgate.engine.consumer import Consumer
@@ -229,7 +230,9 @@ async def ack_id(stage: Stage) -> float:
     positions = [topic.log.position(ordinal) for ordinal in range(COUNT)]
     command = BaseCommand.FromString(frames.ack(consumer.consumer_id, positions)[8:])
     ids = command.ack.message_id
-    return cpu_us(lambda: _ack_entries(consumer, subscription, ids, [])) / COUNT
+    settings = stage.world.broker.settings
+    work = partial(ack_entries, consumer, subscription, ids, [], [], settings)
+    return cpu_us(work) / COUNT
 
 
 async def receipt(stage: Stage) -> float:

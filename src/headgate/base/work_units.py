@@ -98,6 +98,8 @@ PING: Final = _step("ping", 1, "a PING or a PONG", _COMMANDS)
 ACK_ID: Final = _step("ack id", 1, "an id of an ACK", _COMMANDS)
 ACK_BYTES_PER_UNIT: Final = 256
 """Bytes of an ACK that add 1 unit, for parsing."""
+ACK_MESSAGES_PER_UNIT: Final = 2_048
+"""Messages of a batch that add 1 unit to an ACK of some of them: the log stores a bit for each."""
 REDELIVER_ID: Final = _step("redeliver id", 2, "an id of a REDELIVER", _COMMANDS)
 RETURNED_PER_UNIT: Final = 512
 """Entries that add 1 unit when a consumer gives back all that it holds: its dict changes hands, and

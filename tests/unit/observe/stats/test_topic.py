@@ -132,6 +132,24 @@ def test_exclusive_access_and_termination_are_shown(world: World) -> None:
     assert shown(world).headgate["terminated"] is True
 
 
+def test_batches_of_which_a_part_is_acknowledged(world: World) -> None:
+    async def play() -> None:
+        client = await world.connect()
+        producer = await client.producer(T)
+        consumer = await client.subscribe(T, "s", kind=SubscriptionType.SHARED)
+        batch = [await producer.send(b"", batch=[b"a", b"b", b"c"]) for _ in range(3)]
+        await consumer.ack_part(batch[1], 0b110)
+        await consumer.ack(batch[2])
+
+    world.run(play())
+    subscription = shown(world).subscriptions["s"]
+    assert (subscription.msg_backlog, subscription.unacked_messages) == (2, 5)
+    assert subscription.consumers[0].unacked_messages == 5
+    account = subscription.headgate
+    assert account["backlogMessages"] == account["unackedMessages"] == 5
+    assert account["partlyAcknowledgedBatches"] == 1
+
+
 def test_rates_cover_the_last_seconds(world: World) -> None:
     async def play() -> None:
         client = await world.connect()
