@@ -67,6 +67,7 @@ class Consumer:
         "port",
         "priority_level",
         "rates",
+        "takes_any_schema",
         "told_active",
         "unacked_messages",
         "window",
@@ -84,7 +85,9 @@ class Consumer:
         client_version: str = "",
         connected_ms: int = 0,
         epoch: int = -1,
+        takes_any_schema: bool = False,
     ) -> None:
+        """``takes_any_schema``: it decodes each message by the schema of its producer."""
         self.consumer_id = consumer_id
         self.name = name
         self.port = port
@@ -94,6 +97,7 @@ class Consumer:
         self.client_version = client_version
         self.connected_ms = connected_ms
         self.epoch = epoch
+        self.takes_any_schema = takes_any_schema
         self.connection_key = id(port)
         self.permits = 0
         self.window = 0

@@ -28,6 +28,7 @@ from headgate.policy.limit_table import DISPATCH, PUBLISH, LimitTable
 from headgate.policy.quota_table import QuotaTable
 from headgate.policy.rate_policies import dispatch_rate, publish_rate
 from headgate.policy.retention_table import RetentionTable
+from headgate.policy.schema_table import SchemaTable
 from headgate.policy.settings import Settings
 
 
@@ -49,6 +50,7 @@ class PolicyResolver:
         self.quotas = QuotaTable(catalog, settings, system)
         self.retentions = RetentionTable(catalog, settings, system)
         self.counts = CountTable(catalog, settings, system)
+        self.schemas = SchemaTable(catalog, settings)
 
     # -- what REST shows -------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from headgate.base.errors import HeadgateError, invariant
 from headgate.base.names import TopicName, check_subscription, parse_topic
 from headgate.broker.commands.command_host import CommandHost
-from headgate.broker.commands.schemas import NO_VERSION, TopicSchemas
+from headgate.broker.commands.schemas import TopicSchemas
 from headgate.broker.connection.bounds import check_room
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.count_limits import CountLimits
@@ -49,7 +49,7 @@ class ProducerCommands:
         producer_id = request.producer_id
         present = connection.producers.get(producer_id)
         if present is not None:
-            version = await self._schema_version(present[1].name, request)
+            version = await self._schemas.version(present[1].name, request)
             _answer(connection, request.request_id, present[0], version)
             return
         key = ("producer", producer_id)
@@ -65,7 +65,7 @@ class ProducerCommands:
             topic = await self._registry.get_or_create(name, create=True)
             if request.producer_name not in topic.producers:
                 self._count_limits.check_producer(topic)
-            version = await self._schema_version(name, request)
+            version = await self._schemas.version(name, request)
             if request.initial_subscription_name:
                 await self._create_initial_subscription(topic, request.initial_subscription_name)
             producer = self._make_producer(connection, topic, request)
@@ -118,11 +118,6 @@ class ProducerCommands:
     async def _create_initial_subscription(self, topic: Topic, name: str) -> None:
         if name not in topic.subscriptions:
             await self._subscriptions.create(topic, name, at_ordinal=topic.log.first, properties={})
-
-    async def _schema_version(self, name: TopicName, request: CommandProducer) -> bytes:
-        if not request.HasField("schema"):
-            return NO_VERSION
-        return await self._schemas.define_or_check(name, request.schema)
 
     async def close_producer(self, connection: ClientConnection, command: BaseCommand) -> None:
         """Disconnect a producer once its SENDs are durable and answered."""
