@@ -6,6 +6,8 @@ all can be removed.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from headgate.admin.names import existing_namespace
 from headgate.admin.operations import Operation
 from headgate.admin.queries import APPLIED
@@ -22,8 +24,10 @@ from headgate.admin.routing import (
 )
 from headgate.admin.topic_policies import policy_topic, remover
 from headgate.base.schema_types import AutoUpdateStrategy, CompatibilityStrategy
+from headgate.metadata.errors import RefusalError
 
 _UNDEFINED = CompatibilityStrategy.UNDEFINED
+_Strategy = TypeVar("_Strategy", CompatibilityStrategy, AutoUpdateStrategy)
 
 
 def defined(strategy: CompatibilityStrategy | None) -> CompatibilityStrategy | None:
@@ -39,7 +43,7 @@ async def get_namespace_strategy(call: Call) -> Reply:
 
 async def set_namespace_strategy(call: Call) -> Reply:
     """Replace the strategy of a namespace."""
-    strategy: CompatibilityStrategy | None = call.decoded(CompatibilityStrategy)
+    strategy = _strategy_in(call, CompatibilityStrategy)
     return await _commit(call, schema_compatibility_strategy=defined(strategy))
 
 
@@ -52,7 +56,7 @@ async def get_auto_update_strategy(call: Call) -> Reply:
 
 async def set_auto_update_strategy(call: Call) -> Reply:
     """Replace the older policy of a namespace."""
-    strategy: AutoUpdateStrategy | None = call.decoded(AutoUpdateStrategy)
+    strategy = _strategy_in(call, AutoUpdateStrategy)
     return await _commit(call, schema_auto_update_compatibility_strategy=strategy)
 
 
@@ -82,6 +86,22 @@ async def set_namespace_validation(call: Call) -> Reply:
     return await _commit(call, schema_validation_enforced=bool(enforced))
 
 
+def _strategy_in(call: Call, type_: type[_Strategy]) -> _Strategy | None:
+    """The strategy in the body; None if there is none.
+
+    Raises:
+        RefusalError: 400 for an unknown one.
+    """
+    text: str | None = call.decoded(str)
+    if text is None:
+        return None
+    for each in type_:
+        if each.value == text:
+            return each
+    allowed = ", ".join(each.value for each in type_)
+    raise RefusalError(400, f"Unknown strategy {text[:80]!r}: allowed are {allowed}")
+
+
 async def _commit(call: Call, **policy: object) -> Reply:
     name, _ = existing_namespace(call)
     await call.facade.commit(call.facade.catalog.plan_namespace_policies(name, **policy))
@@ -108,7 +128,7 @@ async def get_topic_validation(call: Call) -> Reply:
 async def set_topic_strategy(call: Call) -> Reply:
     """Replace the strategy of a topic."""
     topic = policy_topic(call)
-    strategy: CompatibilityStrategy | None = call.decoded(CompatibilityStrategy)
+    strategy = _strategy_in(call, CompatibilityStrategy)
     change = call.facade.catalog.plan_topic_policies(
         topic, schema_compatibility_strategy=defined(strategy)
     )

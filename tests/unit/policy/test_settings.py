@@ -13,6 +13,9 @@ from headgate.policy.setting_info import SettingError
 from headgate.policy.settings import SETTINGS, Settings
 
 DYNAMIC = {
+    "isAllowAutoUpdateSchemaEnabled",
+    "headgateSchemaVersionsPerTopic",
+    "headgateSchemaMemoryMB",
     "headgateHttpMemoryMB",
     "maxConcurrentHttpRequests",
     "maxHttpServerConnections",

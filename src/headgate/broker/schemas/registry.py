@@ -134,7 +134,9 @@ class SchemaRegistry:
             present = self._catalog.schemas(name)
         is_latest = latest.type == schema.type and latest.data == schema.data
         if not (is_latest and len(present) == 1):
-            await self._check(name, schema, present, strategy, is_valid=False)
+            why = await self._verdict(name, schema, present, strategy, is_valid=False)
+            if why:
+                raise IncompatibleSchemaError(why)
 
     async def _add_by_client(self, name: TopicName, schema: Definition) -> int:
         rules = self._rules.of_topic(name)
@@ -173,7 +175,9 @@ class SchemaRegistry:
         """
         strategy = self._rules.of_topic(name).strategy
         if await self.find_version(name, schema) == UNKNOWN_VERSION:
-            await self._check(name, schema, self._compared(name, strategy), strategy)
+            why = await self._verdict(name, schema, self._compared(name, strategy), strategy)
+            if why:
+                raise IncompatibleSchemaError(why)
         return strategy
 
     async def delete(self, name: TopicName, *, force: bool) -> int:
@@ -223,9 +227,11 @@ class SchemaRegistry:
                     "Schema not found and schema auto updating is disabled."
                 )
             strategy = self._rules.of_topic(name).strategy
-            await self._check(name, schema, self._compared(name, strategy), strategy)
+            why = await self._verdict(name, schema, self._compared(name, strategy), strategy)
             if self._catalog.latest_schema(name) is not latest:
                 continue
+            if why:
+                raise IncompatibleSchemaError(why)
             self._check_room(name, latest, size_bytes)
             try:
                 return await self._store(name, schema, latest, needs_topic=needs_topic)
@@ -275,7 +281,7 @@ class SchemaRegistry:
                 f"{size_bytes} more"
             )
 
-    async def _check(
+    async def _verdict(
         self,
         name: TopicName,
         schema: Definition,
@@ -283,31 +289,28 @@ class SchemaRegistry:
         strategy: CompatibilityStrategy,
         *,
         is_valid: bool = True,
-    ) -> None:
-        """Check that a definition goes with the versions ``present``; and that it is well formed,
-        unless ``is_valid`` says so.
+    ) -> str:
+        """Why a definition does not go with the versions ``present``; empty if it does. Unless it
+        ``is_valid``, it may not be well formed.
 
         Raises:
-            IncompatibleSchemaError: it does not.
-            InvalidSchemaError: it is not, or they are too complex to be compared.
+            InvalidSchemaError: it is not well formed, or they are too complex to be compared.
         """
         if not present:
-            return
+            return ""
         key = (self._catalog.own_name(name), strategy.value, _digest(schema))
         known = self._verdicts.get(key)
         if known is not None and known[0] is present[-1]:
             self._verdicts.move_to_end(key)
-            why = known[1]
-        else:
-            stored = [definition_of(row) for row in present]
-            if not is_valid:
-                await self._in_slices(check_definition(schema))
-            why = await self._in_slices(incompatibility(stored, schema, strategy))
-            self._verdicts[key] = (present[-1], why)
-            if len(self._verdicts) > VERDICTS_MAX:
-                self._verdicts.popitem(last=False)
-        if why:
-            raise IncompatibleSchemaError(why)
+            return known[1]
+        stored = [definition_of(row) for row in present]
+        if not is_valid:
+            await self._in_slices(check_definition(schema))
+        why = await self._in_slices(incompatibility(stored, schema, strategy))
+        self._verdicts[key] = (present[-1], why)
+        if len(self._verdicts) > VERDICTS_MAX:
+            self._verdicts.popitem(last=False)
+        return why
 
     async def _in_slices(self, steps: definitions.Steps[T]) -> T:
         """The result of work on definitions, which others interrupt."""

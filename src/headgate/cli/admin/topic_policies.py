@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from headgate.cli.admin import schemas
 from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.policies import (
     PUBLISH_RATE_OPTIONS,
@@ -184,5 +185,6 @@ GROUP: Final = VerbGroup(
             "max-consumers-per-subscription": "maxConsumersPerSubscription",
             "max-subscriptions-per-topic": "maxSubscriptionsPerTopic",
         }, (GLOBAL,)),
+        *schemas.POLICY_VERBS,
     ),
 )  # fmt: skip

@@ -74,7 +74,9 @@ def test_the_older_verbs_are_the_same_without_the_newer_options(server: FakeServ
         for name in ("maxProducers", "max-subscriptions")
     }
     assert newer_names - older_names == {"get-backlog-quota"} | {
-        f"{verb}-max-subscriptions-per-topic" for verb in ("get", "set", "remove")
+        f"{verb}-{name}"
+        for verb in ("get", "set", "remove")
+        for name in ("max-subscriptions-per-topic", "schema-compatibility-strategy")
     }
     words = ["set-dispatch-rate", "t/n/x", "--msg-dispatch-rate=10", "-bd=5"]
     admin("topics", *words)
