@@ -62,6 +62,9 @@ class AvroField:
     aliases: tuple[str, ...] = ()
 
 
+_PRIMITIVE_TYPES: Final = {name: AvroType(name) for name in PRIMITIVES}
+
+
 @dataclass(slots=True, eq=False)
 class AvroSchema:
     """A whole schema."""
@@ -139,8 +142,8 @@ class _Parser:
 
     def _known(self, name: str, namespace: str) -> AvroType:
         """A primitive, or a type that was defined before."""
-        if name in PRIMITIVES:
-            return AvroType(name)
+        if name in _PRIMITIVE_TYPES:
+            return _PRIMITIVE_TYPES[name]
         full = name if "." in name or not namespace else f"{namespace}.{name}"
         found = self.named.get(full) or self.named.get(name)
         if found is None:
