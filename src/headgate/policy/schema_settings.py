@@ -39,7 +39,7 @@ class SchemaSettings(RevocationSettings):
     headgateSchemaMemoryMB: int = setting(
         64,
         "Most megabytes of definitions of all versions of the schemas of all topics, which the "
-        "broker keeps in memory; more are refused.",
+        "broker keeps in memory, and 16 times the most of one topic; more are refused.",
         dynamic=True,
         minimum=1,
     )

@@ -22,13 +22,31 @@ from headgate.schema.json_notation import old_json_id
 from headgate.schema.key_value import split_key_value
 from headgate.schema.protobuf_native import root_message
 
-_S = CompatibilityStrategy
-
-TRANSITIVE: Final = frozenset((_S.BACKWARD_TRANSITIVE, _S.FORWARD_TRANSITIVE, _S.FULL_TRANSITIVE))
+TRANSITIVE: Final = frozenset(
+    (
+        CompatibilityStrategy.BACKWARD_TRANSITIVE,
+        CompatibilityStrategy.FORWARD_TRANSITIVE,
+        CompatibilityStrategy.FULL_TRANSITIVE,
+    )
+)
 """The strategies that compare with all versions, not only with the latest."""
 
-_NEW_READS: Final = frozenset((_S.BACKWARD, _S.FULL, _S.BACKWARD_TRANSITIVE, _S.FULL_TRANSITIVE))
-_NEW_IS_READ: Final = frozenset((_S.FORWARD, _S.FULL, _S.FORWARD_TRANSITIVE, _S.FULL_TRANSITIVE))
+_NEW_READS: Final = frozenset(
+    (
+        CompatibilityStrategy.BACKWARD,
+        CompatibilityStrategy.FULL,
+        CompatibilityStrategy.BACKWARD_TRANSITIVE,
+        CompatibilityStrategy.FULL_TRANSITIVE,
+    )
+)
+_NEW_IS_READ: Final = frozenset(
+    (
+        CompatibilityStrategy.FORWARD,
+        CompatibilityStrategy.FULL,
+        CompatibilityStrategy.FORWARD_TRANSITIVE,
+        CompatibilityStrategy.FULL_TRANSITIVE,
+    )
+)
 
 
 def check_definition(definition: Definition) -> Steps[bytes]:
@@ -76,7 +94,7 @@ def incompatibility(
     Raises:
         InvalidSchemaError: a definition is not well formed, or too complex to compare.
     """
-    if strategy is _S.ALWAYS_COMPATIBLE or not present:
+    if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE or not present:
         return ""
     present = present if strategy in TRANSITIVE else present[-1:]
     for each in present:
@@ -87,7 +105,7 @@ def incompatibility(
             )
     if new.type == SchemaType.KEY_VALUE:
         return (yield from _key_value(present, new, strategy))
-    if strategy is _S.ALWAYS_INCOMPATIBLE:
+    if strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE:
         return "Incompatible schema: the schema compatibility strategy is ALWAYS_INCOMPATIBLE"
     if new.type in IN_AVRO:
         return (yield from _in_avro(present, new, strategy))

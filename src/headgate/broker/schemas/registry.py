@@ -35,8 +35,6 @@ from headgate.schema.errors import IncompatibleSchemaError
 from headgate.storage.metadata_writer import MetadataWriter
 
 T = TypeVar("T")
-_S = CompatibilityStrategy
-
 NO_VERSION: Final = b""
 """The version in the answer to a producer without a schema."""
 
@@ -49,10 +47,20 @@ TRIES: Final = 8
 CHECKS_MAX: Final = 4
 """Definitions that are read at the same time: one takes about twenty times its size."""
 
+TOPIC_SHARE: Final = 16
+"""The schema of one topic may take a sixteenth of the memory for all, so that nobody fills it."""
+
 VERDICTS_MAX: Final = 1_024
 """Comparisons whose result is kept, so that crowds that reconnect are compared once."""
 
-_READER_ASKS_LATEST: Final = frozenset((_S.BACKWARD, _S.FORWARD, _S.FORWARD_TRANSITIVE, _S.FULL))
+_READER_ASKS_LATEST: Final = frozenset(
+    (
+        CompatibilityStrategy.BACKWARD,
+        CompatibilityStrategy.FORWARD,
+        CompatibilityStrategy.FORWARD_TRANSITIVE,
+        CompatibilityStrategy.FULL,
+    )
+)
 """The strategies under which a consumer must read the latest version, as in Pulsar."""
 
 
@@ -122,14 +130,14 @@ class SchemaRegistry:
             await self._add_by_client(name, schema)
             return
         strategy = self._rules.of_topic(name).strategy
-        if strategy is _S.ALWAYS_COMPATIBLE:
+        if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
             return
         latest = self._catalog.schema(name)
         if latest is None:
             raise IncompatibleSchemaError("Topic does not have schema to check")
         present = [latest]
         if strategy in _READER_ASKS_LATEST:
-            strategy = _S.BACKWARD
+            strategy = CompatibilityStrategy.BACKWARD
         elif strategy in TRANSITIVE:
             present = self._catalog.schemas(name)
         is_latest = latest.type == schema.type and latest.data == schema.data
@@ -273,6 +281,13 @@ class SchemaRegistry:
             raise IncompatibleSchemaError(
                 f"The schema of {name} has {count} versions: headgateSchemaVersionsPerTopic="
                 f"{settings.headgateSchemaVersionsPerTopic} are allowed"
+            )
+        own_bytes = sum(row.size_bytes for row in self._catalog.schemas(name))
+        if own_bytes + size_bytes > settings.headgateSchemaMemoryMB * MIB // TOPIC_SHARE:
+            raise IncompatibleSchemaError(
+                f"The schema of {name} takes {own_bytes} bytes: a sixteenth of "
+                f"headgateSchemaMemoryMB={settings.headgateSchemaMemoryMB} has no room for "
+                f"{size_bytes} more"
             )
         if self._catalog.schema_bytes + size_bytes > settings.headgateSchemaMemoryMB * MIB:
             raise IncompatibleSchemaError(

@@ -93,13 +93,17 @@ async def test_the_bounds_of_versions_and_of_memory(world: World) -> None:
     assert await schemas.add(NAME, avro("a")) == 0
     await schemas.delete(NAME, force=False)
     assert await schemas.add(NAME, avro("c")) == 3
-    settings.set("headgateSchemaMemoryMB", "1")
+    settings.set("headgateSchemaMemoryMB", "2")
     large = avro("a", doc="x" * 100_000)
-    for count in range(10):
+    for count in range(20):
         await schemas.add(parse_topic(f"t{count}"), large)
-    with pytest.raises(IncompatibleSchemaError, match="headgateSchemaMemoryMB=1 has no room"):
+    with pytest.raises(
+        IncompatibleSchemaError, match="all topics take"
+    ):
         await schemas.add(parse_topic("one-more"), large)
-    assert 1_000_000 < world.broker.catalog.schema_bytes < 1 << 20
+    assert 2_000_000 < world.broker.catalog.schema_bytes < 1 << 21
+    with pytest.raises(IncompatibleSchemaError, match="a sixteenth of headgateSchemaMemoryMB=2"):
+        await schemas.add(parse_topic("t0"), avro("b", doc="x" * 100_000))
 
 
 @played()
