@@ -97,9 +97,7 @@ async def test_the_bounds_of_versions_and_of_memory(world: World) -> None:
     large = avro("a", doc="x" * 100_000)
     for count in range(20):
         await schemas.add(parse_topic(f"t{count}"), large)
-    with pytest.raises(
-        IncompatibleSchemaError, match="all topics take"
-    ):
+    with pytest.raises(IncompatibleSchemaError, match="all topics take"):
         await schemas.add(parse_topic("one-more"), large)
     assert 2_000_000 < world.broker.catalog.schema_bytes < 1 << 21
     with pytest.raises(IncompatibleSchemaError, match="a sixteenth of headgateSchemaMemoryMB=2"):
