@@ -42,8 +42,11 @@ NAMES: Final[dict[int, str]] = {
 }
 """The name of each type in the admin API and in the properties of KeyValue schemas."""
 
-TYPES: Final[dict[str, SchemaType]] = {NAMES[each]: each for each in SchemaType}
-"""The type of each such name."""
+TYPES: Final[dict[str, SchemaType]] = {
+    **{NAMES[each]: each for each in SchemaType},
+    "BYTES": SchemaType.NONE,
+}
+"""The type of each such name. The protocol has no number for BYTES."""
 
 IN_AVRO: Final = frozenset((SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF))
 """The types whose definition is an Avro schema."""
@@ -55,9 +58,6 @@ PRIMITIVES: Final = frozenset(
     or SchemaType.INSTANT <= each <= SchemaType.LOCAL_DATE_TIME
 )
 """The types that have no definition beside their type."""
-
-WITHOUT_DEFINITION: Final = frozenset((SchemaType.NONE, SchemaType.AUTO_CONSUME))
-"""The types by which a client says that it has no schema of its own."""
 
 
 def type_name(number: int) -> str:

@@ -9,7 +9,6 @@ from typing import Final
 from headgate.base.schema_types import (
     IN_AVRO,
     PRIMITIVES,
-    WITHOUT_DEFINITION,
     CompatibilityStrategy,
     SchemaType,
     type_name,
@@ -30,6 +29,9 @@ TRANSITIVE: Final = frozenset(
     )
 )
 """The strategies that compare with all versions, not only with the latest."""
+
+_UNCHECKED: Final = (SchemaType.NONE, SchemaType.STRING)
+"""Their definition is empty, or whatever older clients wrote."""
 
 _NEW_READS: Final = frozenset(
     (
@@ -70,17 +72,16 @@ def check_definition(definition: Definition) -> Steps[bytes]:
         for part in split_key_value(definition):
             if part.type == SchemaType.KEY_VALUE:
                 raise InvalidSchemaError("A KeyValue schema inside a KeyValue schema")
-            if part.type != SchemaType.NONE:
-                yield from check_definition(part)
+            yield from check_definition(part)
     elif kind in PRIMITIVES:
         if data:
             raise InvalidSchemaError(
                 f"Invalid schema definition data for primitive schemas:length of schema data "
                 f"should be zero, but {len(data)} bytes is found"
             )
-    elif kind in WITHOUT_DEFINITION:
+    elif kind == SchemaType.AUTO_CONSUME:
         raise InvalidSchemaError(f"Schema {type_name(kind)} is a client-side schema type")
-    elif kind != SchemaType.STRING:
+    elif kind not in _UNCHECKED:
         raise InvalidSchemaError(f"Unknown schema type : {type_name(kind)}")
     return hashlib.sha256(data).digest()
 

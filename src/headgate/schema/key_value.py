@@ -17,9 +17,6 @@ _TYPE_PROPERTIES: Final = ("key.schema.type", "value.schema.type")
 _PARTS: Final = ("key", "value")
 _IN_JSON: Final = IN_AVRO | {SchemaType.PROTOBUF_NATIVE}
 
-BYTES_NAME: Final = "BYTES"
-"""The type of a key or value without a schema, which has no number in the protocol."""
-
 
 def split_key_value(definition: Definition) -> tuple[Definition, Definition]:
     """The definitions of key and value. Bytes without a schema are of type NONE.
@@ -38,7 +35,7 @@ def split_key_value(definition: Definition) -> tuple[Definition, Definition]:
     if at != len(definition.data):
         raise InvalidSchemaError("The definition of a KeyValue schema has another length")
     key, value = (
-        Definition(_type_of(definition.properties.get(name, BYTES_NAME)), data)
+        Definition(_type_of(definition.properties.get(name, "BYTES")), data)
         for name, data in zip(_TYPE_PROPERTIES, parts, strict=True)
     )
     return key, value
@@ -81,8 +78,6 @@ def _json(data: bytes) -> Any:
 
 
 def _type_of(name: str) -> int:
-    if name == BYTES_NAME:
-        return SchemaType.NONE
     found = TYPES.get(name)
     if found is None:
         raise InvalidSchemaError(f"Unknown schema type of a key or value: {name[:80]!r}")

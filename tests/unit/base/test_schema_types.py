@@ -7,7 +7,6 @@ from headgate.base.schema_types import (
     NAMES,
     PRIMITIVES,
     TYPES,
-    WITHOUT_DEFINITION,
     AutoUpdateStrategy,
     SchemaType,
     type_name,
@@ -18,11 +17,11 @@ def test_every_type_has_a_name_and_one_group_at_most() -> None:
     assert set(TYPES.values()) == set(SchemaType)
     assert NAMES[SchemaType.BOOL] == "BOOLEAN"
     assert not IN_AVRO & PRIMITIVES
-    assert not WITHOUT_DEFINITION & (IN_AVRO | PRIMITIVES)
-    others = set(SchemaType) - IN_AVRO - PRIMITIVES - WITHOUT_DEFINITION
+    others = set(SchemaType) - IN_AVRO - PRIMITIVES
     assert {each.name for each in others} == {
-        "STRING", "KEY_VALUE", "PROTOBUF_NATIVE", "EXTERNAL",
+        "NONE", "STRING", "KEY_VALUE", "PROTOBUF_NATIVE", "AUTO_CONSUME", "EXTERNAL",
     }  # fmt: skip
+    assert TYPES["BYTES"] is SchemaType.NONE
     assert type_name(SchemaType.AVRO) == "AVRO"
     assert type_name(99) == "99"
 

@@ -76,7 +76,9 @@ class SchemaCommands:
             raise TopicNotFoundError(name)
         version = NO_VERSION
         if not self._registry.is_system(name):
-            schema = definition_in(request.schema)
+            # Here alone NONE is no schema, as in Pulsar; the Go client sends it for bytes.
+            is_none = request.schema.type == SchemaType.NONE
+            schema = None if is_none else definition_in(request.schema)
             version = await self._schemas.version_for_producer(name, schema)
         connection.write(encode.schema_known(request.request_id, version))
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, TypeVar, cast
 
 from headgate.base.errors import HeadgateError
 from headgate.base.names import TopicName
-from headgate.base.schema_types import WITHOUT_DEFINITION, CompatibilityStrategy
+from headgate.base.schema_types import CompatibilityStrategy, SchemaType
 from headgate.base.units import MIB
 from headgate.broker.keyed_mutex import KeyedMutex
 from headgate.broker.registry import TopicNotFoundError
@@ -110,7 +110,7 @@ class SchemaRegistry:
             TopicNotFoundError: the topic was deleted meanwhile.
             StorageError: the definition could not be stored.
         """
-        if schema is None or schema.type in WITHOUT_DEFINITION:
+        if schema is None:
             rules = self._rules.of_topic(name)
             if rules.validation_enforced and self._catalog.schema(name) is not None:
                 raise IncompatibleSchemaError(
@@ -124,7 +124,7 @@ class SchemaRegistry:
         """Check that a consumer with ``schema`` may join; on an idle topic without a schema it
         brings the first one. Raises as :meth:`version_for_producer`."""
         name = topic.name
-        if schema.type in WITHOUT_DEFINITION:
+        if schema.type == SchemaType.AUTO_CONSUME:
             return
         if self._catalog.schema(name) is None and _is_idle(topic):
             await self._add_by_client(name, schema)

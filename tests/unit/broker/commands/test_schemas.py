@@ -144,7 +144,8 @@ async def test_a_consumer_must_read_the_latest_version(world: World) -> None:
         ).message
     )
     await consume(client, AUTO)
-    await consume(client, BYTES)
+    await consume(client, None)
+    assert "new schema type NONE" in (await refused(consume(client, BYTES))).message
     assert world.broker.catalog.schema(NAME).version == 0, "consumers add nothing"  # type: ignore[union-attr]
 
 
@@ -203,13 +204,26 @@ async def test_validation_refuses_producers_without_a_schema(world: World) -> No
     await world.broker.commit(change)
     await produce(client, None)
     await produce(client, A)
-    for schema in (None, BYTES):
-        error = await refused(produce(client, schema))
-        assert error.code == ServerError.INCOMPATIBLE_SCHEMA
-        assert "without a schema to topics with a schema" in error.message
+    error = await refused(produce(client, None))
+    assert error.code == ServerError.INCOMPATIBLE_SCHEMA
+    assert "without a schema to topics with a schema" in error.message
+    asking = client.request(lambda i: frames.get_or_create_schema(i, TOPIC, BYTES))
+    assert "without a schema" in (await refused(asking)).message
     await consume(client, None)
     await world.broker.commit(catalog.plan_topic_policies(NAME, schema_validation_enforced=False))
     await produce(client, None)
+
+
+@played()
+async def test_the_bytes_of_the_go_client_are_a_schema(world: World) -> None:
+    """It asks for the version that its messages have."""
+    client = await world.connect()
+    assert await produce(client, BYTES) == VERSIONS[0]
+    await consume(client, BYTES)
+    answer = await client.request(lambda i: frames.get_schema(i, TOPIC, VERSIONS[0]))
+    assert answer.getSchemaResponse.schema.type == SchemaType.NONE
+    assert "exists schema type NONE" in (await refused(produce(client, A))).message
+    assert (await refused(produce(client, AUTO))).code == ServerError.INCOMPATIBLE_SCHEMA
 
 
 @played()
