@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from headgate.schema.definition import BYTES_PER_UNIT, Steps
+from headgate.base.work_units import SCHEMA_BYTES_PER_UNIT, SCHEMA_TYPE_READ
+from headgate.schema.definition import Steps
 from headgate.schema.errors import InvalidSchemaError
 
 DEPTH_MAX: Final = 100
@@ -86,14 +87,14 @@ def parse_avro(data: bytes) -> Steps[AvroSchema]:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise InvalidSchemaError(f"no JSON: {error}") from error
-    yield 1 + len(data) // BYTES_PER_UNIT
+    yield 1 + len(data) // SCHEMA_BYTES_PER_UNIT
     parser = _Parser()
     root, form = yield from parser.parse(value, "", 0)
     try:
         text = json.dumps(form, sort_keys=True)
     except RecursionError as error:
         raise InvalidSchemaError("a default value is nested too deeply") from error
-    yield 1 + len(data) // BYTES_PER_UNIT
+    yield 1 + len(data) // SCHEMA_BYTES_PER_UNIT
     return AvroSchema(root, parser.named, hashlib.sha256(text.encode()).digest())
 
 
@@ -109,7 +110,7 @@ class _Parser:
 
     def parse(self, value: Any, namespace: str, depth: int) -> Steps[_Parsed]:
         """Read a type inside ``namespace``."""
-        yield 1
+        yield SCHEMA_TYPE_READ
         if depth > DEPTH_MAX:
             raise InvalidSchemaError(f"more than {DEPTH_MAX} types inside each other")
         if isinstance(value, str):

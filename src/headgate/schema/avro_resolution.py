@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from headgate.base.work_units import SCHEMA_FIELDS_PER_UNIT, SCHEMA_PAIR_COMPARED
 from headgate.schema.avro import AvroField, AvroSchema, AvroType
 from headgate.schema.definition import Steps
 from headgate.schema.errors import InvalidSchemaError
@@ -21,7 +22,6 @@ CHAIN_MAX: Final = 64
 """Unions inside records inside unions that are looked at to choose a branch."""
 
 PATH_CHARACTERS_MAX: Final = 200
-_FIELDS_PER_UNIT: Final = 16
 _NAMED: Final = ("record", "enum", "fixed")
 
 _PROMOTED: Final[dict[str, tuple[str, ...]]] = {
@@ -83,7 +83,7 @@ class _Resolution:
         self._cost += cost
         if self._cost > COST_MAX:
             raise InvalidSchemaError("The definitions are too complex to be compared")
-        return 1 + cost // _FIELDS_PER_UNIT
+        return SCHEMA_PAIR_COMPARED + cost // SCHEMA_FIELDS_PER_UNIT
 
     def _misfit(self, reader: AvroType, writer: AvroType) -> Steps[str]:
         """Why the types do not fit, whatever is inside them; empty if they fit."""

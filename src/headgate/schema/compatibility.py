@@ -13,9 +13,10 @@ from headgate.base.schema_types import (
     SchemaType,
     type_name,
 )
+from headgate.base.work_units import SCHEMA_BYTES_PER_UNIT
 from headgate.schema.avro import AvroSchema, parse_avro
 from headgate.schema.avro_resolution import misfit
-from headgate.schema.definition import BYTES_PER_UNIT, Definition, Steps
+from headgate.schema.definition import Definition, Steps
 from headgate.schema.errors import InvalidSchemaError
 from headgate.schema.json_notation import old_json_id
 from headgate.schema.key_value import split_key_value
@@ -67,7 +68,7 @@ def check_definition(definition: Definition) -> Steps[bytes]:
             return found.fingerprint
     elif kind == SchemaType.PROTOBUF_NATIVE:
         root_message(data)
-        yield 1 + len(data) // BYTES_PER_UNIT
+        yield 1 + len(data) // SCHEMA_BYTES_PER_UNIT
     elif kind == SchemaType.KEY_VALUE:
         for part in split_key_value(definition):
             if part.type == SchemaType.KEY_VALUE:
@@ -113,7 +114,7 @@ def incompatibility(
     if new.type == SchemaType.PROTOBUF_NATIVE:
         name = root_message(new.data)
         for each in present:
-            yield 1 + len(each.data) // BYTES_PER_UNIT
+            yield 1 + len(each.data) // SCHEMA_BYTES_PER_UNIT
             if root_message(each.data) != name:
                 return "Protobuf root message isn't allow change!"
     return ""

@@ -16,9 +16,6 @@ Steps = Generator[int, None, T]
 DEFINITION_BYTES_MAX: Final = 128 * KIB
 """Largest definition, with its properties. The broker stores it as long as its topic."""
 
-BYTES_PER_UNIT: Final = 1024
-"""Bytes of JSON or protobuf that are decoded with one work unit."""
-
 
 @dataclass(frozen=True, slots=True)
 class Definition:

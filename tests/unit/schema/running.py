@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from headgate.base.work_units import JOB_STEP_UNITS_MAX
-from headgate.schema.definition import Steps
+from headgate.base.work_units import SCHEMA_BYTES_PER_UNIT
+from headgate.schema.definition import DEFINITION_BYTES_MAX, Steps
 
 T = TypeVar("T")
 
-STEP_UNITS_MAX = 5 * JOB_STEP_UNITS_MAX
-"""A definition of the largest size is decoded as JSON in one step, of half a millisecond."""
+STEP_UNITS_MAX = 1 + DEFINITION_BYTES_MAX // SCHEMA_BYTES_PER_UNIT
+"""A definition of the largest size is decoded as JSON in one step, of a millisecond."""
 
 
 def outcome(steps: Steps[T]) -> T:

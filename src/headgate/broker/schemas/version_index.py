@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from headgate.base.names import TopicName
+from headgate.base.work_units import SCHEMA_BYTES_PER_UNIT
 from headgate.metadata.catalog import Catalog
 from headgate.metadata.rows import SchemaRow
 from headgate.schema.compatibility import check_definition
-from headgate.schema.definition import BYTES_PER_UNIT, Definition, Steps
+from headgate.schema.definition import Definition, Steps
 from headgate.schema.errors import InvalidSchemaError
 
 INDEXED_MAX: Final = 20_000
@@ -50,7 +51,7 @@ class VersionIndex:
             InvalidSchemaError: the definition is not well formed.
         """
         rows = self._catalog.schemas(topic)
-        yield 1 + len(rows) // BYTES_PER_UNIT
+        yield 1 + len(rows) // SCHEMA_BYTES_PER_UNIT
         for row in reversed(rows):  # clients mostly bring the same bytes
             if row.type == definition.type and row.data == definition.data:
                 return row.version
