@@ -70,6 +70,7 @@ class PoliciesBody(Struct):
     schema_auto_update_compatibility_strategy: AutoUpdateStrategy | None = None
     is_allow_auto_update_schema: bool | None = None
     schema_validation_enforced: bool = False
+    encryption_required: bool = False
 
 
 async def list_namespaces(call: Call) -> Reply:
@@ -112,6 +113,7 @@ async def create_namespace(call: Call) -> Reply:
         is_allow_auto_update_schema=body.is_allow_auto_update_schema,
         schema_validation_enforced=body.schema_validation_enforced,
         **{field: _count(getattr(body, field)) for field in COUNT_NAMES},
+        encryption_required=body.encryption_required,
     )
     bundles = _bundles(body.bundles)
     await call.facade.commit(
@@ -175,7 +177,8 @@ def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
     }
     if policies.retention is not None:
         view["retention_policies"] = policies.retention
-    view |= {"deleted": False, "encryption_required": False, "subscription_auth_mode": "None"}
+    view |= {"deleted": False, "encryption_required": policies.encryption_required}
+    view["subscription_auth_mode"] = "None"
     counts = {field: getattr(policies, field) for field in COUNT_NAMES}
     view |= {field: count for field, count in counts.items() if count is not None}
     older = policies.schema_auto_update_compatibility_strategy

@@ -189,7 +189,7 @@ REVOCATIONS_LOOKED_UP_PER_UNIT: Final = 3
 """Connections whose role and token a walk looks up among the revoked ones with 1 unit."""
 CONNECTION_ENDED: Final = _step("connection ended", 16, "a connection that is closed", _JOBS)
 """Its many clients are closed in slices of their own."""
-SCHEMA_TYPE_READ: Final = _step("schema type read", 2, "a type in a definition", _JOBS)
+SCHEMA_TYPE_READ: Final = _step("schema type read", 1, "a type in a definition", _JOBS)
 SCHEMA_PAIR_COMPARED: Final = _step(
     "schema pair compared", 1, "a pair of types of a reader's and a writer's schema", _JOBS
 )

@@ -188,6 +188,8 @@ class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether clients may bring new definitions."""
     schema_validation_enforced: bool = False
     """Whether producers without a schema are refused on topics with one."""
+    encryption_required: bool = False
+    """Whether producers must encrypt messages."""
 
 
 class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -206,6 +208,8 @@ class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Limits of single subscriptions by name; they override ``subscription_dispatch_rate``."""
     schema_compatibility_strategy: CompatibilityStrategy | None = None
     schema_validation_enforced: bool | None = None
+    max_message_size: int | None = None
+    """Bytes of the largest entry; 0 is no limit but the broker's."""
 
 
 NO_TOPIC_POLICIES = TopicPolicies()

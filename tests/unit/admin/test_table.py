@@ -19,15 +19,19 @@ def test_no_two_routes_answer_the_same_request() -> None:
     assert [key for key, count in counts.items() if count > 1] == []
 
 
+_TERMINATE = "/admin/v2/persistent/{tenant}/{namespace}/{topic}/terminate"
 _SCHEMAS = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
 REPLIES_TO_CHANGE = {
     ("POST", "/admin/v2/headgate/backup"),
+    ("POST", _TERMINATE),
+    ("POST", f"{_TERMINATE}/partitions"),
     ("POST", f"{_SCHEMAS}/schema"),
     ("DELETE", f"{_SCHEMAS}/schema"),
     ("POST", f"{_SCHEMAS}/compatibility"),
     ("POST", f"{_SCHEMAS}/version"),
 }
-"""What begins something that the client then names, and Pulsar's requests about schemas."""
+"""What begins something that the client then names, and requests that Pulsar answers: about
+schemas, and with the last message of a terminated topic."""
 
 
 def test_every_operation_is_performed_by_some_route() -> None:

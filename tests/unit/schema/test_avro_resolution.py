@@ -112,8 +112,8 @@ def test_a_comparison_has_an_end() -> None:
     """Unions of thousands of records, each of which is compared with each."""
 
     def union(prefix: str) -> bytes:
-        branches = [record(A, B, field("c", default=1), name=f"{prefix}{n}") for n in range(900)]
-        branches += [record(field(f"x{n}"), name=f"{prefix}x{n}") for n in range(300)]
+        branches = [record(A, B, field("c", default=1), name=f"{prefix}{n}") for n in range(500)]
+        branches += [record(field(f"x{n}"), name=f"{prefix}x{n}") for n in range(100)]
         return json.dumps(["null", *branches]).encode()
 
     reader, writer = (outcome(parse_avro(union(prefix))) for prefix in ("a", "b"))

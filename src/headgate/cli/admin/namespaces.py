@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from headgate.cli.admin import schemas
+from headgate.cli.admin import producer_policies, schemas
 from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.output import as_lines
 from headgate.cli.admin.permissions import NAMESPACE_VERBS
@@ -179,5 +179,6 @@ GROUP: Final = VerbGroup(
         *_QUOTAS,
         *_counts(),
         *schemas.NAMESPACE_VERBS,
+        *producer_policies.NAMESPACE_VERBS,
     ),
 )  # fmt: skip

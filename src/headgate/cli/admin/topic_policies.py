@@ -24,6 +24,7 @@ from headgate.cli.admin.policies import (
     rate_body,
     retention_body,
 )
+from headgate.cli.admin.producer_policies import message_size_verbs
 from headgate.cli.admin.verbs import (
     TOPIC_NAME,
     TOPIC_PATH,
@@ -164,6 +165,7 @@ OLDER_VERBS: Final = (
         "max-consumers-per-subscription": "maxConsumersPerSubscription",
         "max-subscriptions": "maxSubscriptionsPerTopic",
     }),
+    *message_size_verbs(),
 )  # fmt: skip
 """As ``topics`` has them: without ``--global`` and ``--subscription``, and one other name."""
 
@@ -186,5 +188,6 @@ GROUP: Final = VerbGroup(
             "max-subscriptions-per-topic": "maxSubscriptionsPerTopic",
         }, (GLOBAL,)),
         *schemas.POLICY_VERBS,
+        *message_size_verbs((GLOBAL,)),
     ),
 )  # fmt: skip

@@ -28,6 +28,14 @@ def groups() -> dict[str, VerbGroup]:
     return {name: group for name, group in found.items() if isinstance(group, VerbGroup)}
 
 
+NEEDED_SWITCHES = {
+    "set-schema-validation-enforce": ("--enable",),
+    "set-is-allow-auto-update-schema": ("--enable",),
+    "set-encryption-required": ("--enable",),
+    "set-replicated-subscription-status": ("--disable",),
+}
+"""Switches of verbs that need one of several."""
+
 VERBS = [(group, verb) for group, verbs in groups().items() for verb in verbs.commands]
 
 
@@ -62,7 +70,8 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer, tmp_path: 
         "limit": "1M", "limitTimeInSec": "1m", "policyStr": "producer_exception",
         "time": "1", "ledgerId": "1", "entryId": "1", "datetime": "2026-01-01T00:00:00Z",
         "role": "r", "roles": "r", "actions": "produce", "authMode": "Prefix", "subscription": "s",
-        "operation": "topic.stats", "resource": "t/n",
+        "operation": "topic.stats", "resource": "t/n", "maxMessageSize": "1",
+        "properties": "a=b",
         "schemaFileName": str(schema_file), "strategy": "FULL", "compatibility": "Full",
     } | dict.fromkeys((*COUNT_NAMES.values(), *TOPIC_COUNT_NAMES.values()), "1")  # fmt: skip
     segments = [(route.method, route.path.strip("/").split("/")) for route in ROUTES]
@@ -77,8 +86,7 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer, tmp_path: 
                 for parameter in command.verb.parameters
                 if parameter.label in words and parameter.read is not None
             ]
-            line += ["--enable"] * any(p.label == "enable" for p in command.verb.parameters)
-            admin(group, name, *line)
+            admin(group, name, *line, *NEEDED_SWITCHES.get(name, ()))
             assert server.asked, (group, name)
             for method, path, _ in server.asked:
                 asked = path.partition("?")[0].strip("/").split("/")
@@ -174,7 +182,12 @@ def test_slips_are_reported_from_verbs_that_are_not_there() -> None:
     assert "did you mean" not in admin("topics", "nonsense").stderr
 
 
-def test_the_command_lines_of_the_guides_are_right(server: FakeServer) -> None:
+def test_the_command_lines_of_the_guides_are_right(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("order.json").write_text("{}")
+    server.answer({"ledgerId": 1, "entryId": 1, "partitionIndex": -1})
     text = "".join(path.read_text() for path in sorted(GUIDES.glob("*.md")))
     lines = re.findall(r"^    (?:\$ )?headgate admin (.*)$", text.replace("\\\n", ""), re.MULTILINE)
     typed = [shlex.split(line.partition("|")[0]) for line in lines if "[" not in line]
