@@ -68,16 +68,15 @@ def _parts_with(call: Call, name: str) -> list[TopicName]:
     return found
 
 
-_S = SUBSCRIPTION_PATH
 _READ, _UPDATE = Operation.SUBSCRIPTION_READ, Operation.SUBSCRIPTION_UPDATE
 
 ROUTES = (
-    Route("GET", f"{_S}/properties", _READ, read_properties,
+    Route("GET", f"{SUBSCRIPTION_PATH}/properties", _READ, read_properties,
           "Properties of a subscription", reply=dict[str, str]),
-    Route("PUT", f"{_S}/properties", _UPDATE, write_properties,
+    Route("PUT", f"{SUBSCRIPTION_PATH}/properties", _UPDATE, write_properties,
           "Replace the properties of a subscription", body=dict[str, str]),
-    Route("GET", f"{_S}/replicatedSubscriptionStatus", _READ, read_replicated,
+    Route("GET", f"{SUBSCRIPTION_PATH}/replicatedSubscriptionStatus", _READ, read_replicated,
           "Whether a subscription is replicated", reply=dict[str, bool]),
-    Route("POST", f"{_S}/replicatedSubscriptionStatus", _UPDATE, write_replicated,
+    Route("POST", f"{SUBSCRIPTION_PATH}/replicatedSubscriptionStatus", _UPDATE, write_replicated,
           "Switch the replication of a subscription off", body=bool),
 )  # fmt: skip
