@@ -31,6 +31,11 @@ _FIELD_ATTRIBUTES: Final = frozenset(("type", "name", "doc", "aliases", "default
 """Attributes with a meaning of their own; all others are compared as they stand."""
 
 
+def short_name(name: str) -> str:
+    """A name without its namespace."""
+    return name.rpartition(".")[2]
+
+
 @dataclass(slots=True, eq=False)
 class AvroType:
     """A type. Types that refer to each other by name are the same objects."""
@@ -51,7 +56,7 @@ class AvroType:
     @property
     def short_name(self) -> str:
         """The name without its namespace."""
-        return self.name.rpartition(".")[2]
+        return short_name(self.name)
 
 
 @dataclass(slots=True, eq=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from headgate.base.work_units import SCHEMA_FIELDS_PER_UNIT, SCHEMA_PAIR_COMPARED
-from headgate.schema.avro import AvroField, AvroSchema, AvroType
+from headgate.schema.avro import AvroField, AvroSchema, AvroType, short_name
 from headgate.schema.definition import Steps
 from headgate.schema.errors import InvalidSchemaError
 
@@ -51,12 +51,18 @@ class _Resolution:
         self._names = {alias: each.name for each in types for alias in each.aliases}
         """Names of the writer that the reader calls otherwise."""
         self._field_names = {
-            each.name: {alias: name for name, f in each.fields.items() for alias in f.aliases}
+            each.name: {
+                alias: name
+                for name, f in each.fields.items()
+                for alias in f.aliases
+                if alias not in each.fields
+            }
             for each in types
             if any(one.aliases for one in each.fields.values())
         }
         self._fields: dict[int, dict[str, AvroField]] = {}
         self._branches: dict[tuple[int, int], AvroType | None] = {}
+        self._equivalent: dict[tuple[int, int], bool] = {}
         self._unlike: dict[tuple[int, int], bool] = {}
         self._cost = 0
         self._depth = 0
@@ -104,7 +110,8 @@ class _Resolution:
                 if not field.has_default and name not in theirs:
                     return f"field {name!r} of the reader has no default, and the writer lacks it"
         elif reader.kind in _NAMED:
-            if self._name(writer) != reader.name:
+            # Namespaces count in unions alone.
+            if short_name(self._name(writer)) != reader.short_name:
                 return f"{writer.kind} {writer.name} cannot be read as {reader.name}"
             if reader.size != writer.size:
                 return f"{writer.size} bytes of {writer.name} cannot be read as {reader.size}"
@@ -116,6 +123,9 @@ class _Resolution:
         """The pairs inside a pair that fits."""
         if writer.kind == "union":
             yield self._charge(len(writer.inner))
+            if (yield from self._is_equivalent(reader, writer, 0)):
+                pairs = zip(reader.inner, writer.inner, strict=True)
+                return [(ours, other, path) for ours, other in pairs]
             return [(reader, branch, path) for branch in writer.inner]
         if reader.kind == "union":
             chosen = yield from self._branch(reader, writer)
@@ -129,6 +139,28 @@ class _Resolution:
                 if name in theirs
             ]
         return [(ours, other, path) for ours, other in zip(reader.inner, writer.inner, strict=True)]
+
+    def _is_equivalent(self, reader: AvroType, writer: AvroType, depth: int) -> Steps[bool]:
+        """Whether two types have the same structure and the same names without namespaces. Two such
+        unions are compared branch by branch."""
+        if reader.kind != writer.kind or depth > CHAIN_MAX:
+            return False
+        if reader.kind in _NAMED and reader.short_name != writer.short_name:
+            return False
+        pair = (id(reader), id(writer))
+        if pair in self._equivalent:
+            return self._equivalent[pair]
+        if list(reader.fields) != list(writer.fields) or len(reader.inner) != len(writer.inner):
+            return False
+        yield self._charge(1 + len(reader.fields) + len(reader.inner))
+        self._equivalent[pair] = True  # while it is being found out
+        ours = [*(field.type for field in reader.fields.values()), *reader.inner]
+        theirs = [*(field.type for field in writer.fields.values()), *writer.inner]
+        for one, other in zip(ours, theirs, strict=True):
+            if not (yield from self._is_equivalent(one, other, depth + 1)):
+                self._equivalent[pair] = False
+                break
+        return self._equivalent[pair]
 
     def _branch(self, reader: AvroType, writer: AvroType) -> Steps[AvroType | None]:
         """The branch of the reader's union that reads the writer's type."""
