@@ -81,6 +81,9 @@ class _Effects:
     def may_release(self, _topic: Topic, /) -> None:
         """Nothing is trimmed."""
 
+    def policies_changed(self, _topic: Topic, /) -> None:
+        """Nothing expires."""
+
     def topic_unloaded(self, _topic: Topic, /) -> None:
         """Nothing is trimmed."""
 

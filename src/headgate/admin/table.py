@@ -7,6 +7,7 @@ from typing import Final
 from headgate.admin import (
     backup,
     brokers,
+    expiry_policies,
     explain,
     lookup,
     namespace_policies,
@@ -22,6 +23,7 @@ from headgate.admin import (
     topic_policies,
     topic_stats,
     topics,
+    use_policies,
 )
 from headgate.admin.openapi import description_route
 from headgate.admin.routing import Route
@@ -38,6 +40,8 @@ _SUBJECTS: Final[tuple[Route, ...]] = (
     *termination.ROUTES,
     *topic_stats.ROUTES,
     *topic_policies.ROUTES,
+    *expiry_policies.ROUTES,
+    *use_policies.ROUTES,
     *producer_policies.ROUTES,
     *subscriptions.ROUTES,
     *subscription_properties.ROUTES,

@@ -48,12 +48,12 @@ def command_handlers(broker: Broker) -> CommandHandlers:
         check_command(broker.authorizer, broker.counts, connection, command)
 
     producers = ProducerCommands(
-        broker, registry, schemas, broker.subscriptions, broker.count_limits,
+        broker, registry, schemas, broker.subscriptions, broker.count_limits, broker.policies.uses,
         ProducerAccess(broker, TopicEpochs(catalog, broker.writer)), check,
     )  # fmt: skip
     consumers = ConsumerCommands(
         broker, registry, schemas, broker.subscriptions, broker.entries, broker.count_limits,
-        broker.logs, check,
+        broker.policies.uses, broker.logs, check,
     )  # fmt: skip
     audit = CommandAudit(broker.audit)
     return CommandHandlers(

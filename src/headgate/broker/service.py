@@ -43,7 +43,7 @@ from headgate.broker.rights_rollout import RightsRollout
 from headgate.broker.schemas.registry import SchemaRegistry
 from headgate.broker.subscriptions import Subscriptions
 from headgate.broker.sweeps.client_memory_sweep import ClientMemorySweep
-from headgate.broker.sweeps.inactive_topics import InactiveTopics
+from headgate.broker.sweeps.endings import Endings
 from headgate.broker.sweeps.log_sweep import LogSweep
 from headgate.broker.sweeps.quota_sweep import QuotaSweep
 from headgate.broker.sweeps.session_sweep import CHECK_PERIOD_S, SessionSweep
@@ -244,6 +244,7 @@ class Broker:
             self.catalog,
             self.writer,
             self.settings,
+            self.policies.uses,
             self.when_durable,
             self.work,
             system_topics=[telemetry.full],
@@ -276,6 +277,7 @@ class Broker:
             limits_of=self.policies.applied_dispatch_limit,
             quotas_of=self.policies.enforced_quotas,
             publish_limit_of=self.policies.applied_publish_limit,
+            unacked_limits_of=self.policies.unacked_limits,
             send_rules_of=self.policies.applied_send_rules,
         )
 
@@ -306,9 +308,8 @@ class Broker:
             self.engine, self.logs, self.policies.applied_retention, self, idle_ms
         )
         effects.trimming = self.trimming
-        self.inactive_topics = InactiveTopics(
-            self.engine, settings, self.registry, self.policies.applied_retention, self
-        )
+        self.endings = Endings(self)
+        effects.message_expiry = self.endings.messages
         sweeps = Sweeps(self.loop, self.engine, self.turns)
 
         def every_second() -> float:
@@ -355,11 +356,7 @@ class Broker:
         self.topic_growth = growth = TopicGrowthSweep(self.engine, self.logs, self)
         sweeps.add("the topic growth sweep", growth.measure, growth.period_s)
         sweeps.add("the space check", self.space_check.check, lambda: SPACE_CHECK_PERIOD_S)
-        sweeps.add(
-            "the inactive topic sweep",
-            self.inactive_topics.delete,
-            lambda: settings.brokerDeleteInactiveTopicsFrequencySeconds,
-        )
+        self.endings.add_to(sweeps)
         return sweeps
 
     # -- start and end ---------------------------------------------------------------------

@@ -127,8 +127,15 @@ class Subscriptions:
 
         return await self._alone(topic, name, work)
 
-    async def delete(self, subscription: Subscription, *, force: bool = False) -> None:
-        """Delete a subscription. Deleting a deleted one does nothing.
+    async def delete(
+        self,
+        subscription: Subscription,
+        *,
+        force: bool = False,
+        unless: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Delete a subscription. Deleting a deleted one does nothing; nor does a deletion for which
+        ``unless``, called at the last moment, returns True.
 
         Raises:
             TopicFencedError: the topic is being closed; the client may try again.
@@ -144,7 +151,7 @@ class Subscriptions:
             await self._partition_ready(topic)
             self._begin_turn()
             _check_usable(topic)
-            if subscription.removed:
+            if subscription.removed or unless():
                 return
             if subscription.consumers and not force:
                 raise SubscriptionBusyError("Subscription has active connected consumers")

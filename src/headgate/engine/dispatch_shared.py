@@ -204,7 +204,7 @@ class SharedDispatcher(Dispatcher):
         return any(is_hungry(c.permits, c.window) for c in self.subscription.consumers)
 
     def room_messages(self, consumer: Consumer) -> int:
-        limits = self.subscription.topic.engine.limits
+        limits = self.subscription.topic.unacked_limits
         room = consumer.permits
         if limits.unacked_per_consumer_max > 0:
             room = min(room, limits.unacked_per_consumer_max - consumer.unacked_messages)
@@ -221,7 +221,7 @@ class SharedDispatcher(Dispatcher):
         held = consumer.held
         for ordinal in range(first, stop):
             held[ordinal] = None
-        limits = self.subscription.topic.engine.limits
+        limits = self.subscription.topic.unacked_limits
         consumer.unacked_messages += messages
         self.unacked_messages += messages
         if 0 < limits.unacked_per_consumer_max <= consumer.unacked_messages:
@@ -335,11 +335,21 @@ class SharedDispatcher(Dispatcher):
     def needs_passed(self) -> bool:
         return self._moved is not None or bool(self._returned)
 
+    def unacked_limits_changed(self) -> None:
+        limits = self.subscription.topic.unacked_limits
+        for consumer in self.subscription.consumers:
+            maximum = limits.unacked_per_consumer_max
+            consumer.blocked_on_unacked = 0 < maximum <= consumer.unacked_messages
+            self.consumer_ready(consumer)
+        maximum = limits.unacked_per_subscription_max
+        self.blocked_on_unacked = 0 < maximum <= self.unacked_messages
+        self.subscription.wake()
+
     def _released(self, holder: Consumer, messages: int) -> None:
         """``messages`` are no longer with ``holder``; unblock what this brings below its limit."""
         holder.unacked_messages -= messages
         self.unacked_messages -= messages
-        limits = self.subscription.topic.engine.limits
+        limits = self.subscription.topic.unacked_limits
         if (
             holder.blocked_on_unacked
             and holder.unacked_messages <= limits.unacked_per_consumer_max // 2

@@ -19,7 +19,7 @@ from headgate.base.chunk import Chunk
 from headgate.base.names import TopicName
 from headgate.engine.cache import TopicCache
 from headgate.engine.consumer import Consumer
-from headgate.engine.engine_limits import EngineLimits
+from headgate.engine.engine_limits import EngineLimits, UnackedLimits
 from headgate.engine.ports import EntryLog, RunningTotals
 from headgate.engine.types import NotReady, SubscriptionType
 from headgate.flow.account.account import LABELS, Account, Cell, throttled_cell
@@ -67,6 +67,7 @@ class DispatchedTopic(Protocol):
     log: EntryLog
     cache: TopicCache
     is_system: bool
+    unacked_limits: UnackedLimits
     terminated: bool
     chunks_stop: int
 
@@ -164,6 +165,9 @@ class Dispatcher(ABC):
     @abstractmethod
     def sent(self, consumer: Consumer, first: int, stop: int, messages: int) -> None:
         """Account that the entries from ``first`` to before ``stop`` were sent."""
+
+    def unacked_limits_changed(self) -> None:  # noqa: B027 - most types have no such limits
+        """The limits on the unacknowledged messages of its topic have changed."""
 
     @abstractmethod
     def permits(self) -> int:

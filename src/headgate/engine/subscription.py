@@ -33,6 +33,7 @@ from headgate.flow.limits.waiter_gate import WaiterGate
 
 if TYPE_CHECKING:
     from headgate.engine.topic import Topic
+    from headgate.flow.expiry import MessageTtl
     from headgate.flow.quota.backlog_quota import Quota
 
 
@@ -56,9 +57,11 @@ class Subscription(Cursor):
         "entries_sent",
         "evicted_by",
         "evicted_messages",
+        "expired_by",
         "expired_messages",
         "fenced",
         "gate",
+        "idle_since_ms",
         "last_acked_ms",
         "last_expire_ms",
         "last_flow_ms",
@@ -100,6 +103,9 @@ class Subscription(Cursor):
         self.cursor_id = cursor_id
         self.properties = properties or {}
         self.created_ms = now_ms
+        self.idle_since_ms = topic.engine.log_ms
+        """Time of the log at which its last consumer left, if it has none; what was stored of that
+        before the topic was loaded."""
         self.consumers: dict[Consumer, None] = {}
         """In the order in which they connected."""
         self.type_known = False
@@ -113,6 +119,8 @@ class Subscription(Cursor):
         self.skipped_messages = 0
         self.rewound_messages = 0
         self.expired_messages = 0
+        self.expired_by: MessageTtl | None = None
+        """The TTL that expired messages last; None if none did, or a request did."""
         self.evicted_messages = 0
         self.evicted_by: Quota | None = None
         """The backlog quota that evicted last."""
@@ -194,6 +202,8 @@ class Subscription(Cursor):
         self.count_throttling()
         del self.consumers[consumer]
         self.topic.consumers_count -= 1
+        self.idle_since_ms = self.topic.engine.log_ms
+        self.topic.touch_idle()
         self.dispatcher.consumer_removed(consumer)
         self.throttled_dispatch.forget()
         if not self.consumers and not self.is_durable and not self.fenced:
@@ -328,22 +338,29 @@ class Subscription(Cursor):
 
     # -- moves by administrators and seeks -------------------------------------------------
 
-    def skip_to(self, ordinal: int, *, expired: bool = False) -> int:
-        """Skip everything below ``ordinal``; returns how many messages that were.
-
-        ``expired``: they are skipped because of their age; they are counted separately.
-        """
+    def skip_to(self, ordinal: int) -> int:
+        """Skip everything below ``ordinal``; returns how many messages that were."""
         last = min(ordinal, self.topic.log.end) - 1
         if last <= self.acks.mark_delete:
             return 0
         skipped = self.finish_through(last)
-        if expired:
-            self.expired_messages += skipped
-            self.last_expire_ms = self.topic.engine.now_ms
-        else:
-            self.skipped_messages += skipped
+        self.skipped_messages += skipped
         self._moved()
         return skipped
+
+    def expire_to(self, ordinal: int, ttl: MessageTtl | None) -> int:
+        """Skip everything below ``ordinal`` because of its age; returns how many messages that
+        were. ``ttl`` is None if an administrator asked for it. They are not counted as skipped."""
+        last = min(ordinal, self.topic.log.end) - 1
+        if last <= self.acks.mark_delete:
+            return 0
+        expired = self.finish_through(last)
+        if expired:
+            self.expired_messages += expired
+            self.expired_by = ttl
+            self.last_expire_ms = self.topic.engine.now_ms
+        self._moved()
+        return expired
 
     def evict_to(self, ordinal: int, quota: Quota) -> tuple[int, int]:
         """Skip everything below ``ordinal`` for a backlog quota; returns the messages and bytes
@@ -421,6 +438,7 @@ class Subscription(Cursor):
 
     def _moved(self) -> None:
         engine = self.topic.engine
+        self.topic.touch_idle()
         self.damaged_entry = self.read_failed = ""
         self.last_mark_delete_ms = engine.now_ms
         self.dispatcher.cursor_moved()

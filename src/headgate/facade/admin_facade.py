@@ -51,8 +51,10 @@ from headgate.observe.observer import Observer
 from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
 from headgate.observe.stats.internal import internal_stats
 from headgate.policy.access_law import Decision
+from headgate.policy.expiry_table import ExpiryTable
 from headgate.policy.schema_table import SchemaRules
 from headgate.policy.settings import SETTINGS
+from headgate.policy.use_table import UseTable
 from headgate.schema.definition import Definition
 from headgate.schema.errors import IncompatibleSchemaError, InvalidSchemaError
 
@@ -99,6 +101,14 @@ class AdminFacade:
     @property
     def info(self) -> BrokerInfo:
         return self._broker.info
+
+    @property
+    def expiry(self) -> ExpiryTable:
+        return self._policies.expiry
+
+    @property
+    def uses(self) -> UseTable:
+        return self._policies.uses
 
     def check_allowed(
         self, identity: Identity, operation: str, resource: str, subscription: str = ""
@@ -199,14 +209,10 @@ class AdminFacade:
         return await self._broker.schemas.delete(topic, force=force)
 
     def auto_creation_partitions(self, topic: TopicName) -> int | None:
-        settings = self._broker.settings
-        if not settings.allowAutoTopicCreation or not topic.is_persistent:
+        if not topic.is_persistent or self._registry.is_system(topic):
             return None
-        if self._registry.is_system(topic):
-            return None
-        if settings.allowAutoTopicCreationType == "partitioned" and topic.partition < 0:
-            return settings.defaultNumPartitions
-        return 0
+        partitions = self._policies.uses.created_partitions(topic.namespace)
+        return partitions if partitions is None or topic.partition < 0 else 0
 
     # -- the broker ------------------------------------------------------------------------
 
@@ -410,7 +416,7 @@ class AdminFacade:
             ordinal = await self._ordinal(subscription.topic, replace(what, excluded=True))
         with _refusals():
             held = await self._subscriptions.load_passed(subscription, ordinal - 1)
-        skipped = subscription.skip_to(ordinal, expired=True)
+        skipped = subscription.expire_to(ordinal, None)
         del held
         if not skipped:
             return False

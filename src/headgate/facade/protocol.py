@@ -37,7 +37,9 @@ from headgate.metadata.policies import (
 )
 from headgate.observe.stats.fields import InternalStats, StatsOptions, TopicStats
 from headgate.policy.access_law import Decision
+from headgate.policy.expiry_table import ExpiryTable
 from headgate.policy.schema_table import SchemaRules
+from headgate.policy.use_table import UseTable
 from headgate.schema.definition import Definition
 
 
@@ -88,6 +90,14 @@ class Facade(Protocol):
     @property
     def info(self) -> BrokerInfo:
         """The identity of this broker."""
+
+    @property
+    def expiry(self) -> ExpiryTable:
+        """What ends by itself, by the policies and settings in force."""
+
+    @property
+    def uses(self) -> UseTable:
+        """What clients' use creates, and which use is allowed, by those in force."""
 
     def check_allowed(
         self, identity: Identity, operation: str, resource: str, subscription: str = ""

@@ -34,6 +34,7 @@ from headgate.metadata.own_rows import OwnRows
 from headgate.metadata.policies import NO_TOPIC_POLICIES, NamespacePolicies, TopicPolicies
 from headgate.metadata.policy_plans import PolicyPlans
 from headgate.metadata.rows import (
+    IdleSubscriptionsRow,
     Kind,
     NamespaceRow,
     PartitionedRow,
@@ -48,7 +49,10 @@ from headgate.metadata.state import Change, RowChange
 from headgate.metadata.tenant_plans import TenantPlans
 from headgate.metadata.topic_plans import TopicPlans
 
-__all__ = ["Catalog", "Change", "RowChange"]
+NONE_IDLE = IdleSubscriptionsRow()
+"""The row of a topic about whose subscriptions nothing is stored."""
+
+__all__ = ["NONE_IDLE", "Catalog", "Change", "RowChange"]
 
 _SCHEMA_KINDS: Final = (Kind.SCHEMA, Kind.SCHEMA_VERSION)
 
@@ -89,6 +93,7 @@ class Catalog(OwnRows):
         self.plan_delete_tenant = tenants.plan_delete_tenant
         self.plan_create_namespace = tenants.plan_create_namespace
         self.plan_delete_namespace = tenants.plan_delete_namespace
+        self.plan_begin_namespace_deletion = tenants.plan_begin_namespace_deletion
         topics = TopicPlans(self._state, self._numbers, self.topic_by_number)
         self.keep_in = topics.keep_in
         self.limit_topics = topics.limit_topics
@@ -103,10 +108,12 @@ class Catalog(OwnRows):
         schemas = SchemaPlans(self._state)
         self.plan_schema = schemas.plan_schema
         self.plan_delete_schema = schemas.plan_delete_schema
+        self.plan_idle_subscriptions = topics.plan_idle_subscriptions
         policies = PolicyPlans(self._state)
         self.plan_namespace_policies = policies.plan_namespace_policies
         self.plan_namespace_quota = policies.plan_namespace_quota
         self.plan_topic_policies = policies.plan_topic_policies
+        self.plan_remove_topic_policies = policies.plan_remove_topic_policies
         self.plan_topic_quota = policies.plan_topic_quota
         self.plan_subscription_rate = policies.plan_subscription_rate
         grants = GrantPlans(self._state)
@@ -215,6 +222,11 @@ class Catalog(OwnRows):
         keys = earlier_keys(self.own_name(topic), latest)
         earlier = [self._state.get(Kind.SCHEMA_VERSION, key) for key in keys]
         return [*(cast(SchemaRow, row) for row in earlier if row is not None), latest]
+
+    def idle_subscriptions(self, full_name: str) -> IdleSubscriptionsRow:
+        """The subscriptions of a topic that have no consumers, as far as that is stored."""
+        row = self._state.get(Kind.IDLE_SUBSCRIPTIONS, full_name)
+        return NONE_IDLE if row is None else cast(IdleSubscriptionsRow, row)
 
     def namespace_policies(self, namespace: NamespaceName) -> NamespacePolicies:
         """The policies set on a namespace; empty if it does not exist."""

@@ -40,6 +40,8 @@ class Kind(StrEnum):
     """Full base name of a topic, partitioned or not -> SchemaRow of its latest version."""
     SCHEMA_VERSION = "schema_version"
     """``NAME/VERSION`` of an earlier version, with the same name -> SchemaRow."""
+    IDLE_SUBSCRIPTIONS = "idle_subscriptions"
+    """Full name of a topic that holds messages -> IdleSubscriptionsRow."""
     NAMESPACE_GRANTS = "namespace_grants"
     """``tenant/namespace`` -> NamespaceGrants."""
     TOPIC_GRANTS = "topic_grants"
@@ -96,6 +98,8 @@ class NamespaceRow(Struct, frozen=True, kw_only=True):
     """Its replication clusters: always this broker's cluster only."""
     policies: NamespacePolicies = NamespacePolicies()
     properties: Mapping[str, str] = field(default_factory=dict)
+    deleted: bool = False
+    """Whether it is being deleted with its topics, so that none is created in it."""
 
 
 class TopicRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -152,6 +156,14 @@ class SchemaRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return len(self.data) + sum(len(k) + len(v) for k, v in self.properties.items())
 
 
+class IdleSubscriptionsRow(Struct, frozen=True):
+    """The durable subscriptions of a topic that have no consumer, so that a restart does not make
+    them look used. Only topics whose subscriptions expire have such a row."""
+
+    since_ms: Mapping[str, int] = field(default_factory=dict)
+    """By name, the time of the log since when."""
+
+
 class SettingRow(Struct, frozen=True):
     """A dynamic setting's value, as the admin's text."""
 
@@ -185,6 +197,7 @@ Row = (
     | PartitionedRow
     | TopicPolicies
     | SchemaRow
+    | IdleSubscriptionsRow
     | NamespaceGrants
     | TopicGrants
     | SubscriptionGrants
@@ -204,6 +217,7 @@ ROW_TYPES: Mapping[Kind, type[Row]] = {
     Kind.TOPIC_POLICIES: TopicPolicies,
     Kind.SCHEMA: SchemaRow,
     Kind.SCHEMA_VERSION: SchemaRow,
+    Kind.IDLE_SUBSCRIPTIONS: IdleSubscriptionsRow,
     Kind.NAMESPACE_GRANTS: NamespaceGrants,
     Kind.TOPIC_GRANTS: TopicGrants,
     Kind.SUBSCRIPTION_GRANTS: SubscriptionGrants,

@@ -18,7 +18,7 @@ from headgate.metadata.rows import Kind, SchemaRow
 from headgate.metadata.staged_rows import (
     RowValues,
     own_name,
-    staged_namespace,
+    staged_open_namespace,
     topic_exists,
 )
 from headgate.metadata.state import Change, RowState
@@ -45,7 +45,7 @@ class SchemaPlans:
             RefusalError: 404 without the namespace, or without the topic that it needs; 409 if the
                 latest row is another one.
         """
-        staged_namespace(self._state, topic.namespace)
+        staged_open_namespace(self._state, topic.namespace)
         if needs_topic and not topic_exists(self._state, topic.full):
             raise not_found(f"Topic {topic} not found")
         name = own_name(topic, self._state.staged)

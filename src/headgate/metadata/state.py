@@ -188,6 +188,7 @@ _UNDER_NAMESPACES: Final = frozenset(
         Kind.TOPIC_POLICIES,
         Kind.SCHEMA,
         Kind.SCHEMA_VERSION,
+        Kind.IDLE_SUBSCRIPTIONS,
         Kind.NAMESPACE_GRANTS,
         Kind.TOPIC_GRANTS,
     }

@@ -14,6 +14,7 @@ from headgate.metadata.checks import (
     check_retention,
 )
 from headgate.metadata.errors import conflict, not_allowed, not_found
+from headgate.metadata.expiry_checks import NAMESPACE_TTL_REFUSED, check_expiry
 from headgate.metadata.grant_plans import grants_of_namespace, new_grants
 from headgate.metadata.grants import (
     NO_NAMESPACE_GRANTS,
@@ -120,6 +121,7 @@ class TenantPlans:
         row = self._new_namespace(bundles)
         if policies is not None:
             check_retention(policies.retention)
+            check_expiry(msgspec.structs.asdict(policies), NAMESPACE_TTL_REFUSED)
             check_quotas_fit(policies.backlog_quotas, policies.retention, NAMESPACE_QUOTA_TOO_LARGE)
             row = msgspec.structs.replace(row, policies=policies)
         row = msgspec.structs.replace(row, properties=dict(properties))
@@ -140,6 +142,16 @@ class TenantPlans:
         grants = grants_of_namespace(self._state, name)
         schemas = schemas_of_namespace(self._state, name)
         return self._state.stage([(Kind.NAMESPACE, str(name), None), *grants, *schemas])
+
+    def plan_begin_namespace_deletion(self, name: NamespaceName) -> Change:
+        """Create no topic in a namespace any more, because it is deleted next with those it has.
+
+        Raises:
+            RefusalError: 404.
+        """
+        row = staged_namespace(self._state, name)
+        marked = msgspec.structs.replace(row, deleted=True)
+        return self._state.stage([(Kind.NAMESPACE, str(name), marked)])
 
     def _new_namespace(self, bundles: Bundles | None) -> NamespaceRow:
         return NamespaceRow(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from headgate.base.names import TopicName
+from headgate.engine.engine_limits import UnackedLimits
 from headgate.engine.send_rules import SendRules
 from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import RateLimit
@@ -25,6 +26,7 @@ from headgate.metadata.policies import (
     Retention,
 )
 from headgate.policy.count_table import CountTable
+from headgate.policy.expiry_table import ExpiryTable
 from headgate.policy.limit_table import DISPATCH, PUBLISH, LimitTable
 from headgate.policy.quota_table import QuotaTable
 from headgate.policy.rate_policies import dispatch_rate, publish_rate
@@ -32,6 +34,7 @@ from headgate.policy.retention_table import RetentionTable
 from headgate.policy.schema_table import SchemaTable
 from headgate.policy.send_rules_table import SendRulesTable
 from headgate.policy.settings import Settings
+from headgate.policy.use_table import UseTable
 
 
 class PolicyResolver:
@@ -53,6 +56,8 @@ class PolicyResolver:
         self.retentions = RetentionTable(catalog, settings, system)
         self.counts = CountTable(catalog, settings, system)
         self.schemas = SchemaTable(catalog, settings)
+        self.expiry = ExpiryTable(catalog, settings, system)
+        self.uses = UseTable(catalog, settings, system)
         self.send_rules = SendRulesTable(catalog, settings, system)
 
     # -- what REST shows -------------------------------------------------------------------
@@ -81,6 +86,11 @@ class PolicyResolver:
         """The effective limit on a number of a topic; 0 for none. The broker applies the same."""
         return self.counts.of_topic(topic, field)
 
+    def applied_message_ttl(self, topic: TopicName) -> int:
+        """The effective TTL of a topic's messages in seconds; 0 for none."""
+        ttl = self.expiry.message_ttl(topic)
+        return 0 if ttl is None else ttl.ttl_s
+
     # -- what the engine applies -----------------------------------------------------------
 
     def applied_dispatch_limit(self, topic: Topic, subscription: str | None) -> RateLimit | None:
@@ -92,6 +102,16 @@ class PolicyResolver:
     def applied_publish_limit(self, topic: Topic) -> RateLimit | None:
         """The effective publish limit of a topic."""
         return self.publish_limits.of_topic(topic.name).limit
+
+    def unacked_limits(self, topic: Topic) -> UnackedLimits | None:
+        """The limits on the unacknowledged messages of a topic's shared consumers and
+        subscriptions; None: those of the settings."""
+        if topic.is_system:
+            return None
+        return UnackedLimits(
+            self.counts.of_topic(topic.name, "max_unacked_messages_per_consumer"),
+            self.counts.of_topic(topic.name, "max_unacked_messages_per_subscription"),
+        )
 
     def applied_send_rules(self, topic: Topic) -> SendRules | None:
         """The rules for the SENDs of a topic."""

@@ -39,9 +39,11 @@ from headgate.observe.stats.fields import (
     TopicStats,
 )
 from headgate.policy.access_law import Decision
+from headgate.policy.expiry_table import ExpiryTable
 from headgate.policy.resolver import PolicyResolver
 from headgate.policy.schema_table import SchemaRules
 from headgate.policy.settings import Settings
+from headgate.policy.use_table import UseTable
 from headgate.schema.definition import Definition
 from headgate.wire.codes import CompressionType
 from headgate.wire.entry import ChunkFacts, EncryptionFacts, KeyFacts
@@ -139,6 +141,14 @@ class FakeFacade:
     ) -> Decision:
         return self.authorizer.decide(identity, operation, resource, subscription)
 
+    @property
+    def expiry(self) -> ExpiryTable:
+        return self._policies.expiry
+
+    @property
+    def uses(self) -> UseTable:
+        return self._policies.uses
+
     async def commit(self, change: Change) -> None:
         self._commit(change)
 
@@ -188,6 +198,8 @@ class FakeFacade:
             "brokerServicePort": "6650",
             "maxMessageSize": "5242880",
             "dispatchThrottlingRatePerTopicInMsg": "0",
+            "forceDeleteNamespaceAllowed": "false",
+            "forceDeleteTenantAllowed": "false",
         } | self.catalog.settings()
 
     def check_setting(self, name: str, value: str | None) -> None:

@@ -278,7 +278,7 @@ def test_a_run_ends_before_what_was_acknowledged_or_is_not_in_memory() -> None:
 )
 def test_a_run_ends_at_the_unacknowledged_limit(limits: EngineLimits) -> None:
     rig = Rig()
-    rig.engine.limits = limits
+    rig.topic.unacked_limits = limits
     subscription = rig.subscribe()
     rig.publish(10)
     consumer, port = rig.consumer(subscription, SHARED, permits=100)

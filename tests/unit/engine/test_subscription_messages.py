@@ -66,7 +66,7 @@ def test_what_is_given_up_counts_only_what_was_left_of_it() -> None:
     assert subscription.evict_to(2, QUOTA) == (2, 10)
     assert subscription.evicted_messages == 2
     assert subscription.evicted_by is QUOTA
-    assert subscription.skip_to(4, expired=True) == 2
+    assert subscription.expire_to(4, None) == 2
     assert subscription.skip_messages(1) == 1
     assert owed(subscription) == (1, 1, 5)
     subscription.remove_consumer(consumer)

@@ -37,10 +37,14 @@ DYNAMIC = {
     "adaptivePublisherThrottlingMinRateFactor",
     "adaptivePublisherThrottlingObserveOnly",
     "adaptivePublisherThrottlingPerTopicMetricsEnabled",
+    "allowAutoSubscriptionCreation",
     "allowAutoTopicCreation",
     "allowAutoTopicCreationType",
+    "brokerDeleteInactivePartitionedTopicMetadataEnabled",
     "brokerDeleteInactiveTopicsEnabled",
     "brokerDeleteInactiveTopicsFrequencySeconds",
+    "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds",
+    "brokerDeleteInactiveTopicsMode",
     "brokerMaxConnections",
     "brokerMaxConnectionsPerIp",
     "brokerPublisherThrottlingMaxByteRate",
@@ -57,6 +61,8 @@ DYNAMIC = {
     "dispatchThrottlingRateRelativeToPublishRate",
     "exposeSubscriptionBacklogAgeInPrometheus",
     "exposeTopicLevelMetricsInPrometheus",
+    "forceDeleteNamespaceAllowed",
+    "forceDeleteTenantAllowed",
     "headgateHoldParkMs",
     "headgateMaxParkedBytesPerConnection",
     "headgateRevokedRoles",
@@ -70,6 +76,7 @@ DYNAMIC = {
     "maxPublishRatePerTopicInMessages",
     "maxSubscriptionsPerTopic",
     "maxTopicsPerNamespace",
+    "subscriptionTypesEnabled",
 }
 """Each of these has a test in test_service.py, or beside what it controls."""
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from headgate.base.ack_set import AckSet
 from headgate.base.errors import HeadgateError
-from headgate.base.names import check_subscription, parse_topic
+from headgate.base.names import TopicName, check_subscription, parse_topic
 from headgate.base.positions import EARLIEST, Position
 from headgate.base.units import INT64_MAX, MS_PER_S
 from headgate.base.work_units import PIECE_UNITS, QUEUED_AGAIN, REDELIVER_ID, RETURNED_PER_UNIT
@@ -27,6 +27,7 @@ from headgate.engine.errors import (
     ConsumerBusyError,
     NotAllowedError,
     SubscriptionBusyError,
+    SubscriptionNotFoundError,
     TopicFencedError,
     UnsupportedVersionError,
 )
@@ -34,6 +35,7 @@ from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.engine.types import SubscriptionType
 from headgate.metadata.errors import RefusalError
+from headgate.policy.use_table import UseTable
 from headgate.storage.managed_logs import ManagedLogs
 from headgate.wire import encode
 from headgate.wire.codes import InitialPosition
@@ -57,6 +59,7 @@ class ConsumerCommands:
         subscriptions: Subscriptions,
         entries: SingleEntryReader,
         count_limits: CountLimits,
+        uses: UseTable,
         logs: ManagedLogs,
         check: Callable[[ClientConnection, BaseCommand], None],
     ) -> None:
@@ -68,6 +71,7 @@ class ConsumerCommands:
         self._subscriptions = subscriptions
         self._entries = entries
         self._count_limits = count_limits
+        self._uses = uses
         self._logs = logs
 
     async def subscribe(self, connection: ClientConnection, command: BaseCommand) -> None:
@@ -88,6 +92,7 @@ class ConsumerCommands:
             check_subscription(request.subscription)
             _check_type(request)
             topic = await self._registry.get_or_create(name, create=request.force_topic_creation)
+            self._check_type_enabled(name, request)
             _check_version(connection, topic)
             await self._check_counts(connection, topic, request)
             await self._schemas.check_consumer(topic, request)
@@ -114,6 +119,12 @@ class ConsumerCommands:
         finally:
             if connection.creating.get(key) is request:
                 del connection.creating[key]
+
+    def _check_type_enabled(self, topic: TopicName, request: CommandSubscribe) -> None:
+        """Refuse a type of subscription that policies or settings exclude; the text is Pulsar's."""
+        name = SubscriptionType(request.subType).label
+        if name not in self._uses.subscription_types(topic):
+            raise NotAllowedError(f"Topic[{{{topic}}}] doesn't support {name} sub type!")
 
     async def _check_counts(
         self, connection: ClientConnection, topic: Topic, request: CommandSubscribe
@@ -146,6 +157,8 @@ class ConsumerCommands:
                 await self._subscriptions.set_properties(present, _properties(request))
             return present
         topic.check_not_fenced()
+        if request.durable and not self._uses.creates_subscriptions(topic.name):
+            raise SubscriptionNotFoundError("Subscription does not exist")
         ordinal = await self._start_ordinal(topic, request)
         if not request.durable:
             return await self._add_reader(topic, name, ordinal)

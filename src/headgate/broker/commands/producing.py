@@ -23,6 +23,7 @@ from headgate.engine.producer import Producer
 from headgate.engine.topic import Topic
 from headgate.engine.types import AccessMode
 from headgate.metadata.errors import not_allowed
+from headgate.policy.use_table import UseTable
 from headgate.wire import encode
 from headgate.wire.messages import BaseCommand, CommandProducer
 
@@ -44,6 +45,7 @@ class ProducerCommands:
         schemas: TopicSchemas,
         subscriptions: Subscriptions,
         count_limits: CountLimits,
+        uses: UseTable,
         access: ProducerAccess,
         check: Callable[[ClientConnection, BaseCommand], None],
     ) -> None:
@@ -55,6 +57,7 @@ class ProducerCommands:
         self._schemas = schemas
         self._subscriptions = subscriptions
         self._count_limits = count_limits
+        self._uses = uses
 
     async def create_producer(self, connection: ClientConnection, command: BaseCommand) -> None:
         """Connect a producer; its topic is created if it does not exist."""
@@ -153,6 +156,11 @@ class ProducerCommands:
 
     async def _create_initial_subscription(self, topic: Topic, name: str) -> None:
         if name not in topic.subscriptions:
+            if not self._uses.creates_subscriptions(topic.name):
+                raise NotAllowedError(
+                    "Could not create the initial subscription due to the auto subscription "
+                    "creation is not allowed."
+                )
             await self._subscriptions.create(topic, name, at_ordinal=topic.log.first, properties={})
 
     async def close_producer(self, connection: ClientConnection, command: BaseCommand) -> None:

@@ -36,6 +36,7 @@ _BY_TYPE: tuple[tuple[type[HeadgateError], ServerError], ...] = (
     (errors.ProducersHeldError, ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_ERROR),
     (errors.ProducersRefusedError, ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_EXCEPTION),
     (errors.ConsumerBusyError, ServerError.CONSUMER_BUSY),
+    (errors.SubscriptionNotFoundError, ServerError.SUBSCRIPTION_NOT_FOUND),
     (errors.ConsumerNotFoundError, ServerError.CONSUMER_NOT_FOUND),
     (errors.UnsupportedVersionError, ServerError.UNSUPPORTED_VERSION_ERROR),
     # Clients retry after this one, so they reconnect once an administrator accepts the loss.

@@ -33,6 +33,9 @@ NEEDED_SWITCHES = {
     "set-is-allow-auto-update-schema": ("--enable",),
     "set-encryption-required": ("--enable",),
     "set-replicated-subscription-status": ("--disable",),
+    "set-inactive-topic-policies": ("--enable-delete-while-inactive",),
+    "set-auto-topic-creation": ("--enable",),
+    "set-auto-subscription-creation": ("--enable",),
 }
 """Switches of verbs that need one of several."""
 
@@ -70,8 +73,10 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer, tmp_path: 
         "limit": "1M", "limitTimeInSec": "1m", "policyStr": "producer_exception",
         "time": "1", "ledgerId": "1", "entryId": "1", "datetime": "2026-01-01T00:00:00Z",
         "role": "r", "roles": "r", "actions": "produce", "authMode": "Prefix", "subscription": "s",
-        "operation": "topic.stats", "resource": "t/n", "maxMessageSize": "1",
-        "properties": "a=b",
+        "operation": "topic.stats", "resource": "t/n", "messageTTL": "1", "expirationTime": "1",
+        "maxInactiveDuration": "1", "inactiveTopicDeleteMode": "delete_when_no_subscriptions",
+        "type": "partitioned", "defaultNumPartitions": "2", "subTypes": "Shared",
+        "maxMessageSize": "1", "properties": "a=b",
         "schemaFileName": str(schema_file), "strategy": "FULL", "compatibility": "Full",
     } | dict.fromkeys((*COUNT_NAMES.values(), *TOPIC_COUNT_NAMES.values()), "1")  # fmt: skip
     segments = [(route.method, route.path.strip("/").split("/")) for route in ROUTES]
@@ -155,13 +160,13 @@ def test_wrong_usage_ends_with_one(server: FakeServer, words: list[str], first_l
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("topics set-message-ttl x -t 5", "Headgate does not have this yet: topics set-mess"),
-        ("topics set-message-ttl --help", "Headgate does not have this yet: topics set-mess"),
-        ("topicPolicies get-message-ttl x", "Headgate does not have this yet: topicPolicies g"),
+        ("topics set-offload-policies x", "Headgate does not have this yet: topics set-offl"),
+        ("topics set-offload-policies --help", "Headgate does not have this yet: topics set-offl"),
+        ("topicPolicies get-offload-policies x", "Headgate does not have this yet: topicPolicies"),
         ("packages list x", "Headgate does not have this yet: packages list\n"),
         ("--request-timeout 5 source list", "Headgate does not have this yet: source list\n"),
-        ("topics set-mesage-ttl", "No such command 'set-mesage-ttl'; did you mean set-message-ttl? "
-                                  "Headgate does not have that yet\n"),
+        ("topics set-ofload-policies", "No such command 'set-ofload-policies'; did you mean "
+                                       "set-offload-policies? Headgate does not have that yet\n"),
     ],
 )  # fmt: skip
 def test_what_pulsar_admin_has_and_headgate_does_not(
