@@ -77,6 +77,7 @@ class Consumer:
         "priority_level",
         "rates",
         "ring_distance",
+        "takes_any_schema",
         "told_active",
         "told_end",
         "unacked_messages",
@@ -96,7 +97,9 @@ class Consumer:
         client_version: str = "",
         connected_ms: int = 0,
         epoch: int = -1,
+        takes_any_schema: bool = False,
     ) -> None:
+        """``takes_any_schema``: it decodes each message by the schema of its producer."""
         self.consumer_id = consumer_id
         self.name = name
         self.port = port
@@ -106,6 +109,7 @@ class Consumer:
         self.client_version = client_version
         self.connected_ms = connected_ms
         self.epoch = epoch
+        self.takes_any_schema = takes_any_schema
         self.connection_key = id(port)
         self.permits = 0
         self.window = 0

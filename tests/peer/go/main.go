@@ -110,7 +110,7 @@ func schemas(cases *Cases, client pulsar.Client) {
 	cases.play("a message with a schema of its own", "sent", func() (string, error) {
 		return sendOne(client, "go-AVRO", avro)
 	})
-	cases.play("... and another one", "has another AVRO schema", func() (string, error) {
+	cases.play("... and another one", "Incompatible schema", func() (string, error) {
 		return sendOne(client, "go-AVRO", other)
 	})
 }

@@ -14,7 +14,7 @@ from headgate.base.units import INT64_MAX, MS_PER_S
 from headgate.base.work_units import PIECE_UNITS, QUEUED_AGAIN, REDELIVER_ID, RETURNED_PER_UNIT
 from headgate.broker.commands.acknowledging import is_unchanged
 from headgate.broker.commands.command_host import CommandHost
-from headgate.broker.commands.schemas import TopicSchemas
+from headgate.broker.commands.schemas import TopicSchemas, takes_any_schema
 from headgate.broker.connection.bounds import SLICE_REDELIVERED_IDS, check_room
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.count_limits import CountLimits
@@ -97,8 +97,7 @@ class ConsumerCommands:
             self._check_type_enabled(name, request)
             _check_version(connection, topic)
             await self._check_counts(connection, topic, request)
-            if request.HasField("schema"):
-                await self._schemas.define_or_check(name, request.schema)
+            await self._schemas.check_consumer(topic, request)
             subscription = await self._find_or_create(topic, request)
             await _check_exclusive(connection, subscription, SubscriptionType(request.subType))
             self._host.begin_turn()
@@ -213,6 +212,7 @@ class ConsumerCommands:
             client_version=connection.peer.client_version if connection.peer else "",
             connected_ms=topic.now_ms,
             epoch=to_signed(request.consumer_epoch) if request.HasField("consumer_epoch") else -1,
+            takes_any_schema=takes_any_schema(request),
         )
 
     async def unsubscribe(self, connection: ClientConnection, command: BaseCommand) -> None:
