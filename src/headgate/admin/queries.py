@@ -15,3 +15,7 @@ FORCE_TOPIC: Final = Query(
 )
 
 FORCE_REFUSED: Final = Query("force", bool, False, "Refused: delete what it contains first")
+
+SYSTEM_TOPICS: Final = Query(
+    "includeSystemTopic", bool, False, "Has no effect: all topics are ordinary ones"
+)

@@ -6,28 +6,42 @@ from typing import Final
 
 from headgate.admin import (
     backup,
+    broker_stats,
     brokers,
+    bundles,
+    clusters,
     explain,
     lookup,
+    namespace_backlogs,
     namespace_policies,
     namespaces,
     permissions,
+    properties,
     subscriptions,
     tenants,
+    topic_messages,
     topic_policies,
     topic_stats,
+    topic_storage,
     topics,
 )
 from headgate.admin.openapi import description_route
 from headgate.admin.routing import Route
 
 _SUBJECTS: Final[tuple[Route, ...]] = (
+    *clusters.ROUTES,
     *brokers.ROUTES,
+    *broker_stats.ROUTES,
     *tenants.ROUTES,
     *namespaces.ROUTES,
+    *bundles.ROUTES,
+    *namespace_backlogs.ROUTES,
+    *properties.ROUTES,
     *namespace_policies.ROUTES,
     *permissions.ROUTES,
     *topics.ROUTES,
+    *topic_messages.ROUTES,
+    *topic_storage.ROUTES,
     *topic_stats.ROUTES,
     *topic_policies.ROUTES,
     *subscriptions.ROUTES,

@@ -7,8 +7,7 @@ is durable.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
@@ -24,15 +23,11 @@ from headgate.broker.damage import accept_damage, damage_text
 from headgate.broker.entries import FoundMessage, StoredEntry
 from headgate.broker.info import BrokerInfo
 from headgate.broker.slices import AdminTurns, in_slices
-from headgate.engine.errors import (
-    DamagedError,
-    EngineError,
-    SubscriptionBusyError,
-    TooManySubscriptionsError,
-)
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.facade.messages import TopicMessages
 from headgate.facade.protocol import AtPosition, AtTime, BackupHold, OlderThan
+from headgate.facade.refusals import refusals
 from headgate.flow.sentences.disk import MAKE_ROOM, disk_sentence
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
@@ -75,9 +70,18 @@ class Backups(Protocol):
 class AdminFacade:
     """The :class:`~headgate.facade.protocol.Facade` of one broker."""
 
-    def __init__(self, broker: Broker, observer: Observer, backups: Backups | None = None) -> None:
-        """``backups`` hold the files of the data directory, if the broker has one on a disk."""
+    def __init__(
+        self,
+        broker: Broker,
+        observer: Observer,
+        backups: Backups | None = None,
+        shut_down: Callable[[], None] | None = None,
+    ) -> None:
+        """``backups`` hold the files of the data directory, if the broker has one on a disk.
+        ``shut_down`` begins to close the process, if the broker is all that it runs."""
         self._broker = broker
+        self._messages = TopicMessages(broker)
+        self._shut_down = shut_down
         self._turns = AdminTurns(broker)
         self._backups = backups
         self._observer = observer
@@ -93,6 +97,10 @@ class AdminFacade:
     @property
     def info(self) -> BrokerInfo:
         return self._broker.info
+
+    @property
+    def messages(self) -> TopicMessages:
+        return self._messages
 
     def check_allowed(
         self, identity: Identity, operation: str, resource: str, subscription: str = ""
@@ -215,6 +223,11 @@ class AdminFacade:
         warnings = (self._observer.storage_state().sentence, broker.tls.problem)
         return "; ".join(warning for warning in warnings if warning)
 
+    def shut_down(self) -> None:
+        if self._shut_down is None:
+            raise RefusalError(405, "This broker is part of another process, which ends it")
+        self._shut_down()
+
     async def explain_top(self, count: int) -> Any:
         self._broker.begin_turn()
         return await self._observer.explain_top(count)
@@ -275,7 +288,7 @@ class AdminFacade:
         return await in_slices(self._turns, work)
 
     async def last_message(self, topic: TopicName) -> FoundMessage:
-        with _refusals():
+        with refusals():
             return await self._entries.last_message(self._topic(topic))
 
     async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
@@ -292,7 +305,7 @@ class AdminFacade:
         ordinal = log.ordinal_at_or_after(*position)
         if ordinal >= log.end or log.position(ordinal) != position:
             raise not_found("Message id not found")
-        with _refusals():
+        with refusals():
             try:
                 return await self._entries.stored_entry(found, ordinal)
             except CorruptionError:
@@ -313,20 +326,20 @@ class AdminFacade:
         if name in found.subscriptions:
             raise conflict("Subscription already exists for topic")
         ordinal = await self._ordinal(found, at)
-        with _refusals():
+        with refusals():
             await self._subscriptions.create(found, name, at_ordinal=ordinal, properties=properties)
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
-        with _refusals():
+        with refusals():
             await self._subscriptions.delete(subscription, force=force)
 
     async def skip_messages(self, topic: TopicName, name: str, count: int) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         last = subscription.after_messages(count) - 1
-        with _refusals():
+        with refusals():
             held = await self._subscriptions.load_passed(subscription, last)
         subscription.skip_messages(count)
         del held
@@ -336,7 +349,7 @@ class AdminFacade:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         last = subscription.topic.log.end - 1
-        with _refusals():
+        with refusals():
             held = await self._subscriptions.load_passed(subscription, last)
         subscription.skip_to(subscription.topic.log.end)
         del held
@@ -346,7 +359,7 @@ class AdminFacade:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         ordinal = await self._ordinal(subscription.topic, to)
-        with _refusals():
+        with refusals():
             await self._subscriptions.seek(subscription, ordinal)
 
     async def expire_messages(
@@ -362,7 +375,7 @@ class AdminFacade:
         else:
             # A position that the topic no longer holds expires nothing after it.
             ordinal = await self._ordinal(subscription.topic, replace(what, excluded=True))
-        with _refusals():
+        with refusals():
             held = await self._subscriptions.load_passed(subscription, ordinal - 1)
         skipped = subscription.skip_to(ordinal, expired=True)
         del held
@@ -402,17 +415,3 @@ class AdminFacade:
     async def _when_idle(self, name: TopicName, subscription: str) -> None:
         """Return when no work on that subscription is under way."""
         await self._subscriptions.when_idle(self._topic(name), subscription)
-
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """Turns refusals of the engine into those of the admin API."""
-    try:
-        yield
-    except (SubscriptionBusyError, TooManySubscriptionsError) as error:
-        raise not_allowed(str(error)) from error
-    except (DamagedError, CorruptionError) as error:
-        raise RefusalError(500, str(error)) from error
-    except EngineError as error:
-        # The topic or subscription is being closed or moved: the client may retry.
-        raise RefusalError(503, str(error)) from error

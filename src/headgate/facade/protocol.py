@@ -25,6 +25,7 @@ from headgate.base.names import TopicName
 from headgate.base.positions import Position
 from headgate.broker.entries import FoundMessage, StoredEntry
 from headgate.broker.info import BrokerInfo
+from headgate.facade.message_protocol import MessageOperations
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.policies import (
     BacklogQuota,
@@ -85,6 +86,10 @@ class Facade(Protocol):
     @property
     def info(self) -> BrokerInfo:
         """The identity of this broker."""
+
+    @property
+    def messages(self) -> MessageOperations:
+        """What is asked about stored messages."""
 
     def check_allowed(
         self, identity: Identity, operation: str, resource: str, subscription: str = ""
@@ -159,6 +164,13 @@ class Facade(Protocol):
 
         Raises:
             RefusalError: 503 or 500 with what is wrong.
+        """
+
+    def shut_down(self) -> None:
+        """Begin to close the broker, as a signal does; connections end, everything is on disk.
+
+        Raises:
+            RefusalError: 405: the broker is part of another process.
         """
 
     def effective_dispatch_rate(

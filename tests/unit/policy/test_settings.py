@@ -19,6 +19,8 @@ DYNAMIC = {
     "httpRequestsLimitEnabled",
     "httpRequestsMaxPerSecond",
     "headgateMetricsSubjectsMax",
+    "exposeCustomTopicMetricLabelsEnabled",
+    "allowedTopicPropertiesForMetrics",
     "metricsServletTimeoutMs",
     "adaptivePublisherThrottlingBacklogHighWatermarkPct",
     "adaptivePublisherThrottlingBacklogLowWatermarkPct",

@@ -60,7 +60,9 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
         "limit": "1M", "limitTimeInSec": "1m", "policyStr": "producer_exception",
         "time": "1", "ledgerId": "1", "entryId": "1", "datetime": "2026-01-01T00:00:00Z",
         "role": "r", "roles": "r", "actions": "produce", "authMode": "Prefix", "subscription": "s",
-        "operation": "topic.stats", "resource": "t/n",
+        "operation": "topic.stats", "resource": "t/n", "key": "k", "value": "v", "property": "a=1",
+        "properties": "a=1", "bundle": "0x0_0x1", "messageId": "1:1", "clusters": "c",
+        "topics": "x", "brokerUrl": "b:1",
     } | dict.fromkeys((*COUNT_NAMES.values(), *TOPIC_COUNT_NAMES.values()), "1")  # fmt: skip
     segments = [(route.method, route.path.strip("/").split("/")) for route in ROUTES]
     server.replies = [Reply(200, b"")]
@@ -74,6 +76,7 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
                 for parameter in command.verb.parameters
                 if parameter.label in words and parameter.read is not None
             ]
+            line += ["--force"] if (group, name) == ("namespaces", "clear-backlog") else []
             admin(group, name, *line)
             assert server.asked, (group, name)
             for method, path, _ in server.asked:
