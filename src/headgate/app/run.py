@@ -85,12 +85,16 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.receive, number)
+
+    def shut_down() -> None:
+        loop.call_later(ANSWER_S, stop.request)
+
     node = await Node.start(
         settings,
         options.data_path,
         on_bug=_end_at_once,
         is_insecure_allowed=options.is_insecure_allowed,
-        shut_down=lambda: loop.call_later(ANSWER_S, stop.request),
+        shut_down=shut_down,
     )
     gc.set_threshold(*AUTOMATIC)
     broker = node.broker

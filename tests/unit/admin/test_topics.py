@@ -104,7 +104,8 @@ def test_lists(api: Ask) -> None:
         assert api("GET", f"/admin/v2/non-persistent/public/default{suffix}").json() == []
     for method, suffix in (("PUT", "/t"), ("PUT", "/t/partitions"), ("GET", "/t/stats")):
         answer = api(method, f"/admin/v2/non-persistent/public/default{suffix}")
-        assert (answer.status, answer.reason) == (404, "Non-persistent topics are not supported")
+        assert answer.status == 404
+        assert answer.reason.startswith("Non-persistent topics are not supported")
     assert api("GET", "/admin/v2/persistent/public/none").reason == "Namespace does not exist"
 
 
