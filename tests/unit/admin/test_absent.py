@@ -11,6 +11,8 @@ from headgate.admin.table import ROUTES
 from tests.unit.admin.conftest import Ask
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "admin-coverage.md"
+LIST_BESIDE_TOPICS = "/admin/v2/non-persistent/{tenant}/{namespace}/partitioned"
+"""A topic may have that name; Pulsar's server prefers the list, too."""
 METHODS = ("GET", "POST", "PUT", "DELETE")
 
 
@@ -28,6 +30,8 @@ def test_each_is_refused_in_words(api: Ask, family: AbsentFamily) -> None:
 
 def test_no_route_is_called_absent() -> None:
     for route in ROUTES:
+        if route.path == LIST_BESIDE_TOPICS:
+            continue
         assert not absent_reason(route.path.strip("/").split("/")), route.path
 
 

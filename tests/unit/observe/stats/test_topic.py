@@ -64,7 +64,7 @@ def test_an_unused_topic_shows_nothing(world: World) -> None:
     assert stats.earliest_msg_publish_time_in_backlogs == 0
     assert stats.owner_broker == "127.0.0.1:8080"
     assert stats.last_publish_time_stamp == 0
-    assert stats.topic_creation_time_stamp == world.wall_ms()
+    assert 0 <= world.wall_ms() - stats.topic_creation_time_stamp < 100
     assert stats.headgate["oldestAgeSeconds"] is None
 
 
