@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -31,6 +32,13 @@ from headgate.facade.message_protocol import PlacedEntry
 from headgate.metadata.bundles import bundle_finder
 from headgate.metadata.errors import RefusalError, conflict, not_found
 from headgate.metadata.rows import NamespaceRow
+
+PROPERTY_HEADERS_BYTES_MAX: Final = 4_096
+"""Most bytes of the properties of a message in headers: clients read 8 KiB of headers."""
+
+_PROPERTY: Final = "X-Pulsar-PROPERTY-"
+_HEADER_NAME: Final = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+\Z")
+_HEADER_VALUE: Final = re.compile(r"[!-~]([ -~]*[!-~])?\Z")
 
 
 class PartitionedMetadata(Struct):
@@ -245,7 +253,22 @@ def entry_reply(placed: PlacedEntry) -> Reply:
             "X-Pulsar-Base64-encryption-keys": ",".join(keys),
             "X-Pulsar-Base64-encryption-param": b64encode(entry.encryption.parameter).decode(),
         }
-    return Reply(200, entry.payload, BYTES, headers)
+    if entry.event_time:
+        headers["X-Pulsar-event-time"] = entry.event_time
+    return Reply(200, entry.payload, BYTES, headers | _property_headers(entry.properties))
+
+
+def _property_headers(properties: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """A header for each property of a message, as far as clients read them: a name that no header
+    may have is left out, and so is what is beyond :data:`PROPERTY_HEADERS_BYTES_MAX`."""
+    headers: dict[str, str] = {}
+    size = 0
+    for key, value in properties:
+        shown = value if _HEADER_VALUE.match(value) else quote(value, safe=" ")
+        size += len(_PROPERTY) + len(key) + len(shown)
+        if _HEADER_NAME.match(key) and size <= PROPERTY_HEADERS_BYTES_MAX:
+            headers[f"{_PROPERTY}{key}"] = shown
+    return headers
 
 
 async def ensure_topic(call: Call, topic: TopicName) -> None:

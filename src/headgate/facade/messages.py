@@ -82,9 +82,9 @@ class TopicMessages:
 
     async def truncate(self, topic: TopicName) -> None:
         found = self._topic(topic)
-        found.check_not_damaged()
         trimming, subscriptions = self._broker.trimming, self._broker.subscriptions
         with refusals():
+            found.check_not_damaged()
             end = await trimming.begin_truncation(found)
             for subscription in list(found.subscriptions.values()):
                 await subscriptions.when_idle(found, subscription.name)
