@@ -441,7 +441,7 @@ class Settings(SubscriptionSettings):
     exposeCustomTopicMetricLabelsEnabled: bool = setting(
         False,
         "Properties of topics that allowedTopicPropertiesForMetrics names are labels of the "
-        "topics' series on /metrics.",
+        "topics' series on /metrics, and attributes by OpenTelemetry.",
         dynamic=True,
     )
     allowedTopicPropertiesForMetrics: str = setting(

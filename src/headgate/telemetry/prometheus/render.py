@@ -29,7 +29,6 @@ from headgate.telemetry.prometheus.left_out_evictions import Acts, LeftOutEvicti
 from headgate.telemetry.prometheus.namespace_sums import NamespaceSums
 from headgate.telemetry.prometheus.page import Page, escape, number
 from headgate.telemetry.prometheus.parked_lines import ParkedLines
-from headgate.telemetry.prometheus.property_labels import PropertyLabels
 from headgate.telemetry.prometheus.quota_lines import QuotaLines
 from headgate.telemetry.prometheus.series.adaptive import ADAPTIVE_SERIES, ADAPTIVE_TOPIC_SERIES
 from headgate.telemetry.prometheus.series.authentication import AUTHENTICATION_SERIES
@@ -69,6 +68,7 @@ from headgate.telemetry.prometheus.values import (
     topic_values,
     write_values,
 )
+from headgate.telemetry.property_labels import PropertyLabels
 from headgate.telemetry.records.subjects import cells_of
 
 if TYPE_CHECKING:
@@ -216,7 +216,8 @@ class _Renderer:
         return f'{self._cluster},namespace="{escape(namespace)}"'
 
     def _topic_labels(self, name: TopicName) -> str:
-        own = self._property_labels.of(name)
+        labels = self._property_labels.of(name).items()
+        own = "".join(f',{label}="{escape(value)}"' for label, value in labels)
         if not self._splits_partitions:
             return f',topic="{escape(name.full)}"{own}'
         topic = name.full if name.partition < 0 else name.full.rpartition(PARTITION_SUFFIX)[0]

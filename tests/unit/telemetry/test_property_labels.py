@@ -5,8 +5,8 @@ from __future__ import annotations
 from headgate.base.names import parse_topic
 from headgate.policy.metric_labels import METRIC_LABEL_CHARACTERS_MAX, RESERVED_LABELS
 from headgate.policy.settings import Settings
-from headgate.telemetry.prometheus.property_labels import PropertyLabels
 from headgate.telemetry.prometheus.series.catalogue import SERIES
+from headgate.telemetry.property_labels import PropertyLabels
 from headgate.testing import World
 from tests.unit.telemetry.support import NAME, publish, read_page, rendered
 
@@ -17,11 +17,11 @@ ALLOWED = "tier, team,none,team"
 def test_only_allowed_properties_are_labels() -> None:
     settings = Settings(allowedTopicPropertiesForMetrics=ALLOWED)
     topic = parse_topic("t")
-    assert PropertyLabels(settings, lambda _: PROPERTIES).of(topic) == ""
+    assert PropertyLabels(settings, lambda _: PROPERTIES).of(topic) == {}
     settings.exposeCustomTopicMetricLabelsEnabled = True
     labels = PropertyLabels(settings, lambda _: PROPERTIES).of(topic)
-    assert labels == f',team="a\\"b",tier="{"x" * METRIC_LABEL_CHARACTERS_MAX}"'
-    assert PropertyLabels(settings, lambda _: {}).of(topic) == ""
+    assert labels == {"team": 'a"b', "tier": "x" * METRIC_LABEL_CHARACTERS_MAX}
+    assert PropertyLabels(settings, lambda _: {}).of(topic) == {}
 
 
 def test_no_label_of_a_series_is_allowed() -> None:
