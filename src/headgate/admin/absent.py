@@ -127,11 +127,6 @@ ABSENT: Final = (
         "connections and commands are bounded for every client alike",
     ),
     AbsentFamily(
-        "Limits on the size of a topic's messages",
-        (f"{_T}/maxMessageSize",),
-        "maxMessageSize of the broker holds for all topics",
-    ),
-    AbsentFamily(
         "Pauses of dispatchers while acknowledgements cannot be stored",
         _policies("dispatcherPauseOnAckStatePersistent"),
         "the broker stores every acknowledgement",

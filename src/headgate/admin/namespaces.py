@@ -64,6 +64,7 @@ class PoliciesBody(Struct):
     max_consumers_per_subscription: JavaInt | None = None
     max_subscriptions_per_topic: JavaInt | None = None
     max_topics_per_namespace: JavaInt | None = None
+    encryption_required: bool = False
 
 
 async def list_namespaces(call: Call) -> Reply:
@@ -102,6 +103,7 @@ async def create_namespace(call: Call) -> Reply:
             call, "backlog_quota_map", body.backlog_quota_map, f"namespace[{name}]"
         ),
         **{field: _count(getattr(body, field)) for field in COUNT_NAMES},
+        encryption_required=body.encryption_required,
     )
     bundles = _bundles(body.bundles)
     await call.facade.commit(
@@ -153,7 +155,8 @@ def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
     }
     if policies.retention is not None:
         view["retention_policies"] = policies.retention
-    view |= {"deleted": False, "encryption_required": False, "subscription_auth_mode": "None"}
+    view |= {"deleted": False, "encryption_required": policies.encryption_required}
+    view["subscription_auth_mode"] = "None"
     counts = {field: getattr(policies, field) for field in COUNT_NAMES}
     view |= {field: count for field, count in counts.items() if count is not None}
     return view | {

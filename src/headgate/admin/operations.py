@@ -55,6 +55,7 @@ class Operation(StrEnum):
     TOPIC_PROPERTIES_READ = "topic.properties.read"
     TOPIC_PROPERTIES_WRITE = "topic.properties.write"
     TOPIC_PROPERTIES_REMOVE = "topic.properties.remove"
+    TOPIC_TERMINATE = "topic.terminate"
     TOPIC_STATS = "topic.stats"
     TOPIC_MESSAGES = "topic.messages"
     TOPIC_POLICY_READ = "topic.policy.read"

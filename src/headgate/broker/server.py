@@ -14,12 +14,14 @@ from headgate.broker.commands.acknowledging import Acknowledgements
 from headgate.broker.commands.auditing import CommandAudit
 from headgate.broker.commands.consuming import ConsumerCommands, close_consumer, redeliver
 from headgate.broker.commands.lookups import LookupCommands
+from headgate.broker.commands.producer_access import ProducerAccess
 from headgate.broker.commands.producing import ProducerCommands
 from headgate.broker.commands.schemas import SchemaCommands, TopicSchemas
 from headgate.broker.connection.client_connection import ClientConnection
 from headgate.broker.connection.connection import Connection
 from headgate.broker.connection.connection_host import CommandHandlers
 from headgate.broker.service import Broker
+from headgate.broker.topic_epochs import TopicEpochs
 from headgate.wire.codes import CommandType
 from headgate.wire.messages import BaseCommand
 
@@ -40,8 +42,9 @@ def command_handlers(broker: Broker) -> CommandHandlers:
         check_command(broker.authorizer, broker.counts, connection, command)
 
     producers = ProducerCommands(
-        broker, registry, schemas, broker.subscriptions, broker.count_limits, check
-    )
+        broker, registry, schemas, broker.subscriptions, broker.count_limits,
+        ProducerAccess(broker, TopicEpochs(catalog, broker.writer)), check,
+    )  # fmt: skip
     consumers = ConsumerCommands(
         broker, registry, schemas, broker.subscriptions, broker.entries, broker.count_limits,
         broker.logs, check,

@@ -272,6 +272,7 @@ class Broker:
             limits_of=self.policies.applied_dispatch_limit,
             quotas_of=self.policies.enforced_quotas,
             publish_limit_of=self.policies.applied_publish_limit,
+            send_rules_of=self.policies.applied_send_rules,
         )
 
     def _make_adaptive(self, memory: MemorySource | None) -> AdaptiveThrottle | None:

@@ -34,6 +34,9 @@ class ConsumerPort(Protocol):
     def active_consumer_changed(self, consumer_id: int, is_active: bool, /) -> None:
         """Notify the client that a failover subscription made this consumer active or inactive."""
 
+    def end_reached(self, consumer_id: int, /) -> None:
+        """Notify the client that the topic is terminated and everything in it acknowledged."""
+
 
 class Consumer:
     """State of one connected consumer.
@@ -68,6 +71,7 @@ class Consumer:
         "priority_level",
         "rates",
         "told_active",
+        "told_end",
         "unacked_messages",
         "window",
     )
@@ -106,6 +110,8 @@ class Consumer:
         self.in_ready = False
         self.told_active: bool | None = None
         """The last notice on whether it is the active consumer; None before the first."""
+        self.told_end = False
+        """Whether its client knows that it has acknowledged all of a terminated topic."""
         self.messages_sent = 0
         self.bytes_sent = 0
         self.entries_sent = 0

@@ -14,7 +14,12 @@ class ProducerBusyError(EngineError):
 
 
 class ProducerFencedError(EngineError):
-    """Exclusive access is refused because the topic has producers."""
+    """Exclusive access is refused: the topic has producers, or had others since the topic epoch
+    that the producer brings."""
+
+
+class TopicTerminatedError(EngineError):
+    """The topic is terminated: it takes no more messages."""
 
 
 class ProducersHeldError(EngineError):

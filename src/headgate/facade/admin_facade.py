@@ -23,6 +23,7 @@ from headgate.broker.damage import accept_damage, damage_text
 from headgate.broker.entries import FoundMessage, StoredEntry
 from headgate.broker.info import BrokerInfo
 from headgate.broker.slices import AdminTurns, in_slices
+from headgate.broker.termination import TopicTermination
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.facade.messages import TopicMessages
@@ -267,6 +268,11 @@ class AdminFacade:
         self._broker.begin_turn()
         self._registry.get(topic)
         del held
+
+    async def terminate_topic(self, topic: TopicName) -> Position:
+        broker = self._broker
+        termination = TopicTermination(broker, self._registry, self.catalog, broker.writer)
+        return await termination.terminate(topic)
 
     async def accept_damage(self, topic: TopicName) -> None:
         await accept_damage(self._broker.logs, self._topic(topic))

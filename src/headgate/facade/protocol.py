@@ -251,6 +251,14 @@ class Facade(Protocol):
     async def unload_topic(self, topic: TopicName) -> None:
         """Disconnect its producers and consumers, which reconnect, and drop it from memory."""
 
+    async def terminate_topic(self, topic: TopicName) -> Position:
+        """Have it take no more messages, for good; returns the id of its last message, with the
+        entry -1 if it has none. Consumers may read what it has.
+
+        Raises:
+            RefusalError: 412 for the broker's own topic.
+        """
+
     async def accept_damage(self, topic: TopicName) -> None:
         """Serve a damaged topic without its lost data: its subscriptions skip lost entries and
         continue at their last known positions."""

@@ -180,6 +180,8 @@ class NamespacePolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_consumers_per_subscription: int | None = None
     max_subscriptions_per_topic: int | None = None
     max_topics_per_namespace: int | None = None
+    encryption_required: bool = False
+    """Whether producers must encrypt messages."""
 
 
 class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -196,6 +198,8 @@ class TopicPolicies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_subscriptions_per_topic: int | None = None
     dispatch_rate_by_subscription: Mapping[str, DispatchRate] = field(default_factory=dict)
     """Limits of single subscriptions by name; they override ``subscription_dispatch_rate``."""
+    max_message_size: int | None = None
+    """Bytes of the largest entry; 0 is no limit but the broker's."""
 
 
 NO_TOPIC_POLICIES = TopicPolicies()

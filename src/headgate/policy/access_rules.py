@@ -159,6 +159,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "topic.properties.read": _topic(Access.EITHER, "GET_METADATA"),
     "topic.properties.write": _topic(_ADMIN, "UPDATE_METADATA"),
     "topic.properties.remove": _topic(_ADMIN, "DELETE_METADATA"),
+    "topic.terminate": _topic(_ADMIN, "TERMINATE"),
     "topic.stats": _topic(Access.EITHER, "GET_STATS"),
     "topic.messages": _topic(Access.CONSUME, "PEEK_MESSAGES"),
     "topic.policy.read": _topic(_ADMIN, "READ", Family.TOPIC_POLICY),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from headgate.base.names import TopicName
+from headgate.engine.send_rules import SendRules
 from headgate.engine.topic import Topic
 from headgate.flow.limits.rate_limit import RateLimit
 from headgate.flow.quota.backlog_quota import NO_QUOTAS, Quotas
@@ -28,6 +29,7 @@ from headgate.policy.limit_table import DISPATCH, PUBLISH, LimitTable
 from headgate.policy.quota_table import QuotaTable
 from headgate.policy.rate_policies import dispatch_rate, publish_rate
 from headgate.policy.retention_table import RetentionTable
+from headgate.policy.send_rules_table import SendRulesTable
 from headgate.policy.settings import Settings
 
 
@@ -49,6 +51,7 @@ class PolicyResolver:
         self.quotas = QuotaTable(catalog, settings, system)
         self.retentions = RetentionTable(catalog, settings, system)
         self.counts = CountTable(catalog, settings, system)
+        self.send_rules = SendRulesTable(catalog, settings, system)
 
     # -- what REST shows -------------------------------------------------------------------
 
@@ -87,6 +90,10 @@ class PolicyResolver:
     def applied_publish_limit(self, topic: Topic) -> RateLimit | None:
         """The effective publish limit of a topic."""
         return self.publish_limits.of_topic(topic.name).limit
+
+    def applied_send_rules(self, topic: Topic) -> SendRules | None:
+        """The rules for the SENDs of a topic."""
+        return self.send_rules.of_topic(topic.name)
 
     def enforced_quotas(self, topic: Topic) -> Quotas:
         """The backlog quotas that the engine enforces on a topic."""

@@ -154,9 +154,12 @@ def producer(
     name: str | None = None,
     epoch: int = 0,
     access_mode: ProducerAccessMode = ProducerAccessMode.SHARED,
+    topic_epoch: int | None = None,
     schema: Schema | None = None,
+    encrypted: bool = False,
 ) -> bytes:
-    """Create a producer; without ``name`` the broker chooses one."""
+    """Create a producer; without ``name`` the broker chooses one. ``topic_epoch`` is the one that
+    an exclusive producer was given before; ``encrypted`` announces that it encrypts."""
     command = BaseCommand(type=CommandType.PRODUCER)
     request = command.producer
     request.request_id = request_id
@@ -165,6 +168,10 @@ def producer(
     request.epoch = epoch
     request.producer_access_mode = access_mode
     request.user_provided_producer_name = name is not None
+    if topic_epoch is not None:
+        request.topic_epoch = topic_epoch
+    if encrypted:
+        request.encrypted = True
     if schema is not None:
         request.schema.CopyFrom(schema)
     if name is not None:
@@ -199,10 +206,23 @@ def send_head(
 
 
 def send(
-    producer_id: int, sequence_id: int, body: bytes, *, message_count: int | None = None
+    producer_id: int,
+    sequence_id: int,
+    body: bytes,
+    *,
+    message_count: int | None = None,
+    highest_sequence_id: int | None = None,
+    is_chunk: bool = False,
 ) -> bytes:
-    """Publish an entry from :func:`headgate.wire.entry.build_entry`."""
-    head = send_head(producer_id, sequence_id, len(body), message_count=message_count)
+    """Publish an entry from :func:`headgate.wire.entry.build_entry`. As :func:`send_head`."""
+    head = send_head(
+        producer_id,
+        sequence_id,
+        len(body),
+        message_count=message_count,
+        highest_sequence_id=highest_sequence_id,
+        is_chunk=is_chunk,
+    )
     return head + body
 
 

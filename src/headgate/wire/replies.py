@@ -222,6 +222,14 @@ def active_consumer_change(consumer_id: int, *, is_active: bool) -> bytes:
     return encode_frame(command)
 
 
+def reached_end_of_topic(consumer_id: int) -> bytes:
+    """Report to a consumer that its topic is terminated and has nothing more for it. Many clients
+    close their connection on this: see :attr:`headgate.wire.peer.Peer.knows_end_of_topic`."""
+    command = BaseCommand(type=CommandType.REACHED_END_OF_TOPIC)
+    command.reachedEndOfTopic.consumer_id = consumer_id
+    return encode_frame(command)
+
+
 def last_message_id(
     request_id: int,
     last: Position,

@@ -71,6 +71,7 @@ class FakeTopic:
     subscriptions: dict[str, FakeSubscription] = field(default_factory=dict)
     unloaded: int = 0
     accepted: int = 0
+    terminated: int = 0
 
 
 class FakeClock:
@@ -184,6 +185,7 @@ class FakeFacade:
         return {
             "clusterName": "standalone",
             "brokerServicePort": "6650",
+            "maxMessageSize": "5242880",
             "dispatchThrottlingRatePerTopicInMsg": "0",
         } | self.catalog.settings()
 
@@ -280,6 +282,10 @@ class FakeFacade:
 
     async def unload_topic(self, topic: TopicName) -> None:
         self.topic(topic).unloaded += 1
+
+    async def terminate_topic(self, topic: TopicName) -> Position:
+        self.topic(topic).terminated += 1
+        return Position(7, 41)
 
     async def accept_damage(self, topic: TopicName) -> None:
         self.topic(topic).accepted += 1

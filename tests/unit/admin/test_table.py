@@ -24,6 +24,8 @@ CHANGES_WITH_REPLIES = {
     ("POST", "/admin/v2/headgate/backup"),
     ("PUT", f"{T}/backlogSize"),
     ("POST", f"{T}/subscription/{{subscription}}/analyzeBacklog"),
+    ("POST", f"{T}/terminate"),
+    ("POST", f"{T}/terminate/partitions"),
     ("DELETE", "/admin/v2/namespaces/{tenant}/{namespace}/property/{key}"),
 }
 """What begins something that the client then names, and Pulsar's choices."""

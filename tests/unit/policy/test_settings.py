@@ -20,6 +20,8 @@ DYNAMIC = {
     "httpRequestsMaxPerSecond",
     "headgateMetricsSubjectsMax",
     "exposeCustomTopicMetricLabelsEnabled",
+    "maxSameAddressConsumersPerTopic",
+    "maxSameAddressProducersPerTopic",
     "allowedTopicPropertiesForMetrics",
     "metricsServletTimeoutMs",
     "adaptivePublisherThrottlingBacklogHighWatermarkPct",

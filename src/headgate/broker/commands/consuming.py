@@ -101,6 +101,7 @@ class ConsumerCommands:
                 self._count_limits.check_consumer(
                     topic, subscription, SubscriptionType(request.subType)
                 )
+                self._count_limits.check_consumer_address(topic, connection.address)
             except (ConsumerBusyError, RefusalError):
                 _remove_unused(subscription)
                 raise

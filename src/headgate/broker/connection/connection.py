@@ -534,7 +534,11 @@ class Connection(asyncio.BufferedProtocol):
                 "producer": self.producers,
                 "consumer": self.consumers,
             }
-            described = {key: size for key, size in described.items() if key[1] in present[key[0]]}
+            described = {
+                key: size
+                for key, size in described.items()
+                if key[1] in present[key[0]] or key in self.creating
+            }
             self.described_bytes = described
         return HeldMemory(
             CONNECTION_BYTES * self.memory_units,

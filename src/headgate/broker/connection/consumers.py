@@ -97,6 +97,11 @@ class ConnectionConsumers:
             frame = encode.active_consumer_change(consumer_id, is_active=is_active)
             self._frames.write(frame)
 
+    def end_reached(self, consumer_id: int) -> None:
+        peer = self._connection.peer
+        if peer is not None and peer.knows_end_of_topic:
+            self._frames.write(encode.reached_end_of_topic(consumer_id))
+
     def flushed(self) -> None:
         """Deliver more if only the bound for one turn stopped delivery and the peer still reads."""
         if not self.writable and not self._frames.peer_blocked:

@@ -35,6 +35,7 @@ _BY_TYPE: tuple[tuple[type[HeadgateError], ServerError], ...] = (
     (InvalidNameError, ServerError.INVALID_TOPIC_NAME),
     (errors.ProducerBusyError, ServerError.PRODUCER_BUSY),
     (errors.ProducerFencedError, ServerError.PRODUCER_FENCED),
+    (errors.TopicTerminatedError, ServerError.TOPIC_TERMINATED_ERROR),
     (errors.ProducersHeldError, ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_ERROR),
     (errors.ProducersRefusedError, ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_EXCEPTION),
     (errors.ConsumerBusyError, ServerError.CONSUMER_BUSY),

@@ -23,6 +23,7 @@ from headgate.cli.admin.policies import (
     rate_body,
     retention_body,
 )
+from headgate.cli.admin.producer_policies import message_size_verbs
 from headgate.cli.admin.verbs import (
     TOPIC_NAME,
     TOPIC_PATH,
@@ -163,6 +164,7 @@ OLDER_VERBS: Final = (
         "max-consumers-per-subscription": "maxConsumersPerSubscription",
         "max-subscriptions": "maxSubscriptionsPerTopic",
     }),
+    *message_size_verbs(),
 )  # fmt: skip
 """As ``topics`` has them: without ``--global`` and ``--subscription``, and one other name."""
 
@@ -184,5 +186,6 @@ GROUP: Final = VerbGroup(
             "max-consumers-per-subscription": "maxConsumersPerSubscription",
             "max-subscriptions-per-topic": "maxSubscriptionsPerTopic",
         }, (GLOBAL,)),
+        *message_size_verbs((GLOBAL,)),
     ),
 )  # fmt: skip

@@ -120,11 +120,11 @@ class TopicStatsReader:
             last_publish_time_stamp=_last_publish_ms(topic, skew_ms),
             headgate=self._own_fields(topic, shared_limits, found),
         )
-        quotas = self._quotas(topic)
-        if quotas.size is not None:
-            stats.backlog_quota_limit_size = quotas.size.limit
-        if quotas.time is not None:
-            stats.backlog_quota_limit_time = quotas.time.limit // MS_PER_S
+        if topic.access is not None:
+            stats.waiting_publishers = topic.access.waiting_count
+            if topic.access.epoch is not None:
+                stats.topic_epoch = topic.access.epoch
+        _show_quotas(stats, self._quotas(topic))
         if oldest is not None:
             stats.oldest_backlog_message_age_seconds = max(log_ms - oldest[0], 0) // MS_PER_S
             stats.oldest_backlog_message_subscription_name = oldest[1]
@@ -141,6 +141,7 @@ class TopicStatsReader:
             "oldestAgeSeconds": _age_s(topic, None if found.oldest is None else found.oldest[0]),
             "storage": _storage_fields(topic),
             "publishesPending": topic.publishing.pending_count,
+            "terminated": topic.terminated,
             "limits": limits_view(dict(zip(_LEVELS[1:], shared_limits, strict=True))),
             "publishLimits": limits_view(
                 dict(zip(_LEVELS[1:], self._publish_limits.limits_of(topic), strict=True))
@@ -148,6 +149,13 @@ class TopicStatsReader:
             "backlogQuotas": msgspec.to_builtins(quota_states([topic])),
             "parked": msgspec.to_builtins(at_once(self._parked.states([topic]))),
         }
+
+
+def _show_quotas(stats: TopicStats, quotas: Quotas) -> None:
+    if quotas.size is not None:
+        stats.backlog_quota_limit_size = quotas.size.limit
+    if quotas.time is not None:
+        stats.backlog_quota_limit_time = quotas.time.limit // MS_PER_S
 
 
 def _last_publish_ms(topic: Topic, skew_ms: int) -> int:
@@ -220,12 +228,13 @@ def publisher_stats(producer: Producer, now_ns: int) -> PublisherStats:
     """One connected producer, now."""
     rate, throughput, chunks = producer.rates.per_second(producer.counters(), now_ns)
     return PublisherStats(
-        access_mode=producer.access_mode.name.capitalize(),
+        access_mode=producer.access_mode.label,
         msg_rate_in=rate,
         msg_throughput_in=throughput,
         average_msg_size=throughput / rate if rate else 0.0,
         chunked_message_rate=chunks,
         producer_id=producer.producer_id,
+        supports_partial_producer=producer.is_partial,
         producer_name=producer.name,
         address=producer.address or UNSET,
         connected_since=iso_time(producer.connected_ms),

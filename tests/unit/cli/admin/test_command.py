@@ -28,6 +28,12 @@ def groups() -> dict[str, VerbGroup]:
     return {name: group for name, group in found.items() if isinstance(group, VerbGroup)}
 
 
+NEEDED_SWITCHES = {
+    "set-encryption-required": ("--enable",),
+    "namespaces clear-backlog": ("--force",),
+}
+"""Switches of verbs that need one of several, or ask a question else."""
+
 VERBS = [(group, verb) for group, verbs in groups().items() for verb in verbs.commands]
 
 
@@ -62,7 +68,7 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
         "role": "r", "roles": "r", "actions": "produce", "authMode": "Prefix", "subscription": "s",
         "operation": "topic.stats", "resource": "t/n", "key": "k", "value": "v", "property": "a=1",
         "properties": "a=1", "bundle": "0x0_0x1", "messageId": "1:1", "clusters": "c",
-        "topics": "x", "brokerUrl": "b:1",
+        "topics": "x", "brokerUrl": "b:1", "maxMessageSize": "1",
     } | dict.fromkeys((*COUNT_NAMES.values(), *TOPIC_COUNT_NAMES.values()), "1")  # fmt: skip
     segments = [(route.method, route.path.strip("/").split("/")) for route in ROUTES]
     server.replies = [Reply(200, b"")]
@@ -76,8 +82,8 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer) -> None:
                 for parameter in command.verb.parameters
                 if parameter.label in words and parameter.read is not None
             ]
-            line += ["--force"] if (group, name) == ("namespaces", "clear-backlog") else []
-            admin(group, name, *line)
+            switches = NEEDED_SWITCHES.get(f"{group} {name}", NEEDED_SWITCHES.get(name, ()))
+            admin(group, name, *line, *switches)
             assert server.asked, (group, name)
             for method, path, _ in server.asked:
                 asked = path.partition("?")[0].strip("/").split("/")
@@ -180,7 +186,12 @@ def test_the_command_lines_of_the_guides_are_right(server: FakeServer) -> None:
     lines = re.findall(r"^    (?:\$ )?headgate admin (.*)$", text.replace("\\\n", ""), re.MULTILINE)
     typed = [shlex.split(line.partition("|")[0]) for line in lines if "[" not in line]
     assert len(typed) >= 7
+    message_id = {"ledgerId": 1, "entryId": 1, "partitionIndex": -1}
     for words in typed:
+        if "terminate" in words:
+            server.answer(message_id)
+        else:
+            server.replies = [Reply()]
         result = admin(*words)
         assert (result.exit_code, len(server.asked)) == (0, 1), (words, result.stderr)
         server.asked.clear()
