@@ -16,7 +16,8 @@ from tests.peer.s3_server import PYTHON_VARIABLE
 from tests.service.process import BrokerProcess
 
 MAINS = tuple(
-    f"headgate.peer.{name}" for name in ("Schemas", "Delays", "Patterns", "BacklogQuotas")
+    f"headgate.peer.{name}"
+    for name in ("Schemas", "Delays", "Patterns", "NotSupported", "BacklogQuotas")
 )
 """The Java programs, in the order in which they share a broker: the last one changes settings."""
 FULL_DISK = "headgate.peer.FullDisk"

@@ -1,8 +1,9 @@
-"""Families of Pulsar's admin routes that Headgate does not have, with what a client is told.
+"""Families of admin routes that Pulsar has and Headgate lacks, with the answer that a client gets.
 
-Each request to one of them is answered 404 with a sentence instead of "no such resource". The guide
-``docs/guide/admin-coverage.md`` has the same list. Requests that a single cluster can answer
-although it lacks the feature (the status of a compaction, the clusters of a topic) are routes.
+Every method of such a path is answered alike and at once: with the status and the sentence of its
+family instead of "no such resource". The guide ``docs/guide/admin-coverage.md`` has the same list.
+Requests that a single cluster can answer although it lacks the feature (the status of a compaction,
+the clusters of a topic) are routes.
 """
 
 from __future__ import annotations
@@ -11,9 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from headgate.metadata.errors import RefusalError
+
 _N: Final = "/admin/v2/namespaces/*/*"
 _T: Final = "/admin/v2/persistent/*/*/*"
-_BOTH: Final = (_N, _T)
+
+NO_COMPACTION: Final = "Compaction is not supported by this broker"
+NO_OFFLOADING: Final = "Tiered storage is not supported by this broker"
+NO_REPLICATION: Final = "Geo-replication is not supported by this broker"
+"""Reasons that routes have, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +28,12 @@ class AbsentFamily:
     """Routes of one feature."""
 
     name: str
-    """For people, in the plural."""
+    """For people."""
     paths: tuple[str, ...]
     """Their paths; ``*`` is any one segment, ``**`` at the end any number of them, or none."""
-    why: str
-    """What to know instead, as a clause."""
-
-    @property
-    def reason(self) -> str:
-        """What a client is told."""
-        return f"{self.name} are not supported: {self.why}"
+    reason: str
+    """What a client is told."""
+    status: int = 405
 
     def has(self, segments: Sequence[str]) -> bool:
         """Whether a path, split at its slashes, is one of this family."""
@@ -47,115 +50,121 @@ def _matches(pattern: list[str], segments: Sequence[str]) -> bool:
 
 def _policies(*names: str) -> tuple[str, ...]:
     """The paths of policies of namespaces and topics."""
-    return tuple(f"{level}/{name}" for name in names for level in _BOTH)
+    return tuple(f"{level}/{name}" for name in names for level in (_N, _T))
+
+
+def _figures(*names: str) -> tuple[str, ...]:
+    return tuple(f"/admin/v2/broker-stats/{name}" for name in names)
 
 
 ABSENT: Final = (
     AbsentFamily(
-        "Functions, sinks and sources",
-        (
-            "/admin/v2/functions/**", "/admin/v2/worker/**", "/admin/v2/worker-stats/**",
-            "/admin/v3/functions/**", "/admin/v3/sinks/**", "/admin/v3/sources/**",
-            "/admin/v3/sink/**", "/admin/v3/source/**",
-        ),
-        "there is no functions worker",
+        "functions",
+        ("/admin/v3/functions/**", "/admin/v2/functions/**", "/admin/v2/worker/**",
+         "/admin/v2/worker-stats/**"),
+        "Pulsar Function Worker is not enabled: functions are not supported",
     ),
     AbsentFamily(
-        "Packages", ("/admin/v3/packages/**",), "nothing runs code of users"
+        "IO: sources", ("/admin/v3/sources/**", "/admin/v3/source/**"),
+        "Pulsar Function Worker is not enabled: sources are not supported",
     ),
     AbsentFamily(
-        "Transactions", ("/admin/v3/transactions/**",), "there is no coordinator of transactions"
+        "IO: sinks", ("/admin/v3/sinks/**", "/admin/v3/sink/**"),
+        "Pulsar Function Worker is not enabled: sinks are not supported",
     ),
     AbsentFamily(
-        "Bookies and their groups",
-        ("/admin/v2/bookies/**", f"{_N}/persistence/bookieAffinity"),
-        "messages are in the broker's own log",
+        "packages", ("/admin/v3/packages/**",), "Package management is not supported by this broker"
     ),
     AbsentFamily(
-        "Figures of a JVM, of Netty's buffers and of bookies",
-        tuple(
-            f"/admin/v2/broker-stats/{name}"
-            for name in ("mbeans", "allocator-stats/*", "bookieops", "pending-bookie-client-ops",
-                         "broker-resource-availability/**")
-        ),
-        "the broker is no Java program; /metrics has its figures",
+        "transactions", ("/admin/v3/transactions/**",),
+        "This Broker is not configured with transactionCoordinatorEnabled=true: transactions are "
+        "not supported",
+        503,
     ),
     AbsentFamily(
-        "Resource groups and resource quotas",
+        "scalable topics", ("/admin/v2/scalable/**", "/admin/v2/segments/**"),
+        "Scalable topics are not supported by this broker",
+    ),
+    AbsentFamily(
+        "resource groups and quotas",
         ("/admin/v2/resourcegroups/**", "/admin/v2/resource-quotas/**", f"{_N}/resourcegroup/**"),
-        "limits are set on topics, subscriptions, namespaces and the broker",
+        "Resource groups are not supported by this broker",
     ),
     AbsentFamily(
-        "Isolation policies, anti-affinity groups and the positions of topics in bundles",
-        (
-            "/admin/v2/clusters/*/namespaceIsolationPolicies/*",
-            "/admin/v2/clusters/*/namespaceIsolationPolicies/brokers/*", f"{_N}/antiAffinity",
-            "/admin/v2/namespaces/*/antiAffinity/*", f"{_N}/*/topicHashPositions",
-        ),
-        "one broker serves all namespaces",
+        "non-persistent topics; lists of them are empty", ("/admin/v2/non-persistent/*/*/*/**",),
+        "Non-persistent topics are not supported", 404,
     ),
+    AbsentFamily("compaction", _policies("compactionThreshold"), NO_COMPACTION),
     AbsentFamily(
-        "Failure domains and the migration of clusters",
-        ("/admin/v2/clusters/*/failureDomains/*", "/admin/v2/clusters/*/migrate",
-         f"{_N}/migration"),
-        "there is one cluster of one broker",
-    ),
-    AbsentFamily(
-        "Policies of replication",
-        (*_policies("replicatorDispatchRate"), f"{_N}/allowedClusters"),
-        "there is one cluster",
-    ),
-    AbsentFamily(
-        "Policies of offloading",
+        "tiered storage",
         (
             *_policies("offloadPolicies"), f"{_N}/removeOffloadPolicies", f"{_N}/offloadThreshold",
             f"{_N}/offloadThresholdInSeconds", f"{_N}/offloadDeletionLagMs",
         ),
-        "all messages are on the broker's disk",
+        NO_OFFLOADING,
     ),
     AbsentFamily(
-        "Policies of compaction", _policies("compactionThreshold"), "no topic is compacted"
+        "geo-replication",
+        (*_policies("replicatorDispatchRate"), f"{_N}/allowedClusters", f"{_N}/migration",
+         "/admin/v2/clusters/*/migrate"),
+        NO_REPLICATION,
     ),
     AbsentFamily(
-        "Entry filters",
-        _policies("entryFilters"),
-        "they are Java classes, and the broker is no Java program",
+        "bookies",
+        ("/admin/v2/bookies/**", f"{_N}/persistence/bookieAffinity"),
+        "Bookies are not supported: messages are in the broker's own log",
     ),
     AbsentFamily(
-        "Limits on the rate of SUBSCRIBE",
-        _policies("subscribeRate"),
-        "connections and commands are bounded for every client alike",
+        "isolation and anti-affinity",
+        (
+            "/admin/v2/clusters/*/namespaceIsolationPolicies/*",
+            "/admin/v2/clusters/*/namespaceIsolationPolicies/brokers/*", f"{_N}/antiAffinity",
+            "/admin/v2/namespaces/*/antiAffinity/*", "/admin/v2/clusters/*/failureDomains/*",
+        ),
+        "Isolation and anti-affinity are not supported: one broker serves all namespaces",
     ),
     AbsentFamily(
-        "Pauses of dispatchers while acknowledgements cannot be stored",
+        "positions of topics in bundles", (f"{_N}/*/topicHashPositions",),
+        "Hash positions are not supported: one broker owns all bundles",
+    ),
+    AbsentFamily(
+        "entry filters", _policies("entryFilters"),
+        "Entry filters are not supported: they are Java classes, and the broker is no Java program",
+    ),
+    AbsentFamily(
+        "limits on the rate of SUBSCRIBE", _policies("subscribeRate"),
+        "Subscribe rates are not supported: commands are bounded for every client alike",
+    ),
+    AbsentFamily(
+        "pauses while acknowledgements cannot be stored",
         _policies("dispatcherPauseOnAckStatePersistent"),
-        "the broker stores every acknowledgement",
+        "Such pauses are not supported: the broker stores every acknowledgement",
     ),
     AbsentFamily(
-        "Allowed properties for metrics of single namespaces",
-        (f"{_N}/allowedTopicPropertiesForMetrics",),
-        "the setting allowedTopicPropertiesForMetrics holds for all",
+        "labels on /metrics by namespace", (f"{_N}/allowedTopicPropertiesForMetrics",),
+        "Not supported for a namespace: the setting allowedTopicPropertiesForMetrics holds for all",
     ),
     AbsentFamily(
-        "Estimates of backlogs of topics that are not loaded",
-        (f"{_T}/backlog",),
-        "all topics are loaded: their stats are exact",
+        "backlogs of topics that are not loaded", (f"{_T}/backlog",),
+        "Estimates of backlogs are not supported: all topics are loaded, and their stats are exact",
     ),
     AbsentFamily(
-        "Scalable topics",
-        ("/admin/v2/scalable/**", "/admin/v2/segments/**"),
-        "topics have partitions",
+        "figures of a JVM, of buffers and of bookies",
+        _figures("mbeans", "allocator-stats/*", "bookieops", "pending-bookie-client-ops",
+                 "broker-resource-availability/**"),
+        "Figures of a JVM are not supported: the broker is no Java program; /metrics has its own",
     ),
     AbsentFamily(
-        "Figures of a proxy", ("/proxy-stats/**",), "clients connect to the broker"
-    ),
-    AbsentFamily(
-        "Non-persistent topics", ("/admin/v2/non-persistent/*/*/*/**",), "every topic is persistent"
+        "figures of a proxy", ("/proxy-stats/**",),
+        "Figures of a proxy are not supported: clients connect to the broker",
     ),
 )  # fmt: skip
 """All families that are known to be absent."""
 
 
-def absent_reason(segments: Sequence[str]) -> str:
-    """What a client is told whose path is of an absent family; empty if it is of none."""
-    return next((family.reason for family in ABSENT if family.has(segments)), "")
+def refusal_of(raw_path: str, segments: Sequence[str]) -> RefusalError:
+    """The refusal of a path that no route has, cut into its segments."""
+    for family in ABSENT:
+        if family.has(segments):
+            return RefusalError(family.status, family.reason)
+    return RefusalError(404, f"No such resource: {raw_path[:200]}")

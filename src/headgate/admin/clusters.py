@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from headgate.admin.absent import NO_REPLICATION
 from headgate.admin.names import existing_namespace, existing_parts
 from headgate.admin.operations import Operation
 from headgate.admin.queries import APPLIED
@@ -134,7 +135,7 @@ async def no_shadows(call: Call) -> Reply:
 async def refuse_shadows(call: Call) -> Reply:
     """Refuse shadow topics."""
     existing_parts(call)
-    raise RefusalError(405, "Shadow topics are not supported: there is no replication")
+    raise RefusalError(405, NO_REPLICATION)
 
 
 def check_cluster(call: Call) -> None:

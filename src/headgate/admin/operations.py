@@ -64,6 +64,8 @@ class Operation(StrEnum):
     TOPIC_PERMISSIONS_WRITE = "topic.permissions.write"
     TOPIC_LOOKUP = "topic.lookup"
     SUBSCRIPTION_LIST = "subscription.list"
+    SUBSCRIPTION_READ = "subscription.read"
+    SUBSCRIPTION_UPDATE = "subscription.update"
     SUBSCRIPTION_CREATE = "subscription.create"
     SUBSCRIPTION_DELETE = "subscription.delete"
     SUBSCRIPTION_SKIP = "subscription.skip"

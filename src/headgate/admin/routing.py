@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import msgspec
 
 from headgate.admin import body as bodies
-from headgate.admin.absent import absent_reason
+from headgate.admin.absent import refusal_of
 from headgate.admin.operations import Operation
 from headgate.base.clock import Clock
 from headgate.base.identity import NOBODY, Identity
@@ -232,7 +232,7 @@ class RouteTable:
         if found:
             allowed = ", ".join(_methods(found))
             raise RefusalError(405, f"Method {method} is not allowed here. Allowed: {allowed}")
-        raise RefusalError(404, absent_reason(segments) or f"No such resource: {raw_path[:200]}")
+        raise refusal_of(raw_path, segments)
 
     def methods(self, raw_path: str) -> list[str]:
         """The methods that some route has for this path, sorted; empty for an unknown path."""

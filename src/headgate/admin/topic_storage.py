@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from headgate.admin.absent import NO_COMPACTION, NO_OFFLOADING
 from headgate.admin.json_pieces import pieces_of
 from headgate.admin.names import existing_parts, partitions_of, topic_name
 from headgate.admin.operations import Operation
@@ -99,13 +100,13 @@ async def process_status(call: Call) -> Reply:
 async def compact(call: Call) -> Reply:
     """Refuse to compact a topic."""
     existing_parts(call)
-    raise RefusalError(405, "Compaction is not supported: consumers read every message of a topic")
+    raise RefusalError(405, NO_COMPACTION)
 
 
 async def offload(call: Call) -> Reply:
     """Refuse to offload the ledgers of a topic."""
     existing_parts(call)
-    raise RefusalError(405, "Offloading is not supported: all messages are on the broker's disk")
+    raise RefusalError(405, NO_OFFLOADING)
 
 
 _COMPACT, _OFFLOAD = Operation.TOPIC_COMPACT, Operation.TOPIC_OFFLOAD

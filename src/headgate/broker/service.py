@@ -53,6 +53,7 @@ from headgate.broker.sweeps.topic_growth import TopicGrowthSweep
 from headgate.broker.sweeps.topic_sweeps import TopicSweeps
 from headgate.broker.sweeps.trimming import Trimming
 from headgate.broker.tls_status import TlsStatus
+from headgate.broker.topic_watchers import TopicWatchers
 from headgate.broker.work.scheduler import JobClass, WorkScheduler
 from headgate.broker.work.turn_meter import NOTED_NS_MIN, TurnMeter
 from headgate.control.adaptive import AdaptiveThrottle
@@ -157,6 +158,7 @@ class Broker:
         self.writer = MetadataWriter(catalog, store, lanes.metadata, loop, self._metadata_applied)
         self.identity_writer = self._make_identity_writer(logs)
         self.registry = self._make_registry()
+        self.topic_watchers = TopicWatchers(self)
         self.subscriptions = self._make_subscriptions()
         self.entries = SingleEntryReader(self.logs, lanes.read, self.begin_turn)
         self.adaptive = self._make_adaptive(memory)
@@ -464,6 +466,7 @@ class Broker:
         if self._policy_updates.apply_settings(change) and self.adaptive is not None:
             self.adaptive.settings_changed()
         self._policy_updates.apply_policies(change)
+        self.topic_watchers.applied(change)
 
     # -- the turn --------------------------------------------------------------------------
 

@@ -70,6 +70,7 @@ class Consumer:
         "port",
         "priority_level",
         "rates",
+        "ring_distance",
         "told_active",
         "told_end",
         "unacked_messages",
@@ -112,6 +113,9 @@ class Consumer:
         """The last notice on whether it is the active consumer; None before the first."""
         self.told_end = False
         """Whether its client knows that it has acknowledged all of a terminated topic."""
+        self.ring_distance = -1
+        """Of a failover subscription: how far behind the topic its first place on the hash ring is;
+        -1 while nobody has asked."""
         self.messages_sent = 0
         self.bytes_sent = 0
         self.entries_sent = 0

@@ -62,3 +62,11 @@ class NotAllowedError(EngineError):
 
 class TooManySubscriptionsError(NotAllowedError):
     """The topic has as many durable subscriptions as it may."""
+
+
+class ConsumerNotFoundError(EngineError):
+    """The connection has no such consumer."""
+
+
+class UnsupportedVersionError(EngineError):
+    """The client's protocol version is too old for what the topic has."""

@@ -24,6 +24,7 @@ from headgate.broker.entries import FoundMessage, StoredEntry
 from headgate.broker.info import BrokerInfo
 from headgate.broker.slices import AdminTurns, in_slices
 from headgate.broker.termination import TopicTermination
+from headgate.engine.errors import NotAllowedError
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
 from headgate.facade.messages import TopicMessages
@@ -334,6 +335,20 @@ class AdminFacade:
         ordinal = await self._ordinal(found, at)
         with refusals():
             await self._subscriptions.create(found, name, at_ordinal=ordinal, properties=properties)
+
+    def subscription_properties(self, topic: TopicName, name: str) -> Mapping[str, str]:
+        return self._subscription(topic, name).properties
+
+    async def set_subscription_properties(
+        self, topic: TopicName, name: str, properties: Mapping[str, str]
+    ) -> None:
+        await self._when_idle(topic, name)
+        subscription = self._subscription(topic, name)
+        with refusals():
+            try:
+                await self._subscriptions.set_properties(subscription, properties)
+            except (InputError, NotAllowedError) as error:
+                raise not_allowed(str(error)) from error
 
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
         await self._when_idle(topic, name)

@@ -303,6 +303,18 @@ class Facade(Protocol):
                 many as it may.
         """
 
+    def subscription_properties(self, topic: TopicName, name: str) -> Mapping[str, str]:
+        """The properties of a subscription."""
+
+    async def set_subscription_properties(
+        self, topic: TopicName, name: str, properties: Mapping[str, str]
+    ) -> None:
+        """Replace the properties of a durable subscription.
+
+        Raises:
+            RefusalError: 412 if they are too long, or the subscription is a reader's.
+        """
+
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
         """Delete a subscription.
 

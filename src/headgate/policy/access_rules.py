@@ -165,6 +165,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "topic.policy.read": _topic(_ADMIN, "READ", Family.TOPIC_POLICY),
     "topic.policy.write": _topic(_ADMIN, "WRITE", Family.TOPIC_POLICY),
     "subscription.list": _topic(Access.CONSUME, "GET_SUBSCRIPTIONS"),
+    "subscription.read": _subscription("CONSUME"),
+    "subscription.update": _subscription("CONSUME"),
     "subscription.create": _subscription("SUBSCRIBE"),
     "subscription.skip": _subscription("SKIP"),
     "subscription.expire": _subscription("EXPIRE_MESSAGES"),

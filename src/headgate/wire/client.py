@@ -30,6 +30,7 @@ __all__ = [
     "close_consumer",
     "close_producer",
     "connect",
+    "consumer_stats",
     "flow",
     "get_last_message_id",
     "get_or_create_schema",
@@ -46,6 +47,8 @@ __all__ = [
     "send_head",
     "subscribe",
     "unsubscribe",
+    "watch_topic_list",
+    "watch_topic_list_close",
 ]
 
 
@@ -114,14 +117,61 @@ def lookup(request_id: int, topic: str, *, authoritative: bool = False) -> bytes
 
 
 def get_topics_of_namespace(
-    request_id: int, namespace: str, mode: TopicListMode = TopicListMode.PERSISTENT
+    request_id: int,
+    namespace: str,
+    mode: TopicListMode = TopicListMode.PERSISTENT,
+    *,
+    pattern: str | None = None,
+    topics_hash: str | None = None,
 ) -> bytes:
-    """Ask for the topics of ``namespace`` (``tenant/name``)."""
+    """Ask for the topics of ``namespace`` (``tenant/name``): those that match ``pattern``, and none
+    if their hash is ``topics_hash``."""
     command = BaseCommand(type=CommandType.GET_TOPICS_OF_NAMESPACE)
     request = command.getTopicsOfNamespace
     request.request_id = request_id
     request.namespace = namespace
     request.mode = mode
+    if pattern is not None:
+        request.topics_pattern = pattern
+    if topics_hash is not None:
+        request.topics_hash = topics_hash
+    return encode_frame(command)
+
+
+def watch_topic_list(
+    request_id: int,
+    watcher_id: int,
+    namespace: str,
+    pattern: str,
+    *,
+    topics_hash: str | None = None,
+) -> bytes:
+    """Ask for the topics of ``namespace`` that match ``pattern``, and for their later changes.
+    ``topics_hash``: of the list that the client has."""
+    command = BaseCommand(type=CommandType.WATCH_TOPIC_LIST)
+    request = command.watchTopicList
+    request.request_id = request_id
+    request.watcher_id = watcher_id
+    request.namespace = namespace
+    request.topics_pattern = pattern
+    if topics_hash is not None:
+        request.topics_hash = topics_hash
+    return encode_frame(command)
+
+
+def watch_topic_list_close(request_id: int, watcher_id: int) -> bytes:
+    """End a watcher."""
+    command = BaseCommand(type=CommandType.WATCH_TOPIC_LIST_CLOSE)
+    command.watchTopicListClose.request_id = request_id
+    command.watchTopicListClose.watcher_id = watcher_id
+    return encode_frame(command)
+
+
+def consumer_stats(request_id: int, consumer_id: int) -> bytes:
+    """Ask for the statistics of a consumer."""
+    command = BaseCommand(type=CommandType.CONSUMER_STATS)
+    command.consumerStats.request_id = request_id
+    command.consumerStats.consumer_id = consumer_id
     return encode_frame(command)
 
 

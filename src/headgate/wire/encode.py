@@ -33,6 +33,7 @@ from headgate.wire.replies import (
     close_consumer,
     close_producer,
     connected,
+    consumer_stats,
     error,
     last_message_id,
     lookup_connect,
@@ -45,9 +46,14 @@ from headgate.wire.replies import (
     schema_known,
     send_error,
     success,
+)
+from headgate.wire.topic_lists import (
     topic_names,
     topics_of_namespace,
     topics_of_namespace_in_parts,
+    watch_topic_list_success,
+    watch_topic_update,
+    watched_names,
 )
 from headgate.wire.varint import varint
 
@@ -58,6 +64,7 @@ __all__ = [
     "close_consumer",
     "close_producer",
     "connected",
+    "consumer_stats",
     "error",
     "last_message_id",
     "lookup_connect",
@@ -77,6 +84,9 @@ __all__ = [
     "topic_names",
     "topics_of_namespace",
     "topics_of_namespace_in_parts",
+    "watch_topic_list_success",
+    "watch_topic_update",
+    "watched_names",
 ]
 
 _pack_sizes = struct.Struct(">II").pack

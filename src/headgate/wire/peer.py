@@ -42,6 +42,11 @@ class Peer:
         return self.version >= 1
 
     @property
+    def knows_batches(self) -> bool:
+        """Whether it takes entries of several messages; otherwise it gets none."""
+        return self.version >= 4
+
+    @property
     def knows_close(self) -> bool:
         """Whether it takes CLOSE_PRODUCER and CLOSE_CONSUMER; otherwise close the connection."""
         return self.version >= 5

@@ -394,6 +394,14 @@ class FakeFacade:
         sub.next = self._entry(found, at)
         found.subscriptions[name] = sub
 
+    def subscription_properties(self, topic: TopicName, name: str) -> Mapping[str, str]:
+        return self._subscription(topic, name).properties
+
+    async def set_subscription_properties(
+        self, topic: TopicName, name: str, properties: Mapping[str, str]
+    ) -> None:
+        self._subscription(topic, name).properties = dict(properties)
+
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
         if self._subscription(topic, name).consumers and not force:
             raise not_allowed("Subscription has active connected consumers")

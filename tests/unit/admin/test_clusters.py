@@ -43,4 +43,4 @@ def test_there_are_no_shadow_topics(api: Ask) -> None:
     assert api("DELETE", f"{T}/shadowTopics").status == 204
     answer = api("PUT", f"{T}/shadowTopics", ["x"])
     assert answer.status == 405
-    assert answer.reason.startswith("Shadow topics are not supported")
+    assert answer.reason == "Geo-replication is not supported by this broker"

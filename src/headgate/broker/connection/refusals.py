@@ -39,6 +39,8 @@ _BY_TYPE: tuple[tuple[type[HeadgateError], ServerError], ...] = (
     (errors.ProducersHeldError, ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_ERROR),
     (errors.ProducersRefusedError, ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_EXCEPTION),
     (errors.ConsumerBusyError, ServerError.CONSUMER_BUSY),
+    (errors.ConsumerNotFoundError, ServerError.CONSUMER_NOT_FOUND),
+    (errors.UnsupportedVersionError, ServerError.UNSUPPORTED_VERSION_ERROR),
     # Clients retry after this one, so they reconnect once an administrator accepts the loss.
     (errors.DamagedError, ServerError.PERSISTENCE_ERROR),
     (errors.TopicFencedError, ServerError.SERVICE_NOT_READY),

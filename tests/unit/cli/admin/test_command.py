@@ -31,6 +31,7 @@ def groups() -> dict[str, VerbGroup]:
 NEEDED_SWITCHES = {
     "set-encryption-required": ("--enable",),
     "namespaces clear-backlog": ("--force",),
+    "set-replicated-subscription-status": ("--disable",),
 }
 """Switches of verbs that need one of several, or ask a question else."""
 
