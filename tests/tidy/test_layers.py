@@ -214,6 +214,7 @@ BANNED_INSIDE_BROKER = {
 
 ADMIN_SEES = (
     "headgate.facade.protocol",
+    "headgate.facade.message_protocol",
     "headgate.observe.stats.fields",
     "headgate.observe.explain.reports",
 )

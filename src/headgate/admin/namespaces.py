@@ -18,7 +18,7 @@ from headgate.admin.json_pieces import pieces_of
 from headgate.admin.names import existing_namespace, namespace_name, tenant_name
 from headgate.admin.operations import Operation
 from headgate.admin.permissions import AuthPolicies, auth_policies_of, new_grants
-from headgate.admin.queries import FORCE_CONTENTS
+from headgate.admin.queries import FORCE_CONTENTS, SYSTEM_TOPICS
 from headgate.admin.routing import NAMESPACE_PATH, NO_CONTENT, Call, Query, Reply, Route, as_json
 from headgate.admin.schema_policies import defined
 from headgate.admin.streaming import answer, answer_names, pages
@@ -179,18 +179,6 @@ async def list_topics(call: Call) -> Reply:
     return await answer_names(call, pages(partial(call.facade.catalog.topics_after, name)))
 
 
-async def get_bundles(call: Call) -> Reply:
-    """A namespace's hash ranges."""
-    _, row = existing_namespace(call)
-    return as_json(row.bundles)
-
-
-async def get_properties(call: Call) -> Reply:
-    """A namespace's properties."""
-    _, row = existing_namespace(call)
-    return as_json(dict(row.properties))
-
-
 def policies_view(cluster: str, row: NamespaceRow) -> dict[str, Any]:
     """Pulsar's policies object, in its order, without the grants; rates are under the local
     cluster's name."""
@@ -267,9 +255,5 @@ ROUTES = (
     Route("DELETE", NAMESPACE_PATH, Operation.NAMESPACE_DELETE, delete_namespace,
           "Delete a namespace", query=(FORCE_CONTENTS,)),
     Route("GET", f"{NAMESPACE_PATH}/topics", Operation.NAMESPACE_TOPICS, list_topics,
-          "List a namespace's topics", reply=list[str], query=(_MODE,)),
-    Route("GET", f"{NAMESPACE_PATH}/bundles", Operation.NAMESPACE_BUNDLES, get_bundles,
-          "Bundles of a namespace", reply=Bundles),
-    Route("GET", f"{NAMESPACE_PATH}/properties", _READ, get_properties,
-          "Properties of a namespace", reply=dict[str, str]),
+          "List a namespace's topics", reply=list[str], query=(_MODE, SYSTEM_TOPICS)),
 )  # fmt: skip

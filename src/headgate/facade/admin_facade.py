@@ -7,8 +7,7 @@ is durable.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
@@ -26,16 +25,12 @@ from headgate.broker.entries import FoundMessage, StoredEntry
 from headgate.broker.info import BrokerInfo
 from headgate.broker.slices import AdminTurns, in_slices
 from headgate.broker.termination import TopicTermination
-from headgate.engine.errors import (
-    DamagedError,
-    EngineError,
-    NotAllowedError,
-    SubscriptionBusyError,
-    TooManySubscriptionsError,
-)
+from headgate.engine.errors import NotAllowedError
 from headgate.engine.subscription import Subscription
 from headgate.engine.topic import Topic
+from headgate.facade.messages import TopicMessages
 from headgate.facade.protocol import AtPosition, AtTime, BackupHold, OlderThan
+from headgate.facade.refusals import refusals, schema_refusals
 from headgate.flow.sentences.disk import MAKE_ROOM, disk_sentence
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.errors import RefusalError, conflict, not_allowed, not_found
@@ -56,7 +51,6 @@ from headgate.policy.schema_table import SchemaRules
 from headgate.policy.settings import SETTINGS
 from headgate.policy.use_table import UseTable
 from headgate.schema.definition import Definition
-from headgate.schema.errors import IncompatibleSchemaError, InvalidSchemaError
 
 if TYPE_CHECKING:
     from headgate.broker.service import Broker
@@ -83,9 +77,18 @@ class Backups(Protocol):
 class AdminFacade:
     """The :class:`~headgate.facade.protocol.Facade` of one broker."""
 
-    def __init__(self, broker: Broker, observer: Observer, backups: Backups | None = None) -> None:
-        """``backups`` hold the files of the data directory, if the broker has one on a disk."""
+    def __init__(
+        self,
+        broker: Broker,
+        observer: Observer,
+        backups: Backups | None = None,
+        shut_down: Callable[[], None] | None = None,
+    ) -> None:
+        """``backups`` hold the files of the data directory, if the broker has one on a disk.
+        ``shut_down`` begins to close the process, if the broker is all that it runs."""
         self._broker = broker
+        self._messages = TopicMessages(broker)
+        self._shut_down = shut_down
         self._turns = AdminTurns(broker)
         self._backups = backups
         self._observer = observer
@@ -109,6 +112,10 @@ class AdminFacade:
     @property
     def uses(self) -> UseTable:
         return self._policies.uses
+
+    @property
+    def messages(self) -> TopicMessages:
+        return self._messages
 
     def check_allowed(
         self, identity: Identity, operation: str, resource: str, subscription: str = ""
@@ -194,15 +201,15 @@ class AdminFacade:
         return self._policies.schemas.of_namespace(namespace)
 
     async def add_schema(self, topic: TopicName, schema: Definition) -> int:
-        with _schema_refusals():
+        with schema_refusals():
             return await self._broker.schemas.add(topic, schema)
 
     async def schema_version(self, topic: TopicName, schema: Definition) -> int:
-        with _schema_refusals():
+        with schema_refusals():
             return await self._broker.schemas.find_version(topic, schema)
 
     async def check_schema(self, topic: TopicName, schema: Definition) -> CompatibilityStrategy:
-        with _schema_refusals():
+        with schema_refusals():
             return await self._broker.schemas.check_compatible(topic, schema)
 
     async def delete_schema(self, topic: TopicName, *, force: bool) -> int:
@@ -247,6 +254,11 @@ class AdminFacade:
             raise RefusalError(500, damage)
         warnings = (self._observer.storage_state().sentence, broker.tls.problem)
         return "; ".join(warning for warning in warnings if warning)
+
+    def shut_down(self) -> None:
+        if self._shut_down is None:
+            raise RefusalError(405, "This broker is part of another process, which ends it")
+        self._shut_down()
 
     async def explain_top(self, count: int) -> Any:
         self._broker.begin_turn()
@@ -313,7 +325,7 @@ class AdminFacade:
         return await in_slices(self._turns, work)
 
     async def last_message(self, topic: TopicName) -> FoundMessage:
-        with _refusals():
+        with refusals():
             return await self._entries.last_message(self._topic(topic))
 
     async def message_at(self, topic: TopicName, publish_ms: int) -> FoundMessage:
@@ -330,7 +342,7 @@ class AdminFacade:
         ordinal = log.ordinal_at_or_after(*position)
         if ordinal >= log.end or log.position(ordinal) != position:
             raise not_found("Message id not found")
-        with _refusals():
+        with refusals():
             try:
                 return await self._entries.stored_entry(found, ordinal)
             except CorruptionError:
@@ -351,7 +363,7 @@ class AdminFacade:
         if name in found.subscriptions:
             raise conflict("Subscription already exists for topic")
         ordinal = await self._ordinal(found, at)
-        with _refusals():
+        with refusals():
             await self._subscriptions.create(found, name, at_ordinal=ordinal, properties=properties)
 
     def subscription_properties(self, topic: TopicName, name: str) -> Mapping[str, str]:
@@ -362,7 +374,7 @@ class AdminFacade:
     ) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
-        with _refusals():
+        with refusals():
             try:
                 await self._subscriptions.set_properties(subscription, properties)
             except (InputError, NotAllowedError) as error:
@@ -371,14 +383,14 @@ class AdminFacade:
     async def delete_subscription(self, topic: TopicName, name: str, *, force: bool) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
-        with _refusals():
+        with refusals():
             await self._subscriptions.delete(subscription, force=force)
 
     async def skip_messages(self, topic: TopicName, name: str, count: int) -> None:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         last = subscription.after_messages(count) - 1
-        with _refusals():
+        with refusals():
             held = await self._subscriptions.load_passed(subscription, last)
         subscription.skip_messages(count)
         del held
@@ -388,7 +400,7 @@ class AdminFacade:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         last = subscription.topic.log.end - 1
-        with _refusals():
+        with refusals():
             held = await self._subscriptions.load_passed(subscription, last)
         subscription.skip_to(subscription.topic.log.end)
         del held
@@ -398,7 +410,7 @@ class AdminFacade:
         await self._when_idle(topic, name)
         subscription = self._subscription(topic, name)
         ordinal = await self._ordinal(subscription.topic, to)
-        with _refusals():
+        with refusals():
             await self._subscriptions.seek(subscription, ordinal)
 
     async def expire_messages(
@@ -414,7 +426,7 @@ class AdminFacade:
         else:
             # A position that the topic no longer holds expires nothing after it.
             ordinal = await self._ordinal(subscription.topic, replace(what, excluded=True))
-        with _refusals():
+        with refusals():
             held = await self._subscriptions.load_passed(subscription, ordinal - 1)
         skipped = subscription.expire_to(ordinal, None)
         del held
@@ -454,28 +466,3 @@ class AdminFacade:
     async def _when_idle(self, name: TopicName, subscription: str) -> None:
         """Return when no work on that subscription is under way."""
         await self._subscriptions.when_idle(self._topic(name), subscription)
-
-
-@contextmanager
-def _schema_refusals() -> Iterator[None]:
-    """Turn refusals of a schema into those of the admin API."""
-    try:
-        yield
-    except InvalidSchemaError as error:
-        raise RefusalError(422, str(error)) from error
-    except IncompatibleSchemaError as error:
-        raise conflict(str(error)) from error
-
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """Turns refusals of the engine into those of the admin API."""
-    try:
-        yield
-    except (SubscriptionBusyError, TooManySubscriptionsError) as error:
-        raise not_allowed(str(error)) from error
-    except (DamagedError, CorruptionError) as error:
-        raise RefusalError(500, str(error)) from error
-    except EngineError as error:
-        # The topic or subscription is being closed or moved: the client may retry.
-        raise RefusalError(503, str(error)) from error

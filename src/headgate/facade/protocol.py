@@ -26,6 +26,7 @@ from headgate.base.positions import Position
 from headgate.base.schema_types import CompatibilityStrategy
 from headgate.broker.entries import FoundMessage, StoredEntry
 from headgate.broker.info import BrokerInfo
+from headgate.facade.message_protocol import MessageOperations
 from headgate.metadata.catalog import Catalog, Change
 from headgate.metadata.policies import (
     BacklogQuota,
@@ -98,6 +99,10 @@ class Facade(Protocol):
     @property
     def uses(self) -> UseTable:
         """What clients' use creates, and which use is allowed, by those in force."""
+
+    @property
+    def messages(self) -> MessageOperations:
+        """What is asked about stored messages."""
 
     def check_allowed(
         self, identity: Identity, operation: str, resource: str, subscription: str = ""
@@ -172,6 +177,13 @@ class Facade(Protocol):
 
         Raises:
             RefusalError: 503 or 500 with what is wrong.
+        """
+
+    def shut_down(self) -> None:
+        """Begin to close the broker, as a signal does; connections end, everything is on disk.
+
+        Raises:
+            RefusalError: 405: the broker is part of another process.
         """
 
     def effective_dispatch_rate(

@@ -33,6 +33,7 @@ from headgate.metadata.grants import (
 from headgate.metadata.own_rows import OwnRows
 from headgate.metadata.policies import NO_TOPIC_POLICIES, NamespacePolicies, TopicPolicies
 from headgate.metadata.policy_plans import PolicyPlans
+from headgate.metadata.property_plans import PropertyPlans
 from headgate.metadata.rows import (
     IdleSubscriptionsRow,
     Kind,
@@ -116,6 +117,9 @@ class Catalog(OwnRows):
         self.plan_remove_topic_policies = policies.plan_remove_topic_policies
         self.plan_topic_quota = policies.plan_topic_quota
         self.plan_subscription_rate = policies.plan_subscription_rate
+        properties = PropertyPlans(self._state)
+        self.plan_namespace_properties = properties.plan_namespace_properties
+        self.plan_topic_properties = properties.plan_topic_properties
         grants = GrantPlans(self._state)
         self.allow_grants_without_topics = grants.allow_grants_without_topics
         self.plan_namespace_grant = grants.plan_namespace_grant
@@ -193,6 +197,16 @@ class Catalog(OwnRows):
         """The policies set on a topic; for a partition, those of its partitioned topic."""
         row = self._state.get(Kind.TOPIC_POLICIES, self.own_name(topic))
         return NO_TOPIC_POLICIES if row is None else cast(TopicPolicies, row)
+
+    def topic_properties(self, topic: TopicName) -> Mapping[str, str]:
+        """The properties of a topic; a partition also has those of its partitioned topic, its own
+        first. Empty if it does not exist."""
+        row = self.topic(topic.full) or self.partitioned(topic.full)
+        own = {} if row is None else row.properties
+        if topic.partition < 0:
+            return own
+        whole = self.partitioned(topic.base.full)
+        return own if whole is None or not whole.properties else {**whole.properties, **own}
 
     def own_name(self, topic: TopicName) -> str:
         """The name under which a topic's policies and schema are stored: for a partition, that of

@@ -47,6 +47,7 @@ from headgate.policy.use_table import UseTable
 from headgate.schema.definition import Definition
 from headgate.wire.codes import CompressionType
 from headgate.wire.entry import ChunkFacts, EncryptionFacts, KeyFacts
+from tests.unit.admin.fake_messages import FakeMessages
 
 LEDGER = 8
 NOW_MS = 1_795_218_390_000
@@ -109,6 +110,8 @@ class FakeFacade:
         self.clock = FakeClock()
         self.authorizer: Authorizer = AllowAll()
         self.counts = BrokerCounts()
+        self.messages = FakeMessages(self, LEDGER)
+        self.shut_down_count = 0
         self.ready = True
         self.backup = ""
         """The backup that is under way."""
@@ -218,6 +221,9 @@ class FakeFacade:
         if not self.ready:
             raise RefusalError(503, "the broker is starting")
         return self.ailment
+
+    def shut_down(self) -> None:
+        self.shut_down_count += 1
 
     def effective_dispatch_rate(
         self,

@@ -19,19 +19,21 @@ def test_no_two_routes_answer_the_same_request() -> None:
     assert [key for key, count in counts.items() if count > 1] == []
 
 
-_TERMINATE = "/admin/v2/persistent/{tenant}/{namespace}/{topic}/terminate"
-_SCHEMAS = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
-REPLIES_TO_CHANGE = {
+T = "/admin/v2/persistent/{tenant}/{namespace}/{topic}"
+SCHEMAS = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
+CHANGES_WITH_REPLIES = {
     ("POST", "/admin/v2/headgate/backup"),
-    ("POST", _TERMINATE),
-    ("POST", f"{_TERMINATE}/partitions"),
-    ("POST", f"{_SCHEMAS}/schema"),
-    ("DELETE", f"{_SCHEMAS}/schema"),
-    ("POST", f"{_SCHEMAS}/compatibility"),
-    ("POST", f"{_SCHEMAS}/version"),
+    ("PUT", f"{T}/backlogSize"),
+    ("POST", f"{T}/subscription/{{subscription}}/analyzeBacklog"),
+    ("POST", f"{T}/terminate"),
+    ("POST", f"{T}/terminate/partitions"),
+    ("DELETE", "/admin/v2/namespaces/{tenant}/{namespace}/property/{key}"),
+    ("POST", f"{SCHEMAS}/schema"),
+    ("DELETE", f"{SCHEMAS}/schema"),
+    ("POST", f"{SCHEMAS}/compatibility"),
+    ("POST", f"{SCHEMAS}/version"),
 }
-"""What begins something that the client then names, and requests that Pulsar answers: about
-schemas, and with the last message of a terminated topic."""
+"""What begins something that the client then names, and Pulsar's choices."""
 
 
 def test_every_operation_is_performed_by_some_route() -> None:
@@ -42,5 +44,5 @@ def test_reads_are_gets_and_have_replies() -> None:
     for route in ROUTES:
         assert route.summary
         is_read = route.method == "GET" and route.path not in ACTS_ALTHOUGH_GET
-        has_reply = is_read or (route.method, route.path) in REPLIES_TO_CHANGE
+        has_reply = is_read or (route.method, route.path) in CHANGES_WITH_REPLIES
         assert (route.reply is not None) == has_reply, route.path

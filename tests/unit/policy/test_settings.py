@@ -24,6 +24,8 @@ DYNAMIC = {
     "httpRequestsLimitEnabled",
     "httpRequestsMaxPerSecond",
     "headgateMetricsSubjectsMax",
+    "exposeCustomTopicMetricLabelsEnabled",
+    "allowedTopicPropertiesForMetrics",
     "metricsServletTimeoutMs",
     "adaptivePublisherThrottlingBacklogHighWatermarkPct",
     "adaptivePublisherThrottlingBacklogLowWatermarkPct",

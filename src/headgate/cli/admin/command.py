@@ -137,6 +137,7 @@ _MODULES: Final = "headgate.cli.admin"
         "tenants": (f"{_MODULES}.tenants:GROUP", "Create, change and delete tenants."),
         "clusters": (f"{_MODULES}.clusters:GROUP", "Show the cluster's name and addresses."),
         "brokers": (f"{_MODULES}.brokers:GROUP", "Show the broker, change its dynamic settings."),
+        "broker-stats": (f"{_MODULES}.broker_stats:GROUP", "Show figures of the whole broker."),
         "namespaces": (f"{_MODULES}.namespaces:GROUP", "Manage namespaces and their policies."),
         "topics": (f"{_MODULES}.topics:GROUP", "Manage topics, subscriptions and messages."),
         "topicPolicies": (f"{_MODULES}.topic_policies:GROUP", "Manage policies of single topics."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from headgate.cli.admin import producer_policies, schemas
+from headgate.cli.admin import namespace_upkeep, producer_policies, schemas
 from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.ending_policies import (
     EXPIRATION_OPTION,
@@ -168,6 +168,7 @@ GROUP: Final = VerbGroup(
         Verb("bundles", "Show a namespace's hash ranges.", (NAMESPACE_NAME,),
              show(f"{NAMESPACE_PATH}/bundles")),
         *NAMESPACE_VERBS,
+        *namespace_upkeep.VERBS,
         Verb(
             "create", "Create a namespace.",
             (

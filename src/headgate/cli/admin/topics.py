@@ -11,6 +11,7 @@ from headgate.cli.admin import (
     subscriptions,
     termination,
     topic_policies,
+    topic_storage,
 )
 from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.errors import RefusedError
@@ -208,6 +209,7 @@ GROUP: Final = VerbGroup(
     "Manage topics, subscriptions and messages.",
     (
         *_TOPICS, *termination.VERBS, *_STATISTICS, *subscriptions.VERBS, *messages.VERBS,
-        *topic_policies.OLDER_VERBS, *permissions.TOPIC_VERBS, *schemas.TOPIC_VERBS,
+        *topic_storage.VERBS, *topic_policies.OLDER_VERBS, *permissions.TOPIC_VERBS,
+        *schemas.TOPIC_VERBS,
     ),
 )  # fmt: skip

@@ -32,12 +32,13 @@ NEEDED_SWITCHES = {
     "set-schema-validation-enforce": ("--enable",),
     "set-is-allow-auto-update-schema": ("--enable",),
     "set-encryption-required": ("--enable",),
+    "namespaces clear-backlog": ("--force",),
     "set-replicated-subscription-status": ("--disable",),
     "set-inactive-topic-policies": ("--enable-delete-while-inactive",),
     "set-auto-topic-creation": ("--enable",),
     "set-auto-subscription-creation": ("--enable",),
 }
-"""Switches of verbs that need one of several."""
+"""Switches of verbs that need one of several, or ask a question else."""
 
 VERBS = [(group, verb) for group, verbs in groups().items() for verb in verbs.commands]
 
@@ -76,8 +77,10 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer, tmp_path: 
         "operation": "topic.stats", "resource": "t/n", "messageTTL": "1", "expirationTime": "1",
         "maxInactiveDuration": "1", "inactiveTopicDeleteMode": "delete_when_no_subscriptions",
         "type": "partitioned", "defaultNumPartitions": "2", "subTypes": "Shared",
-        "maxMessageSize": "1", "properties": "a=b",
+        "maxMessageSize": "1", "properties": "a=1", "key": "k", "value": "v", "property": "a=1",
         "schemaFileName": str(schema_file), "strategy": "FULL", "compatibility": "Full",
+        "bundle": "0x0_0x1", "messageId": "1:1", "clusters": "c", "topics": "x",
+        "brokerUrl": "b:1",
     } | dict.fromkeys((*COUNT_NAMES.values(), *TOPIC_COUNT_NAMES.values()), "1")  # fmt: skip
     segments = [(route.method, route.path.strip("/").split("/")) for route in ROUTES]
     server.replies = [Reply(200, b"")]
@@ -91,7 +94,8 @@ def test_the_broker_has_a_route_for_every_request(server: FakeServer, tmp_path: 
                 for parameter in command.verb.parameters
                 if parameter.label in words and parameter.read is not None
             ]
-            admin(group, name, *line, *NEEDED_SWITCHES.get(name, ()))
+            switches = NEEDED_SWITCHES.get(f"{group} {name}", NEEDED_SWITCHES.get(name, ()))
+            admin(group, name, *line, *switches)
             assert server.asked, (group, name)
             for method, path, _ in server.asked:
                 asked = path.partition("?")[0].strip("/").split("/")
@@ -192,13 +196,16 @@ def test_the_command_lines_of_the_guides_are_right(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("order.json").write_text("{}")
-    last_message = Reply(200, b'{"ledgerId":1,"entryId":1,"partitionIndex":-1}')
     text = "".join(path.read_text() for path in sorted(GUIDES.glob("*.md")))
     lines = re.findall(r"^    (?:\$ )?headgate admin (.*)$", text.replace("\\\n", ""), re.MULTILINE)
     typed = [shlex.split(line.partition("|")[0]) for line in lines if "[" not in line]
     assert len(typed) >= 7
+    message_id = {"ledgerId": 1, "entryId": 1, "partitionIndex": -1}
     for words in typed:
-        server.replies = [last_message if "terminate" in words else Reply()]
+        if "terminate" in words:
+            server.answer(message_id)
+        else:
+            server.replies = [Reply()]
         result = admin(*words)
         assert (result.exit_code, len(server.asked)) == (0, 1), (words, result.stderr)
         server.asked.clear()
