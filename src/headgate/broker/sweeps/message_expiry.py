@@ -17,8 +17,8 @@ from headgate.base.names import TopicName
 from headgate.base.units import MS_PER_S, S_PER_MINUTE
 from headgate.base.work_units import SUBSCRIPTION_EXPIRED, TOPIC_TRIMMED
 from headgate.broker.slices import Pace, Turns
-from headgate.broker.subscriptions import Subscriptions
 from headgate.broker.sweeps.due_topics import DueTopics
+from headgate.broker.sweeps.subscription_changes import SubscriptionChanges
 from headgate.broker.sweeps.trimming import order_cursors
 from headgate.engine.engine import Engine
 from headgate.engine.topic import Topic
@@ -38,7 +38,7 @@ class MessageExpiry:
         logs: ManagedLogs,
         settings: Settings,
         ttl_of: Callable[[TopicName], MessageTtl | None],
-        subscriptions: Subscriptions,
+        subscriptions: SubscriptionChanges,
         turns: Turns,
     ) -> None:
         """``ttl_of`` gives the TTL in force."""
