@@ -467,7 +467,9 @@ class Topic:
     def disconnect_clients(self) -> Iterator[int]:
         """Close all producers and consumers of a fenced topic, in steps; each yields how many."""
         if self.access is not None:
-            self.access.refuse_waiters(TopicFencedError(_UNAVAILABLE))
+            for waiter in self.access.take_waiters():
+                waiter.refused(TopicFencedError(_UNAVAILABLE))
+                yield 1
         for producer in list(self.producers.values()):
             if not producer.closed:
                 producer.port.close_producer(producer.producer_id)

@@ -13,6 +13,11 @@ from headgate.policy.setting_info import SettingError
 from headgate.policy.settings import SETTINGS, Settings
 
 DYNAMIC = {
+    "maxSameAddressProducersPerTopic",
+    "maxSameAddressConsumersPerTopic",
+    "isAllowAutoUpdateSchemaEnabled",
+    "headgateSchemaVersionsPerTopic",
+    "headgateSchemaMemoryMB",
     "headgateHttpMemoryMB",
     "maxConcurrentHttpRequests",
     "maxHttpServerConnections",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from headgate.cli.admin import producer_policies
+from headgate.cli.admin import producer_policies, schemas
 from headgate.cli.admin.command import VerbGroup
 from headgate.cli.admin.ending_policies import (
     EXPIRATION_OPTION,
@@ -197,6 +197,7 @@ GROUP: Final = VerbGroup(
                  "the retention of acknowledged messages in a namespace"),
         *_QUOTAS,
         *_counts(),
+        *schemas.NAMESPACE_VERBS,
         *_policy("message-ttl", "messageTTL", (ttl_option("--messageTTL -ttl"),),
                  count_body("messageTTL"), "the age from which messages in a namespace expire"),
         *_policy("subscription-expiration-time", "subscriptionExpirationTime",
